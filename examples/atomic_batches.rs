@@ -1,5 +1,5 @@
-//! Writes that belong together: orders in one keyspace, an index of them by customer in a second one, and batches that
-//! keep the two in step whatever happens.
+//! Writes that belong together: orders in one keyspace, an index of them by customer in another,
+//! and batches that keep both consistent, whatever happens.
 //!
 //! Run it with `cargo run --example atomic_batches`.
 
@@ -7,12 +7,13 @@ use std::error::Error;
 
 use cairn_kv::{Compression, Db, Durability, Keyspace, KeyspaceOptions, Operation, Range, WriteBatch};
 
-/// A keyspace is an ordered map with options of its own; a column family, in RocksDB.
+/// Two keyspaces of one store. A keyspace is an ordered map with its own options, which RocksDB
+/// calls a column family.
 struct Shop {
     db: Db,
-    /// Order number, big-endian so that the order of bytes is that of numbers, to what was ordered.
+    /// From order numbers, big-endian so that bytes sort like numbers, to the ordered goods.
     orders: Keyspace,
-    /// `customer/number` to the order number.
+    /// From `customer/number` to the order number.
     by_customer: Keyspace,
 }
 
@@ -28,7 +29,7 @@ impl Shop {
         Ok(Shop { db, orders, by_customer })
     }
 
-    /// Both entries or none, for readers and after a crash.
+    /// Writes both entries or none, for readers and after a crash.
     fn place(&self, number: u64, customer: &str, what: &str) -> cairn_kv::Result<()> {
         let (number, index) = (number.to_be_bytes(), index_key(customer, number));
         let mut batch = WriteBatch::new();
@@ -57,7 +58,7 @@ fn index_key(customer: &str, number: u64) -> Vec<u8> {
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let path = dir.path().join("shop");
 
     let shop = Shop::open(&path)?;
@@ -68,7 +69,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     shop.cancel(3, "ada")?;
     drop(shop);
 
-    // Options of a keyspace are given again with each open; what its data depends on is checked.
+    // The options of a keyspace are passed at each open. Those on which its data depends are
+    // checked.
     let shop = Shop::open(&path)?;
     for customer in ["ada", "grace", "alan"] {
         println!("{customer} has ordered {:?}", shop.orders_of(customer)?);

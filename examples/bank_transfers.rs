@@ -1,8 +1,8 @@
-//! Transfers that never make or lose money, by threads that get into each other's way: optimistic transactions, which run
-//! again after a conflict, then pessimistic ones, which lock.
+//! Transfers that never create or lose money, by threads that conflict with each other: first
+//! optimistic transactions, which run again after a conflict, then pessimistic ones, which lock.
 //!
 //! Run it with `cargo run --example bank_transfers`.
-#![allow(clippy::disallowed_methods)] // plain threads, as in a program of yours
+#![allow(clippy::disallowed_methods)] // plain threads, as in your own program
 
 use std::error::Error;
 use std::thread;
@@ -24,10 +24,12 @@ fn amount(value: Option<&[u8]>) -> Result<u64, Failure> {
     Ok(u64::from_be_bytes(bytes.try_into()?))
 }
 
-/// One attempt. False when there is not enough on the account. Dropping a transaction undoes it.
+/// Makes one attempt. Returns false if the balance is too low. Dropping a transaction rolls it
+/// back.
 fn attempt(db: &Db, options: &TransactionOptions, from: &str, to: &str, sum: u64) -> Result<bool, Failure> {
     let mut transaction = db.transaction_with(options.clone());
-    // `get` would do as well. This one tells a pessimistic transaction to lock for writing at once.
+    // `get` would also be correct. `get_for_update` tells a pessimistic transaction to take a write
+    // lock at once.
     let source = amount(transaction.get_for_update(db, from)?.as_deref())?;
     let target = amount(transaction.get_for_update(db, to)?.as_deref())?;
     if source < sum || from == to {
@@ -35,12 +37,12 @@ fn attempt(db: &Db, options: &TransactionOptions, from: &str, to: &str, sum: u64
     }
     transaction.put(db, from, (source - sum).to_be_bytes())?;
     transaction.put(db, to, (target + sum).to_be_bytes())?;
-    transaction.commit()?; // fails if somebody else has changed what was read
+    transaction.commit()?; // fails if another transaction has changed the values that were read
     Ok(true)
 }
 
-/// Attempts a transfer until nobody gets in between, and says how often somebody did. A deadlock is a conflict too: of
-/// those who wait for each other one is told to start over.
+/// Repeats a transfer until it succeeds, and returns the number of conflicts. A deadlock is a
+/// conflict too: one of the waiting transactions must start over.
 fn transfer(db: &Db, options: &TransactionOptions, from: &str, to: &str, sum: u64) -> Result<u64, Failure> {
     let mut conflicts = 0;
     loop {
@@ -64,7 +66,7 @@ fn worker(db: &Db, options: &TransactionOptions, thread: u64) -> Result<u64, Fai
 }
 
 pub(crate) fn main() -> Result<(), Failure> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let db = Db::open(dir.path().join("bank"))?;
     for number in 0..ACCOUNTS {
         db.put(account(number), 1_000u64.to_be_bytes())?;
@@ -85,7 +87,7 @@ pub(crate) fn main() -> Result<(), Failure> {
         let kind = if pessimistic { "pessimistic" } else { "optimistic" };
         println!("{kind}: {} transfers, {conflicts} started over", THREADS * TRANSFERS);
 
-        // An iterator sees one moment, so the sum is right even while others transfer.
+        // An iterator sees one moment, so the sum is right even while other threads transfer.
         let mut total = 0;
         for entry in db.iter() {
             total += amount(Some(&entry?.1))?;
@@ -93,7 +95,7 @@ pub(crate) fn main() -> Result<(), Failure> {
         println!("  {total} in all accounts, as before: {}", total == ACCOUNTS * 1_000);
     }
 
-    // What stands in the way is said.
+    // A conflict names the key.
     let mut first = db.transaction();
     first.get(&db, account(0))?;
     first.put(&db, account(1), 0u64.to_be_bytes())?;

@@ -1,5 +1,5 @@
-//! Loading much data: by puts as it comes, and sorted, by tables that are built outside and taken in whole. The second way
-//! writes each byte once.
+//! Loading a lot of data: with puts in any order, and sorted, with tables that are built outside
+//! the store and ingested. The second way writes each byte once.
 //!
 //! Run it with `cargo run --example bulk_load`.
 
@@ -32,7 +32,7 @@ fn report(how: &str, db: &Db) -> Result<(), Box<dyn Error>> {
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
 
     let db = open(&dir.path().join("by puts"))?;
     for n in 0..ROWS {
@@ -41,8 +41,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     report("by puts", &db)?;
 
-    // A table takes keys in ascending order, in one pass: no log, no memtable. Several may be built by several threads, or
-    // by another program that has the keyspace's options.
+    // A table takes keys in ascending order, in one pass, without log or memtable. Several threads
+    // can build tables at once, and so can another program with the keyspace's options.
     let db = open(&dir.path().join("by tables"))?;
     let mut tables: Vec<PathBuf> = Vec::new();
     for part in 0..3 {
@@ -55,11 +55,12 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         println!("built a table of {} entries, {} KiB", built.entries, built.bytes >> 10);
         tables.push(path);
     }
-    // All at one moment, durably, or none. Moving instead of copying spares another write of everything.
+    // Ingests all tables at one moment, durably, or none. Moving instead of copying avoids writing
+    // everything once more.
     db.ingest(&tables, &IngestOptions { move_files: true })?;
     report("by tables", &db)?;
 
-    // Later tables are newer than what is there, and older snapshots do not see them.
+    // Later tables are newer than the existing entries, and older snapshots do not see them.
     let snapshot = db.snapshot();
     let correction = dir.path().join("correction.table");
     let mut table = db.table_builder(&correction)?;

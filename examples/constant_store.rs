@@ -1,4 +1,4 @@
-//! Build a constant store, look keys up one by one and in a batch, and check the whole file.
+//! Builds a constant store, looks up keys one by one and in a batch, and verifies the whole file.
 //!
 //! Run it with `cargo run --example constant_store`.
 
@@ -7,23 +7,23 @@ use std::error::Error;
 use cairn_hash::table::{BuildOptions, Builder, Compression, Mode, Reader, ReaderOptions};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let path = dir.path().join("users.cairn");
 
-    // In any order, in one pass; of equal keys the last counts.
+    // Entries come in any order, in one pass; of equal keys, the last one counts.
     let options = BuildOptions::default().compression(Compression::zstd()).memory_bytes(256 << 20);
     let mut builder = Builder::create(&path, options)?;
     for number in 0..10_000 {
         builder
             .put(format!("user:{number}").as_bytes(), format!("{{\"name\":\"user {number}\"}}").as_bytes())?;
     }
-    let summary = builder.finish()?; // synced, and visible under its name only now
+    let summary = builder.finish()?; // synced, and visible under its name only from now on
     println!(
         "{} entries, {} bytes, {} of them index",
         summary.entries, summary.file_bytes, summary.index_bytes
     );
 
-    // Shared between threads as it is.
+    // A reader can be shared between threads.
     let reader = Reader::open(&path, ReaderOptions::default().mode(Mode::Mmap))?;
     assert_eq!(reader.get(b"user:42")?.as_deref(), Some(&b"{\"name\":\"user 42\"}"[..]));
     assert!(!reader.contains(b"user:10000")?);

@@ -1,7 +1,7 @@
-//! Counters without read-modify-write: merge operators, one that comes with the store and one of our own.
+//! Counters without read-modify-write: merge operators, a built-in one and a custom one.
 //!
 //! Run it with `cargo run --example counters`.
-#![allow(clippy::disallowed_methods)] // plain threads, as in a program of yours
+#![allow(clippy::disallowed_methods)] // plain threads, as in your own program
 
 use std::error::Error;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use cairn_kv::{AddU64, Db, KeyspaceOptions, MergeOperator};
 const THREADS: u64 = 4;
 const VISITS: u64 = 5_000;
 
-/// Keeps the largest number that was ever merged in. Must be deterministic: it runs when somebody reads, and again in
-/// compactions.
+/// Keeps the largest number ever merged in. It must be deterministic, because it runs in reads and
+/// again in compactions.
 #[derive(Debug)]
 struct Largest;
 
 impl MergeOperator for Largest {
-    /// Kept with the keyspace, which then opens only with an operator of this name.
+    /// Stored with the keyspace, which then opens only with an operator of this name.
     fn name(&self) -> &str {
         "example.largest"
     }
@@ -29,7 +29,7 @@ impl MergeOperator for Largest {
         Ok(numbers.into_iter().max().unwrap_or(0).to_le_bytes().to_vec())
     }
 
-    /// Lets compactions shorten long chains of operands before they reach the value.
+    /// Lets compactions shorten long chains of operands that have not reached their base value.
     fn merge_operands(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         self.merge(key, None, operands).ok()
     }
@@ -40,7 +40,7 @@ fn number(bytes: &[u8]) -> Result<u64, String> {
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let db = Db::open(dir.path().join("site"))?;
     let merging = |operator: Arc<dyn MergeOperator>| KeyspaceOptions {
         merge_operator: Some(operator),
@@ -76,7 +76,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{total} visits in all, {} expected", THREADS * VISITS);
 
-    // Compactions fold the operands: what was one entry a visit is one entry a page.
+    // Compactions fold the operands: one entry per visit becomes one entry per page.
     visits.compact_range(..)?;
     let entries = |name: &str| {
         let stats = db.stats();

@@ -1,8 +1,9 @@
-//! What a durable write costs, and how not to pay for each: the three promises, one sync for many writes, and group commit,
-//! in which threads that wait for the disk share its flushes.
+//! The cost of a durable write, and ways to avoid paying it each time: the three guarantees, one
+//! sync for many writes, and group commit, in which threads that wait for the disk share its
+//! flushes.
 //!
 //! Run it with `cargo run --release --example durability`. The figures are your disk's.
-#![allow(clippy::disallowed_methods)] // plain threads and time, as in a program of yours
+#![allow(clippy::disallowed_methods)] // plain threads and time, as in your own program
 
 use std::error::Error;
 use std::thread;
@@ -19,7 +20,7 @@ fn report(what: &str, writes: u64, took: Duration) {
     println!("{what:<44} {micros:>9.1} µs a write");
 }
 
-/// As many writes, one after the other, each with this promise.
+/// Makes this many writes, one after another, each with this guarantee.
 fn write(db: &Db, writes: u64, durability: Durability, seed: u64) -> cairn_kv::Result<()> {
     (0..writes).try_for_each(|number| {
         db.put_with((seed << 32 | number).to_be_bytes(), "some hundred bytes, or so", durability)
@@ -27,9 +28,9 @@ fn write(db: &Db, writes: u64, durability: Durability, seed: u64) -> cairn_kv::R
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
-    // `.durability(..)` says what writes promise that do not say it themselves; `.sync_interval(..)` bounds what a power
-    // loss takes of `Buffered` writes.
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
+    // `.durability(..)` sets the guarantee of writes that do not specify one. `.sync_interval(..)`
+    // limits how many `Buffered` writes a power loss can take.
     let db = Db::builder(dir.path().join("store")).durability(Durability::Buffered).open()?;
 
     for (durability, writes, what) in [
@@ -42,7 +43,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         report(what, writes, start.elapsed());
     }
 
-    // Where a few milliseconds may be lost, or a batch can be done again: write, then sync once.
+    // When losing a few milliseconds is acceptable, or a batch can be repeated: write, then sync
+    // once.
     let start = Instant::now();
     write(&db, CHEAP, Durability::Buffered, 4)?;
     db.sync()?;
@@ -54,7 +56,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     db.write_with(&batch, Durability::Sync)?;
     report("Sync, as one batch", SYNCED, start.elapsed());
 
-    // Writers that need the disk at the same time share one flush: nothing to set up.
+    // Writers that need the disk at the same time share one flush, without any configuration.
     let start = Instant::now();
     thread::scope(|scope| {
         let db = &db;

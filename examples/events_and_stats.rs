@@ -1,5 +1,6 @@
-//! Why is it slow just now? A listener that hears of flushes, compactions and stalls with their causes, and the store's
-//! own figures. Memory is set far too small here, so that writers get ahead of the background work.
+//! Why is the store slow right now? A listener receives flushes, compactions and stalls with their
+//! causes, and the store reports statistics. Memory limits are far too small here, so that writers
+//! get ahead of the background work.
 //!
 //! Run it with `cargo run --example events_and_stats`.
 
@@ -11,7 +12,8 @@ use std::time::Duration;
 use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
 use cairn_kv::{Background, Db, Event, EventListener, KeyspaceOptions};
 
-/// Counts events by what they are. It is called by the threads that do the work: be quick, and leave the store alone.
+/// Counts events by kind. The threads that do the work call it, so it must be quick and not use the
+/// store.
 #[derive(Debug, Default)]
 struct Heard {
     events: Mutex<BTreeMap<String, (u32, Duration)>>,
@@ -24,7 +26,7 @@ impl EventListener for Heard {
             Event::Compacted { keyspace, level, took, .. } => {
                 (format!("compaction of {keyspace} into level {level}"), *took)
             }
-            // Each stall says why, so that what to change need not be guessed.
+            // Each stall names its cause, which tells you what to change.
             Event::Stalled { cause, waited, .. } => (format!("stall: {cause}"), *waited),
             Event::Failed { error } => (format!("failure: {error}"), Duration::ZERO),
             other => (format!("{other:?}"), Duration::ZERO),
@@ -36,11 +38,11 @@ impl EventListener for Heard {
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let heard = Arc::new(Heard::default());
     let options = KeyspaceOptions {
-        memtable_bytes: 128 << 10, // the usual: 64 MiB
-        sealed_memtables_max: 1,   // 4
+        memtable_bytes: 128 << 10, // the default is 64 MiB
+        sealed_memtables_max: 1,   // the default is 4
         compaction: StrategyOptions::Leveled(LeveledOptions {
             table_bytes: 128 << 10,
             level_zero_runs_max: 4,
@@ -57,7 +59,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         .open()?;
 
     for number in 0..30_000u64 {
-        // Keys all over the place, so that every flush overlaps every table.
+        // Scattered keys, so that every flush overlaps every table.
         let key = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 20_000;
         db.put(key.to_be_bytes(), [b'v'; 100])?;
     }
@@ -69,7 +71,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         println!("  {count:>4} x {what}, {took:.1?} together");
     }
 
-    // The same from the other side, to be asked for at any time. `Display` is for people; every figure is a field.
+    // Statistics can be read at any time. `Display` is for people; every figure is also a field.
     let stats = db.stats();
     println!("\n{stats}\n");
     let waited = stats.stalls.memtables + stats.stalls.level_zero + stats.stalls.pending_compaction;

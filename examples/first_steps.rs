@@ -1,4 +1,5 @@
-//! First steps with the key-value store: open it, write, read, walk in key order, and find everything again later.
+//! First steps with the key-value store: open it, write, read, iterate in key order, and open it
+//! again later.
 //!
 //! Run it with `cargo run --example first_steps`.
 
@@ -7,10 +8,10 @@ use std::error::Error;
 use cairn_kv::{Db, Durability};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let path = dir.path().join("capitals");
 
-    let db = Db::open(&path)?; // made when there is none
+    let db = Db::open(&path)?; // created if it does not exist
     for (country, capital) in [
         ("Iceland", "Reykjavik"),
         ("Andorra", "Andorra la Vella"),
@@ -20,16 +21,17 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     ] {
         db.put(country, capital)?;
     }
-    db.put("Mongolia", "Ulaanbaatar")?; // the last one counts
+    db.put("Mongolia", "Ulaanbaatar")?; // replaces the first value
     db.delete("Atlantis")?;
 
-    // Keys and values are bytes; what they mean is up to you.
+    // Keys and values are bytes; their meaning is up to you.
     match db.get("Iceland")? {
         Some(capital) => println!("Iceland: {}", text(&capital)),
         None => println!("Iceland has no capital"),
     }
     println!("Atlantis: {:?}", db.get("Atlantis")?);
-    let found = db.multi_get(&["Andorra", "Mongolia", "Utopia"])?; // as of one moment, and faster than one by one
+    // as of one moment, and faster than one by one
+    let found = db.multi_get(&["Andorra", "Mongolia", "Utopia"])?;
     println!("{} of 3 are there", found.iter().flatten().count());
 
     println!("from B to before J:");
@@ -41,7 +43,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         println!("the last one is {}", text(&last?.0));
     }
 
-    // This one is on the disk when the call returns; the others so far survive the process, but maybe not a power loss.
+    // This write is on the disk when the call returns. The earlier ones survive a crash of the
+    // process, but perhaps not a power loss.
     db.put_with("Bhutan", "Thimphu", Durability::Sync)?;
 
     drop(db); // the last handle closes the store

@@ -1,4 +1,4 @@
-//! Change a constant store by a delta, let running readers see it, and compact.
+//! Changes a constant store with a delta, lets running readers see it, and compacts the store.
 //!
 //! Run it with `cargo run --example hot_reload`.
 
@@ -8,7 +8,7 @@ use cairn_hash::generations::{Generations, Live, StoreBuilder, compact};
 use cairn_hash::table::{BuildOptions, ReaderOptions};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let path = dir.path().join("prices.cairn");
 
     let mut base = StoreBuilder::create(&path, BuildOptions::default())?;
@@ -16,7 +16,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     base.put(b"pear", b"1.50")?;
     base.finish()?;
 
-    // Threads take the current store from here; taking it needs no lock.
+    // Threads get the current store from here, without a lock.
     let opened = path.clone();
     let live = Live::new(move || Generations::open(&opened, ReaderOptions::default()))?;
     let before = live.load_full();
@@ -28,7 +28,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     live.reload()?;
     println!("{} generations after a change", live.load().tables().len());
 
-    // Who holds the older ones keeps them.
+    // Readers that hold the older generations keep them.
     for (who, store) in [("before", before), ("now", live.load_full())] {
         let price = |fruit: &[u8]| -> cairn_hash::Result<String> {
             let price = store.get(fruit)?;

@@ -1,5 +1,5 @@
-//! Large values in blob files: the same pictures are kept twice, within the tables and apart from them, and overwritten a few
-//! times. What compactions had to write tells the difference.
+//! Large values in blob files: the same pictures are stored twice, inside the tables and
+//! separately, and overwritten a few times. The bytes that compactions write show the difference.
 //!
 //! Run it with `cargo run --example large_values`.
 
@@ -14,15 +14,16 @@ const PICTURES: u64 = 200;
 const PICTURE_BYTES: usize = 8 << 10;
 const ROUNDS: u64 = 6;
 
-/// Overwrites pictures at random and says what it cost.
+/// Overwrites random pictures and prints the costs.
 fn overwrite(path: &Path, blob_bytes_min: Option<u32>) -> Result<(), Box<dyn Error>> {
     let options = KeyspaceOptions {
         blob_bytes_min,
-        // A blob file of which this share is overwritten is rewritten: less space, or fewer writes.
+        // A blob file is rewritten once this share of it is overwritten. Lower values save space,
+        // higher ones writes.
         blob_garbage_max: 0.5,
-        // Pictures are compressed already.
+        // The pictures are compressed already.
         compression: vec![Compression::None],
-        // A hundredth of the usual sizes, as this is a hundredth of the usual data.
+        // A hundredth of the usual sizes, for a hundredth of the usual data.
         memtable_bytes: 512 << 10,
         compaction: StrategyOptions::Leveled(LeveledOptions {
             table_bytes: 512 << 10,
@@ -33,7 +34,7 @@ fn overwrite(path: &Path, blob_bytes_min: Option<u32>) -> Result<(), Box<dyn Err
         }),
         ..KeyspaceOptions::default()
     };
-    // With the work done by the writer itself, equal runs give equal figures.
+    // The writer does the background work itself, so that equal runs give equal figures.
     let builder = Db::builder(path).default_keyspace(options).background(Background::Inline);
     let db = builder.open()?;
 
@@ -60,14 +61,14 @@ fn overwrite(path: &Path, blob_bytes_min: Option<u32>) -> Result<(), Box<dyn Err
         keyspace.blob_garbage_bytes >> 10
     );
 
-    // Reading makes no difference in the program: a value is a value.
+    // Reading works the same way in both cases.
     let first = db.get("picture 0000")?.ok_or("no picture")?;
     println!("  a picture of {} bytes, {} pictures", first.len(), count(db.iter())?);
     Ok(())
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     println!("values within the tables:");
     overwrite(&dir.path().join("within"), None)?;
     println!("values of 4 KiB and more in blob files:");

@@ -1,4 +1,5 @@
-//! Ways through a keyspace: prefixes, ranges, both directions, cursors that seek, and snapshots that stay what they were.
+//! Ways to read a keyspace: prefixes, ranges, both directions, cursors that seek, and snapshots
+//! that never change.
 //!
 //! Run it with `cargo run --example scans_and_snapshots`.
 
@@ -7,7 +8,7 @@ use std::error::Error;
 use cairn_kv::{Db, Range, ReadOptions};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let db = Db::open(dir.path().join("library"))?;
     for (book, copies) in [
         ("fiction/Emma", 3),
@@ -20,7 +21,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         db.put(book, [copies])?;
     }
 
-    // An iterator shows the moment at which it was made. It streams: it never holds more than a few blocks.
+    // An iterator shows the moment at which it was created. It streams, and never holds more than a
+    // few blocks.
     println!("science:");
     for entry in db.prefix("science/") {
         let (book, copies) = entry?;
@@ -31,7 +33,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let novels: Vec<_> = db.range("fiction/".."fiction0").rev().take(2).collect::<cairn_kv::Result<_>>()?;
     println!("the last novels: {}, {}", text(&novels[0].0), text(&novels[1].0));
 
-    // A cursor moves as it is told, and hands out keys and values without copying them.
+    // A cursor can seek and move in both directions, and returns keys and values without copying
+    // them.
     let mut cursor = db.cursor()?;
     cursor.seek("fiction/N")?;
     println!("at or after fiction/N: {}", text(cursor.key()));
@@ -40,7 +43,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     cursor.seek_for_prev("travel")?;
     println!("at or before travel:   {}", text(cursor.key()));
 
-    // A snapshot is a handle on one moment, for as long as it is held, over all keyspaces.
+    // A snapshot keeps one moment of all keyspaces readable for as long as it is held.
     let snapshot = db.snapshot();
     db.put("fiction/Emma", [0])?;
     db.delete_range("science/", "science0")?;
@@ -48,7 +51,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     println!("copies of Emma: then {:?}", db.get_at("fiction/Emma", &snapshot)?.as_deref());
     println!("books: now {}, then {}", count(db.iter())?, count(db.range_at(.., &snapshot))?);
 
-    // A scan over more than fits into memory should not drive everything else out of the cache.
+    // A scan over more data than fits into memory should not evict everything else from the cache.
     let passing_by = ReadOptions { fill_cache: false, ..ReadOptions::default() };
     let mut cursor = db.cursor_in(.., Some(&snapshot), &passing_by)?;
     let mut copies = 0;

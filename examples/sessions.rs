@@ -1,6 +1,8 @@
-//! Sessions that expire by themselves, and a compaction filter that forgets those of closed accounts.
+//! Sessions that expire by themselves, and a compaction filter that removes those of closed
+//! accounts.
 //!
-//! The example owns the clock, so that a day passes at once; leave `.clock(..)` out and it is the machine's.
+//! The example controls the clock, so that a day passes at once; without `.clock(..)`, it is the
+//! machine's.
 //!
 //! Run it with `cargo run --example sessions`.
 
@@ -14,7 +16,7 @@ use cairn_vfs::ManualClock;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Drops what belongs to accounts that were closed. Keys are `account/session`.
+/// Removes sessions of closed accounts. Keys are `account/session`.
 #[derive(Debug, Default)]
 struct ForgetClosed {
     closed: RwLock<BTreeSet<Vec<u8>>>,
@@ -32,8 +34,8 @@ impl CompactionFilter for ForgetClosed {
         "forget closed accounts"
     }
 
-    /// Called for entries that a compaction passes anyway: removing them costs no write of its own. Until then they
-    /// can be read.
+    /// Called for entries that a compaction processes anyway, so removing them costs no extra
+    /// writes. Until then they can still be read.
     fn filter(&self, _level: usize, key: &[u8], _value: &[u8]) -> FilterDecision {
         let account = key.split(|byte| *byte == b'/').next().unwrap_or_default();
         let closed = self.closed.read().unwrap_or_else(PoisonError::into_inner);
@@ -42,11 +44,11 @@ impl CompactionFilter for ForgetClosed {
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_767_225_600)));
     let filter = Arc::new(ForgetClosed::default());
     let options = KeyspaceOptions {
-        ttl: Some(24 * HOUR), // set when the keyspace is made, and kept
+        ttl: Some(24 * HOUR), // set when the keyspace is created, and stored with it
         compaction_filter: Some(filter.clone()),
         ..KeyspaceOptions::default()
     };
@@ -71,7 +73,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     show("after 16 hours")?;
 
     clock.advance(9 * HOUR);
-    show("after 25 hours")?; // two have expired, though nobody has removed them
+    show("after 25 hours")?; // two have expired, though no compaction has removed them yet
 
     filter.close("alan");
     show("alan's account is closed")?;

@@ -1,4 +1,4 @@
-//! Write a Sparkey log and index, read them, and see what a Java or C program would see.
+//! Writes a Sparkey log and index, and reads them as a Java or C program would.
 //!
 //! Run it with `cargo run --example sparkey_files`.
 
@@ -7,7 +7,7 @@ use std::error::Error;
 use cairn_hash::sparkey::{self, IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let log = dir.path().join("songs.spl");
 
     let mut writer = LogWriter::create(&log, &LogOptions::default())?;

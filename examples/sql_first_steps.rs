@@ -1,4 +1,5 @@
-//! SQL in a file: tables, parameters, prepared statements, a transaction that starts over after a conflict, rows by column, a backup.
+//! SQL in a file: tables, parameters, prepared statements, a transaction that is retried after a
+//! conflict, rows by column, a backup.
 //!
 //! `cargo run --example sql_first_steps`
 
@@ -8,7 +9,8 @@ use cairn_sql::{Connection, Database, Datum};
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
-    let db = Database::open(dir.path().join("bank.db"))?; // share it between threads; each connects for itself
+    // can be shared between threads; each opens a connection
+    let db = Database::open(dir.path().join("bank.db"))?;
     let mut connection = db.connect();
     connection.batch(
         "create table accounts (
@@ -19,7 +21,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
          create index on accounts (owner) include (balance);",
     )?;
 
-    // A transaction around many rows: one wait for the disk.
+    // One transaction for many rows waits for the disk only once.
     connection.execute("begin", &[])?;
     let insert = connection.prepare("insert into accounts values ($1, $2, $3)")?;
     for (id, owner, cents) in [(1, "ann", 10_000), (2, "bob", 5_000), (3, "ann", 750)] {
@@ -28,14 +30,14 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     connection.execute("commit", &[])?;
 
-    // Serializable transactions may have to start over: then another one came between.
+    // A serializable transaction may conflict with another one, and must then be retried.
     while let Err(error) = transfer(&mut connection, 1, 2, "30.25") {
         connection.execute("rollback", &[])?;
         if !error.is_retryable() {
             return Err(error.into());
         }
     }
-    // Of one that fails nothing stays.
+    // A transaction that fails has no effect.
     if let Err(refused) = transfer(&mut connection, 3, 1, "1000") {
         connection.execute("rollback", &[])?;
         println!("refused: {refused}");
@@ -48,7 +50,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     drop(rows);
 
-    // Whole columns, as Arrow has them.
+    // Whole columns, in Arrow's format.
     let mut rows =
         connection.query("select owner, sum(balance) from accounts group by owner order by owner", &[])?;
     while let Some(batch) = rows.next_batch()? {

@@ -1,4 +1,5 @@
-//! Tables without SQL: a schema, rows, an index, a transaction that starts over after a conflict, a savepoint, a backup.
+//! Tables without SQL: a schema, rows, an index, a transaction that is retried after a conflict, a
+//! savepoint, a backup.
 //!
 //! `cargo run --example tables`
 
@@ -23,14 +24,14 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     }
     transaction.commit(Durability::Sync)?;
 
-    // Serializable transactions may have to start over: then another one came between.
+    // A serializable transaction may conflict with another one, and must then be retried.
     while let Err(error) = transfer(&db, &accounts, 1, 2, 30) {
         if !matches!(error, cairn_table::Error::SerializationFailure { .. }) {
             return Err(error.into());
         }
     }
 
-    // What came after a savepoint can be undone alone.
+    // Changes after a savepoint can be rolled back separately.
     let mut transaction = db.begin(Isolation::ReadCommitted)?;
     let savepoint = transaction.savepoint();
     transaction.delete(&accounts, &key(&accounts, 1))?;
@@ -51,7 +52,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     transaction.rollback()?;
 
     db.backup(&fs, &dir.path().join("copy.db"))?;
-    // Looks at everything, alone: it waits for transactions that run, so there must be none here.
+    // Checks everything, exclusively: it waits for running transactions, so there must be none
+    // here.
     println!("{:?}", db.check()?);
     Ok(())
 }
@@ -70,7 +72,7 @@ fn accounts() -> TableDef {
         name: "accounts".to_owned(),
         columns: vec![column("id", Type::Int), column("owner", Type::Text), column("balance", Type::BigInt)],
         primary_key: by(0),
-        // Has the balance as well, so that a query by owner need not go to the table.
+        // Includes the balance, so that a query by owner does not have to read the table.
         indexes: vec![IndexDef {
             name: "accounts_owner".to_owned(),
             columns: by(1),

@@ -1,5 +1,5 @@
-//! Measurements over time: keys that sort by sensor and time, windows as ranges, retention by deleting ranges, and a
-//! keyspace that keeps the newest so many bytes by itself.
+//! Measurements over time: keys that sort by sensor and time, windows as ranges, retention by
+//! deleting ranges, and a keyspace that keeps only a fixed number of the newest bytes.
 //!
 //! Run it with `cargo run --example time_series`.
 
@@ -12,7 +12,7 @@ const SENSORS: u16 = 5;
 const MINUTES: u64 = 7 * 24 * 60;
 const DAY: u64 = 24 * 60;
 
-/// Big-endian numbers sort as they count: all of a sensor together, and within it by time.
+/// Big-endian numbers sort by value: all keys of a sensor are adjacent, ordered by time.
 fn key(sensor: u16, minute: u64) -> [u8; 10] {
     let mut key = [0; 10];
     key[..2].copy_from_slice(&sensor.to_be_bytes());
@@ -20,22 +20,23 @@ fn key(sensor: u16, minute: u64) -> [u8; 10] {
     key
 }
 
-/// A temperature with its ups and downs over the day.
+/// A temperature that varies over the day.
 fn measure(sensor: u16, minute: u64) -> f64 {
     let hour = (minute % DAY) as f64 / 60.0;
     12.0 + f64::from(sensor) - 6.0 * (hour / 24.0 * std::f64::consts::TAU).cos()
 }
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let dir = tempfile::tempdir()?; // temporary; pass a path of your own
     let db = Db::open(dir.path().join("weather"))?;
     let history = KeyspaceOptions {
-        // Scans of one sensor pass over tables that have nothing of it.
+        // Scans of one sensor skip tables without any of its keys.
         prefix_extractor: Some(PrefixExtractor::Fixed(2)),
         ..KeyspaceOptions::default()
     };
     let history = db.create_keyspace("history", history)?;
-    // A ring buffer: never merged, the oldest tables go when there is too much. Old ones could go by age as well.
+    // A ring buffer: tables are never merged, and the oldest are dropped when the size limit is
+    // reached. They could also be dropped by age.
     let recent = KeyspaceOptions {
         memtable_bytes: 128 << 10,
         compaction: StrategyOptions::Fifo(FifoOptions { bytes_max: 512 << 10, ..FifoOptions::default() }),
@@ -47,7 +48,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         for sensor in 0..SENSORS {
             let value = measure(sensor, minute).to_le_bytes();
             history.put(key(sensor, minute), value)?;
-            // Losing some of these with the process would not matter: no log.
+            // Without the log, because losing some of these in a crash does not matter.
             recent.put_with(key(sensor, minute), [value; 4].concat(), Durability::Memory)?;
         }
     }
@@ -67,8 +68,8 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         sum / f64::from(values)
     );
 
-    // Retention: one entry a sensor hides all that is older, however much it is. Compactions then drop it, whole blocks and
-    // tables at a time where they can.
+    // Retention: one entry per sensor hides all older entries, however many there are. Compactions
+    // then drop them, by whole blocks and tables if possible.
     let before = count(history.iter())?;
     for sensor in 0..SENSORS {
         history.delete_range(key(sensor, 0), key(sensor, 5 * DAY))?;

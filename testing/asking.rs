@@ -1,11 +1,13 @@
-//! A disk for tests that asks, or lets others work in between. Crates that need one take this file in by its path.
+//! A file system for tests with a hook before each operation, which can fail it or let other
+//! threads run. Crates that need one include this file by its path.
 
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{File, Fs, Metadata, OpenOptions, Operation, Result};
 
-/// A file system that asks before it opens something, to be read or otherwise, and before it changes something.
+/// A file system that calls a hook before it opens a file, for reading or otherwise, and before it
+/// changes something.
 pub struct Asking<F> {
     fs: Arc<dyn Fs>,
     check: F,
@@ -18,7 +20,8 @@ impl<F> std::fmt::Debug for Asking<F> {
 }
 
 impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> Asking<F> {
-    /// `fs`, with `check` asked; its error is that of the operation.
+    /// Wraps `fs` so that `check` is called first. An error of `check` becomes that of the
+    /// operation.
     pub fn over(fs: &Arc<dyn Fs>, check: F) -> Arc<dyn Fs> {
         Arc::new(Asking { fs: Arc::clone(fs), check })
     }

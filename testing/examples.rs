@@ -1,4 +1,5 @@
-//! Runs the programs in `examples/`, which several crates own. Each of these takes this file in by its path and lists its own:
+//! Runs the programs in `examples/`, which belong to several crates. Each of these includes this
+//! file by its path and lists its own:
 //!
 //! ```ignore
 //! #[path = "../../../testing/examples.rs"]
@@ -8,24 +9,25 @@
 //! examples! { first_steps = "../../../examples/first_steps.rs" }
 //! ```
 //!
-//! An example becomes a module of the test, so that it is never an older build that runs, and a test of its own, which runs
-//! itself as a child: that has a temporary directory and an output of its own.
+//! Each example becomes a module of the test program, so an outdated build can never run. It also
+//! gets a test of its own, which runs itself as a child process with a temporary directory and
+//! separate output.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Set in the child.
+/// Set in the child process.
 pub const CHILD: &str = "CAIRN_EXAMPLE";
 
-/// What stands around an example's output in that of the child.
+/// Marks the beginning and the end of an example's output in that of the child process.
 const MARK: &str = "-----";
 
-/// Least lines of output.
+/// The least lines of output.
 const LINES_MIN: usize = 3;
 
-/// The tests of a crate's examples: one for each, and one that none is left out.
+/// Defines the tests of a crate's examples: one for each, and one that checks that none is missing.
 macro_rules! examples {
     ($($name:ident = $path:literal),+ $(,)?) => {
         $(
@@ -33,7 +35,8 @@ macro_rules! examples {
             mod $name;
         )+
 
-        /// Goal: each example does what it says, prints something and leaves nothing behind. Method: see [`testing::run`].
+        /// Goal: each example works, prints something and leaves nothing behind. Method: see
+        /// [`testing::run`].
         mod runs {
             $(
                 #[test]
@@ -45,7 +48,8 @@ macro_rules! examples {
             )+
         }
 
-        /// Goal: what newcomers are told to run can be run and is run here. Method: see [`testing::none_is_forgotten`].
+        /// Goal: every program that newcomers are told to run can be run, and is run here. Method:
+        /// see [`testing::none_is_forgotten`].
         #[test]
         fn none_is_forgotten() {
             testing::none_is_forgotten(&[$(stringify!($name)),+], Path::new(env!("CARGO_MANIFEST_DIR")));
@@ -53,8 +57,8 @@ macro_rules! examples {
     };
 }
 
-/// Runs the example `name` in a child, which is the same `test` once more, with an empty temporary directory. Checks that
-/// it ends well, prints some lines and leaves that directory empty.
+/// Runs the example `name` in a child process, which runs the same `test` with an empty temporary
+/// directory. Checks that it succeeds, prints some lines and leaves that directory empty.
 pub fn run(name: &str, test: &str, example: impl FnOnce() -> Result<(), String>) {
     if std::env::var_os(CHILD).is_some() {
         println!("\n{MARK}");
@@ -76,9 +80,9 @@ pub fn run(name: &str, test: &str, example: impl FnOnce() -> Result<(), String>)
     assert!(left.is_empty(), "{name} leaves {left:?}");
 }
 
-/// Checks that `examples/` is complete: `names` are those of the crate in `crate_dir`; every program belongs to one
-/// crate, by which `cargo run --example` finds it, stands in the table of `examples/README.md`, and says at its head how
-/// to run it.
+/// Checks that `examples/` is complete. `names` are those of the crate in `crate_dir`. Every
+/// program belongs to one crate, so that `cargo run --example` finds it, is in the table of
+/// `examples/README.md`, and says in its head how to run it.
 pub fn none_is_forgotten(names: &[&str], crate_dir: &Path) {
     let crates = crate_dir.parent().unwrap();
     let examples = crates.parent().unwrap().join("examples");
@@ -104,7 +108,7 @@ pub fn none_is_forgotten(names: &[&str], crate_dir: &Path) {
     }
 }
 
-/// Names of the examples in `examples/` that a manifest declares.
+/// Returns the names of the programs in `examples/` that a manifest declares.
 fn declared(manifest: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(manifest).unwrap();
     let tables = text.split("[[example]]").skip(1).map(|rest| rest.split("\n[").next().unwrap());

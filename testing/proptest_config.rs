@@ -1,14 +1,14 @@
-//! Settings of the randomized tests of every crate, each of which takes this file in by its path.
+//! Settings of randomized tests. Each crate includes this file by its path.
 
 use std::env;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// How many times as many cases `CAIRN_SOAK` asks for.
+/// The factor by which `CAIRN_SOAK` increases the number of cases.
 const SOAK: u32 = 50;
 
-/// `cases` random cases from a fixed seed, which is printed where a test fails. `PROPTEST_RNG_SEED` and `PROPTEST_CASES`
-/// ask for others.
+/// Returns a configuration with `cases` random cases from a fixed seed, which is printed if a test
+/// fails. `PROPTEST_RNG_SEED` and `PROPTEST_CASES` override both.
 pub fn cases(cases: u32) -> Config {
     let mut config = Config::default();
     if env::var_os("PROPTEST_CASES").is_none() {
@@ -18,9 +18,9 @@ pub fn cases(cases: u32) -> Config {
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(1);
     }
-    // A file of seeds that failed would be read by the next run, which would not be the same run then.
+    // With a file of failed seeds, the next run would not repeat this one.
     config.failure_persistence = None;
-    // Shown where the test fails.
+    // Shown only if the test fails.
     eprintln!("PROPTEST_RNG_SEED={} PROPTEST_CASES={}", config.rng_seed, config.cases);
     config
 }

@@ -1,11 +1,13 @@
-//! How tests explore schedules, built with `--cfg cairn_shuttle`. Each program that has such tests takes this file in by
-//! its path.
+//! Explores thread schedules in tests, built with `--cfg cairn_shuttle`. Each program with such
+//! tests includes this file by its path.
 //!
-//! All threads of a test are then one to the operating system, and a seed decides at each lock, atomic access and
-//! operation of a simulated disk who goes on. Threads that wait for each other for ever are reported as a deadlock, those
-//! that turn in circles by the number of their steps. What this does not show: effects of orders weaker than `SeqCst`,
-//! which shuttle takes all for that; anything inside of what knows nothing of it (`arc_swap`, `OnceLock`), whose
-//! operations are one step each or a part of one; and waits that end by themselves, since `wait_timeout` never times out.
+//! All threads of a test then run as one thread of the operating system. A seed decides which one
+//! continues at each lock, atomic access and operation of a simulated disk. Threads that wait for
+//! each other forever are reported as a deadlock, and endless loops by the number of their steps.
+//! Some things are not covered: effects of orderings weaker than `SeqCst`, because shuttle treats
+//! all as `SeqCst`; the inside of code that does not use shuttle (`arc_swap`, `OnceLock`), whose
+//! operations are one step each or part of one; and waits that end by themselves, because
+//! `wait_timeout` never times out.
 
 use std::env;
 use std::sync::Arc;
@@ -14,15 +16,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner};
 
-/// How many times as many schedules `CAIRN_SOAK` asks for.
+/// The factor by which `CAIRN_SOAK` increases the number of schedules.
 const SOAK: usize = 100;
 
-/// Depths of probabilistic concurrency testing: threads have priorities, which change at one step fewer than that
-/// (Burckhardt et al., *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, ASPLOS 2010).
+/// Depths of probabilistic concurrency testing: threads have priorities, which change at one step
+/// fewer than the depth (Burckhardt et al., *A Randomized Scheduler with Probabilistic Guarantees
+/// of Finding Bugs*, ASPLOS 2010).
 const DEPTHS: [usize; 2] = [2, 4];
 
-/// Runs `test` under `count` random schedules, and under half as many of each depth of [`DEPTHS`]. The seed is `CAIRN_SEED`,
-/// or 1; a schedule that fails is printed as shuttle replays it.
+/// Runs `test` under `count` random schedules, and under half as many of each depth of [`DEPTHS`].
+/// The seed is `CAIRN_SEED`, or 1. A failing schedule is printed in the form that shuttle can
+/// replay.
 pub fn explore(count: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     let soaks = env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
     let count = if soaks { count * SOAK } else { count };
@@ -37,10 +41,10 @@ pub fn explore(count: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
 
 fn run(name: &str, scheduler: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
-    // The simulated disks' frames are larger than the threads that shuttle makes by default.
+    // The stack frames of simulated disks need larger stacks than shuttle's default.
     config.stack_size = 1 << 20;
     config.silence_warnings = true;
-    // Also said when a schedule fails: it is the last one.
+    // Reported on drop, so that a failing schedule is counted too: it is the last one.
     let begun = Said { name, count: Arc::default() };
     let count = Arc::clone(&begun.count);
     Runner::new(scheduler, config).run(move || {
@@ -49,7 +53,7 @@ fn run(name: &str, scheduler: impl Scheduler + 'static, test: impl Fn() + Send +
     });
 }
 
-/// Says when it is dropped how many schedules there were.
+/// Prints the number of schedules when dropped.
 struct Said<'a> {
     name: &'a str,
     count: Arc<AtomicUsize>,

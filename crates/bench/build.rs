@@ -1,4 +1,4 @@
-//! Remembers what the lab was built with, since every report has to say it.
+//! Passes the build's commit, compiler and flags to the crate, because every report states them.
 
 use std::env;
 use std::path::Path;
@@ -17,21 +17,21 @@ fn main() {
         ("CAIRN_OPT_LEVEL", "OPT_LEVEL"),
         ("CAIRN_RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"),
     ] {
-        // Cargo separates flags by a character that no flag holds.
+        // Cargo separates flags with U+001F, which occurs in no flag.
         let value = env::var(variable).unwrap_or_default().replace('\u{1f}', " ");
         println!("cargo::rustc-env={name}={value}");
     }
 }
 
-/// The commit that this is built from: what `CAIRN_COMMIT` says, else what git says. `None` without
-/// either, as in a source archive.
+/// Returns the commit of this build: `CAIRN_COMMIT` if set, otherwise the answer of git. `None`
+/// without either, as in a source archive.
 fn commit() -> Option<String> {
     if let Ok(commit) = env::var("CAIRN_COMMIT") {
         return Some(commit);
     }
-    // Git notes every commit and every switch in the log of HEAD.
+    // Git appends every commit and every checkout to the log of HEAD.
     for file in ["HEAD", "logs/HEAD"] {
-        // Naming what is not there would build every time.
+        // A `rerun-if-changed` on a missing file would rerun this script in every build.
         let path = git(&["rev-parse", "--git-path", file]);
         if let Some(path) = path.filter(|path| Path::new(path).is_file()) {
             println!("cargo::rerun-if-changed={path}");
@@ -40,7 +40,8 @@ fn commit() -> Option<String> {
     git(&["rev-parse", "HEAD"])
 }
 
-/// What a git command says in one line. `None` where there is no git, no repository, or no answer.
+/// Returns the one-line output of a git command. `None` without git, without a repository, or if
+/// the output is empty.
 fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let said = String::from_utf8(output.stdout).ok()?.trim().to_owned();

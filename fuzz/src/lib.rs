@@ -1,4 +1,5 @@
-//! The bodies of the fuzz targets, as plain functions: cargo-fuzz calls them on nightly, tests on any Rust.
+//! The bodies of the fuzz targets, as plain functions: cargo-fuzz calls them on nightly, tests on
+//! any Rust.
 
 pub mod bodies;
 pub mod wal;

@@ -1,7 +1,7 @@
-//! The fuzz target of the log: bytes in, nothing out, a panic when something is wrong.
+//! The fuzz target of the log, which panics if something is wrong with its input.
 //!
-//! `crates/wal/tests/fuzz_corpus.rs` includes this module too, and calls it with the committed corpus and with
-//! mutations of it.
+//! `crates/wal/tests/fuzz_corpus.rs` includes this module too, and runs it on the committed corpus
+//! and on mutations of it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,8 +13,9 @@ use cairn_wal::{Error, Log, Lsn, Mode, Options, Recovery, RecoveryOptions};
 const DIR: &str = "log";
 const HEADER_BYTES: usize = 4096;
 
-/// Input: a byte of flags, the length of the first segment in units of 8 (two bytes), that segment, the second one. With
-/// flag 1 the checksums are made right first, or hardly anything would come through.
+/// Input: a byte of flags, the length of the first segment in units of 8 (two bytes), that segment,
+/// the second one. With flag 1, the checksums are corrected first, because otherwise hardly any
+/// record would be accepted.
 pub fn wal_segments(data: &[u8]) {
     let Some((head, bytes)) = data.split_at_checked(3) else { return };
     let len = usize::from(u16::from_le_bytes([head[1], head[2]])) * 8;
@@ -44,7 +45,7 @@ pub fn wal_segments(data: &[u8]) {
     }
 }
 
-/// Everything that a recovery finds.
+/// Returns all records that a recovery finds.
 fn records(fs: &Arc<dyn Fs>, mode: Mode) -> Result<Vec<Vec<u8>>, ErrorKind> {
     let read = || -> Result<Vec<Vec<u8>>, Error> {
         let options = RecoveryOptions::default().mode(mode).read_bytes(4096);
@@ -64,7 +65,7 @@ fn records(fs: &Arc<dyn Fs>, mode: Mode) -> Result<Vec<Vec<u8>>, ErrorKind> {
     })
 }
 
-/// A log that was recovered can be written and recovered again.
+/// Checks that a recovered log can be written and recovered again.
 fn goes_on(fs: &Arc<dyn Fs>, mut expected: Vec<Vec<u8>>) {
     let open = || -> Result<(), Error> {
         let recovery = Recovery::open(fs, Path::new(DIR), Lsn::ZERO, &RecoveryOptions::default())?;
@@ -79,8 +80,8 @@ fn goes_on(fs: &Arc<dyn Fs>, mut expected: Vec<Vec<u8>>) {
     assert!(records(fs, Mode::TolerateTornTail) == Ok(expected), "recovered once, recovered again");
 }
 
-/// Gives headers and records the checksums that their other bytes ask for. By the format's description, not by the
-/// code that is tested.
+/// Gives headers and records correct checksums, computed from the description of the format and not
+/// by the code under test.
 fn make_right(segment: &mut [u8]) {
     let word = |bytes: &[u8], at: usize| u64::from_le_bytes(std::array::from_fn(|n| bytes[at + n]));
     if segment.len() < HEADER_BYTES {

@@ -1,10 +1,10 @@
-//! Writes a report of made-up figures, to look at its layout:
-//! `cargo run -p cairn-bench --example report_demo -- OUT.html [--matrix] [--compare]`.
+//! Writes a report of synthetic figures, to inspect its layout: `cargo run -p cairn-bench --example
+//! report_demo -- OUT.html [--matrix] [--compare]`.
 //!
-//! Nothing is measured. The figures come from a small model with noise and are labelled as
-//! synthetic on the page; the shapes (who is near whom, what falls with size and threads) are
-//! chosen so that every chart has something to show, losses of Cairn's included. The cases are
-//! those of a quick run, or with `--matrix` those of a full one.
+//! Nothing is measured. The figures come from a small model with noise, and the page labels them as
+//! synthetic. Their shapes (which engines are close, how figures fall with size and threads) are
+//! chosen so that every chart has content, including cases that Cairn loses. The cases are those of
+//! a quick run, or with `--matrix` those of a full one.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -28,37 +28,38 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(file.commit()?)
 }
 
-/// A store of the model.
+/// An engine of the model.
 struct Engine {
-    /// The contender that builds, and the family.
+    /// Name of the contender that builds the store, and of the engine family.
     name: &'static str,
     version: &'static str,
     durability: &'static str,
-    /// The ways to read it.
+    /// The read paths of the engine.
     readers: &'static [Reader],
-    /// How much slower for each tenfold of entries.
+    /// Factor by which lookups slow down for each tenfold increase of entries.
     growth: f64,
-    /// Codecs beside none, with how many times slower they make a lookup.
+    /// Codecs in addition to none, each with the factor by which it slows down a lookup.
     codecs: &'static [(&'static str, f64)],
-    /// Building, ns an entry; with the memory it takes, bytes an entry, where that is known.
+    /// Cost of a build in ns per entry, and its memory in bytes per entry where that is known.
     build_ns: f64,
     build_bytes: Option<f64>,
-    /// Index and overhead, bytes an entry, and whether the index can be told from the data.
+    /// Size of index and overhead in bytes per entry, and whether the index can be measured
+    /// separately from the data.
     index_bytes: f64,
     index_known: bool,
 }
 
-/// One way to read a store.
+/// One read path of an engine.
 struct Reader {
-    /// What follows the store's name; empty where it has one way only.
+    /// Suffix after the engine's name; empty if the engine has only one read path.
     way: &'static str,
-    /// A lookup of a present key among a million, ns; and the same when 64 keys are handed over at
-    /// once.
+    /// Cost of a lookup of a present key in a store of a million entries, in ns; and the cost per
+    /// key in a batch of 64 keys.
     lookup_ns: f64,
     batch_ns: Option<f64>,
-    /// Throughput of two threads over that of one.
+    /// Throughput of two threads relative to one.
     two_threads: f64,
-    /// Opening in seconds, and a lookup with nothing cached in ns; none of both for readers in
+    /// Seconds to open the store, and ns of a lookup with a cold cache; `None` for readers in
     /// another process.
     cold: Option<(f64, f64)>,
 }
@@ -136,7 +137,8 @@ impl Engine {
     }
 }
 
-/// The whole made-up run; `speed` scales Cairn's own lookups, for a second run to compare with.
+/// Builds the whole synthetic run. `speed` scales Cairn's own lookups, so that a second run differs
+/// from the first.
 fn synthetic_run(seed: u64, speed: f64, matrix: bool) -> Run {
     let mut noise = Noise(seed);
     let mut measurements = Vec::new();
@@ -224,7 +226,7 @@ fn contenders() -> Vec<Contender> {
     out
 }
 
-/// A data set in one compression, and what is measured on it.
+/// A data set in one compression, with the cases to measure on it.
 #[derive(Clone, Copy)]
 struct Store {
     dataset: &'static str,
@@ -316,7 +318,7 @@ impl MadeUp<'_> {
             for (operation, each) in [("get", Some(reader.lookup_ns)), ("get_many", reader.batch_ns)] {
                 let Some(each) = each.map(|ns| ns * pace * share) else { continue };
                 for threads in self.store.threads {
-                    // Past two cores more threads add nothing and cost a little switching.
+                    // Beyond two cores, more threads add nothing and cost a little for switching.
                     let gain = if *threads == 1 {
                         1.0
                     } else {
@@ -336,7 +338,7 @@ impl MadeUp<'_> {
         if let Some((open, cold)) = reader.cold.filter(|_| self.store.thorough) {
             out.push(noise.measure(&name, self.case("open", "", 0), "time", "s", open, 0.06));
             out.push(noise.measure(&name, self.case("cold open", "", 0), "time", "s", open * 9.0, 0.06));
-            // What lies on the heap cannot get cold.
+            // Data on the heap is never cold.
             if reader.way == " heap" {
                 return;
             }
@@ -367,11 +369,11 @@ impl MadeUp<'_> {
     }
 }
 
-/// Reproducible noise, for figures that look measured.
+/// Reproducible noise, so that figures look measured.
 struct Noise(u64);
 
 impl Noise {
-    /// A factor within `share` of one.
+    /// Returns a random factor between `1 - share` and `1 + share`.
     fn near(&mut self, share: f64) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let unit = (self.0 >> 33) as f64 / f64::from(u32::MAX >> 1);

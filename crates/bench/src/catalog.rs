@@ -1,22 +1,22 @@
-//! Which stores there are, here and now.
+//! The catalog of constant stores in this build and on this machine.
 
 use crate::engine::{ConstantStore, cairn_sparkey, cairn_table};
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
-/// The stores that can run, and those that cannot with the reason.
+/// The stores that can run, and those that cannot, with the reason.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// Ready to build.
+    /// Stores that are ready to build.
     pub stores: Vec<Box<dyn ConstantStore>>,
-    /// In the run's list of contenders all the same.
+    /// Stores that cannot run. The run lists them as contenders all the same.
     pub skipped: Vec<Contender>,
 }
 
-/// How a store is made: at once, or after looking for what it needs.
+/// Constructor of a store. It fails if a library that the store needs is missing.
 type Make = fn() -> Result<Box<dyn ConstantStore>>;
 
-/// Every store that this program was built with, by name.
+/// Returns every store that this program was built with, by name.
 fn makers() -> Vec<(&'static str, Make)> {
     let mut makers: Vec<(&'static str, Make)> = vec![
         (cairn_table::NAME, || Ok(Box::new(cairn_table::CairnTable))),
@@ -26,7 +26,8 @@ fn makers() -> Vec<(&'static str, Make)> {
     makers
 }
 
-/// Every constant store that this program was built with and whose libraries are here.
+/// Returns every constant store that this program was built with; those whose libraries are missing
+/// are among the skipped ones.
 pub fn all() -> Catalog {
     let mut catalog = Catalog::default();
     for (name, make) in makers() {
@@ -38,10 +39,10 @@ pub fn all() -> Catalog {
     catalog
 }
 
-/// The store called `name`, and no other: a fresh process that is to measure one must not have
-/// loaded another.
+/// Returns the store called `name` without loading any other, because a fresh process that measures
+/// one store must not have loaded another.
 ///
-/// Errors: [`Error::Invalid`] when there is none, or the reason why it cannot run.
+/// Errors: [`Error::Invalid`] if there is no such store, or the reason why it cannot run.
 pub fn store(name: &str) -> Result<Box<dyn ConstantStore>> {
     let maker = makers().into_iter().find(|(known, _)| *known == name);
     let (_, make) = maker.ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))?;
@@ -67,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// Goal: contenders can be told apart by name, and each store is found by its own.
+    /// Goal: names of contenders are unique, and each store is found by its name.
     #[test]
     fn names_are_unique() {
         let catalog = all();

@@ -1,4 +1,5 @@
-//! Two stored runs side by side: what got better, what got worse, and what is noise.
+//! Compares two stored runs: which figures improved, which got worse, and which differ only by
+//! noise.
 
 use std::collections::BTreeSet;
 
@@ -12,34 +13,34 @@ use crate::text;
 /// One metric of one contender in one case, in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The contender's name.
+    /// Name of the contender.
     pub contender: String,
-    /// What was done.
+    /// The measured case.
     pub case: Case,
-    /// What was measured.
+    /// Name of the metric.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
-    /// True when more is better.
+    /// True if more is better.
     pub higher_is_better: bool,
-    /// The first run's figure.
+    /// Figure of the first run.
     pub a: Figure,
-    /// The second run's.
+    /// Figure of the second run.
     pub b: Figure,
-    /// How much better the second run is: over 1 is better, whichever way the metric goes. `None`
-    /// where a sample is 0.
+    /// Factor by which the second run is better: over 1 is better, whichever direction the metric
+    /// has. `None` if a sample is 0.
     pub gain: Option<Figure>,
-    /// False where the interval of the gain contains 1, or there are too few repetitions to tell.
+    /// False if the interval of the gain contains 1, or if there are too few repetitions to tell.
     pub significant: bool,
-    /// It is counted and comes out the same each time: see [`is_count`].
+    /// True if the figure is counted and reproducible: see [`is_count`].
     pub counted: bool,
-    /// Repetitions of the side that has fewer.
+    /// Number of repetitions on the side that has fewer.
     pub samples: usize,
 }
 
 impl Row {
-    /// True where there are too few repetitions to tell a change from noise. Of what is counted one
-    /// is enough, and any difference is one.
+    /// Returns true if there are too few repetitions to distinguish a change from noise. A counted
+    /// figure needs only one, and any difference in it is a change.
     pub fn is_too_short(&self) -> bool {
         !self.counted && self.samples < stats::SAMPLES_MIN
     }
@@ -50,35 +51,37 @@ impl Row {
 pub struct Figure {
     /// The median, or the ratio of medians.
     pub value: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// Repetitions far from the others; they are part of the figure all the same.
+    /// Number of repetitions that are outliers. They are included in the figure.
     pub outliers: usize,
 }
 
-/// What two runs have in common, and what not.
+/// The comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// In the order of the second run.
+    /// Figures that both runs have, in the order of the second run.
     pub rows: Vec<Row>,
-    /// The geometric mean of all gains; `None` without any.
+    /// The geometric mean of all gains; `None` if there are none.
     pub geometric_mean: Option<f64>,
-    /// Figures that only the first run has.
+    /// Number of figures that only the first run has.
     pub only_in_a: usize,
-    /// Figures that only the second run has.
+    /// Number of figures that only the second run has.
     pub only_in_b: usize,
-    /// Fields in which the runs, the machine or the build differ: name, first run's value, second
-    /// run's.
+    /// Fields in which the runs, the machine or the build differ: name, value in the first run,
+    /// value in the second.
     pub differences: Vec<(String, String, String)>,
 }
 
-/// True for figures that are counted and come out the same each time, by their suite. Memory,
-/// amplification and the files of trees are not of them: they depend on what the background does
-/// when. Hit rates of pools and pages of indexes do so where one thread asks for the same pages
-/// each time, and not where threads or workers take turns: they count where all of at least two
-/// rounds agree, or where it is known that one thread draws the same.
+/// Returns true for figures that are counted and reproducible, depending on the suite.
+///
+/// Memory, amplification and the file sizes of trees do not count, because they depend on the
+/// timing of background work. Hit rates of pools and page counts of indexes are reproducible when
+/// one thread asks for the same pages each time, but not when threads or workers take turns. They
+/// count if all of at least two rounds agree, or if the case is known to run on one thread with the
+/// same random draws.
 pub fn is_count(suite: &str, measurement: &Measurement) -> bool {
     let samples = &measurement.samples;
     let agrees = samples.iter().all(|sample| samples.first() == Some(sample));
@@ -95,10 +98,11 @@ pub fn is_count(suite: &str, measurement: &Measurement) -> bool {
     }
 }
 
-/// The cases of the pool's hit rates: one thread, and the same draws each time.
+/// Data set of the cases for hit rates of the pool: one thread, and the same random draws each
+/// time.
 pub(crate) const HIT_RATES: &str = "phase 4";
 
-/// The unit of counted instructions.
+/// Unit of counted instructions.
 const INSTRUCTIONS: &str = "instructions";
 
 /// Compares run `b` with run `a`, the earlier one.
@@ -123,7 +127,7 @@ fn same(x: &Measurement, y: &Measurement) -> bool {
     x.contender == y.contender && x.metric == y.metric && x.unit == y.unit && x.case == y.case
 }
 
-/// How many of `these` are not among `others`.
+/// Returns the number of figures in `these` that are not in `others`.
 fn missing(these: &[Measurement], others: &[Measurement]) -> usize {
     only_in(these, others).count()
 }
@@ -132,12 +136,12 @@ fn only_in<'a>(these: &'a [Measurement], others: &'a [Measurement]) -> impl Iter
     these.iter().filter(|one| !others.iter().any(|other| same(one, other)))
 }
 
-/// True where the two have a figure that can be compared.
+/// Returns true if the two runs have a figure that can be compared.
 pub fn share_figures(a: &Run, b: &Run) -> bool {
     b.measurements.iter().any(|one| a.measurements.iter().any(|other| same(one, other)))
 }
 
-/// The figures that run `a` has and run `b` has not, a line each.
+/// Describes the figures that run `a` has and run `b` does not, one line each.
 pub fn vanished(a: &Run, b: &Run) -> Vec<String> {
     let line = |one: &Measurement| format!("{}, {}, {}", text::case(&one.case), one.contender, one.metric);
     only_in(&a.measurements, &b.measurements).map(line).collect()
@@ -165,8 +169,8 @@ fn row(a: &Measurement, b: &Measurement, suite: &str, seed: u64) -> Row {
     Row { significant: row.significant && !row.is_too_short(), ..row }
 }
 
-/// Samples that tell what another run would do. Those of one turn only tell how it varied within
-/// itself, however many they are.
+/// Returns the number of samples that predict another run. Samples of a single turn only show the
+/// variance within that turn, so they count as one however many there are.
 fn repetitions(measurement: &Measurement) -> usize {
     if measurement.one_turn { 1 } else { measurement.samples.len() }
 }
@@ -176,9 +180,9 @@ fn figure(measurement: &Measurement) -> Figure {
     Figure { value, low, high, outliers: stats::outliers(samples).into_iter().filter(|&flag| flag).count() }
 }
 
-/// How the runs themselves differ: in mode, seed, data, or in that one was ended early; then
-/// machine fields that are in both and differ, and settings. The load at the time is no property of
-/// the machine, and the command says only what the rest says.
+/// Returns the differences between the runs themselves (mode, seed, data, early end), then
+/// differing machine fields that both have, and differing settings. The load is left out because it
+/// is not a property of the machine, and the command line because the other fields say the same.
 fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
     let of_run = |run: &Run| {
         let ended = if run.stopped { "early" } else { "complete" };
@@ -210,7 +214,7 @@ fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
 }
 
 impl Comparison {
-    /// What all figures come to, in a line, where there are any.
+    /// Summarizes all figures in a line; `None` without gains.
     pub fn mean_text(&self) -> Option<String> {
         let mean = text::ratio(self.geometric_mean?);
         let ratios = self.rows.iter().filter(|row| row.gain.is_some()).count();
@@ -234,8 +238,8 @@ mod tests {
         run
     }
 
-    /// Goal: a gain is a gain whichever way the metric goes. Method: twice the throughput, half the
-    /// time, and half the bytes all show as 2; the rest is not significant.
+    /// Goal: a gain is over 1 whichever direction the metric has. Method: twice the throughput,
+    /// half the time, and half the bytes all show as 2; the rest is not significant.
     #[test]
     fn gains_point_one_way() {
         let before = sample_run();
@@ -256,7 +260,7 @@ mod tests {
         assert!(comparison.mean_text().unwrap().starts_with("geometric mean of 9 ratios: "));
     }
 
-    /// Goal: noise and single timings are not called changes. Method: a difference of 1 % in
+    /// Goal: noise and single timings are not reported as changes. Method: a difference of 1 % in
     /// samples that spread by 4 %, and one of 100 % in a single timing.
     #[test]
     fn noise_is_no_change() {
@@ -274,8 +278,8 @@ mod tests {
         assert!(!row.unwrap().significant);
     }
 
-    /// Goal: what cannot be compared is counted, differing machines are named, outliers are
-    /// counted.
+    /// Goal: figures that cannot be compared are counted, differences between machines are named,
+    /// and outliers are counted.
     #[test]
     fn the_rest_is_said() {
         let before = sample_run();

@@ -1,27 +1,27 @@
-//! A run as the list that continuous-benchmark dashboards take: name, unit, value.
+//! Exports a run as the list that continuous-benchmark dashboards accept: name, unit, value.
 //!
 //! Names are those of [`case_name`] with the metric, and stay the same from run to run. A run for a
 //! dashboard ignores its filter
-//! ([`Options::for_dashboard`](crate::suite_hash::Options::for_dashboard)): a history with gaps is
-//! none.
+//! ([`Options::for_dashboard`](crate::suite_hash::Options::for_dashboard)), because a filtered run
+//! would leave gaps in the history.
 
 use serde::{Deserialize, Serialize};
 
 use crate::results::Run;
 use crate::suite_hash::case_name;
 
-/// One figure.
+/// One figure of the list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Suite, case, contender and metric.
     pub name: String,
-    /// The unit of the value.
+    /// Unit of the value.
     pub unit: String,
     /// The median.
     pub value: f64,
 }
 
-/// All medians of a run, in its order; those that are no numbers left out.
+/// Returns all finite medians of a run, in its order.
 pub fn entries(run: &Run) -> Vec<Entry> {
     let finite = run.measurements.iter().filter(|measurement| measurement.median.is_finite());
     finite
@@ -37,7 +37,7 @@ pub fn entries(run: &Run) -> Vec<Entry> {
         .collect()
 }
 
-/// [`entries`] as JSON.
+/// Renders [`entries`] as JSON.
 pub fn to_json(run: &Run) -> String {
     serde_json::to_string_pretty(&entries(run)).unwrap_or_else(|_| "[]".to_owned()) + "\n"
 }
@@ -49,8 +49,7 @@ mod tests {
     use super::*;
     use crate::testing::sample_run;
 
-    /// Goal: the list has the three members that dashboards know and no others, and every name
-    /// once.
+    /// Goal: the list has exactly the three members that dashboards know, and every name once.
     #[test]
     fn list_form() {
         let run = sample_run();
@@ -66,7 +65,7 @@ mod tests {
         assert!(names.iter().any(|name| name.ends_with("/threads=1/cairn mmap: throughput")), "{names:?}");
     }
 
-    /// Goal: JSON has no infinity, so such a figure is left out.
+    /// Goal: a figure that is infinite is left out, because JSON cannot represent it.
     #[test]
     fn what_is_no_number_is_left_out() {
         let mut run = sample_run();

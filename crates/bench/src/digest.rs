@@ -1,24 +1,25 @@
-//! What a batch of lookups returned, in three numbers: enough to catch a store that returns
-//! nothing, less than it should, or something else, at about a nanosecond for a short value.
+//! Digests of the answers of a batch of lookups, in three numbers. They detect a store that returns
+//! nothing, too little or wrong data, at a cost of about a nanosecond per short value.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Odd, so that multiplying by it loses nothing; the first 64 bits of the golden ratio.
+/// The first 64 bits of the golden ratio. The number is odd, so that multiplication by it is
+/// invertible.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The sum of what a batch of lookups returned.
+/// The digest of the answers of a batch of lookups.
 ///
-/// Each value enters weighted by its position in the batch, so that right values under wrong keys
-/// do not cancel out; sums commute, so that a store may answer a batch in any order.
+/// Each value is weighted by its position in the batch, so that correct values under wrong keys do
+/// not cancel out. The sum is commutative, so that a store may answer a batch in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Digest {
-    /// Keys that were found.
+    /// Number of keys that were found.
     pub found: u64,
     /// Sum of the lengths of their values.
     pub bytes: u64,
-    /// Sum of the checksums of their values, each times its position doubled plus one.
+    /// Sum of the checksums of their values, each multiplied by 2 x position + 1.
     pub checksum: u64,
 }
 
@@ -40,7 +41,7 @@ impl Digest {
         }
     }
 
-    /// The digest of both batches, one after the other.
+    /// Returns the digest of both batches together.
     #[must_use]
     pub fn merge(self, other: Digest) -> Digest {
         Digest {
@@ -57,11 +58,11 @@ impl fmt::Display for Digest {
     }
 }
 
-/// What the Java side sums over a whole read order before it is timed: less than a [`Digest`],
-/// since it is written again in another language.
+/// The digest that the Java process computes over a whole read order before timing. It is simpler
+/// than a [`Digest`] because it is implemented a second time, in Java.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Outline {
-    /// Keys that were found.
+    /// Number of keys that were found.
     pub found: u64,
     /// Sum over non-empty values of length + 31 * first byte + 17 * last byte.
     pub sum: u64,
@@ -77,7 +78,7 @@ impl Outline {
         }
     }
 
-    /// The outline of both.
+    /// Returns the outline of both together.
     #[must_use]
     pub fn merge(self, other: Outline) -> Outline {
         Outline { found: self.found + other.found, sum: self.sum.wrapping_add(other.sum) }
@@ -90,7 +91,8 @@ impl fmt::Display for Outline {
     }
 }
 
-/// Reads every byte of `value`, eight at a time. Not a hash: it has to cost less than a lookup.
+/// Returns a checksum of every byte of `value`, read eight at a time. It is weaker than a hash
+/// because it has to cost less than a lookup.
 #[inline]
 pub fn checksum(value: &[u8]) -> u64 {
     let (words, tail) = value.as_chunks::<8>();
@@ -101,7 +103,7 @@ pub fn checksum(value: &[u8]) -> u64 {
     (sum.rotate_left(7) ^ short_word(tail)).wrapping_mul(GOLDEN)
 }
 
-/// Up to seven bytes as a little-endian number, without a loop over them.
+/// Returns up to seven bytes as a little-endian number, without a loop over them.
 #[inline]
 fn short_word(tail: &[u8]) -> u64 {
     match (tail.first_chunk::<4>(), tail.last_chunk::<4>()) {
@@ -122,8 +124,8 @@ fn short_word(tail: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: every bit of a value of any length counts. Method: flip each bit of values of 0 to 40
-    /// bytes, and lengthen them by a zero byte; the checksum must change each time.
+    /// Goal: every bit of a value of any length affects the checksum. Method: flip each bit of
+    /// values of 0 to 40 bytes, and extend them by a zero byte; the checksum must change each time.
     #[test]
     fn checksum_sees_every_bit() {
         for len in 0..40_usize {
@@ -139,7 +141,7 @@ mod tests {
         }
     }
 
-    /// Goal: the order of answering does not matter, the pairing of keys and values does.
+    /// Goal: the order of answers does not matter, the pairing of keys and values does.
     #[test]
     fn digest_ties_values_to_positions() {
         let (mut forward, mut backward, mut swapped) =
@@ -156,7 +158,7 @@ mod tests {
         assert_eq!((forward.found, forward.bytes), (2, 6));
     }
 
-    /// Goal: the short tail is the plain little-endian number. Method: against a loop over the
+    /// Goal: the short tail is read as a little-endian number. Method: compare with a loop over the
     /// bytes.
     #[test]
     fn short_word_is_little_endian() {

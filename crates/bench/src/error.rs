@@ -1,4 +1,4 @@
-//! What can go wrong in the lab.
+//! Errors of the lab.
 
 use std::path::PathBuf;
 
@@ -15,88 +15,87 @@ pub enum Error {
     /// One of Cairn's constant stores failed.
     #[error(transparent)]
     Hash(#[from] cairn_hash::Error),
-    /// A trace.
+    /// A trace could not be read or written.
     #[error(transparent)]
     Trace(#[from] cairn_trace::Error),
-    /// A store that is compared failed. Its own message follows its name.
+    /// A store under comparison failed. The message begins with its name.
     #[error("{engine}: {what}")]
     Engine {
-        /// The store.
+        /// Name of the store.
         engine: String,
-        /// Its message, and what was being done.
+        /// Its message, and the operation that failed.
         what: String,
     },
-    /// Another transaction was in the way of one in a store that is compared: it may be tried
-    /// again.
+    /// A transaction in a store under comparison conflicts with another one. It can be retried.
     #[error("{engine}: {what}")]
     Conflict {
-        /// The store.
+        /// Name of the store.
         engine: String,
         /// Its message.
         what: String,
     },
-    /// A store returned something else than the data holds, so its figures are worth nothing.
+    /// A store returned data that differs from the data set, so its figures are invalid.
     #[error("wrong results from {contender} in {case}: expected {expected}, got {got}")]
     WrongResult {
-        /// The contender.
+        /// Name of the contender.
         contender: String,
-        /// The case, and where in the read order.
+        /// The case, and the place in the read order.
         case: String,
         /// Computed from the data set itself.
         expected: Digest,
-        /// Computed from what the store returned.
+        /// Computed from the store's answers.
         got: Digest,
     },
-    /// An engine returned other rows than the data holds.
+    /// An engine returned rows that differ from the data set.
     #[error("wrong answer to {query}: expected {expected}, got {got}")]
     WrongAnswer {
-        /// What was asked.
+        /// The query.
         query: String,
-        /// Computed from the data itself.
+        /// Computed from the data set itself.
         expected: Answer,
-        /// Computed from what came back.
+        /// Computed from the returned rows.
         got: Answer,
     },
-    /// A Java reader returned something else than the data holds.
+    /// A Java reader returned data that differs from the data set.
     #[error("wrong results from {contender}: expected {expected}, got {got}")]
     WrongOutline {
-        /// The contender.
+        /// Name of the contender.
         contender: String,
         /// Computed from the data set itself.
         expected: Outline,
-        /// Computed from what the reader returned.
+        /// Computed from the reader's answers.
         got: Outline,
     },
-    /// An option is wrong.
+    /// An option is invalid.
     #[error("{what}")]
     Invalid {
-        /// The option, its value and what was expected.
+        /// The option, its value and the expected values.
         what: String,
     },
-    /// An input file does not hold what it should.
+    /// An input file has invalid content.
     #[error("{}{}: {what}", file.display(), line.map(|line| format!(", line {line}")).unwrap_or_default())]
     Input {
         /// The file.
         file: PathBuf,
-        /// The line, counted from 1, where there is one.
+        /// The line, counted from 1, if there is one.
         line: Option<u64>,
-        /// What was found and what was expected.
+        /// The content found and the content expected.
         what: String,
     },
-    /// A file is no run that the lab has stored.
+    /// A file is not a stored run.
     #[error("{} is not a stored run: {what}", file.display())]
     NoRun {
         /// The file.
         file: PathBuf,
-        /// What was found, and what was expected.
+        /// The content found and the content expected.
         what: String,
     },
     /// Another process that the lab started failed.
     #[error("{program} {what}")]
     Process {
-        /// What was run.
+        /// The program.
         program: String,
-        /// How it ended and the end of what it said.
+        /// Its exit status and the end of its output.
         what: String,
     },
     /// The run was told to stop, or its time was up.
@@ -105,17 +104,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// An [`Error::Engine`] with the message of a peer's own error.
+    /// Creates an [`Error::Engine`] with the message of a peer's own error.
     pub fn engine(engine: &str, what: impl std::fmt::Display) -> Self {
         Error::Engine { engine: engine.to_owned(), what: what.to_string() }
     }
 
-    /// An [`Error::Conflict`] with the message of a peer's own error.
+    /// Creates an [`Error::Conflict`] with the message of a peer's own error.
     pub fn conflict(engine: &str, what: impl std::fmt::Display) -> Self {
         Error::Conflict { engine: engine.to_owned(), what: what.to_string() }
     }
 
-    /// [`Error::WrongAnswer`], unless both are the same.
+    /// Returns [`Error::WrongAnswer`] if the two answers differ.
     pub fn expect_answer(query: &str, expected: Answer, got: Answer) -> Result<()> {
         if expected == got {
             return Ok(());
@@ -123,17 +122,17 @@ impl Error {
         Err(Error::WrongAnswer { query: query.to_owned(), expected, got })
     }
 
-    /// An [`Error::Invalid`] option.
+    /// Creates an [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::Invalid { what: what.into() }
     }
 
-    /// True where what was returned is not what the data holds.
+    /// Returns true if the error is about answers that differ from the data set.
     pub fn is_wrong_result(&self) -> bool {
         matches!(self, Error::WrongResult { .. } | Error::WrongOutline { .. } | Error::WrongAnswer { .. })
     }
 
-    /// An [`Error::Process`].
+    /// Creates an [`Error::Process`].
     pub fn process(program: impl std::fmt::Display, what: impl Into<String>) -> Self {
         Error::Process { program: program.to_string(), what: what.into() }
     }

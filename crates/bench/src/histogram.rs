@@ -1,4 +1,5 @@
-//! Latency of single operations: a high-dynamic-range histogram, and what asking the clock costs.
+//! Latency of single operations: a high-dynamic-range histogram, and the overhead of reading the
+//! clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,15 +7,15 @@ use std::time::Duration;
 use cairn_vfs::Clock;
 use hdrhistogram::Histogram;
 
-/// The longest latency that is told apart from longer ones: an hour. So far a replay may be behind
-/// at recorded speed.
+/// The longest latency that the histogram resolves: one hour, since a replay at recorded speed may
+/// fall behind that far.
 const MAX_NS: u64 = 3_600_000_000_000;
 
-/// Two digits: one percent, which is finer than the clock, in a table that stays out of the stores'
-/// way in the cache.
+/// Two significant digits: one percent, which is finer than the clock. More digits would make the
+/// table compete with the stores for the CPU cache.
 const DIGITS: u8 = 2;
 
-/// Latencies in nanoseconds, with the cost of reading the clock taken off each.
+/// Latencies in nanoseconds, each reduced by the overhead of reading the clock.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     histogram: Histogram<u64>,
@@ -22,44 +23,44 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    /// Empty; `clock_overhead_ns` comes from [`clock_overhead`].
+    /// Creates an empty histogram; `clock_overhead_ns` comes from [`clock_overhead`].
     pub fn new(clock_overhead_ns: u64) -> Self {
-        // Both bounds and the digits are constants that the crate accepts; without them it grows by
+        // Cannot fail: the crate accepts these constant bounds and digits. The fallback resizes
         // itself.
         let histogram = Histogram::new_with_bounds(1, MAX_NS, DIGITS);
         Latencies { histogram: histogram.unwrap_or_else(|_| fallback()), clock_overhead_ns }
     }
 
-    /// What is taken off each latency.
+    /// Returns the overhead that is subtracted from each latency.
     pub fn clock_overhead_ns(&self) -> u64 {
         self.clock_overhead_ns
     }
 
-    /// Adds the time between two readings of the clock around one operation. More than an hour
-    /// counts as one.
+    /// Records the time between two clock readings around one operation. More than an hour is
+    /// recorded as one hour.
     #[inline]
     pub fn record(&mut self, elapsed: Duration) {
         let ns = (elapsed.as_nanos() as u64).saturating_sub(self.clock_overhead_ns);
         self.histogram.saturating_record(ns.max(1));
     }
 
-    /// Adds all of `other`.
+    /// Adds all latencies of `other`.
     pub fn merge(&mut self, other: &Latencies) {
         // Cannot fail: both have the same bounds.
         let _ = self.histogram.add(&other.histogram);
     }
 
-    /// How many latencies.
+    /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The latency that a share `quantile` of the operations stayed under, in ns.
+    /// Returns the latency that a fraction `quantile` of the operations did not exceed, in ns.
     pub fn quantile(&self, quantile: f64) -> f64 {
         self.histogram.value_at_quantile(quantile) as f64
     }
 
-    /// The percentiles that reports show; empty when nothing was recorded.
+    /// Returns the percentiles for reports; empty if nothing was recorded.
     pub fn percentiles(&self) -> BTreeMap<String, f64> {
         if self.histogram.is_empty() {
             return BTreeMap::new();
@@ -71,12 +72,12 @@ impl Latencies {
         percentiles
     }
 
-    /// Every used bucket as (ns, count), for the way between processes.
+    /// Returns every used bucket as (ns, count), to be sent to another process.
     pub fn buckets(&self) -> Vec<(u64, u64)> {
         self.histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
     }
 
-    /// Puts back what [`Latencies::buckets`] gave.
+    /// Adds the buckets that [`Latencies::buckets`] returned.
     pub fn add_buckets(&mut self, buckets: &[(u64, u64)]) {
         for &(ns, count) in buckets {
             self.histogram.saturating_record_n(ns.max(1), count);
@@ -89,7 +90,7 @@ fn fallback() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("two digits are within the crate's limit of five")
 }
 
-/// What two readings of the clock around nothing show, in ns: the median of many.
+/// Returns the median difference between two consecutive clock readings, in ns.
 pub fn clock_overhead(clock: &dyn Clock) -> u64 {
     let mut readings: Vec<u64> = (0..2_001)
         .map(|_| {
@@ -105,8 +106,8 @@ pub fn clock_overhead(clock: &dyn Clock) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: percentiles are right to the promised percent, with the clock's cost taken off.
-    /// Method: 1..=10,000 ns plus 25 ns of overhead each.
+    /// Goal: percentiles have the promised accuracy of 1 %, without the clock's overhead. Method:
+    /// 1..=10,000 ns plus 25 ns of overhead each.
     #[test]
     fn percentiles_are_right() {
         let mut latencies = Latencies::new(25);
@@ -121,8 +122,8 @@ mod tests {
         assert!((percentiles["max"] / 10_000.0 - 1.0).abs() < 0.011);
     }
 
-    /// Goal: histograms merge, and survive the way through their buckets. An operation that took
-    /// less than the clock costs counts as 1 ns, one of hours as the maximum.
+    /// Goal: histograms merge, and a round trip through buckets preserves them. An operation
+    /// shorter than the clock's overhead counts as 1 ns, one of hours as the maximum.
     #[test]
     fn merges_and_travels() {
         let (mut a, mut b) = (Latencies::new(25), Latencies::new(25));
@@ -138,8 +139,7 @@ mod tests {
         assert!(Latencies::new(0).percentiles().is_empty());
     }
 
-    /// Goal: what takes minutes is told apart from what takes seconds. Method: latencies around a
-    /// minute and near an hour.
+    /// Goal: latencies of minutes are resolved. Method: latencies around a minute and near an hour.
     #[test]
     fn long_latencies_are_told() {
         for secs in [59, 61, 600, 3_500] {
@@ -150,7 +150,8 @@ mod tests {
         }
     }
 
-    /// Goal: the overhead is the clock's. Method: a clock that moves by 7 ns at each reading.
+    /// Goal: the overhead is that of the clock. Method: a clock that advances by 7 ns at each
+    /// reading.
     #[test]
     fn overhead_of_a_known_clock() {
         #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
-//! The lab: one workload description, one runner, one report for every storage engine.
+//! The lab: one workload description, one runner and one report for every storage engine.
 //!
-//! A figure is a comparison: ours and the peers, same data, same durability, same machine,
-//! interleaved in one run, with an interval, and only after what was read back has been checked.
-//! `docs/src/method.md` says how and why.
+//! A figure is always a comparison: Cairn and its peers on the same data, durability and machine,
+//! interleaved in one run, with an interval, and only after the answers have been verified.
+//! `docs/src/method.md` describes the method and its reasons.
 //!
 //! ```no_run
 //! use std::{path::Path, sync::Arc};
@@ -72,14 +72,14 @@ use std::path::PathBuf;
 
 pub use error::{Error, Result};
 
-/// The Rust on the first page is compiled by `cargo test --doc`: here, as it is about several
-/// engines.
+/// Compiles the Rust code in the README by `cargo test --doc`. It is in this crate because the code
+/// uses several engines.
 #[cfg(all(doctest, feature = "sql"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 
-/// Where the setup script keeps what it fetched for the peers: `CAIRN_CACHE`, else `.cache/cairn`
-/// in the home directory, else in the working directory.
+/// Returns the directory in which the setup script keeps downloads for the peers: `CAIRN_CACHE`,
+/// else `.cache/cairn` in the home directory, else in the working directory.
 pub fn cache_dir() -> PathBuf {
     match (env::var_os("CAIRN_CACHE"), env::var_os("HOME")) {
         (Some(cache), _) => cache.into(),

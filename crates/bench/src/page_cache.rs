@@ -1,4 +1,4 @@
-//! Making files cold, and making sure of it.
+//! Evicts files from the page cache, and verifies that they are cold.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use cairn_vfs::{Advice, Fs, Load, OpenOptions, StdFs};
 use crate::engine::data_files;
 use crate::error::{Error, Result};
 
-/// The share of a store that may stay in memory and still be called cold.
+/// The fraction of a store that may remain in memory for it to count as cold.
 const COLD_SHARE: f64 = 0.01;
 
-/// Bytes of a file that are in memory now (`mincore`).
+/// Returns the bytes of a file that are in memory (`mincore`).
 pub fn resident_bytes(path: &Path) -> Result<u64> {
     let file = StdFs::new().open(path, OpenOptions::read())?;
     if file.is_empty()? {
@@ -22,9 +22,9 @@ pub fn resident_bytes(path: &Path) -> Result<u64> {
 
 /// Drops the files in `dir` from the page cache.
 ///
-/// Dirty pages are written first, since the kernel keeps those. Errors: [`Error::Invalid`] when
-/// more than a percent stays, because something has the files mapped or the file system lives in
-/// memory: reads would not be cold.
+/// Dirty pages are written first, because the kernel does not drop them. Errors: [`Error::Invalid`]
+/// if more than a percent remains, because another mapping holds the files or the file system is in
+/// memory. Reads would then not be cold.
 pub fn make_cold(dir: &Path) -> Result<()> {
     let fs = StdFs::new();
     let (mut total, mut resident) = (0, 0);
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: a written file is warm, after `make_cold` it is not; a mapped one cannot be made so
-    /// unnoticed, or the file system lives in memory and says so as well.
+    /// Goal: a written file is warm and is cold after `make_cold`; a mapped file, or a file system
+    /// in memory, makes `make_cold` fail.
     #[test]
     fn files_become_cold() {
         let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "cold-test").unwrap();

@@ -1,4 +1,4 @@
-//! Other processes: the lab's own fresh ones, and Java.
+//! Child processes: the lab's own workers, and Java.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -11,14 +11,13 @@ use cairn_vfs::{Clock, SystemClock, thread};
 
 use crate::error::{Error, Result};
 
-/// How often a child is asked whether it has ended.
+/// Interval at which a child is polled for its exit.
 const POLL: Duration = Duration::from_millis(3);
 
-/// What of a failed process's last words goes into the error.
+/// Bytes from the end of a failed process's output that go into the error.
 const LAST_WORDS_BYTES: usize = 600;
 
-/// Tells a run to end early with what it has: set from outside (Ctrl-C), or by its time running
-/// out.
+/// Tells a run to end early with its results so far: on request (Ctrl-C), or when its time is up.
 #[derive(Debug, Clone)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
@@ -33,12 +32,12 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Stops when asked, or after `limit` from now.
+    /// Creates a stop that is reached on request, or after `limit` from now.
     pub fn after(limit: Option<Duration>) -> Self {
         Stop { asked: Arc::new(AtomicBool::new(false)), clock: SystemClock::new(), limit }
     }
 
-    /// The same, and after `seconds` from now at the latest.
+    /// Returns the same stop, also reached after `seconds` from now.
     #[must_use]
     pub fn within(&self, seconds: f64) -> Stop {
         let own = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
@@ -47,34 +46,33 @@ impl Stop {
         Stop { asked: Arc::clone(&self.asked), clock: self.clock.clone(), limit }
     }
 
-    /// Asks all clones of this to stop.
+    /// Requests all clones of this to stop.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// True when somebody asked, whatever the time.
+    /// Returns true if a stop was requested, regardless of the time.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// True when the run should end.
+    /// Returns true if the run should end.
     pub fn is_reached(&self) -> bool {
         self.is_asked() || self.limit.is_some_and(|limit| self.clock.now() >= limit)
     }
 
-    /// [`Error::Interrupted`] when the run should end.
+    /// Returns [`Error::Interrupted`] if the run should end.
     pub fn check(&self) -> Result<()> {
         if self.is_reached() { Err(Error::Interrupted) } else { Ok(()) }
     }
 }
 
-/// Runs a program to its end and returns what it wrote to standard output.
+/// Runs a program to its end and returns its standard output.
 ///
-/// `input` becomes its standard input. When `stop` is reached the program is killed; only then: it
-/// runs in a process group of its own, where the terminal's Ctrl-C does not reach it, or it would
-/// die of that before the run has noticed and pass for a failed contender. Errors:
-/// [`Error::Process`] with its last words when it cannot be started or fails,
-/// [`Error::Interrupted`].
+/// `input` becomes its standard input. The program is killed only when `stop` is reached. It runs
+/// in a process group of its own, because Ctrl-C in the terminal would otherwise kill it before the
+/// run has noticed, and it would look like a failed contender. Errors: [`Error::Process`] with the
+/// end of its output if it cannot be started or fails; [`Error::Interrupted`].
 pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let refuse = |what: String| Error::process(&program, what);
@@ -83,9 +81,10 @@ pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     let mut child = command.spawn().map_err(|error| refuse(format!("cannot be started: {error}")))?;
     let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (ended, output, last_words) = thread::scope(|scope| {
-        // Each pipe has its own thread: a child that waits for one of them must not wait for ever.
+        // Each pipe has its own thread, because a child that blocks on one of them would otherwise
+        // never end.
         scope.spawn(move || {
-            // A child that does not read its input says why on its way out.
+            // A child that does not read its input reports the reason when it exits.
             let _ = stdin.take().map(|mut pipe| pipe.write_all(input));
         });
         let output = scope.spawn(move || read_all(&mut stdout));
@@ -104,19 +103,18 @@ pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     Err(refuse(format!("ended with {status}: {}", last_words_of(&words))))
 }
 
-/// From here on this process ends when whoever has started it ends, in whatever way: a worker that
-/// nobody waits for would measure, and fill a disk, for hours. Where the system cannot do so,
-/// nothing changes.
+/// Makes this process end when its parent ends, however that happens. An abandoned worker would
+/// measure, and fill a disk, for hours. Does nothing on systems without such a facility.
 pub fn end_with_parent() {
     #[cfg(target_os = "linux")]
     {
-        // It ends with the thread that started it, which is the one that waits for it.
+        // The signal is bound to the parent thread, which is the one that waits for this process.
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
     }
 }
 
-/// The end of what a program said, in one line, without the warnings that newer JVMs give on every
-/// start.
+/// Returns the end of a program's output in one line, without the warnings that newer JVMs print on
+/// every start.
 fn last_words_of(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("WARNING:"));
     let line = lines.collect::<Vec<_>>().join(" | ");
@@ -127,7 +125,7 @@ fn last_words_of(text: &str) -> String {
     line[start..].to_owned()
 }
 
-/// `None` when the child was killed because `stop` was reached.
+/// Waits for the child. `None` if it was killed because `stop` was reached.
 fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<Option<std::process::ExitStatus>> {
     let clock = SystemClock::new();
     loop {
@@ -135,11 +133,11 @@ fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<Option<std::process::
             return Ok(Some(status));
         }
         if stop.is_reached() {
-            // The whole group: a grandchild would hold the pipes open, and the run would wait for
-            // it.
+            // Kills the whole group, because a grandchild would keep the pipes open, and the run
+            // would wait for it.
             let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
             if let Some(group) = group {
-                // Fails only where the group has ended by itself.
+                // Fails only if the group has already ended.
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
             child.kill()?;
@@ -153,7 +151,7 @@ fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<Option<std::process::
 fn read_all(pipe: &mut Option<impl Read>) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What arrived before an error is still worth showing.
+        // Output before an error is still useful.
         let _ = pipe.read_to_end(&mut bytes);
     }
     bytes
@@ -169,15 +167,15 @@ mod tests {
         command
     }
 
-    /// Goal: input goes in and output comes out, both larger than a pipe holds.
+    /// Goal: input and output are passed, both larger than a pipe's buffer.
     #[test]
     fn input_and_output_pass() {
         let input = "0123456789abcdef\n".repeat(20_000);
         assert_eq!(run(shell("cat"), input.as_bytes(), &Stop::default()).unwrap(), input);
     }
 
-    /// Goal: a failure names the program, its status and its last words; a missing program is an
-    /// error too.
+    /// Goal: a failure names the program, its status and the end of its output; a missing program
+    /// is also an error.
     #[test]
     fn failures_say_why() {
         let error = run(shell("echo some words; echo no such store >&2; exit 3"), b"", &Stop::default());
@@ -186,8 +184,8 @@ mod tests {
         assert!(run(Command::new("/no/such/program"), b"", &Stop::default()).is_err());
     }
 
-    /// Goal: last words are one line, not too long, cut between characters, and without a JVM's
-    /// warnings.
+    /// Goal: the excerpt of the output is one line, limited in length, cut between characters, and
+    /// without a JVM's warnings.
     #[test]
     fn last_words_are_short() {
         assert_eq!(last_words_of("WARNING: old\n\n one \n two\n"), "one | two");
@@ -195,7 +193,7 @@ mod tests {
         assert!(long.len() <= LAST_WORDS_BYTES && long.chars().all(|c| c == 'é'));
     }
 
-    /// Goal: what the terminal sends to the lab's process group does not reach a child. Method: the
+    /// Goal: signals of the terminal to the lab's process group do not reach a child. Method: the
     /// child is the leader of its own group (the fifth field of its stat file).
     #[test]
     fn children_have_their_own_group() {
@@ -204,9 +202,8 @@ mod tests {
         assert_eq!(lines.next().unwrap(), lines.next().unwrap());
     }
 
-    /// Goal: a stop that is reached ends a child that would not end, and what the child has
-    /// started. Method: a child that is stopped once its own child, which has the pipes too, has
-    /// left a file.
+    /// Goal: reaching a stop kills a child that does not end, and its descendants. Method: the stop
+    /// is requested once a grandchild, which shares the pipes, has created a file.
     #[test]
     fn stop_kills() {
         let scratch = crate::scratch::Scratch::temporary("stop").unwrap();
@@ -231,8 +228,8 @@ mod tests {
         assert!(matches!(stop.check(), Err(Error::Interrupted)));
     }
 
-    /// Goal: a part of a run ends by its own time, by that of the run, and when the run is asked
-    /// to; the run does not end with its part.
+    /// Goal: a part of a run ends at its own limit, at that of the run, and when the run is asked
+    /// to stop; the run does not end with its part.
     #[test]
     fn parts_have_limits_of_their_own() {
         let run = Stop::default();

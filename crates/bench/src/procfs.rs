@@ -1,14 +1,15 @@
-//! What the kernel says of this process and of the machine, in `/proc` and `/sys`.
+//! Data of the kernel about this process and the machine, from `/proc` and `/sys`.
 
 use std::path::Path;
 
 use cairn_vfs::{Fs, OpenOptions, StdFs};
 use rustix::time::{ClockId, clock_gettime};
 
-/// More than any of these files has.
+/// Upper bound of the size of these files.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// The text of a small file whose length the kernel does not tell. `None` when it cannot be read.
+/// Returns the text of a small file whose length the kernel does not report. `None` if it cannot be
+/// read.
 pub fn text(path: &str) -> Option<String> {
     let file = StdFs::new().open(Path::new(path), OpenOptions::read()).ok()?;
     let mut bytes = Vec::new();
@@ -22,12 +23,12 @@ pub fn text(path: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The first line of a file, trimmed.
+/// Returns the first line of a file, trimmed.
 pub fn line(path: &str) -> Option<String> {
     text(path)?.lines().next().map(|line| line.trim().to_owned())
 }
 
-/// The value of `name` in a file of `name: value` lines.
+/// Returns the value of `name` in a file of `name: value` lines.
 pub fn field(path: &str, name: &str) -> Option<String> {
     field_of(&text(path)?, name)
 }
@@ -39,14 +40,14 @@ fn field_of(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Processor seconds that this process has taken so far; `None` where the kernel does not tell. The
-/// clock and not `schedstat`, which a running thread brings up to date only when it is interrupted:
-/// work of milliseconds would count for nothing.
+/// Returns the CPU time of this process in seconds; `None` if the kernel does not report it. It
+/// comes from the clock and not from `schedstat`, which the kernel updates for a running thread
+/// only when it is interrupted, so that milliseconds of work would not be counted.
 pub fn cpu_secs() -> Option<f64> {
     secs_of(ClockId::ProcessCPUTime)
 }
 
-/// Processor seconds of this thread alone.
+/// Returns the CPU time of this thread alone, in seconds.
 pub fn own_cpu_secs() -> Option<f64> {
     secs_of(ClockId::ThreadCPUTime)
 }
@@ -57,34 +58,34 @@ fn secs_of(clock: ClockId) -> Option<f64> {
     (secs > 0.0).then_some(secs)
 }
 
-/// Processor seconds, of all cores, that the host has given to others while this machine had work
-/// for them; `None` where the kernel does not tell. By `/proc/stat`, which counts hundredths of a
-/// second on every architecture that shares its layout.
+/// Returns the steal time of all cores in seconds: time that the hypervisor gave to others while
+/// this machine had work. `None` if the kernel does not report it. It comes from `/proc/stat`,
+/// which counts hundredths of a second on every architecture that has its layout.
 pub fn stolen_secs() -> Option<f64> {
     const TICKS_PER_SEC: f64 = 100.0;
     let ticks: f64 = line("/proc/stat")?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
     Some(ticks / TICKS_PER_SEC)
 }
 
-/// How far this process's memory rose since a moment.
+/// Measures the rise of this process's memory from a point in time.
 #[derive(Debug)]
 pub struct PeakMemory {
     start_bytes: u64,
-    /// The peak as it stood at the start; a later peak under it cannot be seen.
+    /// The peak at the start. A later peak below it cannot be seen.
     old_peak_bytes: u64,
 }
 
 impl PeakMemory {
-    /// Remembers how much memory is resident now, and asks the kernel to forget the peak so far.
+    /// Records the resident memory, and asks the kernel to reset the peak.
     ///
-    /// Only processes with the right to write their own `clear_refs` can make it forget; others
-    /// measure what goes over the old peak, which in a fresh process is little.
+    /// Only processes with permission to write their own `clear_refs` can reset it. Others measure
+    /// the excess over the old peak, which is small in a fresh process.
     pub fn start() -> Option<PeakMemory> {
         let clear = StdFs::new().open(Path::new("/proc/self/clear_refs"), OpenOptions::write());
-        // "5" resets the peak and nothing else.
+        // "5" resets only the peak.
         let _ = clear.and_then(|file| file.write_all_at(b"5", 0));
-        // Both of one look: what is resident may have risen by the next one, and a peak that is
-        // above it for no more than that would hide small builds.
+        // Both values come from one read: resident memory may rise before a second read, and a peak
+        // above it by only that amount would hide small builds.
         let status = text(STATUS)?;
         Some(PeakMemory {
             start_bytes: bytes_of(&status, "VmRSS")?,
@@ -92,8 +93,8 @@ impl PeakMemory {
         })
     }
 
-    /// How much more than at the start was resident at the worst moment since. Pages of mapped
-    /// files count. `None` when the old peak hides it.
+    /// Returns the rise of resident memory from the start to the highest point since, including
+    /// pages of mapped files. `None` if the old peak hides it.
     pub fn rise_bytes(&self) -> Option<u64> {
         let peak = bytes_of(&text(STATUS)?, "VmHWM")?;
         let hidden = peak <= self.old_peak_bytes && self.old_peak_bytes > self.start_bytes;
@@ -113,7 +114,8 @@ fn bytes_of(status: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: the peak sees memory that is gone again. Method: touch 64 MiB, free it, read the rise.
+    /// Goal: the peak includes memory that is freed again. Method: touch 64 MiB, free it, read the
+    /// rise.
     #[test]
     fn peak_outlives_the_memory() {
         let meter = PeakMemory::start().unwrap();
@@ -125,8 +127,8 @@ mod tests {
         }
     }
 
-    /// Goal: processor time goes on while one works, and is known at every moment. Method: work in
-    /// steps far shorter than the kernel's tick; none of them takes no time.
+    /// Goal: CPU time advances during work, at a fine resolution. Method: steps far shorter than
+    /// the kernel's tick; each of them takes some time.
     #[test]
     fn processor_time_passes() {
         for _ in 0..20 {
@@ -138,7 +140,7 @@ mod tests {
         }
     }
 
-    /// Goal: fields are found by their whole name, and what is missing is `None`.
+    /// Goal: fields are matched by their whole name, and a missing one is `None`.
     #[test]
     fn fields_are_found() {
         assert!(field("/proc/self/status", "VmRSS").unwrap().ends_with("kB"));

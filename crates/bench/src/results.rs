@@ -1,5 +1,5 @@
-//! What a run leaves behind: every sample, and everything needed to judge it. Stored as JSON, one
-//! file a run.
+//! The results of a run: every sample, and everything needed to judge it. Stored as JSON, one file
+//! per run.
 //!
 //! Written by the runner; read by `compare`, the HTML report, the README table and the dashboard
 //! export.
@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Changes when a field changes its meaning or goes away.
+/// Version of the schema. It changes when a field changes its meaning or is removed.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// The metric of a build's memory.
 pub const PEAK_MEMORY: &str = "peak memory";
 
-/// The metric of one line over time: samples are seconds of one turn.
+/// The metric of a line over time: its samples are the seconds of one turn.
 pub const OVER_TIME: &str = "throughput over time";
 
-/// The setting of contenders that may keep blocks in memory.
+/// The setting of contenders that may cache blocks in memory.
 pub const BLOCK_CACHE: &str = "block cache";
 
-/// How the names of settings begin that say what failed of a contender; a number follows.
+/// Prefix of the settings that describe failures of a contender; a number follows.
 pub const NOT_MEASURED: &str = "not measured";
 
 /// One run of one suite on one machine.
@@ -30,36 +30,34 @@ pub struct Run {
     pub schema: u32,
     /// The suite, such as `hash`.
     pub suite: String,
-    /// When it started, RFC 3339, UTC.
+    /// Start of the run, RFC 3339, UTC.
     pub started: String,
     /// `quick`, `full` or `custom`.
     pub mode: String,
-    /// The seed of keys, values and orders.
+    /// Seed of keys, values and orders.
     pub seed: u64,
-    /// What was measured on, and what it was built with: field name to value, in reading order
-    /// (`cpu`, `cores`, `memory`, `kernel`, `file system`, `governor`, `commit`, `rustc`,
-    /// `profile`, …).
+    /// Machine and build: field name to value, in display order (`cpu`, `cores`, `memory`,
+    /// `kernel`, `file system`, `governor`, `commit`, `rustc`, `profile`, …).
     pub machine: Vec<(String, String)>,
     /// Probes of memory and disk taken before the run.
     pub probes: Vec<Probe>,
-    /// Every engine asked for, those skipped included.
+    /// Every requested engine, including those that were skipped.
     pub contenders: Vec<Contender>,
     /// The data set, in one sentence with its source and licence.
     pub data: String,
-    /// Whatever else was chosen and decides the figures, by its name: what stands neither in the
-    /// data set's sentence nor in the cases nor among the contenders, such as operations of a turn.
-    /// Runs of before it was kept have none.
+    /// All other settings that influence the figures, by name: those that are neither in the
+    /// sentence of the data set nor in the cases nor in the contenders, such as operations per
+    /// turn. Empty in runs that were stored before this field existed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// All measurements, in the order taken.
     pub measurements: Vec<Measurement>,
-    /// True when the run was ended before all was measured: by the user, or because its time was
-    /// up.
+    /// True if the run ended before all was measured, by the user or because its time was up.
     #[serde(default)]
     pub stopped: bool,
 }
 
-/// Settings by their names.
+/// Builds settings from pairs.
 pub(crate) fn named<V: ToString, const N: usize>(settings: [(&str, V); N]) -> BTreeMap<String, String> {
     settings.into_iter().map(|(name, value)| (name.to_owned(), value.to_string())).collect()
 }
@@ -67,7 +65,7 @@ pub(crate) fn named<V: ToString, const N: usize>(settings: [(&str, V); N]) -> BT
 /// One probe of the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Such as `fdatasync p50` or `random read 4 KiB`.
+    /// Name, such as `fdatasync p50` or `random read 4 KiB`.
     pub name: String,
     /// The reading.
     pub value: f64,
@@ -75,12 +73,12 @@ pub struct Probe {
     pub unit: String,
 }
 
-/// What a table has to say of a run that was ended early.
+/// The note in tables of a run that ended early.
 pub const ENDED_EARLY: &str = "The run was ended early: missing figures were not measured.\n";
 
 impl Run {
-    /// What is missing and why, a line each: who did not run, and that it was ended early. Who
-    /// failed stands in [`Run::failures`].
+    /// Describes the gaps of the run, one line each: contenders that did not run, and an early end.
+    /// Failed contenders are in [`Run::failures`].
     pub fn gaps(&self) -> String {
         let absent = self.contenders.iter().filter(|contender| contender.failures() == 0);
         let left_out = absent.filter_map(Contender::why_left_out);
@@ -88,8 +86,8 @@ impl Run {
         if self.stopped { lines + ENDED_EARLY } else { lines }
     }
 
-    /// Everybody of whom something failed, Cairn's own first. A comparison without their figures
-    /// says nothing of who is ahead there.
+    /// Returns the contenders with failures, Cairn's own first. A comparison without their figures
+    /// does not show which contender is ahead.
     pub fn failures(&self) -> Vec<&Contender> {
         let mut failed: Vec<&Contender> =
             self.contenders.iter().filter(|contender| contender.failures() > 0).collect();
@@ -101,9 +99,10 @@ impl Run {
 /// One engine with one group of settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
-    /// Unique in the run, such as `cairn mmap` or `sparkey-java UNCOMPRESSED_MEMORYSEGMENT_J22`.
+    /// Name, unique in the run, such as `cairn mmap` or `sparkey-java
+    /// UNCOMPRESSED_MEMORYSEGMENT_J22`.
     pub name: String,
-    /// The family it is drawn with, such as `cairn`, `cairn-sparkey`, `sparkey-java`, `lmdb`.
+    /// Family with which charts group it, such as `cairn`, `cairn-sparkey`, `sparkey-java`, `lmdb`.
     pub family: String,
     /// Version of the library.
     pub version: String,
@@ -111,12 +110,13 @@ pub struct Contender {
     pub ours: bool,
     /// Every setting that is not the engine's default, and the durability of its build.
     pub settings: BTreeMap<String, String>,
-    /// Why it did not run, when it did not.
+    /// The reason why it did not run; `None` if it ran.
     pub skipped: Option<String>,
 }
 
 impl Contender {
-    /// One that cannot run. Its error may begin with its name, which is not said twice.
+    /// Creates a contender that cannot run. A name at the beginning of the error is removed, so
+    /// that it is not repeated.
     pub fn left_out(name: &str, family: &str, why: &impl std::fmt::Display) -> Contender {
         let why = why.to_string();
         let named = [name, family].iter().find_map(|it| why.strip_prefix(*it)?.strip_prefix(": "));
@@ -130,13 +130,14 @@ impl Contender {
         }
     }
 
-    /// In how many cases, or groups of cases, it failed. None for one that could not be asked at
-    /// all.
+    /// Returns the number of cases, or groups of cases, in which it failed. 0 for a contender that
+    /// did not run at all.
     pub fn failures(&self) -> usize {
         self.settings.keys().filter(|name| name.starts_with(NOT_MEASURED)).count()
     }
 
-    /// `cairn: failed in 2 cases: seq: no space left`, where it failed.
+    /// Describes its failures, as in `cairn: failed in 2 cases: seq: no space left`. `None` without
+    /// failures.
     pub fn failure(&self) -> Option<String> {
         let first = self.settings.get(&format!("{NOT_MEASURED} 1"))?;
         let cases = match self.failures() {
@@ -146,7 +147,7 @@ impl Contender {
         Some(format!("{}: failed in {cases}: {first}", self.name))
     }
 
-    /// Puts among its settings what failed of it.
+    /// Stores failures among its settings.
     pub(crate) fn set_failures(
         settings: &mut BTreeMap<String, String>,
         failures: impl IntoIterator<Item = String>,
@@ -157,19 +158,19 @@ impl Contender {
         }
     }
 
-    /// What is said of one that did not run.
+    /// Describes why it did not run; `None` if it ran.
     pub fn why_left_out(&self) -> Option<String> {
         self.skipped.as_ref().map(|why| format!("{} is left out: {why}", self.name))
     }
 
-    /// True when it keeps blocks in memory that it has decompressed: with one that does not, its
-    /// lookups compare only in name once all data fits.
+    /// Returns true if it caches decompressed blocks. Once all data fits in that cache, its lookups
+    /// are not really comparable with those of a contender without one.
     pub fn keeps_blocks(&self) -> bool {
         self.settings.get(BLOCK_CACHE).is_some_and(|size| !size.starts_with("none"))
     }
 }
 
-/// What was done: one point of the matrix.
+/// A case: one point of the matrix of measurements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Case {
     /// `get`, `get_many`, `build`, `open`, `cold get`, `size`, …
@@ -178,21 +179,21 @@ pub struct Case {
     pub dataset: String,
     /// Entries in the store.
     pub entries: u64,
-    /// Typical value length in bytes.
+    /// Typical length of a value in bytes.
     pub value_bytes: u32,
     /// `none`, `snappy`, `zstd`.
     pub compression: String,
-    /// `present` or `absent` keys, empty where it does not apply.
+    /// `present` or `absent` keys; empty if it does not apply.
     pub keys: String,
     /// Key distribution: `uniform`, `zipfian 0.99`, …
     pub distribution: String,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
 }
 
 impl Case {
-    /// True for lookups of compressed values, where a cache of decompressed blocks spares the work
-    /// that is measured.
+    /// Returns true for lookups of compressed values, where a cache of decompressed blocks avoids
+    /// the work that is measured.
     pub fn decompresses(&self) -> bool {
         self.compression != "none" && !self.keys.is_empty()
     }
@@ -201,32 +202,32 @@ impl Case {
 /// One metric of one contender in one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// The contender's name.
+    /// Name of the contender.
     pub contender: String,
-    /// What was done.
+    /// The measured case.
     pub case: Case,
     /// `throughput`, `latency`, `bytes per entry`, `index bytes per entry`, `time`, `peak memory`,
     /// …
     pub metric: String,
     /// `ops/s`, `ns`, `B`, `s`.
     pub unit: String,
-    /// True when more is better.
+    /// True if more is better.
     pub higher_is_better: bool,
-    /// One figure a repetition, each from its own interleaved round (and process, in a full run).
+    /// One figure per repetition, each from its own interleaved round (and process, in a full run).
     pub samples: Vec<f64>,
-    /// True when all samples come from one turn of one process instead, as with JMH's iterations in
-    /// a quick run: sample `i` was not taken in the round of anybody else's sample `i`.
+    /// True if all samples come from one turn of one process instead, as with JMH's iterations in a
+    /// quick run. Sample `i` is then not from the same round as sample `i` of other contenders.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_turn: bool,
-    /// Median of the samples with its 95 % bootstrap interval.
+    /// Median of the samples.
     pub median: f64,
-    /// Lower end of the interval.
+    /// Lower end of its 95 % bootstrap interval.
     pub low: f64,
     /// Upper end of the interval.
     pub high: f64,
-    /// Latency percentiles in ns over all repetitions (`p50`, `p90`, `p99`, `p99.9`, `max`), where
-    /// taken per operation.
+    /// Latency percentiles in ns over all repetitions (`p50`, `p90`, `p99`, `p99.9`, `max`), if
+    /// operations were timed individually.
     pub percentiles: BTreeMap<String, f64>,
-    /// True when the results read back were checked against the data and agreed.
+    /// True if the results were verified against the data and agreed.
     pub verified: bool,
 }

@@ -1,4 +1,4 @@
-//! Directories that a run fills and leaves no trace of.
+//! Temporary directories of a run, which are removed afterwards.
 
 use std::path::{Path, PathBuf};
 use std::process;
@@ -7,15 +7,15 @@ use cairn_vfs::{Fs, Rng, StdFs, SystemRng};
 
 use crate::error::{Error, Result};
 
-/// A directory that is removed with all that is in it when this is dropped.
+/// A directory that is removed with its content when this is dropped.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// A new directory in `parent`, which is made when missing. `label` and this process's id show
-    /// in its name.
+    /// Creates a directory in `parent`, which is created if it does not exist. The name contains
+    /// `label` and the id of this process.
     pub fn in_dir(parent: &Path, label: &str) -> Result<Scratch> {
         let mut rng = SystemRng::new().map_err(|error| Error::invalid(format!("no randomness: {error}")))?;
         let path = parent.join(format!("cairn-{label}-{}-{:016x}", process::id(), rng.next_u64()));
@@ -23,17 +23,17 @@ impl Scratch {
         Ok(Scratch { path })
     }
 
-    /// A new directory where the system keeps temporary files.
+    /// Creates a directory in the system's directory for temporary files.
     pub fn temporary(label: &str) -> Result<Scratch> {
         Scratch::in_dir(&std::env::temp_dir(), label)
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A directory inside, made when missing.
+    /// Returns a directory inside, which is created if it does not exist.
     pub fn dir(&self, name: &str) -> Result<PathBuf> {
         let path = self.path.join(name);
         StdFs::new().create_dir_all(&path)?;
@@ -43,14 +43,15 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Whatever cannot be removed stays for the user to see; there is nobody to tell.
+        // Files that cannot be removed remain visible to the user; there is no way to report the
+        // error.
         let _ = remove_tree(&self.path);
     }
 }
 
-/// Removes the directories with this label in `parent` whose processes are gone: a process that is
-/// killed removes nothing. Those of running processes stay, and all of them where the system does
-/// not tell which processes run.
+/// Removes the directories with this label in `parent` whose processes no longer exist, because a
+/// killed process does not remove its own. Directories of running processes stay. All of them stay
+/// if the system does not show which processes run.
 pub fn sweep(parent: &Path, label: &str) -> Result<()> {
     let (fs, processes) = (StdFs::new(), Path::new("/proc"));
     if !fs.exists(&processes.join("self"))? || !fs.exists(parent)? {
@@ -65,14 +66,14 @@ pub fn sweep(parent: &Path, label: &str) -> Result<()> {
     Ok(())
 }
 
-/// The process in a name that [`Scratch::in_dir`] gave.
+/// Returns the id of the process from a name that [`Scratch::in_dir`] created.
 fn owner(name: &str, label: &str) -> Option<u32> {
     let (process, random) =
         name.strip_prefix("cairn-")?.strip_prefix(label)?.strip_prefix('-')?.split_once('-')?;
     (random.len() == 16 && random.bytes().all(|c| c.is_ascii_hexdigit())).then(|| process.parse().ok())?
 }
 
-/// Removes a directory and all that is in it. Fine when there is none.
+/// Removes a directory and its content. Succeeds if it does not exist.
 pub fn remove_tree(path: &Path) -> Result<()> {
     let fs = StdFs::new();
     if !fs.exists(path)? {
@@ -80,7 +81,7 @@ pub fn remove_tree(path: &Path) -> Result<()> {
     }
     for entry in fs.read_dir(path)? {
         if fs.metadata(&entry)?.is_dir {
-            // BOUND: as deep as the stores nest their directories, which is two.
+            // BOUND: the depth of the stores' directories, which is two.
             remove_tree(&entry)?;
         } else {
             fs.remove(&entry)?;
@@ -94,7 +95,8 @@ pub fn remove_tree(path: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Goal: a scratch directory takes files and directories with it, and two have different names.
+    /// Goal: a scratch directory is removed with its files and directories, and two have different
+    /// names.
     #[test]
     fn removes_itself() {
         let (one, two) = (Scratch::temporary("test").unwrap(), Scratch::temporary("test").unwrap());
@@ -109,8 +111,8 @@ mod tests {
         assert!(fs.exists(two.path()).unwrap());
     }
 
-    /// Goal: what a killed process left is swept, and nothing else. Method: directories in the name
-    /// of a process that has ended, of this one, of another label, and one of the user's.
+    /// Goal: directories of killed processes are removed, and no others. Method: directories with
+    /// the names of a process that has ended, of this one, of another label, and one of the user's.
     #[test]
     fn leftovers_are_swept() {
         let parent = Scratch::temporary("sweep").unwrap();

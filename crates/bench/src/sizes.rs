@@ -1,13 +1,13 @@
-//! How large the store is that a lookup was measured in.
+//! The size of the store in which a lookup was measured.
 
 use crate::results::{Case, Measurement, Run};
 
 /// The metric of a store's size, keys and values included.
 pub(crate) const BYTES_PER_ENTRY: &str = "bytes per entry";
 
-/// The size of the store that `reader` read, if it was measured and checked. Where builders and
-/// readers are contenders of their own, it is the size of the builder whose name the reader's
-/// begins with, or else of the first builder of its family.
+/// Returns the size of the store that `reader` read, if it was measured and verified. If builders
+/// and readers are separate contenders, it is the size of the builder whose name is a prefix of the
+/// reader's, or else of the first builder of its family.
 pub(crate) fn size_of_store<'a>(run: &'a Run, reader: &Measurement) -> Option<&'a Measurement> {
     let family = family(run, &reader.contender)?;
     let related = || {
@@ -30,7 +30,7 @@ fn family<'a>(run: &'a Run, contender: &str) -> Option<&'a str> {
     found.map(|known| known.family.as_str())
 }
 
-/// True when both are about stores of the same records in the same compression.
+/// Returns true if both cases have stores of the same records in the same compression.
 fn is_of_store(a: &Case, b: &Case) -> bool {
     let store = |case: &Case| (case.entries, case.value_bytes);
     a.dataset == b.dataset && a.compression == b.compression && store(a) == store(b)
@@ -42,9 +42,9 @@ mod tests {
     use crate::results::Contender;
     use crate::testing::{BYTES, THROUGHPUT, case, measurement, sample_run};
 
-    /// Goal: a reader meets the store that it read, and no other. Method: builders whose names
-    /// begin alike, one of another name in the family, and sizes of other records, of another
-    /// compression and unchecked ones.
+    /// Goal: a reader is matched with the store that it read, and no other. Method: builders with
+    /// names that share a prefix, one with another name in the family, and sizes of other records,
+    /// of another compression and unverified ones.
     #[test]
     fn readers_meet_their_stores() {
         let mut run = sample_run();

@@ -1,38 +1,38 @@
-//! Medians, intervals and ratios, made for few and noisy samples.
+//! Medians, intervals and ratios, for few and noisy samples.
 //!
 //! Intervals are percentile bootstraps (Efron and Tibshirani, "An Introduction to the Bootstrap",
-//! 1993, chapter 13) of the median: they assume no shape of the noise. Of fewer than ten samples
-//! they are too narrow for that, and reach as far as Student's too. Samples of two contenders come
-//! from the same interleaved rounds, so a ratio resamples rounds, not samples, and a disturbance
-//! that hit both cancels out.
+//! 1993, chapter 13) of the median, which assume no shape of the noise. With fewer than ten samples
+//! these are too narrow, so intervals also extend as far as Student's. Samples of two contenders
+//! come from the same interleaved rounds, so a ratio resamples rounds, not samples, and a
+//! disturbance that hit both cancels out.
 
 use cairn_vfs::{Rng, SeededRng};
 
-/// Resamples behind an interval; its ends then vary by well under a percent of its width.
+/// Number of resamples behind an interval. Its ends then vary by well under a percent of its width.
 const RESAMPLES: usize = 4_000;
 
-/// The share of intervals that hold the true figure, for numbers of samples however few.
+/// Fraction of the intervals that contain the true figure, for any number of samples.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// How sure an interval is, in words.
+/// The confidence level in words.
 pub const LEVEL: &str = "95 %";
 
-/// Fewer repetitions than this on either side cannot show that two things differ: an interval of
-/// one sample has no width, and one of two samples is wider than any difference.
+/// Minimum number of repetitions on each side to show a difference: an interval of one sample has
+/// no width, and one of two samples is wider than any difference.
 pub const SAMPLES_MIN: usize = 3;
 
-/// Rounds that a paired ratio takes before it is called certain.
+/// Minimum number of rounds for a paired ratio to count as certain.
 pub const PAIRS_MIN: usize = 5;
 
 /// Student's quantiles for intervals of 95 %, from two degrees of freedom (three samples) on.
 ///
-/// The bootstrap cannot go beyond the samples, and the range of three of them holds the median only
-/// three times of four. So intervals of few samples also reach as far as those for logarithms that
-/// are normally distributed, which noise of clocks and disks is near enough to. From ten samples on
-/// the bootstrap is as sure as it says.
+/// The bootstrap cannot go beyond the samples, and the range of three of them contains the median
+/// only three times of four. So intervals of few samples also extend as far as those for normally
+/// distributed logarithms, which is a good approximation for the noise of clocks and disks. From
+/// ten samples on, the bootstrap has its nominal confidence.
 const STUDENT: [f64; 7] = [4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306];
 
-/// A sample whose modified Z-score is over this is an outlier (Iglewicz and Hoaglin, 1993).
+/// Modified Z-score above which a sample is an outlier (Iglewicz and Hoaglin, 1993).
 const OUTLIER_SCORE: f64 = 3.5;
 
 /// A figure with its 95 % interval.
@@ -40,20 +40,21 @@ const OUTLIER_SCORE: f64 = 3.5;
 pub struct Estimate {
     /// The median, or the ratio of medians.
     pub value: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Estimate {
-    /// True when 1 lies outside: for a ratio, that the two differ by more than the noise.
+    /// Returns true if 1 is outside the interval: a ratio then differs from 1 by more than the
+    /// noise.
     pub fn excludes_one(&self) -> bool {
         self.low > 1.0 || self.high < 1.0
     }
 }
 
-/// The middle of the samples; the mean of the middle two of an even number; 0 of none.
+/// Returns the median: for an even number of samples the mean of the middle two; 0 for none.
 pub fn median(samples: &[f64]) -> f64 {
     let mut sorted = samples.to_vec();
     median_of(&mut sorted)
@@ -68,8 +69,8 @@ fn median_of(samples: &mut [f64]) -> f64 {
     if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 }
 }
 
-/// The median with its interval. Equal samples and seed give equal ends. One sample is its own
-/// interval.
+/// Returns the median with its interval. Equal samples and seed give equal ends. The interval of
+/// one sample is the sample itself.
 pub fn estimate(samples: &[f64], seed: u64) -> Estimate {
     let estimate = bootstrap(median(samples), seed, |rng, scratch| {
         resample(samples, rng, scratch);
@@ -78,9 +79,9 @@ pub fn estimate(samples: &[f64], seed: u64) -> Estimate {
     widened(estimate, logs(samples))
 }
 
-/// The ratio of the medians of `a` and `b`, sample `i` of both from round `i`.
+/// Returns the ratio of the medians of `a` and `b`, where sample `i` of both is from round `i`.
 ///
-/// `None` when the numbers of rounds differ, there are none, or a sample is not above 0.
+/// `None` if the numbers of rounds differ, there are none, or a sample is not above 0.
 pub fn paired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     if a.len() != b.len() || !have_ratios(a, b) {
         return None;
@@ -101,9 +102,10 @@ pub fn paired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     Some(widened(estimate, student(&rounds)))
 }
 
-/// The ratio of the medians of `a` and `b` that were taken apart, as in two stored runs.
+/// Returns the ratio of the medians of `a` and `b`, where the samples are from different rounds, as
+/// in two stored runs.
 ///
-/// `None` when one of them is empty or a sample is not above 0.
+/// `None` if one of them is empty or a sample is not above 0.
 pub fn unpaired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
     if !have_ratios(a, b) {
         return None;
@@ -115,13 +117,13 @@ pub fn unpaired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
         resample(b, rng, &mut of_b);
         median_of(of_a) / median_of(&mut of_b)
     });
-    // Half-widths add in quadrature, each with the quantile of its own number of samples: never
-    // narrower than Welch's.
+    // The half-widths add in quadrature, each with the quantile of its own number of samples. The
+    // result is never narrower than Welch's.
     let apart = logs(a).zip(logs(b)).map(|((a, of_a), (b, of_b))| (a - b, of_a.hypot(of_b)));
     Some(widened(estimate, apart))
 }
 
-/// Student's interval of the logarithms of positive samples.
+/// Returns Student's interval of the logarithms of positive samples.
 fn logs(samples: &[f64]) -> Option<(f64, f64)> {
     if samples.iter().any(|sample| sample.is_nan() || *sample <= 0.0) {
         return None;
@@ -129,7 +131,7 @@ fn logs(samples: &[f64]) -> Option<(f64, f64)> {
     student(&samples.iter().map(|sample| sample.ln()).collect::<Vec<f64>>())
 }
 
-/// The mean and the half-width of Student's interval of `values`. `None` of too few.
+/// Returns the mean and the half-width of Student's interval of `values`. `None` for too few.
 fn student(values: &[f64]) -> Option<(f64, f64)> {
     let degrees = values.len().checked_sub(1).filter(|degrees| *degrees >= SAMPLES_MIN - 1)?;
     let count = values.len() as f64;
@@ -139,8 +141,8 @@ fn student(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, quantile * (variance / count).sqrt()))
 }
 
-/// The estimate, with an interval that reaches as far as `student` in logarithms, unless that has
-/// no width, as with many samples.
+/// Extends the interval of an estimate to that of `student`, which is in logarithms. The latter has
+/// no width if there are many samples.
 fn widened(estimate: Estimate, student: Option<(f64, f64)>) -> Estimate {
     match student {
         Some((mean, half)) if half > 0.0 => Estimate {
@@ -152,8 +154,8 @@ fn widened(estimate: Estimate, student: Option<(f64, f64)>) -> Estimate {
     }
 }
 
-/// True where all samples are above 0. A 0 among them makes ratios of 0, of infinity and of nothing
-/// at all, and an interval of those that are left says more than is known.
+/// Returns true if all samples are above 0. A 0 among them would make ratios 0, infinite or
+/// undefined, and an interval of the remaining ones would claim too much.
 fn have_ratios(a: &[f64], b: &[f64]) -> bool {
     let usable = |samples: &[f64]| {
         !samples.is_empty() && samples.iter().all(|&sample| sample.is_finite() && sample > 0.0)
@@ -161,8 +163,8 @@ fn have_ratios(a: &[f64], b: &[f64]) -> bool {
     usable(a) && usable(b)
 }
 
-/// The geometric mean: the only mean of ratios that does not depend on which side is the base.
-/// `None` of none, and where a value is not positive.
+/// Returns the geometric mean, the only mean of ratios that does not depend on which side is the
+/// base. `None` if there are no values, or one is not positive.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() || values.iter().any(|&value| value.is_nan() || value <= 0.0) {
         return None;
@@ -171,14 +173,14 @@ pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     Some((logs / values.len() as f64).exp())
 }
 
-/// Which samples lie far from the rest, by their modified Z-score on the median absolute deviation.
-/// They are kept in every figure; reports flag them.
+/// Returns for each sample whether it is an outlier, by its modified Z-score on the median absolute
+/// deviation. Outliers are included in every figure; reports flag them.
 pub fn outliers(samples: &[f64]) -> Vec<bool> {
     let center = median(samples);
     let deviations: Vec<f64> = samples.iter().map(|sample| (sample - center).abs()).collect();
     let spread = median(&deviations);
-    // 0.6745 makes the deviation comparable with a standard deviation. Where more than half of the
-    // samples are equal it is 0, and the mean deviation takes its place.
+    // 0.6745 scales the deviation to a standard deviation. It is 0 if more than half of the samples
+    // are equal; the mean deviation then takes its place.
     let scale = if spread > 0.0 {
         spread / 0.6745
     } else {
@@ -215,7 +217,8 @@ mod tests {
         (0..count).map(|_| center * (1.0 + noise * (rng.unit() - 0.5))).collect()
     }
 
-    /// Goal: the middle, for odd, even, one and none, in any order.
+    /// Goal: the median is correct for odd and even numbers of samples, for one and for none, in
+    /// any order.
     #[test]
     fn median_is_the_middle() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
@@ -224,9 +227,9 @@ mod tests {
         assert_eq!(median(&[]), 0.0);
     }
 
-    /// Goal: the interval covers the true median about as often as it says. Method: 400 sets of 15
-    /// samples around 100 with a seed each; between 90 % and 99 % of the intervals hold it. Equal
-    /// seeds give equal intervals.
+    /// Goal: the interval covers the true median about as often as its confidence level. Method:
+    /// 400 sets of 15 samples around 100 with a seed each; between 90 % and 99 % of the intervals
+    /// contain it. Equal seeds give equal intervals.
     #[test]
     fn intervals_cover() {
         let mut rng = SeededRng::new(5);
@@ -243,9 +246,9 @@ mod tests {
         assert_eq!((one.value, one.low, one.high), (3.0, 3.0, 3.0));
     }
 
-    /// Goal: intervals of few samples hold the truth as often as those of many, paired, apart and
-    /// of one side. Method: 400 sets each of 3 to 15 samples around 100, and of two sides whose
-    /// ratio is 1.
+    /// Goal: intervals of few samples contain the true value as often as those of many, for paired
+    /// ratios, unpaired ratios and one side. Method: 400 sets each of 3 to 15 samples around 100,
+    /// and of two sides whose ratio is 1.
     #[test]
     fn few_samples_are_as_sure() {
         let mut rng = SeededRng::new(6);
@@ -258,7 +261,7 @@ mod tests {
                 held[1] += usize::from(holds(paired_ratio(&a, &b, seed).unwrap(), 1.0));
                 held[2] += usize::from(holds(unpaired_ratio(&a, &b, seed).unwrap(), 1.0));
             }
-            // As many as of fifteen samples; without Student's they would be 300 of three.
+            // As many as with fifteen samples; without Student's there would be 300 with three.
             assert!(held.iter().all(|held| *held >= 360), "{count}: {held:?} of 400");
         }
     }
@@ -276,8 +279,9 @@ mod tests {
         assert!((exact.low, exact.high) == (1.1, 1.1), "{exact:?}");
     }
 
-    /// Goal: pairing pays. Method: rounds of very different speed in which `a` is always 1.5 times
-    /// `b`: the paired ratio is exact, the unpaired one cannot even tell them apart.
+    /// Goal: pairing removes common disturbances. Method: rounds of very different speed in which
+    /// `a` is always 1.5 times `b`; the paired ratio is exact, while the unpaired one does not even
+    /// show a difference.
     #[test]
     fn pairing_cancels_disturbances() {
         let b = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];
@@ -288,7 +292,7 @@ mod tests {
         assert!(!paired_ratio(&b, &b, 1).unwrap().excludes_one());
     }
 
-    /// Goal: no ratio where there is none.
+    /// Goal: there is no ratio if it is undefined.
     #[test]
     fn ratios_refuse_nonsense() {
         assert_eq!(paired_ratio(&[1.0], &[1.0, 2.0], 1), None);
@@ -308,8 +312,8 @@ mod tests {
         assert_eq!(geometric_mean(&[1.0, 0.0]), None);
     }
 
-    /// Goal: one wild sample among quiet ones is flagged, and nothing among equal or evenly spread
-    /// ones; also where the median deviation is 0.
+    /// Goal: one outlier among similar samples is flagged, even if the median deviation is 0, and
+    /// none among equal or evenly spread ones.
     #[test]
     fn outliers_are_flagged() {
         let flags = outliers(&[10.0, 10.1, 9.9, 10.2, 30.0]);

@@ -1,4 +1,4 @@
-//! Runs on disk: one JSON file each, named by suite and start.
+//! Stored runs: one JSON file each, named by suite and start.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,16 +11,17 @@ use crate::peers::sparkey_java;
 use crate::results::{Run, SCHEMA_VERSION};
 use crate::stats;
 
-/// Where runs are kept, from the working directory.
+/// Directory of runs, relative to the working directory.
 pub const RESULTS_DIR: &str = "benchmark-results";
 
-/// Where a run over all suites keeps the runs of its suites, within its directory; and how that
-/// directory's name begins.
+/// Subdirectory for the runs of the suites in the directory of a run over all suites, and the
+/// prefix of that directory's name.
 pub(crate) const SUITES_DIR: &str = "suites";
 const WHOLE_PREFIX: &str = "all-";
 
-/// The files of runs that a directory has: those of a run over all suites; of any other directory
-/// those that are directly in it, and those of the runs over all suites in it. Goes by names alone.
+/// Returns the files of runs in a directory. In the directory of a run over all suites these are
+/// the runs of its suites. In any other directory these are the runs directly in it and those of
+/// the runs over all suites in it. Only names are checked.
 pub fn files(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
     let is_run = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
     let suites = dir.join(SUITES_DIR);
@@ -42,9 +43,10 @@ pub fn files(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Whether a path is by its name, or by what is in it, the directory of a run over all suites.
+/// Returns whether a path is the directory of a run over all suites, judging by its name or its
+/// content.
 fn is_whole(fs: &dyn Fs, path: &Path) -> Result<bool> {
-    // A link to nothing is no run, and no reason to see none of the others.
+    // A dangling link is not a run, and must not hide the others.
     if !fs.exists(path)? || !fs.metadata(path)?.is_dir {
         return Ok(false);
     }
@@ -52,10 +54,10 @@ fn is_whole(fs: &dyn Fs, path: &Path) -> Result<bool> {
     Ok(name.starts_with(WHOLE_PREFIX) || fs.exists(&path.join(SUITES_DIR))?)
 }
 
-/// The runs that `path` stands for: the one in that file, or all of a directory, as [`files`] finds
-/// them. Files of a directory that are no runs do not count.
+/// Loads the runs at `path`: the run in a file, or all runs that [`files`] finds in a directory.
+/// Files in a directory that are not runs are skipped.
 ///
-/// Errors: as [`load`]; a directory without any.
+/// Errors: as [`load`]; [`Error::Invalid`] for a directory without runs.
 pub fn load_all(fs: &dyn Fs, path: &Path) -> Result<Vec<Run>> {
     if !fs.metadata(path)?.is_dir {
         return Ok(vec![load(fs, path)?]);
@@ -74,8 +76,8 @@ pub fn load_all(fs: &dyn Fs, path: &Path) -> Result<Vec<Run>> {
     Ok(runs)
 }
 
-/// The directory of the run over all suites in `dir` that was begun last, with when that was.
-/// `None` when there is none with results.
+/// Returns the directory of the latest run over all suites in `dir`, with its start. `None` if
+/// there is none with results.
 pub fn latest_whole(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, PathBuf)>> {
     let mut newest: Option<(String, PathBuf)> = None;
     if !fs.exists(dir)? {
@@ -93,10 +95,10 @@ pub fn latest_whole(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, Path
     Ok(newest)
 }
 
-/// Saves `run` in `dir`, which is made when missing, and returns the file's path.
+/// Saves `run` in `dir`, which is created if it does not exist, and returns the path of the file.
 ///
-/// The file appears whole or not at all, and never replaces another: a second run of the same
-/// second gets a number.
+/// The file appears atomically and never replaces another: a second run of the same second gets a
+/// number.
 pub fn save(fs: &Arc<dyn Fs>, dir: &Path, run: &Run) -> Result<PathBuf> {
     fs.create_dir_all(dir)?;
     let stamp: String = run.started.chars().filter(|c| !matches!(c, '-' | ':')).collect();
@@ -122,7 +124,8 @@ pub fn save(fs: &Arc<dyn Fs>, dir: &Path, run: &Run) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Reads a stored run. Errors: [`Error::NoRun`] for a file that is none, or of another schema.
+/// Reads a stored run. Errors: [`Error::NoRun`] for a file that is not a run, or has another
+/// schema.
 pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
     let map = fs.open(path, OpenOptions::read())?.map()?;
     let refuse = |what: String| Error::NoRun { file: path.to_owned(), what };
@@ -144,7 +147,8 @@ pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
     Ok(run)
 }
 
-/// Runs that were stored before intervals of few samples were as sure as others have narrower ones.
+/// Widens the intervals of runs that were stored before intervals of few samples had the full
+/// confidence.
 fn widen(run: &mut Run) {
     let seed = run.seed;
     for m in run.measurements.iter_mut().filter(|m| m.samples.len() >= stats::SAMPLES_MIN) {
@@ -153,7 +157,7 @@ fn widen(run: &mut Run) {
     }
 }
 
-/// What runs did not say at first: only a full one gave Java a process for each repetition.
+/// Adds a field that early runs do not have: only a full run gave Java a process per repetition.
 fn note_turns(run: &mut Run) {
     let quick = run.mode != "full";
     for measurement in &mut run.measurements {
@@ -162,9 +166,9 @@ fn note_turns(run: &mut Run) {
     }
 }
 
-/// Makes sure that `dir` is there or can be made, and that a file can be written there, which is
-/// better known before a run than after it. Leaves nothing behind, no directory either: the run may
-/// not come about.
+/// Checks that `dir` exists or can be created, and that files can be written in it, which should be
+/// known before a run. Leaves nothing behind, not even a directory, because the run may not take
+/// place.
 pub fn check_writable(fs: &dyn Fs, dir: &Path) -> Result<()> {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut made = Vec::new();
@@ -175,7 +179,7 @@ pub fn check_writable(fs: &dyn Fs, dir: &Path) -> Result<()> {
         made.push(path);
     }
     let checked = fs.create_dir_all(dir).map_err(Error::from).and_then(|()| write_probe(fs, dir));
-    // One that somebody has put something into meanwhile stays.
+    // A directory that has received content in the meantime is not removed.
     let _ = made.into_iter().try_for_each(|path| fs.remove_dir(path));
     checked
 }
@@ -189,8 +193,8 @@ fn write_probe(fs: &dyn Fs, dir: &Path) -> Result<()> {
     Ok(written?)
 }
 
-/// The run of `suite` in `dir` that started last, whatever its file is called. `None` when there is
-/// none; files of another schema do not count. Costs reading every run in `dir`.
+/// Returns the file of the latest run of `suite` in `dir`. `None` if there is none; files of
+/// another schema do not count. Reads every run of the suite in `dir`.
 pub fn latest(fs: &dyn Fs, dir: &Path, suite: &str) -> Result<Option<PathBuf>> {
     if !fs.exists(dir)? {
         return Ok(None);
@@ -202,8 +206,8 @@ pub fn latest(fs: &dyn Fs, dir: &Path, suite: &str) -> Result<Option<PathBuf>> {
             continue;
         }
         let Ok(run) = load(fs, &path) else { continue };
-        // Of the same second, numbered ones come after the first: without their extension they sort
-        // so.
+        // Of runs of the same second, numbered ones are later; without their extension they sort in
+        // that order.
         let is_newer = newest.as_ref().is_none_or(|(started, known)| {
             (&run.started, path.with_extension("")) > (started, known.with_extension(""))
         });
@@ -221,8 +225,8 @@ mod tests {
     use super::*;
     use crate::testing::sample_run;
 
-    /// Goal: a run comes back as it was, a second one of the same second gets a name of its own,
-    /// and the newest is found.
+    /// Goal: a loaded run equals the saved one, a second one of the same second gets a name of its
+    /// own, and the newest is found.
     #[test]
     fn runs_come_back() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -245,8 +249,8 @@ mod tests {
         assert_eq!(latest(&*fs, dir, "hash").unwrap(), newest, "files that are no runs do not count");
     }
 
-    /// Goal: a directory that cannot be written is noticed, and the look leaves nothing behind.
-    /// Method: a disk without room, and one with.
+    /// Goal: a directory that cannot be written is detected, and the check leaves nothing behind.
+    /// Method: a disk without space, and one with space.
     #[test]
     fn unwritable_directories_are_noticed() {
         let faults = FaultFs::new(FaultOptions::seeded(1));
@@ -261,8 +265,8 @@ mod tests {
         assert_eq!(faults.read_dir(dir).unwrap(), Vec::<PathBuf>::new());
     }
 
-    /// Goal: runs of before `one_turn` and `stopped` are read, and Java's iterations in a quick one
-    /// do not pass for rounds. Method: a run without both fields, quick and full.
+    /// Goal: runs from before `one_turn` and `stopped` can be read, and Java's iterations in a
+    /// quick one do not count as rounds. Method: a run without both fields, quick and full.
     #[test]
     fn older_runs_are_read() {
         let fs = MemFs::new();
@@ -282,7 +286,8 @@ mod tests {
         }
     }
 
-    /// Goal: foreign files and other schemas are refused with what was found.
+    /// Goal: other files and other schemas are rejected with an error that states the content
+    /// found.
     #[test]
     fn foreign_files_are_refused() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -302,8 +307,8 @@ mod tests {
         assert!(load(&*fs, Path::new("/none.json")).is_err());
     }
 
-    /// Goal: a full disk is an error and leaves no half of a run. Method: a quota under the run's
-    /// size.
+    /// Goal: a full disk is an error and leaves no partial run. Method: a quota below the size of
+    /// the run.
     #[test]
     fn full_disk_leaves_nothing() {
         let faults = FaultFs::new(FaultOptions::seeded(1));

@@ -1,15 +1,15 @@
-//! The outcome of a run as tables: for the terminal after a run, and for the README from a stored
+//! The results of a run as tables: for the terminal after a run, and for the README from a stored
 //! one.
 //!
-//! Each line is a comparison: the best of ours with the suite's *reference* (Sparkey's Java readers
-//! for the constant store, RocksDB for the key-value store, SQLite for SQL) and with the best of
-//! the other peers, each with the ratio of medians. Over 1 is in our favour, whichever way the
-//! metric goes.
+//! Each line is a comparison: the best of Cairn's engines with the suite's *reference* (Sparkey's
+//! Java readers for the constant store, RocksDB for the key-value store, SQLite for SQL) and with
+//! the best of the other peers, each with the ratio of medians. Over 1 is in Cairn's favour,
+//! whichever direction the metric has.
 //!
-//! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed,
-//! a line with them has the best of ours that keeps none either; ours that do have a line of their
-//! own, without Sparkey. Each figure of such a line comes with the bytes that the store takes for
-//! an entry: who compresses less has less to do.
+//! Sparkey's Java readers do not cache decompressed blocks. So for compressed values, a line that
+//! includes them has the best of Cairn's readers without such a cache. Cairn's readers with a cache
+//! have a separate line, without Sparkey. Each figure of lookups in compressed values comes with
+//! the bytes per entry of the store, because a store that compresses less has less work.
 
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java;
@@ -23,30 +23,30 @@ use crate::suite_kv;
 use crate::suite_sql;
 use crate::text::{self, Align, Table};
 
-/// What stands before and after the generated part of a page: `<!-- results:kv:begin -->` for the
-/// suite `kv`.
+/// Returns the markers before and after the generated part of a page: `<!-- results:kv:begin -->`
+/// for the suite `kv`.
 pub fn markers(suite: &str) -> [String; 2] {
     ["begin", "end"].map(|end| format!("<!-- results:{suite}:{end} -->"))
 }
 
-/// Behind the case of a line about stores that keep blocks.
+/// Suffix of the case in a line about stores that cache decompressed blocks.
 const KEPT_BLOCKS: &str = ", decompressed blocks kept in memory";
 
-/// The best of one side in one case.
+/// The best contender of one side in one case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Side<'a> {
     /// The measurement.
     pub measurement: &'a Measurement,
-    /// Our figure against it; `None` where there is no ratio, or one that would say nothing.
+    /// Ratio of Cairn's figure to this one; `None` if it is undefined or meaningless.
     ratio: Option<Ratio>,
 }
 
-/// One line: ours and theirs.
+/// One line: Cairn and its rivals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line<'a> {
     /// The best of Cairn's.
     pub ours: &'a Measurement,
-    /// Whether this line is about stores that keep decompressed blocks in memory, where that
+    /// True if this line is about stores that cache decompressed blocks, in a case where that
     /// matters.
     pub keeps_blocks: bool,
     /// The best of the suite's reference.
@@ -55,8 +55,8 @@ pub struct Line<'a> {
     pub peer: Option<Side<'a>>,
 }
 
-/// One line for each case and metric that we have a checked figure in, in the order of the run; two
-/// where some of ours keep decompressed blocks and others do not.
+/// Returns one line for each case and metric in which Cairn has a verified figure, in the order of
+/// the run. There are two if some of Cairn's readers cache decompressed blocks and others do not.
 pub fn lines(run: &Run) -> Vec<Line<'_>> {
     let mut seen: Vec<(&Case, &str)> = Vec::new();
     let mut lines = Vec::new();
@@ -76,7 +76,7 @@ pub fn lines(run: &Run) -> Vec<Line<'_>> {
     lines
 }
 
-/// The peer that each suite is held against by name.
+/// The peer with which a suite is compared by name.
 struct Reference {
     title: &'static str,
     family: &'static str,
@@ -96,13 +96,13 @@ impl Reference {
         contender.family == self.family
     }
 
-    /// Whether its memory is that of a whole virtual machine.
+    /// Returns whether its memory is that of a whole virtual machine.
     fn is_java(&self) -> bool {
         self.family == sparkey_java::FAMILY
     }
 }
 
-/// The best of those of ours that `fits` lets through, against everybody.
+/// Compares the best of Cairn's that `fits` accepts with all others.
 fn line<'a>(run: &'a Run, of: &Measurement, fits: &dyn Fn(&Contender) -> bool) -> Option<Line<'a>> {
     let ours = best(run, of, &|contender| contender.ours && fits(contender))?;
     let reference = Reference::of(run);
@@ -116,7 +116,7 @@ fn line<'a>(run: &'a Run, of: &Measurement, fits: &dyn Fn(&Contender) -> bool) -
     })
 }
 
-/// The best of ours that keep decompressed blocks, against the peers that do so too.
+/// Compares the best of Cairn's that cache decompressed blocks with the peers that also do so.
 fn cached_line<'a>(run: &'a Run, of: &Measurement) -> Option<Line<'a>> {
     let ours = best(run, of, &|contender| contender.ours && contender.keeps_blocks())?;
     let reference = Reference::of(run);
@@ -130,14 +130,15 @@ fn cached_line<'a>(run: &'a Run, of: &Measurement) -> Option<Line<'a>> {
 }
 
 fn side<'a>(ours: &'a Measurement, theirs: &'a Measurement, is_java: bool) -> Side<'a> {
-    // Java's is that of the whole virtual machine, ours a rise over what the records take.
+    // Java's memory is that of the whole virtual machine, Cairn's is the rise above the records.
     let same_meaning = !(is_java && ours.metric == PEAK_MEMORY);
     let ratio = same_meaning.then(|| ratio::within(Pair { subject: ours, against: theirs })).flatten();
     Side { measurement: theirs, ratio }
 }
 
-/// The best checked measurement of the case among some contenders. Whoever has no batch operation
-/// would look keys up one by one, so for batches its single lookups count.
+/// Returns the best verified measurement of the case among some contenders. For batches, the single
+/// lookups of a peer also count, because a peer without a batch operation would look keys up one by
+/// one.
 fn best<'a>(run: &'a Run, of: &Measurement, side: &dyn Fn(&Contender) -> bool) -> Option<&'a Measurement> {
     let single = Case { operation: "get".to_owned(), ..of.case.clone() };
     let is_ours =
@@ -193,8 +194,8 @@ fn summary(run: &Run) -> Table {
     table
 }
 
-/// Whether a figure of an SQL run repeats in other words what another line says: means beside
-/// medians, and latencies beside throughputs.
+/// Returns whether a figure of an SQL run repeats another line: means repeat medians, and latencies
+/// repeat throughputs.
 fn is_said_already(run: &Run, of: &Measurement) -> bool {
     let has = |metric: &str| run.measurements.iter().any(|m| m.metric == metric && m.case == of.case);
     let repeats = match of.metric.as_str() {
@@ -205,8 +206,7 @@ fn is_said_already(run: &Run, of: &Measurement) -> bool {
     repeats && run.suite == suite_sql::NAME
 }
 
-/// The figure of a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed
-/// values.
+/// Formats a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed values.
 fn figure(run: &Run, measurement: &Measurement) -> String {
     let figure = text::value(measurement.median, &measurement.unit);
     let size = measurement.case.decompresses().then(|| size_of_store(run, measurement)).flatten();
@@ -216,8 +216,8 @@ fn figure(run: &Run, measurement: &Measurement) -> String {
     )
 }
 
-/// `3.42x`, with a `~` before it where the two cannot be told apart, since the interval contains 1,
-/// and with a `?` where there are too few repetitions for one.
+/// Formats a ratio: `3.42x`, with a leading `~` if the interval contains 1, or `?` if there are too
+/// few repetitions.
 fn verdict(ratio: Ratio) -> String {
     let mark = match ratio.outcome() {
         Outcome::Better | Outcome::Worse => "",
@@ -227,12 +227,12 @@ fn verdict(ratio: Ratio) -> String {
     format!("{mark}{}", text::ratio(ratio.point))
 }
 
-/// The summary for a terminal: a line for each case.
+/// Renders the summary for a terminal, one line per case.
 pub fn to_text(run: &Run) -> String {
     summary(run).to_text() + &notes(run).concat()
 }
 
-/// What a reader has to know of some lines, a sentence each, with its line break.
+/// Returns notes that explain the marks and the lines, one sentence with a line break each.
 fn notes(run: &Run) -> Vec<String> {
     let lines = lines(run);
     let level = stats::LEVEL;
@@ -278,7 +278,8 @@ fn notes(run: &Run) -> Vec<String> {
     notes
 }
 
-/// The summary in Markdown, with the machine, the data and who could not take part.
+/// Renders the summary in Markdown, with the machine, the data and the contenders that did not take
+/// part.
 pub fn to_markdown(run: &Run) -> String {
     let field =
         |name: &str| run.machine.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
@@ -312,9 +313,9 @@ pub fn to_markdown(run: &Run) -> String {
     out
 }
 
-/// Puts `table` between the markers that `page` has for `suite`, in place of what is there.
+/// Replaces the text between the markers of `suite` in `page` with `table`.
 ///
-/// Errors: [`Error::Invalid`] when the page does not have each marker once, in order.
+/// Errors: [`Error::Invalid`] unless the page has each marker once, in order.
 pub fn replace_between_markers(page: &str, suite: &str, table: &str) -> Result<String> {
     let [begin, end] = markers(suite);
     let refuse = || Error::invalid(format!("the page must have {begin} and {end}, once each and in order"));
@@ -332,8 +333,8 @@ mod tests {
     use crate::results::BLOCK_CACHE;
     use crate::testing::{BYTES, THROUGHPUT, case, measurement, sample_run};
 
-    /// Goal: the best of each side meets the best of ours: for lookups, for batches (where singles
-    /// stand in), and for metrics where less is better.
+    /// Goal: the best of each side is compared with the best of Cairn's: for lookups, for batches
+    /// (where single lookups substitute), and for metrics where less is better.
     #[test]
     fn best_meets_best() {
         let run = sample_run();
@@ -352,8 +353,8 @@ mod tests {
         assert!((lines[3].peer.unwrap().ratio.unwrap().point - 1.5).abs() < 1e-9);
     }
 
-    /// Goal: the tables name everybody, mark ours, say who was left out, and equal runs give equal
-    /// text.
+    /// Goal: the tables name all contenders, mark Cairn's, list the ones left out, and are
+    /// reproducible.
     #[test]
     fn tables_say_it_all() {
         let run = sample_run();
@@ -372,9 +373,10 @@ mod tests {
         assert!(to_markdown(&Run { stopped: true, ..run }).contains("ended early"));
     }
 
-    /// Goal: the page's table of an SQL run has a line for each case, under the name that the run
-    /// shows, and not one more for each way to look at its time. Method: a case with a throughput,
-    /// a latency and a mean, one without a throughput, and the same run as another suite's.
+    /// Goal: the page's table of an SQL run has one line per case, under the name that the run
+    /// shows, and no further line for other views of the same time. Method: a case with a
+    /// throughput, a latency and a mean; one without a throughput; and the same run as another
+    /// suite's.
     #[test]
     fn sql_cases_have_one_line() {
         let mut run = sample_run();
@@ -395,7 +397,7 @@ mod tests {
         assert_eq!((count(&run, "| get t8 | throughput |"), count(&run, "| scan t8 | latency |")), (1, 1));
     }
 
-    /// Goal: figures without a check are shown nowhere.
+    /// Goal: figures that are not verified are never shown.
     #[test]
     fn unchecked_figures_are_not_shown() {
         let mut run = sample_run();
@@ -407,9 +409,10 @@ mod tests {
         assert!(lines(&run).is_empty());
     }
 
-    /// Goal: no cache of decompressed blocks stands beside Sparkey's readers, which have none.
-    /// Method: lookups of zstd values by ours with a cache, ours without one, Java, a peer with a
-    /// cache; ours with it has a line of its own without Java, and with the peer.
+    /// Goal: a reader with a cache of decompressed blocks is never compared with Sparkey's readers,
+    /// which have none. Method: lookups of zstd values by Cairn with a cache, Cairn without one,
+    /// Java, and a peer with a cache. Cairn with a cache has a line of its own without Java, and
+    /// with the peer.
     #[test]
     fn caches_meet_caches() {
         let mut run = sample_run();
@@ -446,16 +449,16 @@ mod tests {
         assert!(markdown.contains(KEPT_BLOCKS) && markdown.contains("decompress a block for every lookup"));
         assert!(!markdown.contains("/s at ") && !markdown.contains("`at`"), "{markdown}");
 
-        // Uncompressed, a cache of blocks is one way among others.
+        // In uncompressed cases, a block cache makes no difference to the lines.
         for measurement in &mut run.measurements {
             measurement.case.compression = "none".to_owned();
         }
         assert_eq!(super::lines(&run).len(), 1);
     }
 
-    /// Goal: no lookup of compressed values without the size of its store, which may hardly be
-    /// compressed. Method: sizes of two builders in two compressions; the compressed line has both
-    /// of its own, the other line none.
+    /// Goal: lookups of compressed values are shown with the size of their store, which may hardly
+    /// be compressed. Method: sizes of two builders in two compressions; the compressed line has
+    /// both of its sizes, the other line none.
     #[test]
     fn compressed_lookups_say_how_small_the_store_is() {
         let mut run = sample_run();
@@ -481,7 +484,7 @@ mod tests {
         assert!(markdown.contains("`at` gives what the store takes"));
     }
 
-    /// Goal: too few repetitions decide nothing, and memory of a whole JVM has no ratio to ours.
+    /// Goal: too few repetitions decide nothing, and memory of a whole JVM has no ratio to Cairn's.
     #[test]
     fn ratios_say_no_more_than_they_know() {
         let mut run = sample_run();
@@ -503,7 +506,7 @@ mod tests {
     }
 
     /// Goal: a page keeps everything outside the markers; one without them, or with too many, is
-    /// refused.
+    /// rejected.
     #[test]
     fn pages_are_filled_between_markers() {
         let [begin, end] = markers("kv");

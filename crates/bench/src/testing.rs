@@ -1,4 +1,4 @@
-//! Runs for tests of everything that reads them.
+//! Sample runs for tests.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::results::{Case, Contender, Measurement, Run, SCHEMA_VERSION};
 use crate::stats;
 use crate::suite_hash::Progress;
 
-/// Remembers what a user is told.
+/// Records the messages to the user.
 #[derive(Debug, Default)]
 pub(crate) struct Notes(pub std::cell::RefCell<Vec<String>>);
 
@@ -18,7 +18,7 @@ impl Progress for Notes {
     }
 }
 
-/// A measurement of a contender, its medians computed from `samples`.
+/// Builds a measurement of a contender, with the median computed from `samples`.
 pub(crate) fn measurement(
     contender: &str,
     case: &Case,
@@ -42,7 +42,7 @@ pub(crate) fn measurement(
     }
 }
 
-/// A case of lookups, or of something else where `keys` is empty.
+/// Builds a case of lookups, or of another operation if `keys` is empty.
 pub(crate) fn case(operation: &str, keys: &str, threads: u32) -> Case {
     Case {
         operation: operation.to_owned(),
@@ -60,7 +60,8 @@ pub(crate) const THROUGHPUT: (&str, &str, bool) = ("throughput", "ops/s", true);
 pub(crate) const TIME: (&str, &str, bool) = ("time", "s", false);
 pub(crate) const BYTES: (&str, &str, bool) = ("bytes per entry", "B", false);
 
-/// Cairn, Sparkey's Java readers and LMDB: lookups, batches, build time, size; SQLite was skipped.
+/// Builds a run of Cairn, Sparkey's Java readers and LMDB: lookups, batches, build time, size;
+/// SQLite was skipped.
 pub(crate) fn sample_run() -> Run {
     let contender = |name: &str, family: &str, ours, skipped: Option<&str>| Contender {
         name: name.to_owned(),

@@ -1,13 +1,13 @@
-//! Figures in words, and tables for terminals and Markdown.
+//! Formats figures as text, and tables for terminals and Markdown.
 
 use crate::results::Case;
 
-/// On which side of its column a cell stands.
+/// Alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
-    /// Words.
+    /// For words.
     Left,
-    /// Numbers.
+    /// For numbers.
     Right,
 }
 
@@ -19,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns and no rows.
+    /// Creates a table with these columns and no rows.
     pub fn new(headings: &[(&str, Align)]) -> Self {
         let headings = headings.iter().map(|&(name, align)| (name.to_owned(), align)).collect();
         Table { headings, rows: Vec::new() }
@@ -31,7 +31,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// For a terminal: columns padded with blanks, a line under the headings.
+    /// Renders the table for a terminal: columns padded with spaces, a line under the headings.
     pub fn to_text(&self) -> String {
         let widths: Vec<usize> = self.widths();
         let names: Vec<String> = self.headings.iter().map(|(name, _)| name.clone()).collect();
@@ -40,7 +40,7 @@ impl Table {
         lines.map(|cells| self.line(cells, &widths, "  ").trim_end().to_owned() + "\n").collect()
     }
 
-    /// For Markdown, with what would end a cell escaped.
+    /// Renders the table in Markdown, with escaped cell separators.
     pub fn to_markdown(&self) -> String {
         let row = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let names: Vec<String> = self.headings.iter().map(|(name, _)| escape(name)).collect();
@@ -73,8 +73,8 @@ fn escape(cell: &str) -> String {
     cell.replace('\\', "\\\\").replace('|', "\\|").replace('\n', " ")
 }
 
-/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
-/// `None` for what is none.
+/// Parses a size such as `64`, `512MiB`, `2G`. Units are powers of 1024; `iB` is optional. `None`
+/// if the text is not a size.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
@@ -89,7 +89,8 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// Bytes in the units that sizes are typed in; whole ones without a fraction: `1 KiB`, `1.5 MiB`.
+/// Formats bytes in the units in which sizes are entered, whole numbers without a fraction: `1
+/// KiB`, `1.5 MiB`.
 pub fn bytes(of: f64) -> String {
     const UNITS: [(f64, &str); 4] =
         [(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB")];
@@ -100,8 +101,8 @@ pub fn bytes(of: f64) -> String {
     }
 }
 
-/// A value with its unit, scaled so that it has one to four digits before the point: `12.0 M/s`,
-/// `83.3 ns`, `1.2 GiB`.
+/// Formats a value with its unit, scaled to one to four digits before the point: `12.0 M/s`, `83.3
+/// ns`, `1.2 GiB`.
 pub fn value(value: f64, unit: &str) -> String {
     if !value.is_finite() {
         return "–".to_owned();
@@ -124,7 +125,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     format!("{} {name}", three_digits(value / size))
 }
 
-/// Three significant digits, without an exponent.
+/// Formats three significant digits, without an exponent.
 fn three_digits(value: f64) -> String {
     match value.abs() {
         v if v >= 99.95 => format!("{value:.0}"),
@@ -133,12 +134,12 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// A factor: `3.42x`.
+/// Formats a factor: `3.42x`.
 pub fn ratio(value: f64) -> String {
     if value.is_finite() { format!("{}x", three_digits(value)) } else { "–".to_owned() }
 }
 
-/// A count with the letter of its size where it is round: `100 k`, `1 M`, `234,908`.
+/// Formats a count, with a unit letter if it is round: `100 k`, `1 M`, `234,908`.
 pub fn count(count: u64) -> String {
     match count {
         0 => "0".to_owned(),
@@ -158,7 +159,7 @@ pub fn count(count: u64) -> String {
     }
 }
 
-/// A case in a line: `get, present, 2 threads · synthetic 1 M x 6 B, none`.
+/// Formats a case in a line: `get, present, 2 threads · synthetic 1 M x 6 B, none`.
 pub fn case(case: &Case) -> String {
     let mut line = case.operation.clone();
     if !case.keys.is_empty() {
@@ -181,7 +182,7 @@ pub fn case(case: &Case) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: figures have three digits and the unit that fits, also at the edges of a step.
+    /// Goal: figures have three digits and a suitable unit, also at the limits of a unit.
     #[test]
     fn values_are_readable() {
         for (figure, unit, text) in [
@@ -210,8 +211,7 @@ mod tests {
         );
     }
 
-    /// Goal: tables line up, whatever letters are in them, and Markdown cells cannot be broken out
-    /// of.
+    /// Goal: columns are aligned for all characters, and Markdown cells cannot contain separators.
     #[test]
     fn tables_line_up() {
         let mut table = Table::new(&[("name", Align::Left), ("µ", Align::Right)]);

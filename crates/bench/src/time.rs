@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Year, month, day, hour, minute, second in UTC, of a time since the Unix epoch.
+/// Converts a time since the Unix epoch to year, month, day, hour, minute, second in UTC.
 fn civil(since_epoch: Duration) -> (i64, u32, u32, u64, u64, u64) {
     let seconds = since_epoch.as_secs();
     let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
@@ -20,7 +20,7 @@ fn civil(since_epoch: Duration) -> (i64, u32, u32, u64, u64, u64) {
     (year, month, day, second / 3600, second / 60 % 60, second % 60)
 }
 
-/// `2026-11-21T05:01:00Z`.
+/// Formats a time as in `2026-11-21T05:01:00Z`.
 pub fn rfc3339(since_epoch: Duration) -> String {
     let (year, month, day, hour, minute, second) = civil(since_epoch);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -30,8 +30,8 @@ pub fn rfc3339(since_epoch: Duration) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: the calendar's corners. Method: known pairs, the last of February in a leap century
-    /// among them.
+    /// Goal: special dates are correct. Method: known pairs, including 29 February in a leap
+    /// century.
     #[test]
     fn dates_are_right() {
         for (seconds, text) in [

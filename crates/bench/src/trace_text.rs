@@ -1,17 +1,18 @@
-//! The statistics of a trace for a terminal: numbers, sentences, and small charts of blocks.
+//! The statistics of a trace for a terminal: numbers, sentences, and small charts of block
+//! characters.
 
 use cairn_trace::stats::{Arrival, Reuse, Skew, Stats};
 
 use crate::text::{self, Align, Table};
 
-/// Heights of a bar, in eighths of a line.
+/// Bars of increasing height, in eighths of a line.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Lines of a chart.
+/// Height of a chart in lines.
 const LINES: usize = 6;
-/// Columns of a chart.
+/// Width of a chart in columns.
 const COLUMNS: usize = 60;
 
-/// A number that may be an estimate: three digits and a letter.
+/// Formats a number that may be an estimate: three digits and a unit letter.
 pub fn about(value: f64) -> String {
     match value {
         v if v >= 1e9 => format!("{:.2} G", v / 1e9),
@@ -25,7 +26,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// What a reader has to know before he believes the rest.
+/// Returns notes that qualify the statistics.
 pub fn notes(stats: &Stats) -> Vec<String> {
     let mut notes = Vec::new();
     match stats.ending {
@@ -55,7 +56,7 @@ pub fn notes(stats: &Stats) -> Vec<String> {
     notes
 }
 
-/// The shares that read and that write, or why nobody knows them.
+/// Formats the shares of reads and writes, or the reason why they are unknown.
 pub fn reads_and_writes(stats: &Stats) -> String {
     match (stats.read_share, stats.write_share) {
         (Some(reads), Some(writes)) => format!("{} read, {} write", percent(reads), percent(writes)),
@@ -64,7 +65,7 @@ pub fn reads_and_writes(stats: &Stats) -> String {
     }
 }
 
-/// How operations come, in a sentence.
+/// Describes the arrival of operations in a sentence.
 pub fn arrival(arrival: &Arrival) -> String {
     let Arrival { mean_per_sec, peak_per_sec, slice_secs, idle_share, dispersion } = arrival;
     let what = match dispersion {
@@ -86,7 +87,7 @@ fn about_ratio(value: f64) -> String {
     if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.1}") }
 }
 
-/// How uneven keys are, in a sentence.
+/// Describes the skew of keys in a sentence.
 pub fn skew(skew: &Skew) -> String {
     let Skew { zipf, uses_mean, once_share, .. } = skew;
     let law = match (zipf.fits, zipf.theta) {
@@ -110,7 +111,7 @@ pub fn skew(skew: &Skew) -> String {
     )
 }
 
-/// How soon keys come again, in a sentence.
+/// Describes the reuse distance of keys in a sentence.
 pub fn reuse(reuse: &Reuse) -> String {
     let how = if reuse.exact {
         "exact".to_owned()
@@ -126,7 +127,7 @@ pub fn reuse(reuse: &Reuse) -> String {
     )
 }
 
-/// Everything, for a terminal.
+/// Renders all statistics for a terminal.
 pub fn to_text(name: &str, stats: &Stats) -> String {
     let mut out = format!("{name}: {} operations on {} keys", text::count(stats.records), about(stats.keys));
     if stats.timed {
@@ -230,7 +231,8 @@ fn caches(reuse: &Reuse) -> Table {
     table
 }
 
-/// Columns of blocks under a title, from 0 to the largest value, which is written beside them.
+/// Renders columns of blocks under a title, scaled from 0 to the largest value, which is the label
+/// of the axis.
 fn chart(title: &str, values: &[f64], (from, to): (&str, &str)) -> String {
     let values = squeezed(values, COLUMNS);
     let largest = values.iter().copied().fold(0.0, f64::max);
@@ -244,7 +246,7 @@ fn chart(title: &str, values: &[f64], (from, to): (&str, &str)) -> String {
         out += &format!("{label:>9} ┤");
         for value in &values {
             let eighths = (value / largest * (LINES * 8) as f64).round() as usize;
-            // What is there at all is seen.
+            // A value above 0 is always visible.
             let eighths = if *value > 0.0 { eighths.max(1) } else { 0 };
             let here = eighths.saturating_sub(line * 8).min(8);
             out.push(EIGHTHS.get(here).copied().unwrap_or(' '));
@@ -256,7 +258,7 @@ fn chart(title: &str, values: &[f64], (from, to): (&str, &str)) -> String {
     out + &format!("{:>9} └{}\n{:>11}{from:width$}{to}\n", "0", "─".repeat(values.len()), "")
 }
 
-/// At most `count` values: means of neighbours where there are more.
+/// Reduces values to at most `count`, by averaging neighbours.
 fn squeezed(values: &[f64], count: usize) -> Vec<f64> {
     if values.len() <= count {
         return values.to_vec();
@@ -280,8 +282,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Statistics of a trace of so many operations, every third a write, of keys that are used
-    /// unevenly.
+    /// Returns statistics of a trace of `events` operations, every third a write, with unevenly
+    /// used keys.
     pub(crate) fn sample_stats(timed: bool, events: u64) -> Stats {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let header = Header {
@@ -312,8 +314,8 @@ pub(crate) mod tests {
         stats::of(&Trace::open(&*fs, Path::new("/t")).unwrap(), &Options::default()).unwrap()
     }
 
-    /// Goal: a terminal shows what there is, in lines that are not too wide, and nothing of what
-    /// there is not.
+    /// Goal: a terminal shows the available statistics, in lines of limited width, and nothing
+    /// about the missing ones.
     #[test]
     fn terminals_show_it() {
         let text = to_text("app.trace", &sample_stats(true, 3_000));
@@ -334,8 +336,8 @@ pub(crate) mod tests {
         assert!(to_text("empty", &sample_stats(true, 0)).lines().count() < 5);
     }
 
-    /// Goal: what a sample says of the hottest key is told as that of a sample. Method: the skew of
-    /// all keys, and the same of half of them.
+    /// Goal: the share of the hottest key in a sample is marked as that of a sample. Method: the
+    /// skew of all keys, and the same of half of them.
     #[test]
     fn samples_tell_themselves() {
         let mut uneven = sample_stats(true, 300).skew.unwrap();
@@ -344,7 +346,7 @@ pub(crate) mod tests {
         assert!(skew(&uneven).contains("The hottest key of the sample gets"), "{}", skew(&uneven));
     }
 
-    /// Goal: charts have the right heights. Method: a ramp.
+    /// Goal: charts have correct heights. Method: a ramp.
     #[test]
     fn charts_are_to_scale() {
         let ramp: Vec<f64> = (0..=12).map(f64::from).collect();

@@ -1,4 +1,4 @@
-//! The suite with every build and every repetition in a process of its own.
+//! Tests of the suite with every build and every repetition in a process of its own.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn synthetic(entries: u64) -> DataSource {
 }
 
 /// Goal: a run in fresh processes has figures for every contender, and the builds' own peak memory.
-/// Method: all stores that are here, two rounds at toy size.
+/// Method: all available stores, two rounds at a small size.
 #[test]
 fn every_repetition_has_its_process() {
     let work = Scratch::temporary("fresh-test").unwrap();
@@ -57,8 +57,8 @@ fn every_repetition_has_its_process() {
     assert!(throughputs.len() > 20 && throughputs.iter().all(|m| m.verified && m.samples.len() == 2));
 }
 
-/// Goal: a job that fails, one that is none and a program that is no worker are errors with the
-/// reason in them.
+/// Goal: a failing job, an invalid job and a program that is not a worker yield errors with the
+/// reason.
 #[test]
 fn failures_come_back() {
     let scratch = Scratch::temporary("fresh-test").unwrap();

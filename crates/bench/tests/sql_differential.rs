@@ -1,28 +1,28 @@
-//! Cairn's SQL against PostgreSQL's and SQLite's, by statements that are drawn.
+//! Compares Cairn's SQL with PostgreSQL's and SQLite's, by random statements.
 //!
-//! `CAIRN_SEED` asks for other statements, `CAIRN_SOAK=1` for many more. A difference is shown with
-//! everything that made its tables; `cargo run -p cairn-bench --bin sql_oracle -- differ SEED
-//! STATEMENTS` repeats it alone.
+//! `CAIRN_SEED` selects other statements, `CAIRN_SOAK=1` runs many more. A difference is shown with
+//! all statements that created its tables; `cargo run -p cairn-bench --bin sql_oracle -- differ
+//! SEED STATEMENTS` reproduces it alone.
 #![cfg(all(feature = "peers", feature = "sql"))]
 
 use cairn_bench::oracle::Outcome;
 use cairn_bench::oracle::differ::Difference;
 use cairn_bench::oracle::engines::{test_cairn, test_cairn_against_itself, test_cairn_by_parts};
 
-/// Faults that are known and open, each by what its statements have in common. Whoever mends one
-/// takes its line out.
+/// Returns whether a difference is a known, open bug, recognized by its message. A fix removes the
+/// line.
 fn is_known(difference: &Difference) -> bool {
     let says = |words: &str| matches!(&difference.got, Outcome::Failed(why) if why.contains(words));
-    // DataFusion wants each column of a result to have a name of its own.
+    // DataFusion requires unique names for the columns of a result.
     says("is ambiguous (42702)")
         || says("Projections require unique expression names")
-        // Its check of its own plans, where sets meet columns that are never NULL.
+        // DataFusion's own check of its plans, if a set operation has columns that are never NULL.
         || says("Physical input schema should be the same")
 }
 
-/// Goal: where PostgreSQL and SQLite agree, Cairn does too. Method: expressions, queries, changes
-/// and scripts drawn from seeds, on small tables with many NULLs; without PostgreSQL what SQLite
-/// says.
+/// Goal: Cairn agrees wherever PostgreSQL and SQLite agree. Method: expressions, queries, changes
+/// and scripts drawn from seeds, on small tables with many NULLs. Without PostgreSQL, SQLite is the
+/// only reference.
 #[test]
 fn cairn_agrees_with_both() {
     let first: u64 = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
@@ -39,8 +39,8 @@ fn cairn_agrees_with_both() {
     }
 }
 
-/// The first seed, how many there are, and how many statements each has, in the short form and in
-/// the long one.
+/// Returns the range of seeds and the number of statements per seed, for the short or the long
+/// form.
 fn amounts(short: usize, long: usize) -> (std::ops::Range<u64>, usize) {
     let first: u64 = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let is_soak = std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
@@ -48,8 +48,8 @@ fn amounts(short: usize, long: usize) -> (std::ops::Range<u64>, usize) {
     (first..first + seeds, count)
 }
 
-/// Goal: the optimizer changes no answer, and the direct path gives those of the general one.
-/// Method: the same statements to a database of its own whose session has them switched off.
+/// Goal: the optimizer changes no answer, and the direct path returns those of the general path.
+/// Method: the same statements on a separate database whose session has them disabled.
 #[test]
 fn cairn_agrees_with_itself() {
     let (seeds, count) = amounts(150, 10_000);
@@ -66,8 +66,8 @@ fn cairn_agrees_with_itself() {
     }
 }
 
-/// Goal: a condition is true, false or unknown for each row, and for one of them only. Method:
-/// queries against the same rows put together from those parts, drawn from seeds.
+/// Goal: a condition is true, false or unknown for each row, and only one of them. Method: queries
+/// compared with the same rows assembled from those partitions, drawn from seeds.
 #[test]
 fn parts_make_a_whole() {
     let (seeds, count) = amounts(150, 10_000);

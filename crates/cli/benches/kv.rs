@@ -1,11 +1,11 @@
-//! `cargo bench --bench kv -- --n=1000000`: the same as `cairn bench kv` with these options, built
-//! as figures are.
+//! Runs `cairn bench kv` with the given options in the bench profile, as published figures are
+//! built: `cargo bench --bench kv -- --n=1000000`.
 
 use std::env;
 use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    // Cargo adds `--bench` by itself; what follows `--` on its own line comes after it.
+    // Cargo appends `--bench` to the arguments after `--`.
     let options = env::args_os().skip(1).filter(|option| option != "--bench");
     match Command::new(env!("CARGO_BIN_EXE_cairn")).args(["bench", "kv"]).args(options).status() {
         Ok(status) => ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)),

@@ -1,4 +1,4 @@
-//! `cairn advise`: which store for a workload, on this machine.
+//! `cairn advise`: recommends a store for a workload on this machine.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::Arc;
@@ -24,16 +24,17 @@ use crate::place;
 use crate::progress::SuiteBar;
 use crate::trace::tell_flaw;
 
-/// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the
-/// constraints is "not found".
+/// Recommends stores, writes a workload file, or checks the quality of the recommendations. The
+/// outcome is "not found" if no store meets the constraints.
 pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
-    // Before anything is asked: what was typed would be lost.
+    // Check this first, because otherwise the user's answers would be lost.
     if let Some(path) = args.write_workload.as_deref().filter(|path| !is_stdout(path)) {
         place::expect_no_file(fs, path)?;
     }
     let stop = Stop::after(None);
     let ctrl_c = end_on_ctrl_c(&stop)?;
-    // Answers can be typed again, and a line that is waited for is not given up by a signal.
+    // Let a signal end the process at once: the answers can be typed again, and a signal does not
+    // interrupt the read from the terminal.
     ctrl_c.end_at_once(true);
     let question = question(fs, args)?;
     if let Some(path) = &question.trace {
@@ -117,8 +118,8 @@ fn options(args: &AdviseArgs) -> Result<Options> {
     })
 }
 
-/// What is asked: the file, and over it what was typed; answers on a terminal where there is
-/// neither.
+/// Builds the question from the workload file, with options taking precedence. Without either, asks
+/// on a terminal.
 fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let mut question = match (&args.workload, &args.trace) {
         (Some(path), _) => Question::from_json(&read_text(fs, path)?, &name_of(path))?,
@@ -197,8 +198,8 @@ fn set<T>(place: &mut T, given: Option<T>) {
     }
 }
 
-/// Asks on a terminal what options would say, in their words; an empty line keeps what stands in
-/// brackets.
+/// Asks for the values of all options, in the words of the options. An empty line keeps the value
+/// in brackets.
 fn asked(question: &mut Question, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<()> {
     let Question { workload, constraints, .. } = question;
     let mut ask = Ask { from, to };
@@ -249,7 +250,7 @@ struct Ask<'a> {
 }
 
 impl Ask<'_> {
-    /// A question that has an answer already.
+    /// Asks for a value that has a default.
     fn one<T: std::fmt::Display>(
         &mut self,
         what: &str,
@@ -262,7 +263,7 @@ impl Ask<'_> {
         Ok(())
     }
 
-    /// A question that needs no answer.
+    /// Asks for an optional value.
     fn limit<T: std::fmt::Display>(
         &mut self,
         what: &str,
@@ -277,7 +278,7 @@ impl Ask<'_> {
         Ok(())
     }
 
-    /// Asks until the answer can be read; `None` for an empty one.
+    /// Asks until the answer is valid; returns `None` for an empty one.
     fn answer<T>(
         &mut self,
         what: &str,
@@ -297,7 +298,7 @@ impl Ask<'_> {
             }
             match read(answer) {
                 Ok(value) => return Ok(Some(value)),
-                // Some say themselves what they could not read.
+                // Some messages already quote the answer.
                 Err(why) if why.contains(&format!("{answer:?}")) => self.say(&why)?,
                 Err(why) => self.say(&format!("{answer:?}: {why}"))?,
             }
@@ -319,8 +320,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: questions are asked until they are answered, and nothing said keeps what stands there.
-    /// Method: answers, empty ones and wrong ones.
+    /// Goal: each question is asked until it gets a valid answer, and an empty answer keeps the
+    /// default.
+    /// Method: valid, empty and invalid answers.
     #[test]
     fn questions() {
         let mut question = Question::default();
@@ -348,7 +350,7 @@ mod tests {
             assert!(said.contains(part), "{part}: {said}");
         }
         assert!(asked(&mut Question::default(), &mut "1\n".as_bytes(), &mut Vec::new()).is_err());
-        // What was typed as an option stands in brackets.
+        // Values given as options are the defaults in brackets.
         let mut said = Vec::new();
         asked(&mut question, &mut "\n".repeat(12).as_bytes(), &mut said).unwrap();
         let said = String::from_utf8(said).unwrap();

@@ -1,4 +1,4 @@
-//! What commands say that read a whole store and check it: one form for all kinds of stores.
+//! Reports of commands that verify a whole store, in the same form for all kinds of stores.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, counted};
 
-/// A file that is not as it should be.
+/// A damaged file.
 #[derive(Debug)]
 pub struct Finding {
     file: PathBuf,
@@ -17,9 +17,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What an error says of a file of `store`.
+    /// Creates a finding from an error about a file of `store`.
     ///
-    /// Errors: the same, where it is about something else than damage.
+    /// Errors: `error` itself, if it is not about damage.
     pub fn of(store: &Path, error: Error) -> Result<Finding> {
         let file = match &error {
             Error::Hash(error) if is_damage(error) => file_of(error).unwrap_or(store),
@@ -32,25 +32,25 @@ impl Finding {
         Ok(Finding { file: file.to_owned(), error: error.to_string() })
     }
 
-    /// What an error says of a file of `store`, whatever it is: for files among others, which are
-    /// checked all the same.
+    /// Creates a finding from any error about a file of `store`. For a file among others, which are
+    /// checked regardless.
     pub fn about(store: &Path, error: &cairn_hash::Error) -> Finding {
         Finding { file: file_of(error).unwrap_or(store).to_owned(), error: error.to_string() }
     }
 
-    /// For scripts.
+    /// Returns the finding as JSON, for scripts.
     pub fn json(&self) -> Value {
         json!({ "file": self.file.display().to_string(), "error": self.error })
     }
 }
 
-/// Whether bytes are not what was written, or the disk does not give them.
+/// Returns true if contents are corrupt or a read failed.
 fn is_damage(error: &cairn_hash::Error) -> bool {
     let is_read = |error: &cairn_vfs::Error| error.operation == Operation::Read;
     error.kind() == ErrorKind::Corruption || matches!(error, cairn_hash::Error::Vfs(error) if is_read(error))
 }
 
-/// The file that an error is about, where it is about one.
+/// Returns the file that an error is about, if any.
 pub fn file_of(error: &cairn_hash::Error) -> Option<&Path> {
     match error {
         cairn_hash::Error::Vfs(error) => Some(&error.path),
@@ -72,7 +72,7 @@ impl From<&cairn_kv::Damage> for Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.file.display().to_string();
-        // Most errors name the file.
+        // Most errors already name the file.
         if self.error.contains(&file) {
             f.write_str(&self.error)
         } else {
@@ -81,8 +81,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What `verify --json` prints: the store, whether it is sound and what is not, then what only
-/// stores of this kind have.
+/// Returns the output of `verify --json`: the store, whether it is sound, the damage, then the
+/// fields of this kind of store.
 pub fn report(store: &Path, damage: &[Finding], of_kind: Value) -> Value {
     let mut report = Map::new();
     report.insert("store".to_owned(), store.display().to_string().into());
@@ -94,7 +94,7 @@ pub fn report(store: &Path, damage: &[Finding], of_kind: Value) -> Value {
     Value::Object(report)
 }
 
-/// How the command ends. Errors: [`Error::Damaged`] where anything was found.
+/// Returns the outcome of the command. Errors: [`Error::Damaged`] if there are findings.
 pub fn check_sound(store: &Path, damage: &[Finding]) -> Result<Outcome> {
     match damage.len() {
         0 => Ok(Outcome::Done),

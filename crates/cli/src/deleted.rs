@@ -1,4 +1,4 @@
-//! What commands say that remove keys: one form for all kinds of stores.
+//! Reports of commands that delete keys, in the same form for all kinds of stores.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use serde_json::{Map, Value};
 use crate::error::Result;
 use crate::output::{Outcome, Output, counted, insert_bytes, to_hex};
 
-/// Keys that were asked to be removed.
+/// The result of deleting keys.
 #[derive(Debug)]
 pub struct Deleted<'a> {
     /// The store.
     pub store: &'a Path,
-    /// Of stores that have keyspaces.
+    /// The keyspace, for stores that have keyspaces.
     pub keyspace: Option<&'a str>,
-    /// How many were there.
+    /// The number of keys that existed.
     pub count: usize,
-    /// Those that were not.
+    /// The keys that did not exist.
     pub absent: Vec<&'a [u8]>,
 }
 
 impl Deleted<'_> {
-    /// Says so, with keys in hexadecimal where they were typed so.
+    /// Prints the report, with keys in hexadecimal if they were given so.
     pub fn tell(&self, hex: bool, json: bool) -> Result<Outcome> {
         let mut out = Output::new();
         if json {

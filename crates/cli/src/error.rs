@@ -1,80 +1,80 @@
-//! What can go wrong in a command, in the words that the user reads.
+//! Errors of commands, with the messages that the user reads.
 
 use std::io;
 
 /// A failed command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A constant store.
+    /// From a constant store.
     #[error(transparent)]
     Hash(#[from] cairn_hash::Error),
-    /// A key-value store.
+    /// From a key-value store.
     #[error(transparent)]
     Kv(#[from] cairn_kv::Error),
-    /// A statement, or the database that it is for.
+    /// From a statement or its database.
     #[cfg(feature = "sql")]
     #[error("{0}")]
     Sql(#[from] cairn_sql::Error),
-    /// A statement that failed, with its text, and where that stands.
+    /// A failed statement with its text and place.
     #[cfg(feature = "sql")]
     #[error("{}", crate::sql::explained(text, error, place.as_deref()))]
     Statement {
         /// The statement.
         text: String,
-        /// What is wrong with it.
+        /// The cause.
         error: cairn_sql::Error,
-        /// The file and line where it ends.
+        /// The file and line where the statement ends.
         place: Option<String>,
     },
-    /// The server.
+    /// From the server.
     #[cfg(feature = "sql")]
     #[error(transparent)]
     Server(#[from] cairn_server::Error),
-    /// Statements failed, and were told so one by one.
+    /// Statements failed, each of which was already reported.
     #[cfg(feature = "sql")]
     #[error("{}", crate::output::counted(*.0, "statement failed", "statements failed"))]
     Statements(u64),
-    /// A trace.
+    /// From a trace.
     #[error(transparent)]
     Trace(#[from] cairn_trace::Error),
-    /// The file system.
+    /// From the file system.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
-    /// The simulator.
+    /// From the simulator.
     #[error(transparent)]
     Sim(#[from] cairn_sim::Error),
-    /// The lab.
+    /// From the lab.
     #[error(transparent)]
     Bench(cairn_bench::Error),
-    /// An input is not what it should be.
+    /// An input is malformed.
     #[error("{input}{}: {what}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
     Input {
         /// The file, or `standard input`.
         input: String,
-        /// Such as `line 7` or `row 12`.
+        /// The position, such as `line 7` or `row 12`.
         place: Option<String>,
-        /// What was found and what was expected.
+        /// The bad content, and the expected content.
         what: String,
     },
-    /// An argument is wrong in a way that only shows when it is used.
+    /// An invalid argument that is only detected when it is used.
     #[error("{0}")]
     Usage(String),
-    /// Something that was checked is not sound; what exactly is on standard output.
+    /// A verified store or trace is damaged; details are on standard output.
     #[error("{0}")]
     Damaged(String),
-    /// The user ended it.
+    /// The user ended the command.
     #[error("interrupted: {0}")]
     Interrupted(String),
-    /// Standard output does not take what is written.
+    /// Writing to standard output failed.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),
-    /// Standard input does not give.
+    /// Reading standard input failed.
     #[error("cannot read standard input: {0}")]
     Stdin(#[source] io::Error),
 }
 
 impl From<cairn_bench::Error> for Error {
-    /// What the user has ended is no error of the lab.
+    /// Maps a run that the user has ended to [`Error::Interrupted`].
     fn from(error: cairn_bench::Error) -> Self {
         match error {
             cairn_bench::Error::Interrupted => Error::Interrupted("there is no result yet".to_owned()),
@@ -84,12 +84,12 @@ impl From<cairn_bench::Error> for Error {
 }
 
 impl Error {
-    /// An [`Error::Usage`].
+    /// Creates an [`Error::Usage`].
     pub fn usage(what: impl Into<String>) -> Self {
         Error::Usage(what.into())
     }
 
-    /// The error of a value stream, which may carry one of ours.
+    /// Converts the error of a value stream, which may wrap an error of the store.
     pub fn of_value(error: io::Error) -> Self {
         match error.downcast::<cairn_hash::Error>() {
             Ok(error) => Error::Hash(error),
@@ -97,7 +97,7 @@ impl Error {
         }
     }
 
-    /// True when whoever read our output has gone.
+    /// Returns true if the reader of standard output has closed the pipe.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -1,18 +1,18 @@
-//! Ctrl-C, and other signals that end a command. Every command ends within a second of the first
-//! one, whatever it waits for, with 128 + the signal as exit code.
+//! Handling of Ctrl-C and other signals that end a command. Every command ends within a second of
+//! the first signal, whatever it waits for. The exit code is 128 plus the signal number.
 //!
-//! | who | SIGINT: Ctrl-C | SIGTERM, and SIGHUP: the terminal is closed |
+//! | command | SIGINT: Ctrl-C | SIGTERM, and SIGHUP: the terminal is closed |
 //! |---|---|---|
-//! | a command that has nothing to put away | ends as the system has it | the same |
-//! | one with something unfinished, see [`unfinished`] | puts it away and ends | the same |
-//! | an import, an export: [`Interrupt`] | ends with what it has, or takes it back; a second one ends it at once | the same |
-//! | the lab's runs, the server: [`when_ended`] | end with what they have; a second one ends them at once | the same |
-//! | the shell: [`Asked`] | ends the statement, and a script with it | takes back the statement and ends |
-//! | `trace record`: [`Outlasted`] | is the program's, which is waited for | is passed on to the program |
+//! | without cleanup | default action | the same |
+//! | with unfinished files, see [`unfinished`] | cleans up and ends | the same |
+//! | import, export: [`Interrupt`] | keeps its results or rolls back; a second one ends it at once | the same |
+//! | the lab's runs, the server: [`when_ended`] | end with their results; a second one ends them at once | the same |
+//! | the shell: [`Asked`] | ends the statement, and a script with it | rolls back the statement and ends |
+//! | `trace record`: [`Outlasted`] | left to the program, for which it waits | forwarded to the program |
 //!
-//! Under `nohup`, which ignores it, SIGHUP does nothing. Whoever waits for input is woken: see
-//! [`wait_for_input`]. Who does not come back in time is ended: what is unfinished then is put away
-//! by what [`unfinished`] was told, and stores are as after a crash, which they stand.
+//! SIGHUP is ignored under `nohup`. A thread that waits for input is woken, see [`wait_for_input`].
+//! A command that does not end in time is terminated: the cleanup registered with [`unfinished`]
+//! runs, and stores are left as after a crash, which they survive.
 
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::process::{self, Child, ExitStatus};
@@ -29,25 +29,25 @@ use signal_hook::iterator::Signals;
 
 use crate::error::{Error, Result};
 
-/// 128 + SIGINT, as shells count.
+/// 128 + SIGINT, the shells' convention.
 pub const EXIT_CODE: u8 = 130;
 
-/// How long a command has to end by itself.
+/// The time that a command has to end by itself.
 const GRACE: Duration = Duration::from_millis(700);
-/// How long a signal waits for what is being created, see [`begin`].
+/// The time that a signal waits for something that is being created, see [`begin`].
 const BEGINS_WITHIN: Duration = Duration::from_millis(250);
-/// How long a program that was started may take to show that it got Ctrl-C as well.
+/// The time that a started program has to react to a Ctrl-C that it also received.
 const PASSED_ON_AFTER: Duration = Duration::from_millis(400);
 
-/// The first signal that asked to end; 0 until then.
+/// The first signal that asked the command to end; 0 until then.
 static FIRST: AtomicI32 = AtomicI32::new(0);
-/// What is done about signals; `None` while the system sees to them.
+/// The current signal action; `None` while the default actions apply.
 static ACT: Mutex<Option<Act>> = Mutex::new(None);
-/// Has a byte from the first signal on.
+/// A pipe that holds a byte once the first signal has arrived.
 static WAKE: OnceLock<(PipeReader, PipeWriter)> = OnceLock::new();
-/// What is to be put away where a command is ended.
+/// The cleanup to run when the command is ended by a signal.
 static UNFINISHED: Mutex<ToPutAway> = Mutex::new(ToPutAway { beginning: 0, undo: Vec::new() });
-/// Something that was beginning is known now, or has failed.
+/// Signalled when a call of [`begin`] has registered its cleanup or failed.
 static HAS_BEGUN: Condvar = Condvar::new();
 static INTERRUPT: OnceLock<Interrupt> = OnceLock::new();
 
@@ -55,17 +55,17 @@ type Act = Box<dyn FnMut(i32) + Send>;
 type Undo = Box<dyn FnOnce() + Send>;
 
 struct ToPutAway {
-    /// Calls of [`begin`] that are under way: what they create may exist and not be listed yet.
+    /// The number of running [`begin`] calls. Their files may exist without a registered cleanup.
     beginning: usize,
     undo: Vec<(u64, Undo)>,
 }
 
-/// Whether the command was asked to end.
+/// Returns true if the command was asked to end.
 pub fn is_ending() -> bool {
     FIRST.load(Ordering::SeqCst) != 0
 }
 
-/// 128 + the signal that ended the command, as shells count.
+/// Returns 128 + the signal that ended the command, the shells' convention.
 pub fn exit_code() -> u8 {
     match FIRST.load(Ordering::SeqCst) {
         0 => EXIT_CODE,
@@ -73,21 +73,22 @@ pub fn exit_code() -> u8 {
     }
 }
 
-/// Something that is to be put away where the command is ended from outside. Dropping it says that
-/// it is finished, or was put away.
+/// A registered cleanup, which runs if a signal ends the command. Drop it once the work is finished
+/// or already cleaned up.
 #[derive(Debug)]
 pub struct Unfinished(u64);
 
-/// Says what is to be done where the command is ended from outside, on another thread and without
-/// waiting for this one.
+/// Registers a cleanup for the case that a signal ends the command. It runs on another thread,
+/// without waiting for the calling one.
 pub fn unfinished(undo: impl FnOnce() + Send + 'static) -> Result<Unfinished> {
     let ((), unfinished) = begin(|| Ok(((), undo)))?;
     Ok(unfinished)
 }
 
-/// Calls `make`, which creates something and says how to put it away where the command is ended
-/// from outside. Signals are caught before that. One that comes meanwhile waits until the way is
-/// known, so that nothing is left behind; not for long, as creating may itself wait for somebody.
+/// Calls `make`, which creates something and returns its cleanup for the case that a signal ends
+/// the command. Signals are caught before `make` runs. A signal that arrives meanwhile waits for
+/// the cleanup to be registered, so that nothing is left behind. The wait is bounded, because
+/// `make` itself may block.
 pub fn begin<T, U>(make: impl FnOnce() -> Result<(T, U)>) -> Result<(T, Unfinished)>
 where
     U: FnOnce() + Send + 'static,
@@ -117,7 +118,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Puts away what is unfinished and ends the process.
+/// Runs all registered cleanups and exits the process.
 pub fn end_now() -> ! {
     let waited = HAS_BEGUN.wait_timeout_while(to_put_away(), BEGINS_WITHIN, |list| list.beginning > 0);
     let (mut list, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -127,24 +128,24 @@ pub fn end_now() -> ! {
     process::exit(i32::from(exit_code()))
 }
 
-/// Remembers a signal that ends the command, and wakes whoever waits for input.
+/// Stores the first signal that ends the command, and wakes a thread that waits for input.
 fn ended_by(signal: i32) {
     if FIRST.compare_exchange(0, signal, Ordering::SeqCst, Ordering::SeqCst).is_ok()
         && let Some((_, writer)) = WAKE.get()
     {
         let mut writer = writer;
-        // It has room for a byte, and its other end is here.
+        // This cannot fail: the pipe has room for one byte, and its read end is open.
         let _ = writer.write_all(&[0]);
     }
 }
 
-/// Ends the process in a while, if it has not ended by itself.
+/// Exits the process after the grace period, unless it has ended by then.
 fn end_soon() {
     let wait = || {
         SystemClock::new().sleep(GRACE);
         end_now();
     };
-    // Without a thread there is no time to give.
+    // Without a thread, the grace period cannot be granted.
     if thread::Builder::new().name("deadline".to_owned()).spawn(wait).is_err() {
         end_now();
     }
@@ -158,7 +159,7 @@ fn ending_signals() -> Vec<i32> {
     signals
 }
 
-/// Waits until there is something to read, or the end of it. Errors: the command was asked to end.
+/// Waits for input or its end. Errors: the command was asked to end.
 #[cfg(unix)]
 pub fn wait_for_input(input: &impl std::os::fd::AsFd) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, poll};
@@ -179,15 +180,16 @@ pub fn wait_for_input(input: &impl std::os::fd::AsFd) -> io::Result<()> {
     }
 }
 
-/// Where nobody can wait for two things, the process is ended while it waits.
+/// On platforms where a thread cannot wait for input and a signal at once, the process is ended
+/// while it waits.
 #[cfg(not(unix))]
 pub fn wait_for_input<T>(_: &T) -> io::Result<()> {
     Ok(())
 }
 
-/// Calls `act` from here on, on a thread of its own, at Ctrl-C, SIGTERM and when the terminal is
-/// closed. `act` hears whether somebody asks for it again: shells pass on that their terminal is
-/// gone, so that one may be told twice of it. Once in a process.
+/// Calls `act` on Ctrl-C, on SIGTERM and when the terminal is closed, on a separate thread. `act`
+/// is told whether the request is repeated. SIGHUP never counts as repeated, because a shell also
+/// passes it on, so that one process may get it twice. May be called once per process.
 pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
     let mut asked = false;
     when(move |signal| {
@@ -198,13 +200,13 @@ pub fn when_ended(mut act: impl FnMut(Again) + Send + 'static) -> Result<()> {
     })
 }
 
-/// Whether somebody has asked before.
+/// Whether the command was asked to end before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Again(pub bool);
 
-/// Calls `act` at each signal that ends a command, on a thread of its own, instead of what was
-/// called until now. There is one such thread: with one for each caller, a signal between two of
-/// them would be nobody's.
+/// Sets the action for signals that end a command; it runs on a separate thread and replaces the
+/// former action. There is a single such thread: with one for each caller, a signal during the
+/// switch could be lost.
 fn when(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
     let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
     if current.is_none() {
@@ -214,7 +216,7 @@ fn when(act: impl FnMut(i32) + Send + 'static) -> Result<()> {
     Ok(())
 }
 
-/// Ends the command at such a signal, unless something better is done already.
+/// Ends the command on such a signal, unless another action is already set.
 fn end_at_signals() -> Result<()> {
     let mut current = ACT.lock().unwrap_or_else(PoisonError::into_inner);
     if current.is_none() {
@@ -227,11 +229,11 @@ fn end_at_signals() -> Result<()> {
     Ok(())
 }
 
-/// Catches signals from here on. Once in a process.
+/// Starts to catch signals. Called once per process.
 fn listen() -> Result<()> {
     let caught = |error: io::Error| Error::usage(format!("Ctrl-C cannot be caught: {error}"));
     if WAKE.get().is_none() {
-        // Only this sets it, and one at a time.
+        // Cannot fail: only this function sets it, and calls hold the lock of `ACT`.
         let _ = WAKE.set(io::pipe().map_err(caught)?);
     }
     let mut signals = Signals::new(ending_signals()).map_err(caught)?;
@@ -246,20 +248,21 @@ fn listen() -> Result<()> {
     Ok(())
 }
 
-/// Whether whoever started this process has it ignore a signal, as `nohup` does. Where nobody can
-/// be asked it is not.
+/// Returns true if the parent process made this one ignore a signal, as `nohup` does. Returns false
+/// where that cannot be determined.
 pub fn is_ignored(signal: i32) -> bool {
     let mask = procfs::field("/proc/self/status", "SigIgn");
     mask.and_then(|mask| u64::from_str_radix(&mask, 16).ok())
         .is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
-/// Whether the user has asked to end. A second time ends the process at once.
+/// A flag that is set when the user asks the command to end. A second request exits the process at
+/// once.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Catches Ctrl-C and what else ends a process from here on.
+    /// Starts to catch Ctrl-C and the other signals that end a process.
     pub fn catch() -> Result<Interrupt> {
         if let Some(interrupt) = INTERRUPT.get() {
             return Ok(interrupt.clone());
@@ -272,20 +275,20 @@ impl Interrupt {
             }
             if !flag.swap(true, Ordering::SeqCst) {
                 end_soon();
-                // Nobody is there to be told that nobody is there.
+                // Nothing can be done if standard error is closed.
                 let _ = writeln!(io::stderr(), "\nending; press again to end at once");
             }
         })?;
         Ok(INTERRUPT.get_or_init(|| Interrupt(asked)).clone())
     }
 
-    /// Errors: [`Error::Interrupted`] with `what` was done so far, when the user has asked to end.
+    /// Errors: [`Error::Interrupted`] with the progress from `what`, if the user has asked to end.
     pub fn check(&self, what: impl FnOnce() -> String) -> Result<()> {
         if self.0.load(Ordering::SeqCst) { Err(Error::Interrupted(what())) } else { Ok(()) }
     }
 
-    /// What a step came to that may have waited for input. Errors: as [`Interrupt::check`],
-    /// whatever it came to; those of the step.
+    /// Returns the result of a step that may have waited for input. Errors: if the step failed,
+    /// those of [`Interrupt::check`], else that of the step.
     pub fn outcome<T>(&self, done: Result<T>, what: impl FnOnce() -> String) -> Result<T> {
         if done.is_err() {
             self.check(what)?;
@@ -294,7 +297,7 @@ impl Interrupt {
     }
 }
 
-/// Signals where a program that was started from here is waited for.
+/// Signal handling while waiting for a child program.
 #[derive(Debug)]
 pub struct Outlasted {
     was_pressed: bool,
@@ -309,27 +312,27 @@ enum Event {
 }
 
 impl Outlasted {
-    /// Remembers signals from here on. Programs that are started are not kept from ending by them.
-    /// Once in a process.
+    /// Starts to collect signals. Child programs still get their own. May be called once per
+    /// process.
     pub fn catch() -> Result<Outlasted> {
         let (sender, events) = mpsc::channel();
         let signals = Mutex::new(sender.clone());
         when(move |signal| {
             let sender = signals.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody listens once the program has ended.
+            // Fails if the program has ended, which is fine.
             let _ = sender.send(Event::Signal(signal));
         })?;
         Ok(Outlasted { was_pressed: false, events, sender })
     }
 
-    /// Waits for a program. Ctrl-C goes to it as well, as to all programs of a terminal; where it
-    /// shows nothing of that for a while, it is passed on, and so are the signals that a terminal
-    /// does not send to all. Gives `None` for a program that goes on beyond a SIGTERM or a closed
-    /// terminal.
+    /// Waits for a program. A terminal sends Ctrl-C to all of its programs, this one included. If
+    /// the program does not react for a while, the signal is forwarded to it. Signals that a
+    /// terminal does not send to all programs are forwarded at once. Returns `None` for a program
+    /// that keeps running after SIGTERM or a closed terminal.
     pub fn wait(&mut self, mut child: Child) -> io::Result<Option<ExitStatus>> {
         let (pid, sender) = (child.id(), self.sender.clone());
         thread::Builder::new().name("waiting".to_owned()).spawn(move || {
-            // Nobody listens once this process ends.
+            // Fails if this process ends, which is fine.
             let _ = sender.send(Event::Ended(child.wait()));
         })?;
         let (mut limit, mut passes_on): (Option<Duration>, Option<i32>) = (None, None);
@@ -361,8 +364,8 @@ impl Outlasted {
         }
     }
 
-    /// Whether Ctrl-C was pressed until a program had ended so. What the program ended by counts as
-    /// well: it may have ended before this process has heard of it.
+    /// Returns true if Ctrl-C was pressed before a program ended with this status. A program that
+    /// was ended by SIGINT counts too, because it may end before this process gets the signal.
     pub fn was_pressed(&self, ended: ExitStatus) -> bool {
         self.was_pressed || is_ending() || is_by_ctrl_c(ended)
     }
@@ -378,7 +381,7 @@ fn pass_on(pid: u32, signal: i32) {
         _ => Signal::INT,
     };
     if let Some(pid) = pid {
-        // It may have ended by itself.
+        // The program may have ended already.
         let _ = kill_process(pid, signal);
     }
 }
@@ -397,8 +400,8 @@ fn is_by_ctrl_c(_: ExitStatus) -> bool {
     false
 }
 
-/// Ctrl-C where it ends a statement, and the program only where nobody is there to go on. Other
-/// signals end both.
+/// Ctrl-C handling of the SQL shell: it ends the current statement. It ends the shell only if no
+/// user is there to continue. Other signals end both.
 #[cfg(feature = "sql")]
 #[derive(Debug, Clone, Default)]
 pub struct Asked(Arc<Flags>);
@@ -407,23 +410,23 @@ pub struct Asked(Arc<Flags>);
 #[derive(Debug, Default)]
 struct Flags {
     pressed: AtomicBool,
-    /// Who waits for input would not hear of it.
+    /// True while the shell waits for input, which the interruption of a statement would not end.
     waits: AtomicBool,
-    /// A person is there, for whom it ends a statement.
+    /// True if a user types statements. Ctrl-C then ends only the statement.
     is_interactive: AtomicBool,
 }
 
 #[cfg(feature = "sql")]
 impl Asked {
-    /// Calls `stop` at each signal from here on. Where no person goes on, and at any signal but
-    /// Ctrl-C, the process ends: at once while it waits for input and the second time, else when
-    /// the statement is taken back. Once in a process.
+    /// Calls `stop` on each signal. If the session is not interactive, and on signals other than
+    /// Ctrl-C, the process ends too: at once if it waits for input or if the signal is repeated,
+    /// else after the statement has been rolled back. May be called once per process.
     pub fn catch(stop: impl Fn() + Send + 'static) -> Result<Asked> {
         let asked = Asked::default();
         let flags = Arc::clone(&asked.0);
         when(move |signal| {
-            // ORDER: pressed before a look at who waits, as whoever waits says so before a look at
-            // this: one of them sees the other.
+            // ORDER: set `pressed` before loading `waits`. A reader sets `waits` before it loads
+            // `pressed`, so at least one side sees the other.
             let again = flags.pressed.swap(true, Ordering::SeqCst);
             if signal != SIGINT || !flags.is_interactive.load(Ordering::SeqCst) {
                 let was_ending = is_ending();
@@ -438,12 +441,12 @@ impl Asked {
         Ok(asked)
     }
 
-    /// From here on a person types.
+    /// Marks the session as interactive.
     pub fn begin_conversation(&self) {
         self.0.is_interactive.store(true, Ordering::SeqCst);
     }
 
-    /// Calls `read`, which may wait for somebody. Errors: of it; and [`Error::Interrupted`] when
+    /// Calls `read`, which may wait for input. Errors: those of `read`; [`Error::Interrupted`] if
     /// Ctrl-C was pressed before.
     pub fn waiting<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         self.0.waits.store(true, Ordering::SeqCst);
@@ -452,19 +455,20 @@ impl Asked {
         read
     }
 
-    /// Whether it was pressed since the last [`Asked::forget`].
+    /// Returns true if Ctrl-C was pressed since the last [`Asked::forget`].
     pub fn is_set(&self) -> bool {
         self.0.pressed.load(Ordering::SeqCst)
     }
 
-    /// What is next begins anew, where a person goes on; else all ends.
+    /// Clears the flag before the next statement of an interactive session. Otherwise the flag
+    /// stays set, and everything ends.
     pub fn forget(&self) {
         if self.0.is_interactive.load(Ordering::SeqCst) && !is_ending() {
             self.0.pressed.store(false, Ordering::SeqCst);
         }
     }
 
-    /// Errors: [`Error::Interrupted`] with `what` was done so far, when it was pressed.
+    /// Errors: [`Error::Interrupted`] with the progress from `what`, if Ctrl-C was pressed.
     pub fn check(&self, what: impl FnOnce() -> String) -> Result<()> {
         if self.is_set() { Err(Error::Interrupted(what())) } else { Ok(()) }
     }

@@ -60,14 +60,14 @@ use output::Outcome;
 
 fn main() -> ExitCode {
     cairn_rows::parquet::quiet_panics();
-    // Stores and servers have a descriptor for each file and each client, and nothing here uses
-    // `select`.
+    // Stores and servers need a descriptor for each file and each client. Raising the limit is safe
+    // because nothing here uses `select`.
     cairn_vfs::raise_open_files_limit();
     let cli = match Cli::typed(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors and go to standard output. A closed one is nobody's
-            // problem.
+            // Help and version are not errors and go to standard output. A failed write is ignored:
+            // nobody reads it.
             let _ = error.print();
             return ExitCode::from(u8::from(error.use_stderr()));
         }
@@ -77,7 +77,8 @@ fn main() -> ExitCode {
         Ok(Outcome::NotFound) => ExitCode::from(2),
         Err(error) if error.is_closed_pipe() && !interrupt::is_ending() => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever is asked to end while it waits has no other error than that.
+            // A command that is told to end while it waits fails with some other error; label that
+            // one too.
             let ended = interrupt::is_ending() && !matches!(error, Error::Interrupted(_));
             let ended = if ended { "interrupted: " } else { "" };
             let _ = writeln!(io::stderr(), "{} {ended}{error}", output::error_label());

@@ -1,8 +1,8 @@
-//! Man pages and completions, from the table of commands and options that help is printed from.
+//! Man pages and shell completions, generated from the same definitions as the help.
 //!
-//! What stands behind the options in `--help` has three parts, by how its paragraphs begin:
-//! `Example` (or `Examples`), notes, and a sentence that begins with `Exit codes:`. A man page has
-//! a section for each.
+//! The text after the options in `--help` has three parts, told apart by how paragraphs begin:
+//! examples (`Example` or `Examples`), notes, and a sentence that begins with `Exit codes:`. Each
+//! gets a section of the man page.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted};
 
-/// What the whole is called.
+/// The name of the program.
 const NAME: &str = "cairn";
 
-/// Where the sentence about a command's own exit codes begins.
+/// The beginning of the sentence about a command's own exit codes.
 const OWN_CODES: &str = "Exit codes:";
 
-/// Prints the completions of a shell.
+/// Prints the completion script of a shell.
 pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), NAME, &mut script);
@@ -33,7 +33,7 @@ pub fn completions(args: &CompletionsArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Prints the first man page, or writes all of them.
+/// Prints the first man page, or writes all of them to a directory.
 pub fn man(fs: &Arc<dyn Fs>, args: &ManArgs) -> Result<Outcome> {
     let pages = pages()?;
     let mut out = Output::new();
@@ -53,13 +53,13 @@ pub fn man(fs: &Arc<dyn Fs>, args: &ManArgs) -> Result<Outcome> {
 /// A man page.
 #[derive(Debug)]
 pub struct Page {
-    /// Such as `cairn-kv-get`.
+    /// The name, such as `cairn-kv-get`.
     pub name: String,
-    /// What man reads.
+    /// The roff source.
     pub text: Vec<u8>,
 }
 
-/// A page for `cairn` and each of its commands, but the hidden ones.
+/// Generates a page for `cairn` and each of its commands, except hidden ones.
 pub fn pages() -> Result<Vec<Page>> {
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
@@ -94,7 +94,8 @@ fn page(command: &Command, above: Option<&str>) -> std::io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What follows the options: notes, exit codes, environment, examples, the page above.
+/// Returns the sections after the options: notes, exit codes, environment, examples, the parent
+/// page.
 fn sections(command: &Command, above: Option<&str>) -> String {
     let behind = Behind::of(command);
     let mut text = String::new();
@@ -129,19 +130,19 @@ fn sections(command: &Command, above: Option<&str>) -> String {
     text
 }
 
-/// What stands behind the options of a command's help, taken apart.
+/// The text after the options of a command's help, split into its parts.
 #[derive(Debug, Default)]
 pub struct Behind {
-    /// Lines to type, each after two blanks.
+    /// Command lines, each indented by two blanks.
     pub examples: Option<String>,
-    /// Paragraphs.
+    /// The paragraphs that are notes.
     pub notes: Vec<String>,
-    /// What the exit codes say here.
+    /// The meaning of the exit codes for this command.
     pub exit_codes: Option<String>,
 }
 
 impl Behind {
-    /// Of one command.
+    /// Splits the help of a command.
     pub fn of(command: &Command) -> Behind {
         let whole = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let mut behind = Behind::default();
@@ -164,8 +165,8 @@ impl Behind {
     }
 }
 
-/// Text as roff prints it: no escapes, hyphens that can be copied, no line that begins with a
-/// request.
+/// Escapes text for roff: backslashes, hyphens (so that they can be copied), and lines that begin
+/// with a control character.
 fn escaped(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let lines = escaped
@@ -178,9 +179,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: what follows the options reaches its section, and nothing in it is taken for a request
-    /// of roff. Method: a command with all parts, among them a backslash, a hyphen and a line that
-    /// begins with a dot.
+    /// Goal: the text after the options reaches its sections, and none of it is interpreted as a
+    /// roff request. Method: a command with all parts, including a backslash, a hyphen and a line
+    /// that begins with a dot.
     #[test]
     fn what_follows_the_options_is_kept() {
         let help =

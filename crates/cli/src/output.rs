@@ -1,4 +1,4 @@
-//! Standard output: text, raw bytes, or JSON; and the label of errors.
+//! Standard output as text, raw bytes or JSON; and the label of error messages.
 
 use std::env;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// How a command that did not fail ended.
+/// The result of a command that did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Exit code 0.
@@ -19,19 +19,19 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// [`Outcome::Done`] when `found`.
+    /// Returns [`Outcome::Done`] if `found`, else [`Outcome::NotFound`].
     pub fn found(found: bool) -> Self {
         if found { Outcome::Done } else { Outcome::NotFound }
     }
 }
 
-/// Whether a file that was asked for by this name is standard output.
+/// Returns true if this file name stands for standard output.
 pub fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Standard output, buffered. Call [`Output::finish`] at the end: what is buffered when it is
-/// dropped may be lost.
+/// Buffered standard output. Call [`Output::finish`] at the end; otherwise buffered bytes may be
+/// lost.
 pub struct Output {
     out: BufWriter<Box<dyn Write>>,
     is_terminal: bool,
@@ -44,16 +44,16 @@ impl fmt::Debug for Output {
 }
 
 impl Output {
-    /// Takes standard output for this command.
+    /// Locks standard output for this command.
     pub fn new() -> Self {
         let is_terminal = io::stdout().is_terminal();
         Output { out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout().lock())), is_terminal }
     }
 
-    /// What a command says beside a file that `option` asks for: standard output, but standard
-    /// error where the file goes there, named `-`.
+    /// Opens the output for messages of a command whose `option` names a file: standard output, or
+    /// standard error if the file is standard output (`-`).
     ///
-    /// Errors: the command's results are asked for as JSON, which has standard output to itself.
+    /// Errors: results are requested as JSON, which must not share standard output with the file.
     pub fn beside(option: &str, file: Option<&Path>, json: bool) -> Result<Self> {
         if !file.is_some_and(is_stdout) {
             return Ok(Output::new());
@@ -66,12 +66,12 @@ impl Output {
         Ok(Output { out: BufWriter::new(Box::new(io::stderr())), is_terminal })
     }
 
-    /// Whether a person is reading.
+    /// Returns true if the output is a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// Writes bytes as they are.
+    /// Writes bytes unchanged.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes).map_err(Error::Output)
     }
@@ -81,12 +81,12 @@ impl Output {
         writeln!(self.out, "{line}").map_err(Error::Output)
     }
 
-    /// Writes a JSON value on a line of its own.
+    /// Writes a JSON value on one line.
     pub fn json(&mut self, value: &Value) -> Result<()> {
         self.line(value)
     }
 
-    /// Writes a key, a tab, the value and a line break, the bytes as they are.
+    /// Writes a key, a tab, the value and a line break. Key and value are written unchanged.
     pub fn pair(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.bytes(key)?;
         self.bytes(b"\t")?;
@@ -110,14 +110,14 @@ impl Output {
         self.bytes(value)
     }
 
-    /// Hands everything to whoever reads.
+    /// Flushes the buffer.
     pub fn finish(mut self) -> Result<()> {
         self.out.flush().map_err(Error::Output)
     }
 }
 
-/// Adds `bytes` to a JSON object: as a string called `name` if they are UTF-8, else in hexadecimal
-/// as `<name>_hex`.
+/// Adds `bytes` to a JSON object: as a string under `name` if they are UTF-8, else in hexadecimal
+/// under `<name>_hex`.
 pub fn insert_bytes(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match std::str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),
@@ -125,7 +125,7 @@ pub fn insert_bytes(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     };
 }
 
-/// A record as a JSON object; an absent value is `null`.
+/// Returns a record as a JSON object; an absent value is `null`.
 pub fn record(key: &[u8], value: Option<&[u8]>) -> Value {
     let mut object = Map::new();
     insert_bytes(&mut object, "key", key);
@@ -136,12 +136,12 @@ pub fn record(key: &[u8], value: Option<&[u8]>) -> Value {
     Value::Object(object)
 }
 
-/// Lower-case hexadecimal.
+/// Encodes bytes as lower-case hexadecimal.
 pub fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes that pairs of hexadecimal digits stand for.
+/// Decodes pairs of hexadecimal digits.
 pub fn from_hex(text: &str) -> Result<Vec<u8>> {
     let refuse =
         || Error::usage(format!("{text:?} is not hexadecimal: expected pairs of the digits 0-9 and a-f"));
@@ -152,12 +152,12 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(pair, 16).map_err(|_| refuse())).collect()
 }
 
-/// `1 table`, `2 tables`: a count with the word for it.
+/// Formats a count with its noun: `1 table`, `2 tables`.
 pub fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Bytes for people.
+/// Formats a size in bytes for people.
 pub fn human(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
@@ -172,13 +172,13 @@ pub fn human(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Something to know that is no error, on standard error.
+/// Prints a note, which is not an error, on standard error.
 pub fn note(text: &str) {
-    // Where nobody can be told, there is nothing to be done about that.
+    // Nothing can be done if standard error is closed.
     let _ = writeln!(io::stderr(), "note: {text}");
 }
 
-/// `error:`, red on a terminal unless `NO_COLOR` is set.
+/// Returns `error:`, in red on a terminal unless `NO_COLOR` is set.
 pub fn error_label() -> String {
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !io::stderr().is_terminal();
     if plain {
@@ -192,8 +192,8 @@ pub fn error_label() -> String {
 mod tests {
     use super::*;
 
-    /// Goal: hexadecimal goes both ways, and what is none is refused. Method: all bytes, and texts
-    /// of wrong length or with wrong characters, a two-byte character among them.
+    /// Goal: hexadecimal survives a round trip, and invalid text is refused. Method: all bytes;
+    /// texts of wrong length or with wrong characters, including a two-byte character.
     #[test]
     fn hexadecimal_goes_both_ways() {
         let bytes: Vec<u8> = (0..=255).collect();

@@ -1,6 +1,7 @@
-//! What stands at a name that was typed, checked before anything is done with it. What is wrong is
-//! told as the file system tells it: `X is not there`, `X is a directory, expected a file`, `X is a
-//! file, expected a directory`; or else `X is there already: say another name, or remove it`.
+//! Checks of the paths that a user gives, before any work starts. Messages use the wording of the
+//! file system's errors: `X is not there`, `X is a directory, expected a file`, `X is a file,
+//! expected a directory`. For an occupied path the message is `X already exists: choose another
+//! name, or remove it`.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +11,7 @@ use cairn_vfs::{ErrorKind, Fs, Operation};
 
 use crate::error::{Error, Result};
 
-/// Errors: there is nothing at `path`, or a directory.
+/// Errors: `path` does not exist or is a directory.
 pub fn expect_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     match fs.metadata(path)?.is_dir {
         true => Err(is_not(Operation::Open, path, io::ErrorKind::IsADirectory)),
@@ -18,7 +19,7 @@ pub fn expect_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     }
 }
 
-/// Errors: there is nothing at `path`, or a file.
+/// Errors: `path` does not exist or is a file.
 pub fn expect_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     match fs.metadata(path)?.is_dir {
         true => Ok(()),
@@ -26,7 +27,7 @@ pub fn expect_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     }
 }
 
-/// Errors: there is a file at `path`, which is for a directory that may have to be made.
+/// Errors: `path`, where a directory may be created, is a file.
 pub fn expect_room_for_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     match expect_directory(fs, path) {
         Err(Error::Vfs(error)) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -34,7 +35,7 @@ pub fn expect_room_for_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     }
 }
 
-/// Errors: there is something at `path`, which is for what is to be made.
+/// Errors: `path`, where something will be created, exists.
 pub fn expect_nothing(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     match fs.exists(path)? {
         true => {
@@ -44,7 +45,8 @@ pub fn expect_nothing(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     }
 }
 
-/// Errors: as [`expect_nothing`], but a pipe, a terminal or another device is written to as it is.
+/// Errors: like [`expect_nothing`], but a pipe, a terminal or another device is allowed, because it
+/// is written through.
 pub fn expect_no_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let is_device = fs.exists(path)? && fs.metadata(path).is_ok_and(|it| !it.is_dir && !it.is_file);
     if is_device { Ok(()) } else { expect_nothing(fs, path) }
@@ -62,8 +64,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: each check lets through what it is for, and names everything else. Method: a file, a
-    /// directory and nothing, with each check.
+    /// Goal: each check accepts its own kind and rejects all others by name. Method: a file, a
+    /// directory and a missing path, with each check.
     #[test]
     fn names_are_checked() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,4 @@
-//! Progress bars on standard error, drawn only where that is a terminal.
+//! Progress bars on standard error. They are drawn only on a terminal.
 
 use std::cell::RefCell;
 use std::io::{self, IsTerminal, Write};
@@ -10,7 +10,8 @@ use cairn_bench::suite_all::{Left, SuiteName, Watch};
 use cairn_hash::table::{Progress as BuildProgress, Stage};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// The bar is told of every this many records; telling it of each would cost more than storing one.
+/// The bar is updated once per this many records; an update for each would cost more than storing
+/// one.
 const RECORDS_PER_TICK: u64 = 4096;
 
 const COUNTED: &str = "{msg:24} {wide_bar} {percent:>3} % {eta}";
@@ -19,7 +20,7 @@ const STEPS: &str = "      {wide_bar} {pos}/{len} {elapsed} {msg:40}";
 const WHOLE: &str = "      {wide_bar} {elapsed} {msg:60}";
 const ENDLESS: &str = "{msg:24} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
-/// How much of an input is read, and what happens after that.
+/// Progress through an input, and the steps after it.
 #[derive(Debug, Clone)]
 pub struct InputProgress {
     bar: ProgressBar,
@@ -28,12 +29,12 @@ pub struct InputProgress {
 }
 
 impl InputProgress {
-    /// For an input of `total_bytes`, if its length is known.
+    /// Creates the bar for an input of `total_bytes`, if its length is known.
     pub fn new(total_bytes: Option<u64>) -> Self {
         InputProgress::counting(total_bytes, Arc::default())
     }
 
-    /// The same, over a reader that counts in `read_bytes` already.
+    /// The same for a reader that already counts its bytes in `read_bytes`.
     pub fn counting(total_bytes: Option<u64>, read_bytes: Arc<AtomicU64>) -> Self {
         let bar = match total_bytes {
             Some(bytes) => styled(ProgressBar::new(bytes), BYTES),
@@ -43,12 +44,12 @@ impl InputProgress {
         InputProgress { bar, read_bytes, records: 0 }
     }
 
-    /// Where readers of the input count what they have read.
+    /// Returns the counter that readers of the input add to.
     pub fn counter(&self) -> Arc<AtomicU64> {
         self.read_bytes.clone()
     }
 
-    /// One more record went through.
+    /// Counts a record.
     pub fn record(&mut self) {
         self.records += 1;
         if self.records.is_multiple_of(RECORDS_PER_TICK) {
@@ -56,33 +57,33 @@ impl InputProgress {
         }
     }
 
-    /// A large piece went through.
+    /// Updates the bar after a large piece of the input.
     #[cfg(feature = "sql")]
     pub fn piece(&mut self) {
         self.bar.set_position(self.read_bytes.load(Ordering::Relaxed));
     }
 
-    /// The input is at its end.
+    /// Removes the bar at the end of the input.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
 impl Drop for InputProgress {
-    /// An error leaves no half bar on the screen.
+    /// Removes the bar after an error.
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// The bar of what a table's builder does after the last record.
+/// The bar for the steps of a table's builder after the last record.
 #[derive(Debug)]
 pub struct BuildBar {
     bar: ProgressBar,
 }
 
 impl BuildBar {
-    /// Not shown before the first news.
+    /// Creates a bar that is hidden until the first update.
     pub fn new() -> Self {
         BuildBar { bar: ProgressBar::hidden() }
     }
@@ -108,14 +109,14 @@ impl Drop for BuildBar {
     }
 }
 
-/// The bar of a run of the lab. Off a terminal, each group and note is a line on standard error.
+/// The bar of a lab run. Without a terminal, each group and note is a line on standard error.
 #[derive(Debug)]
 pub struct SuiteBar {
     bar: RefCell<ProgressBar>,
 }
 
 impl SuiteBar {
-    /// Shown from the first group on.
+    /// Creates a bar that is hidden until the first group.
     pub fn new() -> Self {
         SuiteBar { bar: RefCell::new(ProgressBar::hidden()) }
     }
@@ -123,7 +124,7 @@ impl SuiteBar {
     fn say(&self, line: &str) {
         let bar = self.bar.borrow();
         bar.suspend(|| {
-            // Nobody is there to be told that nobody is there.
+            // Nothing can be done if standard error is closed.
             let _ = writeln!(io::stderr(), "{line}");
         });
     }
@@ -156,18 +157,18 @@ impl Drop for SuiteBar {
     }
 }
 
-/// The bar of a run over all suites: how far its part is, and how long everything will still take.
-/// Off a terminal, each part and note is a line on standard error.
+/// The bar of a run over all suites: the progress of the current part, and the remaining time of
+/// the whole run. Without a terminal, each part and note is a line on standard error.
 #[derive(Debug)]
 pub struct AllBar {
     inner: SuiteBar,
 }
 
-/// Steps of a bar that shows a share.
+/// The number of steps of a bar that shows a share.
 const SHARES: f64 = 1000.0;
 
 impl AllBar {
-    /// Shown from the first part on.
+    /// Creates a bar that is hidden until the first part.
     pub fn new() -> Self {
         AllBar { inner: SuiteBar::new() }
     }
@@ -193,7 +194,7 @@ impl Watch for AllBar {
     }
 }
 
-/// `about 6 min 20 s left`; before anything was measured it is called what it is.
+/// Returns `about 6 min 20 s left`. Before the first measurement, calls it a first guess.
 fn remaining(left: Left) -> String {
     let time = duration(left.seconds);
     if left.measured { format!("about {time} left") } else { format!("first guess: {time} left") }
@@ -210,7 +211,7 @@ fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
 mod tests {
     use super::*;
 
-    /// Goal: every template is one that the library knows; a wrong one would silently be replaced.
+    /// Goal: the library accepts every template; it would silently replace an invalid one.
     #[test]
     fn templates_are_known() {
         for template in [COUNTED, BYTES, STEPS, WHOLE, ENDLESS] {

@@ -1,11 +1,11 @@
-//! Recording what a command does, where `cairn trace record` asks for it.
+//! Recording of a command's operations when it runs under `cairn trace record`.
 
 use cairn_trace::Recorder;
 
 use crate::output::note;
 
-/// A recorder where the environment names a file. A trace that cannot be written is no reason to
-/// refuse the work; it is told.
+/// Creates a recorder if the environment names a file. A trace that cannot be written does not stop
+/// the command; a note reports it.
 pub fn begin(source: &str) -> Option<Recorder> {
     Recorder::from_env(source).unwrap_or_else(|error| {
         note(&format!("operations are not recorded: {error}"));
@@ -13,7 +13,7 @@ pub fn begin(source: &str) -> Option<Recorder> {
     })
 }
 
-/// Ends the trace, and tells what it lacks.
+/// Ends the trace, and reports an incomplete one.
 pub fn end(recorder: Option<&Recorder>) {
     if let Some(Err(error)) = recorder.map(Recorder::finish) {
         note(&format!("not all operations are recorded: {error}"));

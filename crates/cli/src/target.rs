@@ -1,4 +1,4 @@
-//! Where an export goes: a file that appears as a whole, or standard output.
+//! The destination of an export: a file that is published atomically, or standard output.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,34 +9,33 @@ use crate::error::{Error, Result};
 use crate::interrupt::{self, Interrupt, Unfinished};
 use crate::output::{Output, is_stdout};
 
-/// Bytes that are written at once.
+/// The size of the write buffer.
 pub const BUFFER_BYTES: usize = 1 << 18;
 
-/// Takes an export from front to back.
+/// A destination that an export is written to sequentially.
 #[derive(Debug)]
 pub enum Target {
-    /// A file that appears as a whole, or a device.
+    /// A file that is published atomically, or a device.
     File {
-        /// What it is until then.
+        /// The temporary file, or the device.
         file: OutputFile,
-        /// Writes it.
+        /// The writer.
         writer: AppendWriter,
-        /// Ctrl-C, until which half a file would stay.
+        /// Checked for Ctrl-C, after which the temporary file is removed.
         interrupt: Interrupt,
-        /// What to do where that comes too late.
+        /// The cleanup that removes the temporary file if the process is ended at once.
         unfinished: Unfinished,
     },
-    /// Standard output: there is nothing to put away, and Ctrl-C may end it as it ends any command.
+    /// Standard output. It needs no cleanup, so Ctrl-C may end the process like any other.
     Output(Output),
 }
 
-/// The file among the places where an export may go; `-` is standard output, as for inputs it is
-/// standard input.
+/// Returns the path if it names a file. `-` is standard output, as it is standard input for inputs.
 pub fn file_of(path: Option<&Path>) -> Option<&Path> {
     path.filter(|path| !is_stdout(path))
 }
 
-/// Errors: what was exported is asked for as JSON on standard output, which has the export.
+/// Errors: a summary is requested as JSON on standard output, which already gets the export.
 pub fn refuse_json_of_stdout(json: bool, file: Option<&Path>) -> Result<()> {
     if json && file.is_none() {
         return Err(Error::usage("--json needs an output file: standard output has the export"));
@@ -44,7 +43,7 @@ pub fn refuse_json_of_stdout(json: bool, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Creates a file at `path` that appears as a whole. Where the command is ended from outside, its
+/// Creates a file at `path` that is published atomically. If a signal ends the command, its
 /// temporary file is removed; a device has none.
 pub fn create_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<(OutputFile, Unfinished)> {
     interrupt::begin(|| {
@@ -57,9 +56,9 @@ pub fn create_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<(OutputFile, Unfinis
     })
 }
 
-/// The same for files that somebody else builds, in the way that [`cairn_vfs::AtomicFile`] builds
-/// all: beside where each of `paths` leads, with `.tmp` behind its name. They must exist when
-/// `make` has succeeded, so that nobody else's are meant.
+/// The same for files that `make` builds like [`cairn_vfs::AtomicFile`]: next to the target of each
+/// of `paths`, with `.tmp` appended to its name. They must exist when `make` succeeds, so that the
+/// cleanup cannot remove files of another process.
 pub fn create_with<T>(
     fs: &Arc<dyn Fs>,
     paths: &[&Path],
@@ -82,7 +81,7 @@ fn remove_temporaries(fs: &Arc<dyn Fs>, paths: &[&Path]) -> Result<impl FnOnce()
 }
 
 impl Target {
-    /// Begins an export. Once in a process.
+    /// Begins an export. May be called once per process.
     pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>) -> Result<Target> {
         let Some(path) = file_of(path) else { return Ok(Target::Output(Output::new())) };
         let interrupt = Interrupt::catch()?;
@@ -102,7 +101,7 @@ impl Target {
         }
     }
 
-    /// Publishes a file, durably.
+    /// Publishes the file durably.
     pub fn finish(self) -> Result<()> {
         match self {
             Target::File { file, mut writer, unfinished, .. } => {

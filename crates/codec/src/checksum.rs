@@ -1,22 +1,22 @@
 //! Checksums against accidental damage: XXH3, 64 bits.
 //!
 //! XXH3 runs at memory speed on short and long inputs alike and mixes every input bit into every
-//! output bit, so a flipped bit, a torn sector or a stale block passes with a chance of about
-//! 2^-64. It is no protection against somebody who wants to forge a block.
+//! output bit. A flipped bit, a torn sector or a stale block passes with a probability of about
+//! 2^-64. It does not protect against deliberate forgery.
 
-/// From this length on the wider instructions of the processor at hand are worth finding out about.
-/// 4 KiB take 106 ns instead of 166 with AVX2, 64 B 1 ns more.
+/// From this length on, it pays to detect the processor's wider instructions. With AVX2, 4 KiB take
+/// 106 ns instead of 166, and 64 B take 1 ns more.
 const LONG: usize = 512;
 
-/// The XXH3 64-bit checksum of `bytes`, with seed 0.
+/// Returns the XXH3 64-bit checksum of `bytes`, with seed 0.
 #[inline]
 pub fn xxh3_64(bytes: &[u8]) -> u64 {
     if bytes.len() < LONG { xxhash_rust::xxh3::xxh3_64(bytes) } else { twox_hash::XxHash3_64::oneshot(bytes) }
 }
 
-/// The XXH3 64-bit hash of `bytes` under `seed`.
+/// Returns the XXH3 64-bit hash of `bytes` under `seed`.
 ///
-/// As a checksum, a seed made from the file's identity and the block's position also catches a
+/// As a checksum, a seed made from the file's identity and the block's position also detects a
 /// sound block in the wrong place (a misdirected or stale write).
 #[inline]
 pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
@@ -26,16 +26,16 @@ pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
     twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
-/// The checksum of bytes that come in pieces; however they are cut, the result is [`xxh3_64`] of
-/// all of them.
+/// A checksum of bytes that arrive in pieces. However the input is divided, the result equals
+/// [`xxh3_64`] of all bytes.
 #[derive(Clone, Default)]
 pub struct Xxh3 {
-    // Half a KiB of state that nobody wants to move about.
+    // Boxed, because half a KiB of state is expensive to move.
     state: Box<xxhash_rust::xxh3::Xxh3Default>,
 }
 
 impl Xxh3 {
-    /// The checksum of nothing so far.
+    /// Creates the checksum of an empty input.
     pub fn new() -> Self {
         Xxh3::default()
     }
@@ -45,7 +45,7 @@ impl Xxh3 {
         self.state.update(bytes);
     }
 
-    /// The checksum of the bytes so far.
+    /// Returns the checksum of the bytes so far.
     pub fn digest(&self) -> u64 {
         self.state.digest()
     }
@@ -64,15 +64,15 @@ mod tests {
     use super::*;
 
     /// Goal: these are the published functions, so that files stay readable. Method: the digest of
-    /// no bytes with seed 0 as XXH3's own test suite has it.
+    /// an empty input with seed 0, from XXH3's own test suite.
     #[test]
     fn published_vector() {
         assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(xxh3_64_seeded(b"", 0), xxh3_64(b""));
     }
 
-    /// Goal: it is one function, whichever code computes it. Method: both, at every length around
-    /// where they change over, and far beyond.
+    /// Goal: both code paths compute the same function. Method: compare them at every length around
+    /// their switch, and far beyond.
     #[test]
     fn both_ways() {
         let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * 31) >> 3) as u8).collect();
@@ -89,7 +89,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: cuts do not matter. Method: random pieces, some empty, against the whole.
+        /// Goal: the division into pieces does not matter. Method: random pieces, some empty,
+        /// compared with the whole.
         #[test]
         fn pieces(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 0..6)) {
             let mut pieced = Xxh3::new();
@@ -97,7 +98,7 @@ mod tests {
             prop_assert_eq!(pieced.digest(), xxh3_64(&pieces.concat()));
         }
 
-        /// Goal: damage and misplacement are seen. Method: flip one bit, or change the seed, of
+        /// Goal: damage and misplacement are detected. Method: flip one bit, or change the seed, of
         /// random blocks that cover XXH3's length classes.
         #[test]
         fn one_bit_matters(bytes in prop::collection::vec(any::<u8>(), 1..600), at: usize, bit in 0u32..8, seed: u64) {

@@ -1,26 +1,26 @@
-//! What can be wrong with encoded bytes.
+//! Errors of encoded bytes.
 
-/// Bytes that do not decode, or an encoder that was asked for something it cannot do.
+/// An error of decoding invalid bytes, or of an encoder with an unsupported request.
 ///
-/// None of these name a file: the caller knows which one the bytes came from and adds it.
+/// None of these name a file. The caller knows which one the bytes came from and adds it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A variable-length integer runs past the end of its bytes.
     #[error("a variable-length integer is cut off after {have} bytes")]
     VarintTruncated {
-        /// How many bytes there were.
+        /// The number of bytes available.
         have: usize,
     },
-    /// A variable-length integer is longer than its value needs, or does not fit 64 bits.
+    /// A variable-length integer is not in its shortest form or exceeds 64 bits.
     #[error("a variable-length integer is not in its shortest form or exceeds 64 bits")]
     VarintOverlong,
-    /// Compressed bytes say that they decompress to more than the caller allows.
+    /// Compressed bytes claim a decompressed size above the caller's limit.
     #[error("a compressed block claims {claimed} bytes, expected at most {limit}")]
     TooLarge {
-        /// The length that the block claims, or 0 where the format does not tell.
+        /// The claimed length, or 0 where the format does not record it.
         claimed: u64,
-        /// The most that the caller, or the length of the compressed bytes, allows.
+        /// The limit set by the caller, or implied by the length of the compressed bytes.
         limit: u64,
     },
     /// Compressed bytes that the decompressor rejects.
@@ -30,36 +30,36 @@ pub enum Error {
         format: &'static str,
         /// The length of the compressed bytes.
         len: usize,
-        /// What the decompressor says.
+        /// The error of the decompressor.
         what: String,
     },
-    /// The compressor failed. With sound options this means that memory ran out or the input is
-    /// over 4 GiB.
+    /// The compressor failed. With valid options this means that memory ran out or the input
+    /// exceeds 4 GiB.
     #[error("{format} cannot compress {len} bytes: {what}")]
     Compress {
         /// `lz4`, `snappy` or `zstd`.
         format: &'static str,
         /// The length of the input.
         len: usize,
-        /// What the compressor says.
+        /// The error of the compressor.
         what: String,
     },
     /// A dictionary that cannot be trained or loaded.
     #[error("zstd dictionary: {what}")]
     Dictionary {
-        /// Why.
+        /// The reason.
         what: String,
     },
-    /// Bytes that are not a filter, or a filter that nobody can build.
+    /// Bytes that are not a filter, or a filter that cannot be built.
     #[error("filter: {what}")]
     Filter {
-        /// What was found and what was expected.
+        /// The problem: found and expected values.
         what: String,
     },
-    /// A compression level outside the range that zstd knows.
+    /// A compression level outside the range that zstd supports.
     #[error("zstd level {level}, expected {min} to {max}")]
     Level {
-        /// The level asked for.
+        /// The requested level.
         level: i32,
         /// The lowest level.
         min: i32,

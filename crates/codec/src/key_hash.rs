@@ -1,53 +1,56 @@
-//! The hash of keys where nothing is written so fast as they are asked for theirs: rapidhash,
-//! version 3, with a shorter end.
+//! A hash of keys for trace sampling, which hashes a key per operation and must cost next to
+//! nothing: rapidhash, version 3, with a shorter final step.
 //!
 //! ```text
-//!   fold(a, b) = high and low half of a × b, xored         key ─► rapidhash without its last fold ─► ^ length ─► × odd constant
+//!   fold(a, b) = high and low half of a × b, xored
+//!   key ─► rapidhash without its last fold ─► ^ length ─► × odd constant
 //! ```
 //!
-//! Rapidhash folds once for a key of 4 to 16 bytes and once more for each 16 bytes beyond, with the
-//! same constants for all lengths, which a loop over keys keeps in registers;
-//! [`xxh3_64`](crate::checksum::xxh3_64) has another way for each class of lengths. Its last fold,
-//! which makes every bit of the result depend on every bit of the key, is a multiplication of 64
-//! bits here: each bit then depends on all below it, and the upper ones are even. So it is for
-//! samples, which take the keys whose hash is small, and to tell keys apart; not for tables, which
-//! take lower bits. An operation of a batch of unlike ones is asked for in 28 instructions so, in
-//! 35 with the whole of rapidhash, and in 53 with XXH3, for which a loop has not registers enough.
+//! Rapidhash folds once for a key of 4 to 16 bytes, and once more for each 16 further bytes. It
+//! uses the same constants for all lengths, which a loop over keys keeps in registers;
+//! [`xxh3_64`](crate::checksum::xxh3_64) has a separate code path for each class of lengths. The
+//! last fold of rapidhash makes every bit of the result depend on every bit of the key. It is
+//! replaced here by a 64-bit multiplication, after which each bit depends only on the bits below
+//! it, and the upper bits are uniform. So the hash suits samples, which select keys with a small
+//! hash, and distinguishing keys. It does not suit hash tables, which use lower bits. Per operation
+//! of a mixed batch, the sampling decision takes 28 instructions with this hash, 35 with the
+//! complete rapidhash, and 53 with XXH3, for which a loop has too few registers.
 //!
-//! Not against somebody who makes keys that collide: there are pairs that do under every seed.
+//! Not secure against deliberately colliding keys: some pairs collide under every seed.
 
 use rapidhash::v3::{DEFAULT_RAPID_SECRETS, RapidSecrets, rapidhash_v3_inline, rapidhash_v3_nano_inline};
 
-/// Up to this length, in bytes, a key is hashed in the caller.
+/// Keys up to this length, in bytes, are hashed by inlined code.
 pub const INLINE_MAX: usize = 48;
 
-/// The hash under one seed. Small, to be kept where keys are hashed.
+/// The hash function under one seed. Small, so that a copy can be kept wherever keys are hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyHash {
-    /// The seed, mixed as the published function does it before it looks at a key.
+    /// The seed, mixed as in the published function before it reads a key.
     mixed: u64,
 }
 
 impl KeyHash {
-    /// The hash under `seed`.
+    /// Creates the hash function for `seed`.
     #[inline]
     pub const fn new(seed: u64) -> KeyHash {
         KeyHash { mixed: RapidSecrets::seed_cpp(seed).seed }
     }
 
-    /// The hash of `key`, which is inlined for keys of up to [`INLINE_MAX`] bytes. Where the caller
-    /// knows more of their lengths, so much less code it is.
+    /// Returns the hash of `key`. Inlined for keys of up to [`INLINE_MAX`] bytes. The more the
+    /// caller's code reveals about the key length, the less code is generated.
     #[inline(always)]
     pub fn of(self, key: &[u8]) -> u64 {
         let secrets = RapidSecrets { seed: self.mixed, secrets: DEFAULT_RAPID_SECRETS.secrets };
         let folded = if key.len() <= INLINE_MAX {
-            // One and the same function up to here, and the shortest code for it.
+            // For these lengths all variants are the same function, and this one has the shortest
+            // code.
             rapidhash_v3_nano_inline::<false, false>(key, &secrets)
         } else {
             folded_long(key, &secrets)
         };
-        // The length counts twice. In what is folded it meets the bytes of the key, and they may
-        // cancel each other: "1000" and "10000" are alike there.
+        // The length is mixed in a second time. Within the folded value it meets the bytes of the
+        // key, and the two may cancel out: "1000" and "10000" have the same folded value.
         (folded ^ key.len() as u64).wrapping_mul(SPREAD)
     }
 }
@@ -66,9 +69,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: it stays the function that the page above says, so that what was hashed with it once
-    /// stays so. Method: against what a transcription into another language gives for the
-    /// beginnings of a text, under two seeds.
+    /// Goal: the function never changes, so that stored hashes stay valid. Method: compare with the
+    /// output of a transcription into another language, for prefixes of a text under two seeds.
     #[test]
     fn function_is_fixed() {
         let text = b"the quick brown fox jumps over the lazy dog, again and again, and again until it is tired of it; \
@@ -95,8 +97,8 @@ mod tests {
         }
     }
 
-    /// Goal: it is one function, whichever code computes it. Method: at every length around where
-    /// they change over, and far beyond, against the library's longest code.
+    /// Goal: both code paths compute the same function. Method: at every length around their
+    /// switch, and far beyond, compare with the library's general code.
     #[test]
     fn both_ways() {
         let bytes: Vec<u8> = (0..20_000u32).map(|at| ((at * 31) >> 3) as u8).collect();
@@ -109,12 +111,12 @@ mod tests {
         }
     }
 
-    /// Goal: any share of the hashes is that share of the keys, whatever they look like, and of
-    /// neighbours as of any two, which is what samples need. Method: keys as programs make them,
-    /// counters in digits and in bytes of either order at the front and at the end of keys of many
-    /// lengths; of each the number whose hash is in the lowest 64th, and of those in the lowest 8th
-    /// the number whose neighbour is as well, against what chance gives, five standard deviations
-    /// wide; and no two collide.
+    /// Goal: any share of the hash range holds that share of the keys, whatever the keys look like,
+    /// and independently for neighbouring keys; samples need this. Method: keys as programs make
+    /// them: counters in digits and in bytes of either order, at the front and at the end of keys
+    /// of many lengths. For each kind, count the hashes in the lowest 64th, and among neighbours
+    /// the pairs in the lowest 8th. Compare the counts with chance, within five standard
+    /// deviations; no two hashes may collide.
     #[test]
     fn shares_are_even() {
         const KEYS: usize = 20_000;
@@ -127,7 +129,7 @@ mod tests {
             &|n, suffix| [&n.to_le_bytes()[..], &vec![0; suffix]].concat(),
             &|n, suffix| [&(n << 12).to_be_bytes()[..], &vec![0; suffix]].concat(),
         ];
-        // Five times the root of 312.5 of 20,000, which are a 64th.
+        // 312.5 of 20,000 is a 64th; five times its square root is 88.
         let is_even = |count: usize| (313 - 88..=313 + 88).contains(&count);
         for (maker, make) in makers.iter().enumerate() {
             for around in [0, 1, 5, 8, 9, 16, 24, 30, 40, 60, 100] {
@@ -150,8 +152,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: all of a key and all of the seed count. Method: one bit of random keys or of the
-        /// seed is another.
+        /// Goal: every bit of the key and of the seed matters. Method: flip one bit of random keys
+        /// or of the seed.
         #[test]
         fn one_bit_matters(key in prop::collection::vec(any::<u8>(), 1..200), at: usize, bit in 0u32..8, seed: u64) {
             let mut other = key.clone();

@@ -1,8 +1,7 @@
 //! Varints, hashes, checksums, filters and block compression shared by Cairn's file formats.
 //!
-//! Everything here works on byte slices: no files, no clocks, no threads. Decoders take bytes that
-//! may be garbage; each has a hard bound on what it writes and returns a typed [`Error`], never a
-//! panic.
+//! Everything here works on byte slices, without files, clocks or threads. Decoders accept garbage:
+//! each has a hard bound on its output and returns a typed [`Error`], but never panics.
 #![forbid(unsafe_code)]
 
 pub mod checksum;

@@ -1,8 +1,8 @@
-//! LZ4 blocks: the fastest decompression there is for what it saves.
+//! LZ4 blocks, which decompress faster than any alternative with similar savings.
 //!
-//! A raw block, without frame and without its length. It stands apart from
-//! [`compress`](crate::compress) for that reason: whoever stores such a block has to store how long
-//! it was, and hands in room of just that length.
+//! A block is raw: without a frame and without its length. That is why this module is separate from
+//! [`compress`](crate::compress): the caller has to store the uncompressed length of a block, and
+//! supply a buffer of exactly that length.
 
 use std::fmt;
 
@@ -10,8 +10,8 @@ use lz4_flex::block::{CompressTable, compress_into_with_table, decompress_into, 
 
 use crate::{Error, Result};
 
-/// Compresses one block after another. Owns the table of matches (8 KiB, 16 KiB for blocks from 64
-/// KiB on), so keep it.
+/// Compresses one block after another. Owns the match table (8 KiB, or 16 KiB for blocks of 64 KiB
+/// and more), so reuse it.
 #[derive(Default)]
 pub struct Lz4Compressor {
     small: Option<CompressTable>,
@@ -19,15 +19,15 @@ pub struct Lz4Compressor {
 }
 
 impl Lz4Compressor {
-    /// A compressor that has not allocated anything yet.
+    /// Creates a compressor without allocating.
     pub fn new() -> Self {
         Lz4Compressor::default()
     }
 
-    /// Appends the compressed form of `input` to `out` and returns its length. On an error `out` is
-    /// as before.
+    /// Appends the compressed form of `input` to `out` and returns its length. On an error, `out`
+    /// is unchanged.
     ///
-    /// Errors: [`Error::Compress`] for 2 GiB and more at once.
+    /// Errors: [`Error::Compress`] for inputs of 2 GiB and more.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize> {
         let failed = |what: String| Error::Compress { format: "lz4", len: input.len(), what };
         if input.len() > i32::MAX as usize {
@@ -52,11 +52,11 @@ impl fmt::Debug for Lz4Compressor {
     }
 }
 
-/// Decompresses the block `input` into the front of `output` and returns how many bytes it gave.
-/// Never writes past it.
+/// Decompresses the block `input` into the front of `output` and returns the number of bytes. Never
+/// writes past the end of `output`.
 ///
-/// Errors: [`Error::Decompress`] when it is not a sound block or needs more room. The bytes of
-/// `output` are then unspecified.
+/// Errors: [`Error::Decompress`] when the block is invalid or does not fit. The content of `output`
+/// is then unspecified.
 pub fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize> {
     decompress_into(input, output).map_err(|error| Error::Decompress {
         format: "lz4",
@@ -65,7 +65,8 @@ pub fn decompress(input: &[u8], output: &mut [u8]) -> Result<usize> {
     })
 }
 
-/// The most bytes that `len` compressed bytes can give: a length that is continued adds 255 a byte.
+/// Returns the maximum decompressed size of `len` compressed bytes: each continuation byte of a
+/// length adds 255.
 pub fn expansion_max(len: usize) -> u64 {
     (len as u64).saturating_mul(255).saturating_add(64)
 }
@@ -83,8 +84,8 @@ mod tests {
         out.split_off(4)
     }
 
-    /// Goal: both tables work in turn and the bound on expansion is true. Method: zeros of lengths
-    /// around 64 KiB, one compressor.
+    /// Goal: both tables work in turn and the expansion bound holds. Method: zeros of lengths
+    /// around 64 KiB, with one compressor.
     #[test]
     fn lengths_around_the_tables() {
         let mut compressor = Lz4Compressor::new();
@@ -99,8 +100,8 @@ mod tests {
         }
     }
 
-    /// Goal: a reader knows the format by its published bytes. Method: a block written out by hand,
-    /// literals and a match.
+    /// Goal: the decoder follows the published format. Method: a handwritten block with literals
+    /// and a match.
     #[test]
     fn known_block() {
         // token 4 literals, match of 4 + 4; distance 4; last token 5 literals
@@ -113,8 +114,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(128))]
 
-        /// Goal: round trip, and one byte too little room is an error. Method: random bytes of a
-        /// small alphabet.
+        /// Goal: round trip, and a buffer one byte too short is an error. Method: random bytes from
+        /// a small alphabet.
         #[test]
         fn round_trip(input in prop::collection::vec(0u8..4, 0..3000)) {
             let block = compressed(&input);
@@ -126,7 +127,7 @@ mod tests {
             }
         }
 
-        /// Goal: garbage is harmless. Method: random bytes into room of random size.
+        /// Goal: garbage is harmless. Method: random bytes into buffers of random size.
         #[test]
         fn garbage(block in prop::collection::vec(any::<u8>(), 0..200), room in 0usize..1000) {
             let mut output = vec![0; room];

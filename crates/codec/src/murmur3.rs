@@ -1,9 +1,10 @@
-//! MurmurHash3, the two variants that Sparkey indexes use (Austin Appleby, public domain, 2011).
+//! MurmurHash3 in the two variants that Sparkey indexes use (Austin Appleby, public domain, 2011).
 //!
-//! The results are those of the reference on a little-endian machine, on any machine. Not for
-//! untrusted keys where an attacker may know the seed: collisions can be made at will.
+//! On every machine, the results are those of the reference implementation on a little-endian one.
+//! Not suitable for untrusted keys if an attacker may know the seed: collisions can be constructed
+//! at will.
 
-/// MurmurHash3_x86_32 of `key`.
+/// Returns the MurmurHash3_x86_32 hash of `key`.
 #[inline]
 pub fn hash32(key: &[u8], seed: u32) -> u32 {
     let (blocks, tail) = key.as_chunks::<4>();
@@ -12,7 +13,7 @@ pub fn hash32(key: &[u8], seed: u32) -> u32 {
         h ^= mix32(u32::from_le_bytes(*block));
         h = h.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
     }
-    // A tail of no bytes mixes to zero, which leaves h alone.
+    // An empty tail mixes to zero, which leaves h unchanged.
     h ^= mix32(little_endian(tail) as u32);
     h ^= key.len() as u32;
     h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);
@@ -25,7 +26,8 @@ fn mix32(k: u32) -> u32 {
     k.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593)
 }
 
-/// The first 64 bits of MurmurHash3_x64_128 of `key`, both halves of its state seeded with `seed`.
+/// Returns the first 64 bits of MurmurHash3_x64_128 of `key`, with both halves of the state seeded
+/// with `seed`.
 #[inline]
 pub fn hash64(key: &[u8], seed: u32) -> u64 {
     let (blocks, tail) = key.as_chunks::<16>();
@@ -66,10 +68,10 @@ fn finish64(mut k: u64) -> u64 {
     k ^ k >> 33
 }
 
-/// At most 8 bytes as a little-endian integer.
+/// Reads at most 8 bytes as a little-endian integer.
 ///
-/// Two overlapping 4-byte loads, or three of one byte, instead of a loop: every short key ends
-/// here.
+/// Uses two overlapping 4-byte loads, or up to three single bytes, instead of a loop, because every
+/// short key ends here.
 #[inline(always)]
 fn little_endian(bytes: &[u8]) -> u64 {
     let len = bytes.len();
@@ -94,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Goal: these are the hashes that Sparkey files hold. Method: vectors that agree with other
+    /// Goal: these are the hashes stored in Sparkey files. Method: vectors that agree with other
     /// implementations (docs/src/formats/sparkey.md).
     #[test]
     fn known_vectors() {
@@ -112,7 +114,7 @@ mod tests {
         }
     }
 
-    /// A second, byte-by-byte way to read a tail, as the reference's fall-through switch does.
+    /// Reads a tail byte by byte, like the reference's fall-through switch.
     fn little_endian_slowly(bytes: &[u8]) -> u64 {
         bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
     }

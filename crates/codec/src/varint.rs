@@ -1,27 +1,27 @@
-//! Unsigned integers in 1 to 10 bytes, small ones short (LEB128, as in protobuf; Sparkey calls it
-//! VLQ).
+//! Unsigned integers in 1 to 10 bytes, with short encodings for small values (LEB128, as in
+//! protobuf; Sparkey calls it VLQ).
 //!
 //! ```text
-//! 300 = 0b10_0101100   ->   1 0101100   0 0000010      low 7 bits first; bit 7 says that more follow
+//! 300 = 0b10_0101100   ->   1 0101100   0 0000010      low 7 bits first; bit 7: more follow
 //! ```
 //!
-//! One value has one encoding: the shortest. The decoder rejects any other, so a value that decodes
-//! can be encoded again to the same bytes, and padding cannot hide in a file.
+//! Each value has exactly one encoding, the shortest. The decoder rejects any other. So a decoded
+//! value always encodes to the same bytes again, and a file cannot hide padding.
 
 use crate::{Error, Result};
 
 /// The longest encoding of a `u64`, in bytes.
 pub const MAX_BYTES: usize = 10;
 
-/// How many bytes [`encode`] uses for `value`.
+/// Returns the number of bytes that [`encode`] uses for `value`.
 pub const fn encoded_len(value: u64) -> usize {
     // A value of `bits` significant bits takes ceil(bits / 7) bytes; zero takes one. (x * 9 + 73) /
-    // 64 is that quotient for every x in 0..=63, without a division.
+    // 64 equals that quotient for every x in 0..=63 without a division by 7.
     let top_bit = 63 - (value | 1).leading_zeros() as usize;
     (top_bit * 9 + 73) / 64
 }
 
-/// Writes `value` to the front of `out` and returns how many bytes it took.
+/// Writes `value` to the front of `out` and returns the number of bytes used.
 pub fn encode(value: u64, out: &mut [u8; MAX_BYTES]) -> usize {
     let mut rest = value;
     let mut used = 0;
@@ -44,7 +44,7 @@ pub fn push(value: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&buf[..used]);
 }
 
-/// Reads the integer at the front of `bytes`: its value and how many bytes it takes.
+/// Decodes the integer at the front of `bytes`. Returns its value and its encoded length.
 ///
 /// Errors: [`Error::VarintTruncated`] when the bytes end first, [`Error::VarintOverlong`] for an
 /// encoding that is not the shortest one or exceeds 64 bits.
@@ -85,8 +85,8 @@ mod tests {
         out
     }
 
-    /// Goal: the bytes are LEB128. Method: values at each length boundary against encodings worked
-    /// out by hand.
+    /// Goal: the bytes are LEB128. Method: values at each length boundary, compared with encodings
+    /// worked out by hand.
     #[test]
     fn known_encodings() {
         assert_eq!(encoded(0), [0]);
@@ -110,8 +110,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is not the shortest form of a u64 is refused. Method: padded, endless and too
-    /// large encodings.
+    /// Goal: encodings other than the shortest form of a u64 are refused. Method: padded, endless
+    /// and too large encodings.
     #[test]
     fn overlong_is_refused() {
         for bytes in [&[0x80, 0][..], &[0xff, 0x80, 0], &[0x80; 11], &[0xff; 10]] {
@@ -122,7 +122,8 @@ mod tests {
         assert_eq!(decode(&two_to_the_64), Err(Error::VarintOverlong));
     }
 
-    /// Goal: a cut anywhere is seen. Method: every proper prefix of a ten-byte encoding.
+    /// Goal: truncation at any byte is detected. Method: every proper prefix of a ten-byte
+    /// encoding.
     #[test]
     fn truncation_is_refused() {
         let bytes = encoded(u64::MAX);
@@ -145,8 +146,8 @@ mod tests {
             prop_assert_eq!(decode(&bytes), Ok((value, used)));
         }
 
-        /// Goal: decoding garbage is canonical. Method: whatever decodes encodes to exactly the
-        /// bytes it came from.
+        /// Goal: decoding garbage is canonical. Method: everything that decodes must encode to
+        /// exactly the original bytes.
         #[test]
         fn garbage(bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80u8..=0xff], 0..14)) {
             if let Ok((value, used)) = decode(&bytes) {

@@ -1,18 +1,21 @@
-//! Writes and reads Sparkey files for the compatibility suite, which drives it beside Sparkey's own
-//! library.
+//! Reads and writes Sparkey files for the compatibility suite, which runs it together with
+//! Sparkey's own library.
 //!
 //! ```text
-//! sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed>   operations in, log and index out
-//! sparkey_compat append <base.spl>                        operations in, at the end of a log that is there
-//! sparkey_compat index <base.spl> <hash 0|4|8> <seed> <memory|sorting>             indexes a log that is there
+//! sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed>
+//!                                                         operations in, log and index out
+//! sparkey_compat append <base.spl>                        operations in, to the end of a log
+//! sparkey_compat index <base.spl> <hash 0|4|8> <seed> <memory|sorting>
+//!                                                         indexes an existing log
 //! sparkey_compat dump <base.spi>                          live entries to standard output
 //! sparkey_compat get <base.spi>                           keys in, values out
-//! sparkey_compat verify <base.spi>                        checks everything
+//! sparkey_compat verify <base.spi>                        verifies everything
 //! ```
 //!
 //! An operation is `u8` 0 for put and 1 for delete, `u32` key length, `u32` value length, key,
-//! value; a key is `u32` length and bytes; an answer is `u32` length and bytes, or 0xffffffff for
-//! an absent key. All little-endian. Hash 0 means the width that fits; seed 0 a random one.
+//! value. A key is `u32` length and bytes. An answer is `u32` length and bytes, or 0xffffffff for
+//! an absent key. All integers are little-endian. Hash 0 means the automatic width, and seed 0 a
+//! random seed.
 
 use std::error::Error;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
@@ -42,8 +45,7 @@ fn main() -> Outcome {
         ["index", path, hash, seed, construction] => {
             let construction = match construction {
                 "memory" => Construction::InMemory,
-                // As little as there can be, so that more than a few thousand records go through a
-                // file.
+                // The minimum memory, so that more than a few thousand records go through a file.
                 "sorting" => Construction::Sorting { memory_bytes: IndexOptions::MEMORY_BYTES_MIN },
                 other => return Err(format!("unknown construction {other}; {USAGE}").into()),
             };
@@ -134,7 +136,7 @@ fn get(path: &str) -> Outcome {
     Ok(output.flush()?)
 }
 
-/// Fills `bytes`; false at the end of the input.
+/// Fills `bytes`. Returns false at the end of the input.
 fn read_start(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     let (first, rest) = bytes.split_at_mut(1);
     loop {

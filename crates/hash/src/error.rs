@@ -1,4 +1,4 @@
-//! What can go wrong with a constant store, and what to do about it.
+//! The error type of the constant stores.
 
 use std::path::{Path, PathBuf};
 
@@ -8,90 +8,90 @@ use cairn_vfs::ErrorKind;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system failed.
+    /// A file system operation failed.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
-    /// Stored bytes are not what a writer of this format writes.
+    /// The stored bytes are not valid in this format.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// Offset of the damage in the file, in bytes.
         offset: u64,
-        /// What was found and what was expected.
+        /// The value that was found and the value that was expected.
         what: String,
     },
-    /// The file is something else than was expected: it does not begin as one of these does.
+    /// The file is of another type: it does not begin with the expected magic number.
     #[error("{} is not a {expected}: it {what}", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
-        /// What it should have been, such as `constant store`.
+        /// The expected file type, such as `constant store`.
         expected: &'static str,
-        /// How it begins instead, or does not.
+        /// How the beginning of the file differs from the expected one.
         what: String,
     },
-    /// The file is sound but needs a version, size or feature that is not here.
+    /// The file is sound but needs a version, size or feature that this build does not support.
     #[error("{} cannot be used: {what}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What it asks for, and what is supported.
+        /// The version, size or feature that the file needs, and those that are supported.
         what: String,
     },
-    /// An argument, option or record is wrong.
+    /// An argument, option or record is invalid.
     #[error("{what}")]
     Invalid {
-        /// The argument, its value and what was expected.
+        /// The argument, its value and the expected values.
         what: String,
     },
-    /// Two files that do not belong together, such as an index and another log.
+    /// Two files do not belong together, such as an index and the log of another store.
     #[error("{} does not belong to {}: {what}", file.display(), other.display())]
     Mismatch {
         /// The file that was opened second.
         file: PathBuf,
-        /// The file it was held against.
+        /// The file that it was compared with.
         other: PathBuf,
-        /// Which fields differ, with both values.
+        /// The fields that differ, with both values.
         what: String,
     },
-    /// A file that another one says is there.
+    /// A file that another file refers to does not exist.
     #[error("{} is missing: {what}", file.display())]
     Missing {
-        /// The file that is not there.
+        /// The missing file.
         file: PathBuf,
-        /// What it should hold, and which file says so.
+        /// The content that the file should hold, and the file that refers to it.
         what: String,
     },
-    /// An earlier write failed and left this writer unusable: drop it and open the file again.
+    /// An earlier write failed and left this writer unusable. Drop it and open the file again.
     #[error("an earlier write to {} failed; reopen it", file.display())]
     Poisoned {
         /// The file being written.
         file: PathBuf,
     },
-    /// A part of the operation is done, and stays; the rest failed.
+    /// One part of the operation succeeded and is kept; the rest failed.
     #[error("{error}; {left}")]
     Unfinished {
         /// Why the rest failed.
         #[source]
         error: Box<Error>,
-        /// What is there already, and what is left to do.
+        /// The part that is done, and the part that remains.
         left: String,
     },
 }
 
 impl Error {
-    /// A [`Error::Corruption`] of `file` at `offset`.
+    /// Makes an [`Error::Corruption`] of `file` at `offset`.
     pub fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Error::Corruption { file: file.to_owned(), offset, what: what.into() }
     }
 
-    /// An [`Error::Invalid`] argument.
+    /// Makes an [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::Invalid { what: what.into() }
     }
 
-    /// What the caller may do about it.
+    /// Returns the kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),

@@ -1,8 +1,8 @@
 //! Constant hash store: built once in bulk, then read by many threads at memory speed.
 //!
-//! Two formats, side by side: [`sparkey`] reads and writes the `.spl`/`.spi` pairs of Sparkey;
-//! [`table`] is Cairn's own single file, with checksums on every page and an index of a few bytes
-//! an entry.
+//! The crate has two formats. [`sparkey`] reads and writes the `.spl`/`.spi` pairs of Sparkey.
+//! [`table`] is Cairn's own single-file format, with a checksum for every page and an index of a
+//! few bytes per entry.
 #![deny(unsafe_code)]
 
 #[cfg(test)]
@@ -21,7 +21,7 @@ mod test_config;
 
 pub use error::{Error, Result};
 
-/// The Rust on the pages for users is compiled by `cargo test --doc`.
+/// Compiles the Rust examples of the user documentation under `cargo test --doc`.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../docs/src/engines/hash.md")]

@@ -1,15 +1,15 @@
-//! The names of the files beside a table.
+//! The names of the files that belong to a table.
 //!
 //! ```text
 //! words.cairn                         a table, or the base of a store
 //! words.cairn.delta.000004            a delta over it
-//! words.cairn.manifest                which generations there are, once there was a delta
-//! words.cairn.lock                    locked by whoever writes the store
-//! words.cairn.tmp                     what is being built, until it has its name (see `AtomicFile`)
-//! words.cairn.cairn-spill             for a moment, what did not fit the memory of a build
-//! words.cairn.delta.000005.tmp        and the same two of a delta
+//! words.cairn.manifest                the manifest: lists the generations; from the first delta on
+//! words.cairn.lock                    locked by the writer of the store
+//! words.cairn.tmp                     a build in progress, until it is renamed (see `AtomicFile`)
+//! words.cairn.cairn-spill             exists briefly: records that exceed the memory of a build
+//! words.cairn.delta.000005.tmp        the same two files for the build of a delta
 //! ```
-//! They stand beside the table itself, not beside a symbolic link that leads to it: see
+//! These files lie in the directory of the table itself, not in that of a symbolic link to it: see
 //! [`followed`].
 
 use std::path::{Path, PathBuf};
@@ -18,53 +18,54 @@ use cairn_vfs::{ErrorKind, Fs};
 
 use crate::Result;
 
-/// Stands between the store's name and the number of a delta. Six digits alone could be a date that
-/// somebody put behind the name of a copy.
+/// Separates the name of the store from the number of a delta. Six digits alone could be a date
+/// that a user appended to the name of a copy.
 const DELTA: &str = ".delta.";
-/// Digits of a generation's number in its file's name; larger numbers just take more.
+/// Minimum number of digits of a generation number in a file name. Larger numbers use more.
 const DIGITS: usize = 6;
 const MANIFEST: &str = ".manifest";
 const LOCK: &str = ".lock";
 const BUILDING: &str = ".tmp";
-/// A build removes what has this name, so it is one that nobody chooses.
+/// A build removes any file with this name, so the name is one that no user is likely to choose.
 const SPILL: &str = ".cairn-spill";
 
-/// Where the store that is called `path` stands: the end of the symbolic links there.
+/// Resolves the symbolic links of `path` and returns the path of the store itself.
 ///
-/// A build replaces what a link leads to, so deltas and the lock beside the link would be those of
-/// another store for whoever comes by another name. The names in this module are made from what
-/// this says.
+/// A build replaces the target of a link. If deltas and the lock were named after the link, a
+/// process that opens the store by another name would not see them. All names in this module are
+/// therefore derived from the resolved path.
 pub(crate) fn followed(fs: &dyn Fs, path: &Path) -> Result<PathBuf> {
-    // A link to a file that somebody has open, which may have no name, has nothing beside it.
+    // `follow` returns `None` for a link to an open file that may have no name, such as
+    // `/dev/stdout`. No files can exist beside such a file.
     Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
 }
 
-/// The file of delta `number` of the store at `path`.
+/// Returns the path of delta `number` of the store at `path`.
 pub(crate) fn delta(path: &Path, number: u64) -> PathBuf {
     with_suffix(path, &delta_suffix(number))
 }
 
-/// The file that lists the generations of the store at `path`.
+/// Returns the path of the manifest of the store at `path`.
 pub(crate) fn manifest(path: &Path) -> PathBuf {
     with_suffix(path, MANIFEST)
 }
 
-/// The file that writers of the store at `path` lock.
+/// Returns the path of the file that writers of the store at `path` lock.
 pub(crate) fn lock(path: &Path) -> PathBuf {
     with_suffix(path, LOCK)
 }
 
-/// The file that becomes `path` when its build is done.
+/// Returns the path of the file that is renamed to `path` when its build is complete.
 pub(crate) fn building(path: &Path) -> PathBuf {
     with_suffix(path, BUILDING)
 }
 
-/// The temporary file of a build of `path`.
+/// Returns the path of the spill file of a build of `path`.
 pub(crate) fn spill(path: &Path) -> PathBuf {
     with_suffix(path, SPILL)
 }
 
-/// The numbers of the delta files of the store at `path` that are there, ascending.
+/// Returns the numbers of the existing delta files of the store at `path`, in ascending order.
 pub(crate) fn deltas(fs: &dyn Fs, path: &Path) -> Result<Vec<u64>> {
     let files = siblings(fs, path)?;
     let mut numbers: Vec<u64> = files.iter().filter_map(|(_, suffix)| number(suffix)).collect();
@@ -72,7 +73,8 @@ pub(crate) fn deltas(fs: &dyn Fs, path: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// The files that builds of deltas of the store at `path` work on, or have left behind.
+/// Returns the temporary files of delta builds of the store at `path`, both those in use and those
+/// left by an interrupted build.
 pub(crate) fn delta_builds(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>> {
     let is_build = |suffix: &str| {
         let delta = suffix.strip_suffix(BUILDING).or_else(|| suffix.strip_suffix(SPILL));
@@ -82,7 +84,7 @@ pub(crate) fn delta_builds(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files.filter(|(_, suffix)| is_build(suffix)).map(|(file, _)| file).collect())
 }
 
-/// Removes a name that may be gone already.
+/// Removes `file`. A file that does not exist is not an error.
 pub(crate) fn remove(fs: &dyn Fs, file: &Path) -> Result<()> {
     match fs.remove(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
@@ -90,7 +92,7 @@ pub(crate) fn remove(fs: &dyn Fs, file: &Path) -> Result<()> {
     }
 }
 
-/// `path` with `suffix` behind its name.
+/// Returns `path` with `suffix` appended to its file name.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
@@ -101,20 +103,21 @@ fn delta_suffix(number: u64) -> String {
     format!("{DELTA}{number:0DIGITS$}")
 }
 
-/// The number of a delta whose file has the store's name and this suffix, which must be spelled as
-/// we spell it.
+/// Parses the number of a delta from the suffix of its file name. Returns `None` unless the number
+/// is spelled exactly as [`delta_suffix`] spells it.
 fn number(suffix: &str) -> Option<u64> {
     let number = suffix.strip_prefix(DELTA)?.parse().ok()?;
     (delta_suffix(number) == suffix).then_some(number)
 }
 
-/// The files beside `path` whose names begin with its own, and what follows it.
+/// Returns the files in the directory of `path` whose names begin with the file name of `path`,
+/// each with the rest of its name.
 fn siblings(fs: &dyn Fs, path: &Path) -> Result<Vec<(PathBuf, String)>> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    // Names need not be UTF-8; what we put behind them is.
+    // The name of the store need not be UTF-8, but our suffixes are.
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let suffix = |file: &Path| {
         let suffix = file.file_name()?.as_encoded_bytes().strip_prefix(name)?;
@@ -128,8 +131,8 @@ fn siblings(fs: &dyn Fs, path: &Path) -> Result<Vec<(PathBuf, String)>> {
 mod tests {
     use super::*;
 
-    /// Goal: only names that we give are deltas. Method: numbers of all lengths, and everything
-    /// near them.
+    /// Goal: only the exact spelling of a delta name is recognized. Method: numbers of all lengths,
+    /// and strings that nearly match.
     #[test]
     fn names_of_deltas() {
         for number_of in [0, 4, 999_999, 1_000_000, u64::MAX] {

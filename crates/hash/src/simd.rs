@@ -1,8 +1,8 @@
-//! The vector operations of a lookup: which of a line's bytes equal the wanted one, and the sum of
-//! its first bytes.
+//! The vector operations of a lookup: find the bytes of an index line that equal a given one, and
+//! sum the first bytes of a line.
 //!
-//! SSE2 belongs to every x86-64 processor, so nothing is detected at run time; other architectures
-//! take the portable form, which compilers vectorise tolerably.
+//! SSE2 is part of every x86-64 processor, so no feature is detected at run time. Other
+//! architectures use the portable form, which compilers vectorise tolerably.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
@@ -15,7 +15,8 @@ pub(crate) use portable::{equal_firsts, equal_seconds, sum_first};
 mod sse2 {
     use std::arch::x86_64::*;
 
-    /// From byte `32 - n` on: `n` bytes of ones, then zeros.
+    /// 32 bytes of ones followed by 32 zeros. The 32 bytes that start at byte `32 - n` are a mask
+    /// of `n` bytes.
     static PREFIX: [u8; 64] = {
         let mut bytes = [0; 64];
         let mut at = 0;
@@ -26,19 +27,21 @@ mod sse2 {
         bytes
     };
 
-    /// A bit for each of the 28 bytes from byte 8 on, the line's seconds, that equals `wanted`.
+    /// Returns a bit for each of the 28 bytes from byte 8 on, the seconds of the line, that equals
+    /// `wanted`.
     #[inline(always)]
     pub(crate) fn equal_seconds(line: &[u8; 64], wanted: u8) -> u32 {
         equal_32::<8>(line, wanted) & 0xfff_ffff
     }
 
-    /// A bit for each of the 28 bytes from byte 36 on, the line's firsts, that equals `wanted`.
+    /// Returns a bit for each of the 28 bytes from byte 36 on, the firsts of the line, that equals
+    /// `wanted`.
     #[inline(always)]
     pub(crate) fn equal_firsts(line: &[u8; 64], wanted: u8) -> u32 {
         equal_32::<32>(line, wanted) >> 4
     }
 
-    /// A bit for each of the 32 bytes from byte `AT` on that equals `wanted`.
+    /// Returns a bit for each of the 32 bytes from byte `AT` on that equals `wanted`.
     #[inline(always)]
     fn equal_32<const AT: usize>(line: &[u8; 64], wanted: u8) -> u32 {
         const { assert!(AT + 32 <= 64) }
@@ -52,12 +55,13 @@ mod sse2 {
         }
     }
 
-    /// The sum of `count` bytes, at most 31, from byte 8 on.
+    /// Returns the sum of `count` bytes, at most 31, from byte 8 on.
     #[inline(always)]
     pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
         let skip = 32 - (count & 31);
-        // SAFETY: SSE2 is part of x86-64; the loads need no alignment. Those from the line end at
-        // byte 40 of 64, those from the mask at byte skip + 32, and skip is at most 32.
+        // SAFETY: SSE2 is part of x86-64 and the loads need no alignment. The loads from the line
+        // end at byte 40 of 64. The loads from the mask end at byte skip + 32 of 64, and skip is at
+        // most 32.
         unsafe {
             let masked = |at: usize| {
                 let bytes = _mm_loadu_si128(line.as_ptr().add(8 + at).cast());
@@ -72,13 +76,13 @@ mod sse2 {
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod portable {
-    /// A bit for each of the 28 bytes from byte 8 on that equals `wanted`.
+    /// Returns a bit for each of the 28 bytes from byte 8 on that equals `wanted`.
     #[inline]
     pub(crate) fn equal_seconds(line: &[u8; 64], wanted: u8) -> u32 {
         equal(&line[8..36], wanted)
     }
 
-    /// A bit for each of the 28 bytes from byte 36 on that equals `wanted`.
+    /// Returns a bit for each of the 28 bytes from byte 36 on that equals `wanted`.
     #[inline]
     pub(crate) fn equal_firsts(line: &[u8; 64], wanted: u8) -> u32 {
         equal(&line[36..], wanted)
@@ -89,7 +93,7 @@ mod portable {
         bytes.iter().enumerate().map(|(slot, &byte)| u32::from(byte == wanted) << slot).sum()
     }
 
-    /// The sum of `count` bytes, at most 31, from byte 8 on.
+    /// Returns the sum of `count` bytes, at most 31, from byte 8 on.
     #[inline]
     pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
         line[8..8 + (count & 31)].iter().map(|&byte| u64::from(byte)).sum()
@@ -100,8 +104,8 @@ mod portable {
 mod tests {
     use super::*;
 
-    /// Goal: the vector forms equal the plain ones. Method: every byte in turn holds the wanted
-    /// value, over a background of near misses.
+    /// Goal: the vector forms agree with the portable ones. Method: each byte in turn holds the
+    /// wanted value, over a background of near misses.
     #[test]
     fn vector_forms_agree_with_plain_forms() {
         for at in 0..64 {

@@ -1,4 +1,4 @@
-//! Runs the constant store's examples, so that what a newcomer tries first works.
+//! Runs the examples of the constant store, so that they are known to work.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! The fuzz targets on a stable Rust: the committed corpus, and mutations of it from a seed.
+//! Runs the fuzz targets on stable Rust: the committed corpus, and mutations of it from a seed.
 //!
-//! `CAIRN_SEED` asks for other mutations, `CAIRN_ROUND` for a single one of them, `CAIRN_SOAK=1`
-//! for fifty times as many, and `CAIRN_WRITE_CORPUS=1` writes the corpus anew, after a change of a
+//! `CAIRN_SEED` selects other mutations, `CAIRN_ROUND` a single one of them, `CAIRN_SOAK=1` runs
+//! fifty times as many, and `CAIRN_WRITE_CORPUS=1` writes the corpus again after a change of a
 //! format.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test program")]
 
@@ -17,11 +17,11 @@ use cairn_vfs::{Fs, MemFs, OpenOptions, Rng, SeededRng};
 #[path = "../../../fuzz/src/bodies/mod.rs"]
 mod bodies;
 
-/// Numbers at which arithmetic tends to go wrong.
+/// Numbers at which arithmetic tends to fail.
 const EDGES: [u64; 12] =
     [0, 1, 2, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 48, u64::MAX >> 1, u64::MAX];
 
-/// Files beyond this are mutated less often.
+/// Files larger than this are mutated less often.
 const LARGE_BYTES: usize = 64 << 10;
 
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
@@ -34,7 +34,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Goal: no input that ever was of interest troubles a decoder. Method: every file of the corpus.
+/// Goal: no input of the corpus makes a decoder fail. Method: every file of the corpus.
 #[test]
 fn corpus_is_harmless() {
     if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
@@ -50,7 +50,7 @@ fn corpus_is_harmless() {
     }
 }
 
-/// Goal: nor does anything near it. Method: mutations of the corpus.
+/// Goal: no input similar to the corpus makes a decoder fail. Method: mutations of the corpus.
 #[test]
 fn mutations_are_harmless() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
@@ -72,7 +72,7 @@ fn mutations_are_harmless() {
 fn mutation(seeds: &[Vec<u8>], rng: &mut SeededRng) -> Vec<u8> {
     let draw = |rng: &mut SeededRng| &seeds[rng.below(seeds.len() as u64) as usize];
     let mut input = draw(rng);
-    // Of large files a change finds no more than of small ones, and takes long.
+    // A mutation of a large file finds no more than that of a small one, and takes long.
     if input.len() > LARGE_BYTES && rng.chance(0.9) {
         input = draw(rng);
     }
@@ -81,7 +81,7 @@ fn mutation(seeds: &[Vec<u8>], rng: &mut SeededRng) -> Vec<u8> {
         if input.is_empty() {
             input.push(0);
         }
-        // Headers, and the beginnings of pages, are where most of the meaning is.
+        // Mutations prefer headers and the beginnings of pages, which hold most of the structure.
         let len = input.len() as u64;
         let at = match rng.below(4) {
             0 => rng.below(len),
@@ -126,7 +126,7 @@ fn table(records: &[(Vec<u8>, Vec<u8>)], options: BuildOptions, how: u8) -> Vec<
     [&[how][..], &read(&fs, "t")].concat()
 }
 
-/// The delta of a store that changes, adds and deletes keys of its base.
+/// Returns the delta of a store that changes, adds and deletes keys of its base.
 fn delta(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let (path, mut rng) = (Path::new("t"), SeededRng::new(1));
@@ -180,7 +180,7 @@ fn write_corpus() {
         })
         .collect();
     let dictionary = table::Compression::Zstd { level: 3, dictionary_bytes: 1024 };
-    // As few as make two partitions.
+    // The smallest number that makes two partitions.
     let many: Vec<_> =
         (0..8192u16).map(|n| (n.to_le_bytes().to_vec(), vec![7; usize::from(n % 2)])).collect();
     write("table_open", "delta", &delta(&text));
@@ -209,7 +209,7 @@ fn write_corpus() {
         let [log, index] = sparkey(compression, width);
         write("sparkey_log", name, &log);
         write("sparkey_pair", name, &[&(log.len() as u32).to_le_bytes()[..], &log, &index].concat());
-        // Over the log that the target puts beside it.
+        // Over the log that the target combines it with.
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let file = fs.open(Path::new("x.spl"), OpenOptions::create()).unwrap();
         file.write_all_at(bodies::sound_log(), 0).unwrap();

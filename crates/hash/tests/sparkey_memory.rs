@@ -1,6 +1,6 @@
-//! Damaged Sparkey files must not make a reader or an index builder allocate at will.
+//! Damaged Sparkey files must not cause unbounded allocations in a reader or an index builder.
 //!
-//! This is a test program of its own, because it counts what the allocator gives out.
+//! This is a separate test program, because it replaces the global allocator with a counting one.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -14,18 +14,18 @@ use cairn_hash::sparkey::{
 };
 use cairn_vfs::{Fs, MemFs, OpenOptions};
 
-/// Passes everything on to the system and keeps count.
+/// Forwards all calls to the system allocator and counts the bytes.
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed on unchanged to the system's allocator.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the same here.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the same here.
         unsafe { System.alloc(layout) }
     }
 
@@ -42,8 +42,8 @@ static ALLOCATOR: Counting = Counting;
 const LOG: &str = "x.spl";
 const INDEX: &str = "x.spi";
 
-/// What a store of less than a kilobyte may need: buffers of fixed sizes, and blocks as far as so
-/// many compressed bytes could expand.
+/// Memory that a store of less than a kilobyte may need: buffers of fixed sizes, and blocks up to
+/// the size to which so many compressed bytes could expand.
 const BYTES_MAX: usize = 256 << 10;
 
 fn build(compression: Compression) -> [Vec<u8>; 2] {
@@ -68,8 +68,8 @@ fn store(files: &[Vec<u8>; 2]) -> Arc<dyn Fs> {
     fs
 }
 
-/// Does everything that can be done with two files; what fails, fails. Returns the most memory held
-/// at once.
+/// Performs every kind of operation on two files and ignores errors. Returns the maximum memory
+/// held at once.
 fn exercise(files: &[Vec<u8>; 2]) -> usize {
     let fs = store(files);
     let before = HELD.load(Ordering::Relaxed);
@@ -94,12 +94,12 @@ fn exercise(files: &[Vec<u8>; 2]) -> usize {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// Only one test at a time counts.
+/// Serializes the tests that count.
 static COUNTING: Mutex<()> = Mutex::new(());
 
-/// Goal: memory stays in proportion to the files, whatever a bit or a field says. Method: every bit
-/// flip, every eight bytes set to the largest value, and every cut, in both files of a store in
-/// each compression; look at the most memory held.
+/// Goal: memory stays in proportion to the files, whatever damage a bit or a field has. Method:
+/// every flipped bit, every four and eight bytes set to large values, and every truncation, in both
+/// files of a store with each compression; check the maximum memory held.
 #[test]
 fn damage_does_not_allocate_at_will() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +131,7 @@ fn damage_does_not_allocate_at_will() {
     }
 }
 
-/// A log of some 3 MB in small records, none of which is longer than 120 bytes, with its index.
+/// Builds a log of some 3 MB in small records, none longer than 120 bytes, with its index.
 fn build_large(compression: Compression) -> [Vec<u8>; 2] {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let options = LogOptions::default().compression(compression).block_bytes(200).identifier(7);
@@ -146,9 +146,9 @@ fn build_large(compression: Compression) -> [Vec<u8>; 2] {
     [LOG, INDEX].map(|name| fs.open(Path::new(name), OpenOptions::read()).unwrap().map().unwrap().to_vec())
 }
 
-/// Goal: a garbled length is believed only as far as the header allows, not as far as the log goes.
-/// Method: the first record, or block, of a large log claims 2 MiB less one; look it up, and scan
-/// the log.
+/// Goal: a damaged length is trusted only up to the maxima in the header, not up to the size of the
+/// log. Method: the first record, or block, of a large log claims 2 MiB minus one; look it up, and
+/// scan the log.
 #[test]
 fn lengths_beyond_the_header_do_not_allocate() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -177,8 +177,8 @@ fn lengths_beyond_the_header_do_not_allocate() {
     }
 }
 
-/// Goal: an index build that gathers records does not gather long keys. Method: as many keys of 1
-/// MiB as records are gathered; look at the most memory held.
+/// Goal: the batches of an index build do not accumulate long keys. Method: as many keys of 1 MiB
+/// as a batch has records; check the maximum memory held.
 #[test]
 fn long_keys_are_not_gathered() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,9 +196,9 @@ fn long_keys_are_not_gathered() {
     assert!(held < 8 << 20, "{held} bytes were held at once");
 }
 
-/// Goal: a build under a limit keeps it, whatever the log has. Method: a log of many records, each
-/// third of which is overwritten, on a real disk; look at the most memory held, which has to do
-/// with the limit and not with the log.
+/// Goal: a build keeps its memory limit, whatever the size of the log. Method: a log of many
+/// records, a third of which are overwritten, on a real disk; the maximum memory held must depend
+/// on the limit and not on the log.
 #[test]
 fn builds_keep_their_limit() {
     let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,8 +218,8 @@ fn builds_keep_their_limit() {
         let summary = build_index(&path, &auto).unwrap();
         let held = PEAK.load(Ordering::Relaxed) - before;
         assert!(summary.sorted && summary.header.entries == 40_000, "{summary:?}");
-        // What grows is counted twice here while it is copied. Beside the limit: pages of the
-        // index, windows onto the log.
+        // A growing buffer is counted twice here while it is copied. Memory outside the limit:
+        // pages of the index, windows of the log.
         assert!(held as u64 <= 2 * limit + (1 << 20), "{compression:?}: {held} bytes were held at once");
     }
 }

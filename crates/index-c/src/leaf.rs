@@ -4,7 +4,7 @@ use cairn_index::{Checked, Damage, Leaf};
 
 use crate::{DAMAGED, FAULT, INVALID, OK, guarded, guarded_handle, slice_of, slice_of_mut};
 
-/// A page opened for reading, and room for one string of it.
+/// A page opened for reading, and a buffer for one string of it.
 pub struct CairnLeaf {
     leaf: Leaf<'static>,
     string: Vec<u8>,
@@ -23,7 +23,7 @@ impl CairnLeaf {
     }
 }
 
-/// What a page spends on a column, or on row ids.
+/// The space and encoding of a column, or of the row ids, in a page.
 #[repr(C)]
 pub struct CairnColumnStats {
     encoding: *const u8,
@@ -34,7 +34,7 @@ pub struct CairnColumnStats {
     has_nulls: i32,
 }
 
-/// A closed leaf. Free it with `cairn_leaf_free`.
+/// Creates a closed leaf. Free it with `cairn_leaf_free`.
 #[unsafe(no_mangle)]
 pub extern "C" fn cairn_leaf_new() -> *mut CairnLeaf {
     guarded_handle(|| {
@@ -43,24 +43,26 @@ pub extern "C" fn cairn_leaf_new() -> *mut CairnLeaf {
     })
 }
 
+/// Frees a leaf. Does nothing if `leaf` is null.
+///
 /// # Safety
 /// `leaf` comes from `cairn_leaf_new` and is not used again, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_free(leaf: *mut CairnLeaf) {
     if !leaf.is_null() {
-        // SAFETY: the caller hands back what `cairn_leaf_new` gave, once.
+        // SAFETY: the caller passes a pointer from `cairn_leaf_new`, and only once.
         drop(unsafe { Box::from_raw(leaf) });
     }
 }
 
-/// Opens the page at `page`, in place of what was open.
+/// Opens the page at `page` and closes the previous one.
 ///
 /// # Safety
-/// `leaf` is live; `page` has `bytes` readable bytes, which stay there and do not change until the
-/// leaf is opened again or freed.
+/// `leaf` is live; `page` points to `bytes` readable bytes, which stay valid and unchanged until
+/// the leaf is opened again or freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_open(leaf: *mut CairnLeaf, page: *const u8, bytes: usize) -> i32 {
-    // SAFETY: the caller keeps both alive, and the page unchanged, as long as the leaf reads it.
+    // SAFETY: the caller keeps both valid, and the page unchanged, as long as the leaf reads it.
     let (leaf, page) = unsafe { (&mut *leaf, slice_of(page, bytes)) };
     guarded(|| {
         let result = leaf.leaf.reopen(page);
@@ -68,37 +70,38 @@ pub unsafe extern "C" fn cairn_leaf_open(leaf: *mut CairnLeaf, page: *const u8, 
     })
 }
 
-/// How many rows the page has.
+/// Returns the number of rows of the page.
 ///
 /// # Safety
 /// `leaf` is live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_rows(leaf: *const CairnLeaf) -> u32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*leaf).leaf.rows() as u32 }
 }
 
-/// How many columns the page has.
+/// Returns the number of columns of the page.
 ///
 /// # Safety
 /// `leaf` is live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_columns(leaf: *const CairnLeaf) -> u32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*leaf).leaf.columns() as u32 }
 }
 
-/// What was last found damaged, and at which byte of the page; not terminated by a zero.
+/// Describes the last damage that was found. Sets `*offset` to its offset in the page and `*what`
+/// to a text, which is not zero-terminated. Returns the length of the text.
 ///
 /// # Safety
-/// `leaf` is live, the others can be written.
+/// `leaf` is live; the other pointers can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_error(
     leaf: *const CairnLeaf,
     offset: *mut u32,
     what: *mut *const u8,
 ) -> usize {
-    // SAFETY: the caller says so; the text is static.
+    // SAFETY: guaranteed by the caller; the text is static.
     unsafe {
         let damage = &(*leaf).damage;
         *offset = damage.offset;
@@ -107,8 +110,8 @@ pub unsafe extern "C" fn cairn_leaf_error(
     }
 }
 
-/// Row ids `start..start + count` as PostgreSQL lays them out: block high, block low, offset, 16
-/// bits each.
+/// Reads row ids `start..start + count` in the layout of PostgreSQL: block high, block low, offset,
+/// 16 bits each.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` has room for 6 × `count` bytes.
@@ -119,7 +122,7 @@ pub unsafe extern "C" fn cairn_leaf_tids(
     count: u32,
     out: *mut [u16; 3],
 ) -> i32 {
-    // SAFETY: the caller says so; an array of u16 is aligned as an item pointer is.
+    // SAFETY: guaranteed by the caller; an item pointer has the alignment of u16.
     let (leaf, out) = unsafe { (&mut *leaf, slice_of_mut(out, count as usize)) };
     guarded(|| {
         let mut ids = [0; 256];
@@ -139,7 +142,8 @@ pub unsafe extern "C" fn cairn_leaf_tids(
     })
 }
 
-/// The first and the last heap block of rows `from..to`. 1 if there are any, 0 if not, or an error.
+/// Gets the first and the last heap block of rows `from..to`. Returns 1 if there are any, 0 if not,
+/// or an error.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` can be written.
@@ -150,7 +154,7 @@ pub unsafe extern "C" fn cairn_leaf_blocks(
     to: u32,
     out: *mut [u64; 2],
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out) = unsafe { (&mut *leaf, &mut *out) };
     guarded(|| match leaf.leaf.blocks(from as usize, to as usize) {
         Ok(Some((first, last))) => {
@@ -162,7 +166,7 @@ pub unsafe extern "C" fn cairn_leaf_blocks(
     })
 }
 
-/// Integers, or codes of strings, of rows `start..start + count`.
+/// Reads the integers, or the codes of strings, of rows `start..start + count`.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` has room for `count` values.
@@ -174,7 +178,7 @@ pub unsafe extern "C" fn cairn_leaf_integers(
     count: u32,
     out: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out) = unsafe { (&mut *leaf, slice_of_mut(out, count as usize)) };
     guarded(|| {
         let result = leaf.leaf.integers(column as usize, start as usize, out);
@@ -182,7 +186,7 @@ pub unsafe extern "C" fn cairn_leaf_integers(
     })
 }
 
-/// NULLs of rows `start..start + count`, 1 each.
+/// Reads the NULLs of rows `start..start + count`: 1 for a NULL, otherwise 0.
 ///
 /// # Safety
 /// As for `cairn_leaf_integers`.
@@ -194,7 +198,7 @@ pub unsafe extern "C" fn cairn_leaf_nulls(
     count: u32,
     out: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out) = unsafe { (&mut *leaf, slice_of_mut(out, count as usize)) };
     guarded(|| {
         let result = leaf.leaf.nulls(column as usize, start as usize, out);
@@ -202,13 +206,13 @@ pub unsafe extern "C" fn cairn_leaf_nulls(
     })
 }
 
-/// 1 if the column has NULLs in this page, 0 if not, or an error.
+/// Returns 1 if the column has NULLs in this page, 0 if not, or an error.
 ///
 /// # Safety
 /// `leaf` is live and open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_has_nulls(leaf: *mut CairnLeaf, column: u32) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let leaf = unsafe { &mut *leaf };
     guarded(|| match leaf.leaf.has_nulls(column as usize) {
         Ok(has) => i32::from(has),
@@ -216,13 +220,13 @@ pub unsafe extern "C" fn cairn_leaf_has_nulls(leaf: *mut CairnLeaf, column: u32)
     })
 }
 
-/// The integer, or code, of one row. 1 if it is NULL, 0 if not, or an error.
+/// Reads the integer, or the code, of one row. Returns 1 if it is NULL, 0 if not, or an error.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_cell(leaf: *mut CairnLeaf, column: u32, row: u32, out: *mut u64) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out) = unsafe { (&mut *leaf, &mut *out) };
     guarded(|| {
         let (column, row) = (column as usize, row as usize);
@@ -237,10 +241,10 @@ pub unsafe extern "C" fn cairn_leaf_cell(leaf: *mut CairnLeaf, column: u32, row:
     })
 }
 
-/// The string of `code`: a pointer that holds until the next call with this leaf.
+/// Gets the string of `code`. The pointer is valid until the next call with this leaf.
 ///
 /// # Safety
-/// `leaf` is live and open; the others can be written.
+/// `leaf` is live and open; the other pointers can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_string(
     leaf: *mut CairnLeaf,
@@ -249,7 +253,7 @@ pub unsafe extern "C" fn cairn_leaf_string(
     out: *mut *const u8,
     len: *mut usize,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out, len) = unsafe { (&mut *leaf, &mut *out, &mut *len) };
     guarded(|| {
         let result = leaf.leaf.string(column as usize, code, &mut leaf.string);
@@ -259,7 +263,8 @@ pub unsafe extern "C" fn cairn_leaf_string(
     })
 }
 
-/// How many of rows `from..to` come before `value` in a sorted integer column without NULLs there.
+/// Counts how many of rows `from..to` come before `value` in an integer column that is sorted in
+/// this range and has no NULLs in it.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` can be written.
@@ -274,7 +279,7 @@ pub unsafe extern "C" fn cairn_leaf_count_before(
     descends: i32,
     out: *mut u32,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out) = unsafe { (&mut *leaf, &mut *out) };
     guarded(|| {
         let range = from as usize..to as usize;
@@ -288,8 +293,8 @@ pub unsafe extern "C" fn cairn_leaf_count_before(
     })
 }
 
-/// Clears bits of rows `from..to` whose integer is NULL or not within `least..=most`. Bit 0 is row
-/// `from`. 0 where it is plain that none is left, 1 if not, or an error.
+/// Clears the bits of the rows in `from..to` whose integer is NULL or not within `least..=most`.
+/// Bit 0 is row `from`. Returns 0 if it is certain that no row is left, 1 if not, or an error.
 ///
 /// # Safety
 /// `leaf` is live and open; `mask` has a bit for each row, in whole words.
@@ -306,7 +311,7 @@ pub unsafe extern "C" fn cairn_leaf_filter(
     if from > to {
         return INVALID;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, mask) = unsafe { (&mut *leaf, slice_of_mut(mask, ((to - from) as usize).div_ceil(64))) };
     guarded(|| match leaf.leaf.filter(column as usize, from as usize, to as usize, least, most, mask) {
         Ok(left) => i32::from(left),
@@ -314,7 +319,7 @@ pub unsafe extern "C" fn cairn_leaf_filter(
     })
 }
 
-/// Clears bits of the rows that are NULL, or, with `keep_values` 0, of those that are not.
+/// Clears the bits of the rows that are NULL, or, if `keep_values` is 0, of those that are not.
 ///
 /// # Safety
 /// As for `cairn_leaf_filter`.
@@ -330,7 +335,7 @@ pub unsafe extern "C" fn cairn_leaf_filter_nulls(
     if from > to {
         return INVALID;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, mask) = unsafe { (&mut *leaf, slice_of_mut(mask, ((to - from) as usize).div_ceil(64))) };
     guarded(|| {
         let result =
@@ -339,18 +344,18 @@ pub unsafe extern "C" fn cairn_leaf_filter_nulls(
     })
 }
 
-/// `mask` as a slice, if there is one.
+/// Returns `mask` as a slice, unless it is null.
 ///
 /// # Safety
-/// `mask` is null or has a bit for each of `rows`, in whole words, that live as long as the caller
-/// says.
+/// `mask` is null or has a bit for each of `rows`, in whole words, which stay valid for the
+/// lifetime that the caller chooses.
 unsafe fn optional_mask<'m>(mask: *const u64, rows: usize) -> Option<&'m [u64]> {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     (!mask.is_null()).then(|| unsafe { slice_of(mask, rows.div_ceil(64)) })
 }
 
-/// The sum of rows `from..to`, of those in `mask` unless it is null. Low and high half of 128 bits,
-/// two's complement.
+/// Computes the sum of rows `from..to`, or, unless `mask` is null, of the rows in it. Stores the
+/// low and the high half of 128 bits, in two's complement.
 ///
 /// # Safety
 /// `leaf` is live and open; `mask` is null or has a bit for each row; `out` has room for two
@@ -367,7 +372,7 @@ pub unsafe extern "C" fn cairn_leaf_sum(
     if from > to {
         return INVALID;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, mask, out) = unsafe { (&mut *leaf, optional_mask(mask, (to - from) as usize), &mut *out) };
     guarded(|| match leaf.leaf.sum(column as usize, from as usize, to as usize, mask) {
         Ok(sum) => {
@@ -378,8 +383,8 @@ pub unsafe extern "C" fn cairn_leaf_sum(
     })
 }
 
-/// Least and greatest of rows `from..to`, of those in `mask` unless it is null. 1 if there are any,
-/// 0 if not, or an error.
+/// Gets the least and the greatest integer of rows `from..to`, or, unless `mask` is null, of the
+/// rows in it. Returns 1 if there are any, 0 if not, or an error.
 ///
 /// # Safety
 /// As for `cairn_leaf_sum`.
@@ -395,7 +400,7 @@ pub unsafe extern "C" fn cairn_leaf_extremes(
     if from > to {
         return INVALID;
     }
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, mask, out) = unsafe { (&mut *leaf, optional_mask(mask, (to - from) as usize), &mut *out) };
     guarded(|| match leaf.leaf.extremes(column as usize, from as usize, to as usize, mask) {
         Ok(Some(found)) => {
@@ -407,7 +412,7 @@ pub unsafe extern "C" fn cairn_leaf_extremes(
     })
 }
 
-/// What the page spends on a column; on row ids, for a column of -1.
+/// Gets the space and encoding of a column, or of the row ids if `column` is -1.
 ///
 /// # Safety
 /// `leaf` is live and open; `out` can be written.
@@ -417,7 +422,7 @@ pub unsafe extern "C" fn cairn_leaf_stats(
     column: i32,
     out: *mut CairnColumnStats,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (leaf, out) = unsafe { (&mut *leaf, &mut *out) };
     guarded(|| {
         let stats = match usize::try_from(column) {
@@ -444,13 +449,13 @@ pub unsafe extern "C" fn cairn_leaf_stats(
     })
 }
 
-/// Reads every value of the page.
+/// Reads every value of the page and checks it.
 ///
 /// # Safety
 /// `leaf` is live and open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_leaf_verify(leaf: *mut CairnLeaf) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let leaf = unsafe { &mut *leaf };
     guarded(|| {
         let result = leaf.leaf.verify();

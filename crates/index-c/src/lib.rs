@@ -1,8 +1,8 @@
-//! The page codec for C. `include/cairn_index.h` says the same in C's words.
+//! The C interface of the page codec. `include/cairn_index.h` documents it for C.
 //!
-//! Every call takes whole pages or ranges of rows, says how it went by a number, and neither panics
-//! across the border nor keeps a pointer it was given, with one exception that `cairn_leaf_open`
-//! names. A handle belongs to one thread at a time.
+//! Every call takes whole pages or ranges of rows and returns a status code. No call lets a panic
+//! cross the language boundary, and none keeps a pointer that it was given, with one exception that
+//! `cairn_leaf_open` documents. A handle must be used by one thread at a time.
 
 mod leaf;
 mod packer;
@@ -12,49 +12,49 @@ mod tests;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{ptr, slice};
 
-/// Done.
+/// Success.
 pub const OK: i32 = 0;
-/// The page is damaged: `cairn_leaf_error` says where.
+/// The page is damaged: `cairn_leaf_error` tells where.
 pub const DAMAGED: i32 = -1;
 /// A row does not fit a page.
 pub const TOO_LARGE: i32 = -2;
-/// Arguments that contradict each other.
+/// The arguments contradict each other.
 pub const INVALID: i32 = -3;
-/// A fault of this library. It has been contained; the handle must be freed.
+/// A bug in this library caused a panic, which was caught. The handle must be freed.
 pub const FAULT: i32 = -4;
 
-/// Runs `body`; a panic becomes [`FAULT`].
+/// Runs `body` and converts a panic to [`FAULT`].
 fn guarded(body: impl FnOnce() -> i32) -> i32 {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(FAULT)
 }
 
-/// Runs `body`, which makes a handle; a panic becomes null.
+/// Runs `body`, which creates a handle, and converts a panic to null.
 fn guarded_handle<T>(body: impl FnOnce() -> *mut T) -> *mut T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(ptr::null_mut())
 }
 
-/// `len` values from `start` on. Where there are none there need be no address: in C, an empty
-/// array may be null.
+/// Returns `len` values from `start` on. If `len` is 0, `start` may be null, as is usual for an
+/// empty array in C.
 ///
 /// # Safety
-/// `len` is 0, or `start` has so many values, which live and do not change as long as the caller
-/// says.
+/// `len` is 0, or `start` points to `len` values, which stay valid and unchanged for the lifetime
+/// that the caller chooses.
 unsafe fn slice_of<'a, T>(start: *const T, len: usize) -> &'a [T] {
     match len {
         0 => &[],
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         _ => unsafe { slice::from_raw_parts(start, len) },
     }
 }
 
-/// As [`slice_of`], to be written.
+/// Does the same as [`slice_of`], for writing.
 ///
 /// # Safety
-/// As for [`slice_of`]; and nobody else has them.
+/// As for [`slice_of`]; in addition, the values are not accessed in any other way meanwhile.
 unsafe fn slice_of_mut<'a, T>(start: *mut T, len: usize) -> &'a mut [T] {
     match len {
         0 => &mut [],
-        // SAFETY: the caller says so.
+        // SAFETY: guaranteed by the caller.
         _ => unsafe { slice::from_raw_parts_mut(start, len) },
     }
 }

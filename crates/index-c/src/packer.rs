@@ -15,7 +15,7 @@ pub struct CairnPacker {
     needed: usize,
 }
 
-/// A value of a row: an integer, or `integer` bytes at `bytes`.
+/// A value of a row: `integer`, or `integer` bytes at `bytes`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CairnValue {
@@ -31,11 +31,11 @@ fn code(error: PackError) -> i32 {
     }
 }
 
-/// A packer for pages of up to `capacity` bytes and `max_rows` rows; `kinds` has a byte a column, 0
-/// for integers, 1 for byte strings. Null if the shape is impossible.
+/// Creates a packer for pages of up to `capacity` bytes and `max_rows` rows. `kinds` has one byte
+/// per column, 0 for integers, 1 for byte strings. Returns null if the shape is impossible.
 ///
 /// # Safety
-/// `kinds` has `columns` readable bytes.
+/// `kinds` points to `columns` readable bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_packer_new(
     kinds: *const u8,
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn cairn_packer_new(
     capacity: usize,
     max_rows: usize,
 ) -> *mut CairnPacker {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let kinds = unsafe { slice_of(kinds, columns) };
     guarded_handle(|| {
         let kinds: Vec<Kind> =
@@ -57,30 +57,33 @@ pub unsafe extern "C" fn cairn_packer_new(
     })
 }
 
+/// Frees a packer. Does nothing if `packer` is null.
+///
 /// # Safety
 /// `packer` comes from `cairn_packer_new` and is not used again, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_packer_free(packer: *mut CairnPacker) {
     if !packer.is_null() {
-        // SAFETY: the caller hands back what `cairn_packer_new` gave, once.
+        // SAFETY: the caller passes a pointer from `cairn_packer_new`, and only once.
         drop(unsafe { Box::from_raw(packer) });
     }
 }
 
-/// Adds a row: `id` is `block << 16 | offset`. 1 if a page may be cut now, 0 if not, or an error.
+/// Adds a row with the id `block << 16 | offset`. Returns 1 if a page may be cut now, 0 if not, or
+/// an error.
 ///
 /// # Safety
-/// `packer` is live; `values` has a value for each column, and those of byte strings point to as
-/// many bytes as they say.
+/// `packer` is live. `values` points to a value for each column, and each byte string among them
+/// points to as many bytes as it states.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_packer_push(
     packer: *mut CairnPacker,
     id: u64,
     values: *const CairnValue,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let packer = unsafe { &mut *packer };
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let values = unsafe { slice_of(values, packer.columns) };
     guarded(|| {
         let kinds = &packer.kinds;
@@ -88,7 +91,8 @@ pub unsafe extern "C" fn cairn_packer_push(
             _ if value.is_null != 0 => Value::Null,
             Kind::Integers => Value::Integer(value.integer),
             Kind::Bytes => {
-                // SAFETY: the caller gave as many bytes as the value says.
+                // SAFETY: the caller guarantees that the value points to as many bytes as it
+                // states.
                 Value::Bytes(unsafe { slice_of(value.bytes, value.integer as usize) })
             }
         });
@@ -96,11 +100,11 @@ pub unsafe extern "C" fn cairn_packer_push(
     })
 }
 
-/// Makes the next page and says how many rows it has, 0 if more are needed to fill one, or an
-/// error. The page is at `*page` until the next call.
+/// Cuts the next page and returns its number of rows, 0 if more rows are needed to fill a page, or
+/// an error. The page is valid at `*page` until the next call.
 ///
 /// # Safety
-/// `packer` is live; the others can be written.
+/// `packer` is live; the other pointers can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_packer_cut(
     packer: *mut CairnPacker,
@@ -108,7 +112,7 @@ pub unsafe extern "C" fn cairn_packer_cut(
     page: *mut *const u8,
     bytes: *mut usize,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (packer, page, bytes) = unsafe { (&mut *packer, &mut *page, &mut *bytes) };
     guarded(|| {
         let cut = packer.packer.cut(last != 0, &mut packer.page);
@@ -126,7 +130,7 @@ pub unsafe extern "C" fn cairn_packer_cut(
     })
 }
 
-/// A page without rows, at `*page` until the next call.
+/// Makes a page without rows, which is valid at `*page` until the next call.
 ///
 /// # Safety
 /// As for `cairn_packer_cut`.
@@ -136,7 +140,7 @@ pub unsafe extern "C" fn cairn_packer_empty(
     page: *mut *const u8,
     bytes: *mut usize,
 ) -> i32 {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     let (packer, page, bytes) = unsafe { (&mut *packer, &mut *page, &mut *bytes) };
     guarded(|| {
         packer.packer.empty_page(&mut packer.page);
@@ -146,12 +150,12 @@ pub unsafe extern "C" fn cairn_packer_empty(
     })
 }
 
-/// Bytes of the row that did not fit.
+/// Returns the size in bytes of the row that did not fit.
 ///
 /// # Safety
 /// `packer` is live.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cairn_packer_needed(packer: *const CairnPacker) -> usize {
-    // SAFETY: the caller says so.
+    // SAFETY: guaranteed by the caller.
     unsafe { (*packer).needed }
 }

@@ -6,16 +6,17 @@ use crate::leaf::*;
 use crate::packer::*;
 use crate::{DAMAGED, INVALID, OK};
 
-/// Goal: an array without values may be null, wherever there is one. Method: every call that takes
-/// one, of a page without columns and of one with a column; whatever else they say, they come back.
+/// Goal: any array without values may be null. Method: every call that takes an array, with a page
+/// without columns and one with a column; every call returns.
 #[test]
 fn empty_arrays_may_be_null() {
     let kinds: [&[u8]; 2] = [&[], &[0]];
     for kinds in kinds {
         let start = if kinds.is_empty() { null() } else { kinds.as_ptr() };
         let (mut page, mut bytes, mut sum) = (null(), 0, [0; 2]);
-        // SAFETY: handles are used between their making and their end, in this thread; what is null
-        // has no values; the page is the packer's, which outlives the leaf's use of it.
+        // SAFETY: each handle is used only between its creation and its release, in this thread;
+        // null arrays have no values; the page belongs to the packer, which outlives the leaf's use
+        // of it.
         unsafe {
             let packer = cairn_packer_new(start, kinds.len(), 4000, 100);
             assert!(!packer.is_null());
@@ -47,12 +48,12 @@ fn empty_arrays_may_be_null() {
     }
 }
 
-/// Goal: an empty string has no address either, and a row of the wrong shape costs nothing. Method:
-/// a packer of strings; ranges that end before they begin.
+/// Goal: an empty string may have a null pointer, and invalid ranges and shapes are refused.
+/// Method: a packer of strings; a range that ends before it begins; a page size that is too large.
 #[test]
 fn strings_and_ranges() {
     let (mut page, mut bytes, mut out, mut len) = (null(), 0, null(), 9);
-    // SAFETY: as above.
+    // SAFETY: the same as in `empty_arrays_may_be_null`.
     unsafe {
         let packer = cairn_packer_new([1].as_ptr(), 1, 4000, 100);
         let row = CairnValue { bytes: null(), integer: 0, is_null: 0 };

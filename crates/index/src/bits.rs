@@ -1,10 +1,11 @@
-//! Integers of `width` bits each, one after the other, lowest bits first.
+//! Packed integers of `width` bits each, one after the other, the lowest bits first.
 //!
 //! ```text
-//!   width 3:  value 0 | value 1 | value 2        byte 0 = v2(2 low bits) v1 v0, byte 1 = … v3 v2(high bit)
+//!   width 3:  value 0 | value 1 | value 2        byte 0 = v2(2 low bits) v1 v0,
+//!                                                byte 1 = … v3 v2(high bit)
 //! ```
 //!
-//! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64: see
+//! 64 values of `width` bits fill exactly `width` words, so the unpacker works on groups of 64: see
 //! `group`.
 
 mod group;
@@ -12,25 +13,25 @@ mod group;
 pub(crate) use group::{any_within, extremes};
 use group::{sum_group, unpack_group};
 
-/// Values in one group of the unpacker.
+/// Number of values in a group of the unpacker.
 pub(crate) const GROUP: usize = 64;
 
-/// Below this many values, one by one is faster than a group.
+/// Fewer values than this are unpacked faster one by one than as a group.
 const FEW: usize = 12;
-/// 64 values of this width sum up within 64 bits.
+/// The sum of 64 values of at most this width fits 64 bits.
 const SUM_WIDTH: u32 = 58;
 
-/// How many bytes `count` values of `width` bits take.
+/// Returns the number of bytes that `count` values of `width` bits take.
 pub(crate) const fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
 }
 
-/// The narrowest width that holds `value`.
+/// Returns the smallest width that holds `value`.
 pub(crate) const fn width_of(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-/// Appends `values`, of which none needs more than `width` bits, to `out`.
+/// Appends `values`, none of which needs more than `width` bits, to `out`.
 pub(crate) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
     let (mut pending, mut held) = (0u128, 0u32);
     for value in values {
@@ -48,13 +49,13 @@ pub(crate) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<
     }
 }
 
-/// The lowest `width` bits set.
+/// Returns a word with the lowest `width` bits set.
 pub(crate) const fn mask(width: u32) -> u64 {
     if width == 64 { u64::MAX } else { (1 << width) - 1 }
 }
 
-/// Value `index` of `bytes`. The caller has checked that `bytes` holds it; past the end there are
-/// zeros.
+/// Returns value `index` of `bytes`. The caller has checked that `bytes` holds it; beyond the end,
+/// values are zero.
 #[inline]
 pub(crate) fn get(bytes: &[u8], index: usize, width: u32) -> u64 {
     if width == 0 {
@@ -72,7 +73,7 @@ pub(crate) fn get(bytes: &[u8], index: usize, width: u32) -> u64 {
     get_slow(bytes, at, shift, width)
 }
 
-/// [`get`] near the end of the bytes, and where a value touches nine of them.
+/// Does the same as [`get`] near the end of the bytes, and for a value that spans nine bytes.
 #[cold]
 fn get_slow(bytes: &[u8], at: usize, shift: u32, width: u32) -> u64 {
     let mut sixteen = [0; 16];
@@ -82,7 +83,7 @@ fn get_slow(bytes: &[u8], at: usize, shift: u32, width: u32) -> u64 {
     (u128::from_le_bytes(sixteen) >> shift) as u64 & mask(width)
 }
 
-/// Values `start..start + out.len()` of `bytes` into `out`. 0.3 to 0.7 ns a value.
+/// Unpacks values `start..start + out.len()` of `bytes` into `out`. Takes 0.3 to 0.7 ns per value.
 pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
     if width == 0 {
         out.fill(0);
@@ -102,8 +103,8 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
                 unpack_group(group, width, &mut out[done..done + GROUP])
             });
         } else {
-            // A part of a group costs as much as all of it, which is less than its values one by
-            // one.
+            // A part of a group costs as much as the whole group, which is still less than
+            // unpacking the values one by one.
             let mut values = [0; GROUP];
             with_group(bytes, index / GROUP, width, |group| unpack_group(group, width, &mut values));
             out[done..done + count].copy_from_slice(&values[skip..skip + count]);
@@ -112,7 +113,7 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
     }
 }
 
-/// The sum of values `start..end` of `bytes`, as unsigned numbers.
+/// Returns the sum of values `start..end` of `bytes` as unsigned numbers.
 pub(crate) fn sum(bytes: &[u8], start: usize, end: usize, width: u32) -> u128 {
     let mut sum = 0u128;
     let mut index = start;
@@ -128,7 +129,7 @@ pub(crate) fn sum(bytes: &[u8], start: usize, end: usize, width: u32) -> u128 {
     sum
 }
 
-/// Calls `body` with the bytes of a group; the last one may be cut off, and is filled up with
+/// Calls `body` with the bytes of a group. If the last group is incomplete, it is padded with
 /// zeros.
 fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) {
     let group_bytes = 8 * width as usize;
@@ -153,8 +154,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: what was packed comes back, one by one and in ranges, at every width. Method:
-        /// random values cut to a random width, against the values themselves.
+        /// Goal: packed values are unpacked unchanged, one by one and in ranges, at every width.
+        /// Method: random values truncated to a random width, compared with the values themselves.
         #[test]
         fn round_trip(width in 0u32..=64, values in prop::collection::vec(any::<u64>(), 0..400), from: usize, len: usize) {
             let values: Vec<u64> = values.into_iter().map(|v| v & if width == 0 { 0 } else { mask(width) }).collect();

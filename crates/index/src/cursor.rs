@@ -1,10 +1,10 @@
-//! Reading the small fields of a page, each checked against where its part ends.
+//! Reads the small fields of a page, each checked against the end of its part.
 
 use cairn_codec::varint;
 
 use crate::damage::{Checked, Damage};
 
-/// A part of a page and how much of it has been read.
+/// A part of a page, and the position up to which it was read.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     page: &'a [u8],
@@ -53,7 +53,7 @@ impl<'a> Cursor<'a> {
         Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
-    /// A variable-length integer.
+    /// Reads a variable-length integer.
     pub(crate) fn varint(&mut self) -> Checked<u64> {
         match varint::decode(&self.page[self.at..self.end]) {
             Ok((value, used)) => {
@@ -64,14 +64,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A signed integer, small magnitudes short.
+    /// Reads a signed integer in zigzag encoding, in which small magnitudes are short.
     #[inline]
     pub(crate) fn zigzag(&mut self) -> Checked<u64> {
         let raw = self.varint()?;
         Ok((raw >> 1) ^ (raw & 1).wrapping_neg())
     }
 
-    /// The next `len` bytes as a part of their own.
+    /// Returns the next `len` bytes as a separate part.
     #[inline]
     pub(crate) fn part(&mut self, len: usize) -> Checked<Cursor<'a>> {
         let at = self.at;
@@ -80,12 +80,12 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The two's complement `value` as [`Cursor::zigzag`] reads it.
+/// Appends the two's complement `value` in the encoding that [`Cursor::zigzag`] reads.
 pub(crate) fn push_zigzag(value: u64, out: &mut Vec<u8>) {
     varint::push(zigzag(value), out);
 }
 
-/// How many bytes [`push_zigzag`] adds.
+/// Returns the number of bytes that [`push_zigzag`] appends.
 pub(crate) fn zigzag_len(value: u64) -> usize {
     varint::encoded_len(zigzag(value))
 }

@@ -1,13 +1,13 @@
-//! What is wrong with the bytes of a page.
+//! Damage in the bytes of a page.
 
-/// A page that no writer of this version writes. It names no file: whoever read the page knows
-/// which one.
+/// A page that no writer of this version writes. Does not name the file, which the reader of the
+/// page knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset} of the page: expected {what}")]
 pub struct Damage {
-    /// Where in the page, in bytes; the start of the part that was being read.
+    /// Offset in the page, in bytes, of the part that was being read.
     pub offset: u32,
-    /// What was expected there.
+    /// The content that was expected there.
     pub what: &'static str,
 }
 

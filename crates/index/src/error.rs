@@ -1,4 +1,4 @@
-//! What can go wrong with an index file, and what to do about it.
+//! The error type of index files.
 
 use std::path::{Path, PathBuf};
 
@@ -10,34 +10,34 @@ use crate::{Damage, PackError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file system failed.
+    /// A file system operation failed.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
-    /// Stored bytes are not what a writer of this format writes.
+    /// The stored bytes are not valid in this format.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// Offset of the damage in the file, in bytes.
         offset: u64,
-        /// What was expected.
+        /// Description of the damage.
         what: String,
     },
-    /// The file is sound but of another version.
+    /// The file is sound but has another version.
     #[error("{} cannot be used: {what}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What it asks for, and what is supported.
+        /// The version that the file needs, and the supported one.
         what: String,
     },
-    /// A row that no page can hold, or that does not have the index's columns.
+    /// A row that does not fit a page, or that does not match the columns of the index.
     #[error(transparent)]
     Row(#[from] PackError),
-    /// An argument is wrong.
+    /// An argument is invalid.
     #[error("{what}")]
     Invalid {
-        /// The argument, its value and what was expected.
+        /// The argument, its value and the expected values.
         what: String,
     },
 }
@@ -55,7 +55,7 @@ impl Error {
         Error::Invalid { what: what.into() }
     }
 
-    /// What the caller may do about it.
+    /// Returns the kind of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),

@@ -1,4 +1,4 @@
-//! The bodies of the fuzz targets, as plain functions that tests call too.
+//! The bodies of the fuzz targets, as plain functions that tests also call.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use cairn_vfs::{Fs, MemFs, OpenOptions};
 use crate::file::{Index, SUM_BYTES};
 use crate::{Cell, Leaf};
 
-/// A page from anywhere: whatever it holds, reading it ends in values or an error.
+/// Reads an arbitrary page; any content must give values or an error.
 pub fn page(bytes: &[u8]) {
     let Ok(leaf) = Leaf::open(bytes) else { return };
     let rows = leaf.rows();
@@ -34,8 +34,8 @@ pub fn page(bytes: &[u8]) {
     }
 }
 
-/// A file from anywhere. Where the first byte is odd the checksums of what follows are made right
-/// first, so that what lies behind them is read.
+/// Reads an arbitrary file. If the first byte is odd, the checksums of the rest are recomputed
+/// first, so that the reader gets past them.
 pub fn file(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let mut bytes = bytes.to_vec();

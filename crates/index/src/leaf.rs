@@ -3,47 +3,47 @@
 //! ```text
 //!   0  version u8, 1 | columns u8 | rows u16 | radix u16 | bytes of all u16
 //!   8  end of the row ids u16
-//!      for each column: kind u8, 0 integers, 1 byte strings | ends of its NULLs, its integers, its strings, u16 each
+//!      for each column: kind u8, 0 integers, 1 byte strings
+//!                       | ends of its NULLs, its integers, its strings, u16 each
 //!      row ids | for each column: NULLs | integers, or codes of strings | strings
 //! ```
 //!
-//! Ends count from the start of the page. A row id is `block * radix + offset - 1` where rows live
-//! in blocks of a heap, and as it is where the radix is 0. NULLs are a stream of 0 and 1, absent
-//! where there are none; a NULL's own value repeats its neighbour's. Writer: `Packer`. Nothing but
-//! the directory is read when a page is opened.
+//! Ends are offsets from the start of the page. A row id is stored as `block * radix + offset - 1`
+//! if rows are in blocks of a heap, and unchanged if the radix is 0. NULLs are a stream of 0 and 1,
+//! absent if there are none; the value stored for a NULL repeats that of its neighbour. Opening a
+//! page reads only the directory and the heads of the streams. The writer is `Packer`.
 
 use crate::cursor::Cursor;
 use crate::damage::{Checked, Damage};
 use crate::stream::{Extremes, Stream};
 use crate::strings::Strings;
 
-/// The version that is written, and the only one read.
+/// The version that is written, and the only one that is read.
 pub const VERSION: u8 = 1;
-/// Rows that a page holds at most.
+/// Maximum number of rows in a page.
 pub const MAX_ROWS: usize = 65_535;
-/// Columns that a page holds at most.
+/// Maximum number of columns in a page.
 pub const MAX_COLUMNS: usize = 64;
 
 pub(crate) const fn directory_bytes(columns: usize) -> usize {
     10 + 7 * columns
 }
 
-/// What a column's values are.
+/// The type of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Up to 64 bits, held as a signed integer.
+    /// Integers of up to 64 bits, stored as signed integers.
     Integers,
     /// Byte strings.
     Bytes,
 }
 
-/// A page opened for reading. It borrows the bytes and keeps none of its own but the places of its
-/// parts.
+/// A page opened for reading. It borrows the bytes, and holds only the locations of the parts.
 #[derive(Default)]
 pub struct Leaf<'a> {
     rows: usize,
     radix: u16,
-    /// 2^64 / radix, rounded up: a multiplication by it divides row ids below 2^48 exactly.
+    /// 2^64 / radix, rounded up. A multiplication by it divides row ids below 2^48 exactly.
     reciprocal: u64,
     ids: Option<Stream<'a>>,
     columns: Vec<Column<'a>>,
@@ -58,30 +58,31 @@ struct Column<'a> {
     bytes: usize,
 }
 
-/// What a page spends on a column.
+/// The space and encoding of a column in a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnStats {
-    /// How the integers, or the codes of the strings, are encoded.
+    /// The encoding of the integers, or of the codes of the strings.
     pub encoding: &'static str,
-    /// Bytes of the column, NULLs and strings included.
+    /// Size of the column in bytes, NULLs and strings included.
     pub bytes: usize,
-    /// Runs on a line that it is stored as, 0 if it is not.
+    /// Number of linear runs in which it is stored; 0 for encodings without runs.
     pub runs: usize,
-    /// Distinct strings.
+    /// Number of distinct strings.
     pub strings: usize,
-    /// Whether there are NULLs.
+    /// Whether it has NULLs.
     pub has_nulls: bool,
 }
 
 impl<'a> Leaf<'a> {
-    /// Opens a page. 20 ns and about 15 more a column.
+    /// Opens a page. Takes 20 ns, and about 15 ns more per column.
     pub fn open(page: &'a [u8]) -> Checked<Leaf<'a>> {
         let mut leaf = Leaf::default();
         leaf.reopen(page)?;
         Ok(leaf)
     }
 
-    /// [`Leaf::open`] without a new allocation. After an error the leaf has no rows.
+    /// Does the same as [`Leaf::open`] without a new allocation. After an error the leaf has no
+    /// rows.
     pub fn reopen(&mut self, page: &'a [u8]) -> Checked<()> {
         self.rows = 0;
         self.ids = None;
@@ -130,17 +131,17 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many columns it has.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }
 
-    /// What a column holds.
+    /// Returns the type of a column.
     pub fn kind(&self, column: usize) -> Checked<Kind> {
         Ok(self.column(column)?.kind)
     }
@@ -149,7 +150,7 @@ impl<'a> Leaf<'a> {
         self.columns.get(column).ok_or_else(|| Damage::at(1, "as many columns as the index has"))
     }
 
-    /// `column`, of which rows up to `to` are going to be read.
+    /// Returns `column`, for a read of rows up to `to`.
     fn column_to(&self, column: usize, to: usize) -> Checked<&Column<'a>> {
         if to > self.rows {
             return Err(Damage::at(2, "as many rows as are asked for"));
@@ -157,12 +158,12 @@ impl<'a> Leaf<'a> {
         self.column(column)
     }
 
-    /// Whether `column` has NULLs in this page.
+    /// Returns true if `column` has NULLs in this page.
     pub fn has_nulls(&self, column: usize) -> Checked<bool> {
         Ok(self.column(column)?.nulls.is_some())
     }
 
-    /// Whether `column` of `row` is NULL.
+    /// Returns true if `column` of `row` is NULL.
     pub fn is_null(&self, column: usize, row: usize) -> Checked<bool> {
         match &self.column_to(column, row + 1)?.nulls {
             Some(nulls) => Ok(nulls.get(row)? != 0),
@@ -170,7 +171,7 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// NULLs of rows `start..start + out.len()`, 1 for a NULL.
+    /// Reads the NULLs of rows `start..start + out.len()`, 1 for a NULL.
     pub fn nulls(&self, column: usize, start: usize, out: &mut [u64]) -> Checked<()> {
         match &self.column_to(column, start + out.len())?.nulls {
             Some(nulls) => nulls.decode(start, out),
@@ -181,14 +182,14 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The integer in `column` of `row`, or the code of its string.
+    /// Returns the integer in `column` of `row`, or the code of its string.
     pub fn integer(&self, column: usize, row: usize) -> Checked<u64> {
         self.column_to(column, row + 1)?.integers.get(row)
     }
 
-    /// How many of rows `from..to` come before `value` in a column that ascends over them
-    /// (`descends`: the other way round) and has no NULLs there; with `or_equal`, those equal to it
-    /// too. Some hundred nanoseconds.
+    /// Returns how many rows of `range` come before `value` in a column that is sorted ascending in
+    /// that range (with `descends`, descending) and has no NULLs there. With `or_equal`, equal rows
+    /// count too. Takes some hundred nanoseconds.
     pub fn count_before(
         &self,
         column: usize,
@@ -206,12 +207,13 @@ impl<'a> Leaf<'a> {
         Ok(end.saturating_sub(start))
     }
 
-    /// The integers, or codes of strings, of rows `start..start + out.len()`. 0.3 to 2 ns each.
+    /// Reads the integers, or the codes of strings, of rows `start..start + out.len()`. Takes 0.3
+    /// to 2 ns each.
     pub fn integers(&self, column: usize, start: usize, out: &mut [u64]) -> Checked<()> {
         self.column_to(column, start + out.len())?.integers.decode(start, out)
     }
 
-    /// Puts the string of `code` into `out`.
+    /// Replaces the content of `out` with the string of `code`.
     pub fn string(&self, column: usize, code: u64, out: &mut Vec<u8>) -> Checked<()> {
         match &self.column(column)?.strings {
             Some(strings) => strings.read(code, out),
@@ -219,8 +221,8 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The row ids of rows `start..start + out.len()`: `block << 16 | offset` where rows live in a
-    /// heap.
+    /// Reads the row ids of rows `start..start + out.len()`: `block << 16 | offset` if rows are in
+    /// a heap.
     pub fn ids(&self, start: usize, out: &mut [u64]) -> Checked<()> {
         let Some(ids) = self.ids.as_ref().filter(|_| start + out.len() <= self.rows) else {
             return Err(Damage::at(2, "as many rows as are asked for"));
@@ -232,8 +234,8 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
-    /// The first and the last heap block that rows `from..to` point into; `None` of no rows. Runs
-    /// cost some nanoseconds each.
+    /// Returns the first and the last heap block that rows `from..to` refer to; `None` if there are
+    /// no rows. Runs take some nanoseconds each.
     pub fn blocks(&self, from: usize, to: usize) -> Checked<Option<(u64, u64)>> {
         let Some(ids) = self.ids.as_ref().filter(|_| to <= self.rows) else {
             return Err(Damage::at(2, "as many rows as are asked for"));
@@ -245,7 +247,7 @@ impl<'a> Leaf<'a> {
         }))
     }
 
-    /// Block and offset of a row id. Offsets begin at 1.
+    /// Returns the block and the offset of a row id. Offsets begin at 1.
     #[inline]
     fn place(&self, id: u64) -> u64 {
         let radix = u64::from(self.radix);
@@ -254,9 +256,9 @@ impl<'a> Leaf<'a> {
         (block << 16) | id.wrapping_sub(block.wrapping_mul(radix)).wrapping_add(1) & 0xffff
     }
 
-    /// Clears the bits of those of rows `from..to` whose integer is not within `least..=most`; bit
-    /// 0 is row `from`. NULLs are cleared. False where it is plain that none is left. Runs cost
-    /// some nanoseconds each, other encodings under one a row.
+    /// Clears the bits of the rows in `from..to` whose integer is NULL or not within
+    /// `least..=most`. Bit 0 of the mask is row `from`. Returns false if it is certain that no row
+    /// is left. Runs take some nanoseconds each, other encodings less than one per row.
     pub fn filter(
         &self,
         column: usize,
@@ -276,7 +278,8 @@ impl<'a> Leaf<'a> {
         found.integers.filter(from, to, least, most, mask)
     }
 
-    /// Clears the bits of the rows that are NULL, or, without `keep_values`, of those that are not.
+    /// Clears the bits of the rows that are not NULL, or, with `keep_values`, of those that are
+    /// NULL.
     pub fn filter_nulls(
         &self,
         column: usize,
@@ -300,8 +303,8 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The sum of the integers of rows `from..to`, of those in `mask` if there is one, which the
-    /// caller has cleared of NULLs.
+    /// Returns the sum of the integers of rows `from..to`. With a mask, sums only the rows in it;
+    /// the caller has cleared it of NULLs.
     pub fn sum(&self, column: usize, from: usize, to: usize, mask: Option<&[u64]>) -> Checked<i128> {
         let integers = &self.column_to(column, to)?.integers;
         match mask {
@@ -313,7 +316,8 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// Least and greatest integer of rows `from..to`, with a mask as for [`Leaf::sum`].
+    /// Returns the least and the greatest integer of rows `from..to`, with a mask as for
+    /// [`Leaf::sum`].
     pub fn extremes(
         &self,
         column: usize,
@@ -328,7 +332,7 @@ impl<'a> Leaf<'a> {
         integers.extremes(from, to, mask)
     }
 
-    /// What the row ids take, as a column.
+    /// Returns the space and encoding of the row ids.
     pub fn id_stats(&self) -> Option<ColumnStats> {
         let ids = self.ids.as_ref()?;
         let bytes = ids.bytes();
@@ -341,7 +345,7 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// What a column takes.
+    /// Returns the space and encoding of a column.
     pub fn column_stats(&self, column: usize) -> Checked<ColumnStats> {
         let found = self.column(column)?;
         Ok(ColumnStats {
@@ -353,7 +357,7 @@ impl<'a> Leaf<'a> {
         })
     }
 
-    /// Reads every value of the page. Finds what [`Leaf::open`] leaves to later.
+    /// Reads every value of the page. Detects damage that [`Leaf::open`] does not check for.
     pub fn verify(&self) -> Checked<()> {
         let mut block = [0; 256];
         let mut string = Vec::new();

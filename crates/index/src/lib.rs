@@ -1,12 +1,12 @@
 //! Compressed sorted index for read-mostly data.
 //!
-//! The codec turns sorted rows into pages of a fixed size ([`Packer`]) and reads them without
-//! unpacking more than it needs ([`Leaf`]): row ids and columns of integers or byte strings, each
-//! encoded in the way that takes the fewest bytes in that page. [`mod@file`] is an index in a file
-//! over it; PostgreSQL's `cairn` access method stands on it too. Layouts:
-//! docs/src/formats/index.md; reasons: docs/src/design/index.md.
-// The exception is `bits::group`, which calls what it has compiled for a processor after asking for
-// that processor.
+//! The codec packs sorted rows into pages of a fixed size ([`Packer`]) and reads them without
+//! unpacking more than necessary ([`Leaf`]). A page holds row ids and columns of integers or byte
+//! strings, each in the encoding that takes the fewest bytes in that page. [`mod@file`] builds an
+//! index file from such pages; PostgreSQL's `cairn` access method also uses the codec. Layouts:
+//! docs/src/formats/index.md; rationale: docs/src/design/index.md.
+// The exception is `bits::group`, which calls functions compiled for a specific processor after
+// checking that it is present.
 #![deny(unsafe_code)]
 
 mod bits;
@@ -33,7 +33,7 @@ pub use leaf::{ColumnStats, Kind, Leaf, MAX_COLUMNS, MAX_ROWS, VERSION};
 pub use packer::{PackError, Packer, Value};
 pub use stream::{Extremes, Run};
 
-/// The Rust on the pages for users is compiled by `cargo test --doc`.
+/// Compiles the Rust examples of the user documentation under `cargo test --doc`.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../docs/src/engines/index.md")]

@@ -1,9 +1,9 @@
-//! Sorted rows into pages, as many to a page as fit.
+//! Packs sorted rows into pages, as many per page as fit.
 //!
-//! Rows wait in columns. How many of them fill a page is found by measuring: the first guess is
-//! what the page before held, the next ones follow from the bytes that a row took, until a page is
-//! 97 % full or no better number is likely. Two or three measurements a page, each some nanoseconds
-//! a value.
+//! Rows wait in columns. The number of rows that fill a page is found by measurement: the first
+//! guess is the number in the previous page, and the next ones follow from the measured bytes per
+//! row, until a page is 97 % full or no better number is likely. A page takes two or three
+//! measurements of some nanoseconds per value.
 
 mod buffer;
 
@@ -11,47 +11,47 @@ use crate::leaf::{Kind, MAX_COLUMNS, MAX_ROWS, VERSION, directory_bytes};
 use crate::stream;
 use buffer::ColumnBuffer;
 
-/// A value given to a [`Packer`].
+/// A value for a [`Packer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// No value.
+    /// NULL.
     Null,
-    /// An integer column's value, as the bits of a signed integer.
+    /// A value of an integer column, as the bits of a signed integer.
     Integer(u64),
-    /// A byte string column's value.
+    /// A value of a byte string column.
     Bytes(&'a [u8]),
 }
 
-/// What cannot be packed.
+/// Rows and shapes that cannot be packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackError {
     /// A single row is larger than a page.
     #[error("a row takes {bytes} bytes, but a page has {capacity}")]
     RowTooLarge {
-        /// What it takes.
+        /// The size of the row.
         bytes: usize,
-        /// What there is.
+        /// The capacity of a page.
         capacity: usize,
     },
-    /// A row with another number of columns, or a value of another kind than its column's.
+    /// A row with another number of columns, or a value of another type than its column.
     #[error("a row does not have the columns that the packer was made for")]
     WrongColumns,
-    /// A packer for more columns than a page can have, or pages larger than 64 KiB.
+    /// A packer with more columns than a page can have, or with pages larger than 64 KiB.
     #[error("a page has at most 64 columns and 65535 bytes")]
     WrongShape,
 }
 
-/// Waiting rows, and how pages are cut from them.
+/// Holds waiting rows and cuts pages from them.
 pub struct Packer {
     capacity: usize,
     max_rows: usize,
     in_heap: bool,
     ids: Vec<u64>,
     columns: Vec<ColumnBuffer>,
-    /// Rows that filled the page before.
+    /// Number of rows in the previous page.
     guess: usize,
-    /// Rows to wait for before a page is tried.
+    /// Number of rows to collect before a page is tried.
     wanted: usize,
     linear: Vec<u64>,
 }
@@ -64,8 +64,8 @@ struct Layout {
 }
 
 impl Packer {
-    /// A packer of pages of up to `capacity` bytes and `max_rows` rows. `in_heap`: row ids are
-    /// `block << 16 | offset`.
+    /// Creates a packer for pages of up to `capacity` bytes and `max_rows` rows. With `in_heap`,
+    /// row ids are `block << 16 | offset`.
     pub fn new(kinds: &[Kind], capacity: usize, max_rows: usize, in_heap: bool) -> Result<Packer, PackError> {
         if kinds.len() > MAX_COLUMNS || capacity > usize::from(u16::MAX) {
             return Err(PackError::WrongShape);
@@ -85,13 +85,13 @@ impl Packer {
         })
     }
 
-    /// Rows that wait.
+    /// Returns the number of waiting rows.
     pub fn waiting(&self) -> usize {
         self.ids.len()
     }
 
-    /// Adds a row behind those that wait. True when [`Packer::cut`] may have a page. A row that is
-    /// refused leaves no trace.
+    /// Adds a row after the waiting ones. Returns true if [`Packer::cut`] may produce a page. A
+    /// refused row has no effect.
     pub fn push<'v>(&mut self, id: u64, values: impl Iterator<Item = Value<'v>>) -> Result<bool, PackError> {
         if let Err(error) = self.push_values(values) {
             let rows = self.ids.len();
@@ -102,7 +102,8 @@ impl Packer {
         Ok(self.ids.len() >= self.wanted)
     }
 
-    /// A value to each column. After an error, some columns have one more than others.
+    /// Adds a value to each column. After an error, some columns may have one value more than
+    /// others.
     fn push_values<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) -> Result<(), PackError> {
         let mut columns = self.columns.iter_mut();
         for value in values {
@@ -114,8 +115,8 @@ impl Packer {
         }
     }
 
-    /// Puts the next page into `out` and says how many rows it has; 0 when more rows are needed to
-    /// fill one. With `last`, no more rows come: call it until it says 0.
+    /// Writes the next page to `out` and returns its number of rows; 0 if more rows are needed to
+    /// fill a page. With `last`, no more rows will come: call it until it returns 0.
     pub fn cut(&mut self, last: bool, out: &mut Vec<u8>) -> Result<usize, PackError> {
         let waiting = self.ids.len();
         if waiting == 0 || (!last && waiting < self.wanted) {
@@ -126,7 +127,7 @@ impl Packer {
         if radix == 0 {
             self.linear.extend_from_slice(&self.ids);
         } else {
-            // An offset of 0 is no place in a heap; it wraps, and comes back as it was.
+            // Offset 0 is not valid in a heap. It wraps here, and reading restores it.
             let radix = u64::from(radix);
             self.linear.extend(
                 self.ids.iter().map(|id| ((id >> 16) * radix).wrapping_add((id & 0xffff).wrapping_sub(1))),
@@ -138,7 +139,7 @@ impl Packer {
             self.wanted = (waiting * 2).min(self.max_rows);
             return Ok(0);
         }
-        // The last two pages share what is left, so that neither is full and none is nearly empty.
+        // The last two pages share the remaining rows, so that neither is nearly empty.
         if last && layout.rows < waiting && waiting < layout.rows + layout.rows / 2 {
             let half = self.measure(waiting / 2);
             if half.bytes <= self.capacity {
@@ -153,13 +154,13 @@ impl Packer {
         Ok(layout.rows)
     }
 
-    /// Puts a page without rows into `out`. Rows that wait go on waiting.
+    /// Writes a page without rows to `out`. Waiting rows are kept.
     pub fn empty_page(&self, out: &mut Vec<u8>) {
         self.emit(&self.measure(0), 0, out);
     }
 
-    /// The largest offset in a block, which is one more than the distance of two row ids in
-    /// neighbouring blocks needs.
+    /// Returns the radix of the row ids: the largest offset in any block, which is the smallest
+    /// radix for which blocks do not overlap. 0 if rows are not in a heap.
     fn radix(&self) -> u16 {
         if !self.in_heap {
             return 0;
@@ -167,7 +168,7 @@ impl Packer {
         self.ids.iter().map(|id| (id & 0xffff) as u16).max().unwrap_or(0).max(1)
     }
 
-    /// A layout of up to `most` rows that fits a page, close to the largest one.
+    /// Returns a layout of up to `most` rows that fits a page and is close to the largest one.
     fn fit(&self, most: usize) -> Result<Layout, PackError> {
         let mut best: Option<Layout> = None;
         let mut too_many = most + 1;
@@ -191,7 +192,8 @@ impl Packer {
             if fits + 1 >= too_many || (fits > 0 && (too_many - fits) * 100 < fits) {
                 break;
             }
-            // Beyond what is known not to fit, the middle is the better guess.
+            // If the estimate is outside the known bounds, the middle between them is a better
+            // guess.
             if next <= fits || next >= too_many {
                 next = if too_many > most && next >= too_many {
                     most
@@ -228,7 +230,7 @@ impl Packer {
     }
 }
 
-/// Writes the length so far at `at`.
+/// Writes the current length at `at`.
 fn put_end(out: &mut [u8], at: usize) {
     let end = (out.len() as u16).to_le_bytes();
     out[at..at + 2].copy_from_slice(&end);

@@ -1,11 +1,12 @@
-//! The distinct byte strings of a column in a page: those of one length as they are, others by what
-//! each shares with the one before (front coding, with a restart every 16). What all of them begin
-//! with stands once.
+//! The distinct byte strings of a column in a page. Strings of equal length are stored as they are;
+//! others are front-coded, with a restart every 16 strings. The common prefix of all strings is
+//! stored once.
 //!
 //! ```text
 //!   count varint | mode u8 | shared by all: length u16, bytes
 //!   mode 0   length u16 | count × length bytes
-//!   mode 1   offset of each 16th string u16 … | strings: shared varint, own length varint, own bytes
+//!   mode 1   offset of each 16th string u16 …
+//!            | strings: shared varint, own length varint, own bytes
 //! ```
 
 use cairn_codec::varint;
@@ -21,7 +22,7 @@ pub(crate) fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// Bytes that string `index` adds when it is front-coded behind `before`.
+/// Returns the number of bytes that string `index` adds if it is front-coded after `before`.
 pub(crate) fn front_bytes(index: usize, before: &[u8], string: &[u8]) -> usize {
     let restart = index.is_multiple_of(RESTART);
     let shared = if restart { 0 } else { shared_len(before, string) };
@@ -29,10 +30,10 @@ pub(crate) fn front_bytes(index: usize, before: &[u8], string: &[u8]) -> usize {
     2 * usize::from(restart) + varint::encoded_len(shared as u64) + varint::encoded_len(own as u64) + own
 }
 
-/// Bytes that stand before the strings, apart from what they all share.
+/// Size of the fields before the strings, without the common prefix.
 pub(crate) const HEAD_BYTES: usize = 3 + 1 + 2 + 2;
 
-/// Appends `strings`, in their order.
+/// Appends `strings` in their order.
 pub(crate) fn emit(strings: &[&[u8]], out: &mut Vec<u8>) {
     let all = strings.iter().skip(1).fold(strings.first().map_or(0, |s| s.len()), |shared, string| {
         shared.min(shared_len(strings[0], string))
@@ -116,8 +117,7 @@ impl<'a> Strings<'a> {
         self.count
     }
 
-    /// Puts string `index` into `out`, in place of what is there. At most 16 strings are read for
-    /// it.
+    /// Replaces the content of `out` with string `index`. Reads at most 16 strings.
     pub(crate) fn read(&self, index: u64, out: &mut Vec<u8>) -> Checked<()> {
         if index >= self.count as u64 {
             return Err(Damage::at(self.at, "a string for every row"));

@@ -1,4 +1,4 @@
-//! Pages against the rows that went into them.
+//! Pages compared with the rows that were packed.
 
 use proptest::prelude::*;
 
@@ -85,8 +85,8 @@ fn read(leaf: &Leaf<'_>, column: usize, row: usize) -> Cell {
 proptest! {
     #![proptest_config(crate::test_config::cases(120))]
 
-    /// Goal: pages hold the rows, all of them, in order, within the size. Method: random columns
-    /// with NULLs and duplicates, row ids of shuffled and of regular heaps, pages of random size.
+    /// Goal: pages hold all rows, in order, within the page size. Method: random columns with NULLs
+    /// and duplicates, row ids of shuffled and of regular heaps, pages of random size.
     #[test]
     fn rows_come_back((kinds, ids, columns, capacity) in rows()) {
         let mut row = 0;
@@ -107,8 +107,8 @@ proptest! {
         prop_assert_eq!(row, ids.len());
     }
 
-    /// Goal: a damaged page gives values or an error. Method: change bytes of sound pages, or hand
-    /// over noise, and read all of it.
+    /// Goal: a damaged page leads to values or an error. Method: change bytes of sound pages, and
+    /// read all of it.
     #[test]
     fn hostile((kinds, ids, columns, capacity) in rows(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
         for mut page in pages(&kinds, &ids, &columns, capacity) {
@@ -120,7 +120,8 @@ proptest! {
         }
     }
 
-    /// Goal and method: as above, with bytes that never were a page.
+    /// Goal: arbitrary bytes lead to values or an error. Method: random bytes with a valid version,
+    /// all of it read.
     #[test]
     fn noise(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         if let Some(first) = bytes.first_mut() { *first = 1; }
@@ -128,9 +129,9 @@ proptest! {
     }
 }
 
-/// Goal: no page that ever was of interest troubles the reader. Method: every file of the fuzz
-/// target's corpus; `CAIRN_WRITE_CORPUS=1` writes sound pages of each shape there first, after a
-/// change of the format.
+/// Goal: no page of the corpus makes the reader fail. Method: every file in the corpus of the fuzz
+/// target. `CAIRN_WRITE_CORPUS=1` first writes sound pages of each shape there, after a change of
+/// the format.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the corpus is files of the source tree")]
 fn corpus() {
@@ -158,8 +159,8 @@ fn corpus() {
     files.iter().for_each(|path| read_all(&std::fs::read(path).unwrap()));
 }
 
-/// Goal: the sizes that the format is made for. Method: a million sequential keys over a heap in
-/// order and shuffled, bytes a row.
+/// Goal: the sizes that the format is designed for. Method: 200,000 sequential keys over a heap in
+/// order and shuffled; bytes per row.
 #[test]
 fn sizes() {
     let bytes = |ids: &dyn Fn(u64) -> u64| {
@@ -174,7 +175,7 @@ fn sizes() {
     assert!(per_row < 2.3, "{per_row}");
 }
 
-/// Goal: a row that no page can hold is refused with its size. Method: one long string.
+/// Goal: a row that does not fit a page is refused with its size. Method: one long string.
 #[test]
 fn row_too_large() {
     let mut packer = Packer::new(&[Kind::Bytes], 1000, 100, false).unwrap();
@@ -183,9 +184,9 @@ fn row_too_large() {
     assert!(matches!(error, crate::PackError::RowTooLarge { bytes: 2000.., capacity: 1000 }), "{error}");
 }
 
-/// Goal: a row that is refused leaves no trace. Method: rows with a value too few, one too many or
-/// one of another kind before and behind sound ones, with strings of no other row and of one that
-/// comes later; pages are those of the sound ones alone.
+/// Goal: a refused row has no effect. Method: rows with too few values, too many, or one of another
+/// type, before and after valid ones, with strings that occur in no other row or in a later one;
+/// the pages equal those of the valid rows alone.
 #[test]
 fn refused_rows() {
     let (integer, bytes) = (Value::Integer(9), Value::Bytes(b"of no other row"));
@@ -231,9 +232,9 @@ fn refused_rows() {
     assert!(packed(&refused) == pages);
 }
 
-/// Goal: a NULL meets no condition and is in no sum, whatever its neighbours' values are. Method: a
-/// page of which every third row and a stretch of rows are NULL, parts of its rows, bounds that all
-/// values are within, some, and none, against the rows.
+/// Goal: a NULL satisfies no condition and is in no sum, whatever the values of its neighbours.
+/// Method: a page with NULLs in every third row and in a range of rows, parts of its rows, and
+/// bounds that include all values, some, and none, compared with the rows.
 #[test]
 fn conditions_leave_nulls_out() {
     let cell = |row: i64| match row % 3 == 1 || (200..280).contains(&row) {
@@ -279,7 +280,7 @@ fn conditions_leave_nulls_out() {
     }
 }
 
-/// Goal: a page may have no rows. Method: one of both kinds of columns.
+/// Goal: a page may have no rows. Method: a page with both types of columns.
 #[test]
 fn empty_page() {
     let packer = Packer::new(&[Kind::Bytes, Kind::Integers], 1000, 100, true).unwrap();

@@ -1,5 +1,5 @@
-//! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv`
-//! compares.
+//! Measures the store's own calls in nanoseconds, without a peer, for work on the engine. `cairn
+//! bench kv` compares engines.
 //!
 //! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync|recovery] [-rand]
 //! [t=THREADS] [m=MEMTABLE_MIB]`
@@ -74,10 +74,10 @@ fn main() {
     }
 }
 
-/// Of those that take turns.
+/// Rounds of each measurement; the median is reported.
 const ROUNDS: usize = 7;
 
-/// What can be asked for by name.
+/// The parts that the command line can select by name.
 const PARTS: [&str; 5] = ["single", "batch", "threads", "sync", "recovery"];
 
 fn single(keys: &[[u8; 16]], order: &str) {
@@ -140,8 +140,8 @@ fn batch(keys: &[[u8; 16]], order: &str) {
     }
 }
 
-/// Threads that each put a part of the keys: the median of rounds that take turns, since machines
-/// have moods.
+/// Threads that each put a part of the keys. Reports the median of interleaved rounds, because the
+/// speed of a machine drifts.
 fn threads(keys: &[[u8; 16]], order: &str) {
     let asked: Vec<usize> = std::env::args().filter_map(|arg| arg.strip_prefix("t=")?.parse().ok()).collect();
     let asked = if asked.is_empty() { vec![1, 2, 8] } else { asked };
@@ -194,8 +194,8 @@ fn sync_round(db: &Db, keys: &[[u8; 16]], writers: usize) -> f64 {
     start.elapsed().as_nanos() as f64 / keys.len() as f64
 }
 
-/// Opens a store whose log has 1 GiB that is in no table, in a fresh process: time, and the most
-/// memory that it took.
+/// Opens a store whose log holds 1 GiB that is not in any table, in a fresh process. Reports the
+/// time and the peak memory.
 fn recovery() {
     const RECORDS: u32 = 1 << 20;
     if let Some(dir) = std::env::args().find_map(|arg| Some(arg.strip_prefix("dir=")?.to_owned())) {
@@ -213,7 +213,7 @@ fn recovery() {
     let writing = Db::builder(dir.path()).options(options).memtable_bytes(4 << 30).open().unwrap();
     let value = vec![b'v'; 1000];
     for number in 0..RECORDS {
-        // Scattered, as the keys of most logs are.
+        // Scattered keys, as in most logs.
         writing.put(number.wrapping_mul(2_654_435_761).to_be_bytes(), &value).unwrap();
     }
     drop(writing);

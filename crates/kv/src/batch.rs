@@ -1,14 +1,16 @@
-//! Write batches: operations that happen together or not at all.
+//! Write batches: operations that are applied together or not at all.
 //!
-//! A batch is kept in the form in which the log stores it, so that committing it is one copy:
+//! A batch is kept in the format of a log record, so that a commit is one copy:
 //!
 //! ```text
-//!  0   seqno  u64   number of the first operation; the others follow      } written at commit
-//!  8   count  u32   operations                                            }
+//!  0   seqno  u64   number of the first operation; the rest are consecutive  } written at commit
+//!  8   count  u32   number of operations                                     }
 //! 12   operations, each:
-//!        tag        u8      low 4 bits: 0 delete, 1 put, 2 merge, 4 delete range; bit 7: a keyspace id follows
-//!        keyspace   varint  only with bit 7; keyspace 0 without
-//!        key length varint, value length varint (absent for deletes; of a delete range, the end key's)
+//!        tag        u8      low 4 bits: 0 delete, 1 put, 2 merge, 4 delete range
+//!                           bit 7: a keyspace id follows
+//!        keyspace   varint  only if bit 7 is set; otherwise keyspace 0
+//!        key length varint
+//!        value length varint  absent in a delete; in a delete range, that of the end key
 //!        key, value
 //! ```
 
@@ -25,22 +27,23 @@ mod decode;
 use decode::Likeness;
 pub(crate) use decode::{Malformed, Operations, Record};
 
-/// Bytes before the first operation.
+/// Bytes of the header, before the first operation.
 pub(crate) const HEADER_BYTES: usize = 12;
 
-/// The longest key that a store takes: 64 KiB - 1.
+/// The longest key that a store accepts: 64 KiB - 1.
 pub const KEY_BYTES_MAX: usize = (1 << 16) - 1;
 
-/// The longest value that a store takes: 511 MiB, wherever values are kept and whatever the key.
+/// The longest value that a store accepts: 511 MiB, for every key length and whether or not the
+/// value goes to a blob file.
 pub const VALUE_BYTES_MAX: usize = 511 << 20;
 
-/// The longest encoded batch: one record of the log, 1 GiB.
+/// The longest encoded batch: one log record, 1 GiB.
 pub const BATCH_BYTES_MAX: usize = cairn_wal::MAX_RECORD_BYTES;
 
-// What is acknowledged must go into a table at the next flush: with the longest key, and the time
-// behind it.
+// An acknowledged write must fit into a table at the next flush, even with the longest key and the
+// TTL stamp.
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES <= ENTRY_BYTES_MAX);
-// And into a record of the log: with tag, keyspace and both lengths before it.
+// It must also fit into a log record, together with the tag, the keyspace and both lengths.
 const _: () = assert!(
     HEADER_BYTES + 1 + 3 * varint::MAX_BYTES + KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES
         <= BATCH_BYTES_MAX
@@ -73,11 +76,11 @@ pub enum Operation<'a> {
         /// The operand.
         operand: &'a [u8],
     },
-    /// Removes all keys from `start` to before `end`.
+    /// Removes all keys from `start` (inclusive) to `end` (exclusive).
     DeleteRange {
-        /// The first key.
+        /// The first key to remove.
         start: &'a [u8],
-        /// The first key that stays.
+        /// The first key to keep.
         end: &'a [u8],
     },
 }
@@ -98,13 +101,13 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The key, or where the range begins.
+    /// Returns the key, or the start of the range.
     #[inline]
     pub fn first_key(&self) -> &'a [u8] {
         self.parts().1
     }
 
-    /// Checks lengths and bounds.
+    /// Checks the lengths and, for a range deletion, the order of its bounds.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         let (tag, key, value) = self.parts();
@@ -135,19 +138,19 @@ impl<'a> Operation<'a> {
         Ok(())
     }
 
-    /// True for a range to delete that has no key.
+    /// Returns true for a range deletion whose range is empty.
     #[inline]
     pub(crate) fn is_nothing(&self) -> bool {
         matches!(self, Operation::DeleteRange { start, end } if start == end)
     }
 
-    /// True when it takes away and puts nothing.
+    /// Returns true for a deletion of a key or a range, which adds no data.
     #[inline]
     pub(crate) fn is_removal(&self) -> bool {
         matches!(self, Operation::Delete { .. } | Operation::DeleteRange { .. })
     }
 
-    /// The one key that it writes to, if it is one.
+    /// Returns the key that the operation writes, or `None` for a range deletion.
     #[inline]
     pub(crate) fn key(&self) -> Option<&'a [u8]> {
         match *self {
@@ -156,7 +159,7 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// Bytes of the encoded operation.
+    /// Returns the length of the encoded operation.
     #[inline]
     pub(crate) fn encoded_bytes(&self, keyspace: KeyspaceId) -> usize {
         let (_, key, value) = self.parts();
@@ -170,7 +173,7 @@ impl<'a> Operation<'a> {
         bytes
     }
 
-    /// Writes the operation to `out`, which is [`Operation::encoded_bytes`] long.
+    /// Encodes the operation into `out`, which must be [`Operation::encoded_bytes`] long.
     #[inline]
     pub(crate) fn encode(&self, keyspace: KeyspaceId, out: &mut [u8]) {
         let (tag, key, value) = self.parts();
@@ -191,8 +194,8 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Fills a slice from its front. What does not fit is dropped; encoded lengths are computed
-/// beforehand.
+/// Fills a slice from the front. Bytes that do not fit are dropped, which never happens because
+/// callers compute the encoded length beforehand.
 struct Writer<'a> {
     out: &'a mut [u8],
 }
@@ -231,7 +234,7 @@ pub(crate) fn write_header(record: &mut [u8], seqno: Seqno, count: u32) {
 pub struct WriteBatch {
     record: Vec<u8>,
     count: u32,
-    /// Whether only the default keyspace is written, and without range deletes.
+    /// True while the batch writes only to the default keyspace and contains no range deletion.
     pub(crate) is_plain: bool,
 }
 
@@ -242,36 +245,37 @@ impl Default for WriteBatch {
 }
 
 impl WriteBatch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         WriteBatch::with_capacity(0)
     }
 
-    /// An empty batch with room for operations of `bytes` in all.
+    /// Creates an empty batch with capacity for `bytes` of encoded operations.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut record = Vec::with_capacity(HEADER_BYTES + bytes);
         record.resize(HEADER_BYTES, 0);
         WriteBatch { record, count: 0, is_plain: true }
     }
 
-    /// Sets `key` in the default keyspace. Errors: [`Error::Invalid`] for what is too long.
+    /// Sets `key` in the default keyspace. Errors: [`Error::Invalid`] if the key, the value or the
+    /// resulting batch is too long.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(DEFAULT, Operation::Put { key: key.as_ref(), value: value.as_ref() })
     }
 
-    /// Removes `key` from the default keyspace. Errors: [`Error::Invalid`] for a key that is too
-    /// long.
+    /// Removes `key` from the default keyspace. Errors: [`Error::Invalid`] if the key or the
+    /// resulting batch is too long.
     #[inline]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(DEFAULT, Operation::Delete { key: key.as_ref() })
     }
 
-    /// Adds any operation on any keyspace ([`crate::Keyspace::id`]), but for the deletion of a
-    /// range without a key, which does nothing.
+    /// Adds an operation on any keyspace ([`crate::Keyspace::id`]). The deletion of an empty range
+    /// has no effect and is not added.
     ///
-    /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends
-    /// before it starts, and for a batch of more than [`BATCH_BYTES_MAX`].
+    /// Errors: [`Error::Invalid`] for a key or value that is too long, for a range that ends before
+    /// it starts, and if the batch would exceed [`BATCH_BYTES_MAX`].
     #[inline]
     pub fn add(&mut self, keyspace: KeyspaceId, operation: Operation<'_>) -> Result<()> {
         operation.check()?;
@@ -290,29 +294,29 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// How many operations there are.
+    /// Returns the number of operations.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// True without operations.
+    /// Returns true if the batch has no operations.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes of the encoded operations.
+    /// Returns the length of the encoded operations.
     pub fn encoded_bytes(&self) -> usize {
         self.record.len() - HEADER_BYTES
     }
 
-    /// Forgets all operations and keeps the memory.
+    /// Removes all operations and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.record.truncate(HEADER_BYTES);
         self.count = 0;
         self.is_plain = true;
     }
 
-    /// Calls `f` with each operation and its keyspace, in order, until it fails.
+    /// Calls `f` with each operation and its keyspace, in order, until `f` fails.
     #[inline(always)]
     pub(crate) fn try_for_each<'a>(
         &'a self,
@@ -320,31 +324,31 @@ impl WriteBatch {
     ) -> Result<()> {
         Operations::new(&self.record[HEADER_BYTES..]).walk(|operation| match operation {
             Ok((id, operation)) => f(id, operation),
-            // What this type wrote it can read.
+            // Unreachable: the batch encoded these bytes itself.
             Err(_) => Ok(()),
         })
     }
 
-    /// The operations with their keyspaces, in order, whose key `is_wanted`; of a range to delete
-    /// it is asked where that begins. Where few are, this is faster than to filter
-    /// [`WriteBatch::operations`].
+    /// Iterates in order over the operations for whose key `is_wanted` returns true, with their
+    /// keyspaces. For a range deletion, `is_wanted` is called with the start of the range. If few
+    /// operations match, this is faster than filtering [`WriteBatch::operations`].
     pub fn operations_where(
         &self,
         is_wanted: impl Fn(&[u8]) -> bool + Copy,
     ) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
         let mut operations = Operations::new(&self.record[HEADER_BYTES..]);
         let mut likeness = Likeness::Headers;
-        // What this type wrote it can read.
+        // `ok()` drops nothing: the batch encoded these bytes itself.
         std::iter::from_fn(move || operations.next_where(&mut likeness, is_wanted)?.ok())
     }
 
-    /// The operations with their keyspaces, in order.
+    /// Iterates over the operations with their keyspaces, in order.
     pub fn operations(&self) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
-        // What this type wrote it can read.
+        // `ok()` drops nothing: the batch encoded these bytes itself.
         Operations::new(&self.record[HEADER_BYTES..]).filter_map(|operation| operation.ok())
     }
 
-    /// True when nothing but removals is in it.
+    /// Returns true if the batch consists of deletions only.
     pub(crate) fn is_removal(&self) -> bool {
         self.operations().all(|(_, operation)| operation.is_removal())
     }
@@ -361,14 +365,14 @@ mod tests {
 
     use super::*;
 
-    /// Keyspace, type, key, value, and how many that look like it follow one another.
+    /// Keyspace, type, key, value, and the number of consecutive operations of this shape.
     type Part = (u32, u8, Vec<u8>, Vec<u8>, u8);
 
-    /// Lengths of keys on both sides of where their encoding grows, and the way to look through
-    /// them changes.
+    /// Key lengths on both sides of each point where the length encoding grows or the search
+    /// through the batch changes its method.
     const KEY_LENGTHS: [usize; 15] = [0, 1, 2, 3, 4, 7, 8, 16, 17, 32, 48, 49, 127, 128, 300];
 
-    /// Parts of which most have keys of one length, or of two, as those of programs have.
+    /// Generates parts whose keys mostly have one or two lengths, as in real programs.
     fn any_parts() -> impl Strategy<Value = Vec<Part>> {
         let len = || prop::sample::select(&KEY_LENGTHS[..]);
         (len(), len(), len()).prop_flat_map(|(one, two, three)| {
@@ -376,7 +380,8 @@ mod tests {
         })
     }
 
-    /// Values are of lengths on both sides of where their encoding grows.
+    /// Generates a part. Value lengths lie on both sides of each point where the length encoding
+    /// grows.
     fn any_part(key_lengths: Vec<usize>) -> impl Strategy<Value = Part> {
         let bytes = |len| prop::collection::vec(any::<u8>(), len);
         let key = prop::sample::select(key_lengths);
@@ -406,10 +411,10 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(1024))]
 
-        /// Goal: what was added to a batch is what is read from it, by each of the ways to read it.
-        /// Method: random operations of all types, in runs of such that differ in their keys only,
-        /// or have keys of one length, and alone, against a list; and those whose key has an even
-        /// sum, all, and none.
+        /// Goal: a batch returns the operations that were added to it, through each of its
+        /// iterators. Method: random operations of all types, both single ones and runs that differ
+        /// only in their keys or have keys of one length, compared with a list; `operations_where`
+        /// selects the keys with an even sum, all keys, and none.
         #[test]
         fn operations_come_back(parts in any_parts()) {
             let mut all = Vec::new();
@@ -443,8 +448,8 @@ mod tests {
         }
     }
 
-    /// Goal: a walk ends where it is told to. Method: an error at the second of three operations,
-    /// of which the first two are alike.
+    /// Goal: `try_for_each` stops at the first error. Method: an error at each of three operations
+    /// in turn, of which the first two have the same shape.
     #[test]
     fn walks_end_early() {
         let mut batch = WriteBatch::new();
@@ -461,8 +466,8 @@ mod tests {
         }
     }
 
-    /// Goal: no batch is taken that the log would refuse. Method: one that is some bytes below the
-    /// log's longest record, of zeros that nobody touches and that take no memory.
+    /// Goal: a batch never grows beyond the longest record that the log accepts. Method: a batch a
+    /// few bytes below that length, made of untouched zero pages, which take no memory.
     #[test]
     fn as_long_as_a_record() {
         let record = vec![0; cairn_wal::MAX_RECORD_BYTES - 10];

@@ -1,18 +1,18 @@
-//! The one interface of everything that can be walked in key order: memtables, blocks, tables,
-//! levels, merges.
+//! The common interface of everything that is iterated in key order: memtables, blocks, tables,
+//! levels and merges.
 
 use crate::Result;
 use crate::kind::{Kind, Seqno};
 
-/// Walks entries by key ascending, and within a key by sequence number descending: the newest
-/// version comes first.
+/// Iterates over entries in ascending order of keys and, within a key, in descending order of
+/// sequence numbers, so that the newest version comes first.
 ///
-/// A cursor stands on an entry or is not valid. It starts invalid; `seek*` places it. `next` and
-/// `prev` may only be called on a valid one, and make it invalid past either end. After an error it
-/// is invalid until a seek. Keys and values are borrowed from the cursor: they are gone at its next
-/// move.
+/// A cursor is either positioned on an entry or invalid. It starts invalid and is positioned by
+/// `seek*`. `next` and `prev` require a valid cursor and make it invalid when they pass either end.
+/// After an error the cursor is invalid until the next seek. Keys and values are borrowed from the
+/// cursor and end with its next move.
 pub(crate) trait Cursor {
-    /// True when it stands on an entry.
+    /// Returns true if the cursor is positioned on an entry.
     fn valid(&self) -> bool;
 
     /// Moves to the first entry.
@@ -21,29 +21,29 @@ pub(crate) trait Cursor {
     /// Moves to the last entry.
     fn seek_last(&mut self) -> Result<()>;
 
-    /// Moves to the first entry at or after (`key`, `seqno`): of `key` itself, versions written
-    /// after `seqno` are skipped.
+    /// Moves to the first entry at or after (`key`, `seqno`). Versions of `key` itself that are
+    /// newer than `seqno` are skipped.
     fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()>;
 
-    /// Moves to the last entry whose key is less than `key`, or less than or equal when
-    /// `inclusive`: its oldest version.
+    /// Moves to the last entry whose key is less than `key`, or, if `inclusive`, less than or equal
+    /// to it. That entry is the oldest version of its key.
     fn seek_back(&mut self, key: &[u8], inclusive: bool) -> Result<()>;
 
     /// Moves to the next entry.
     fn next(&mut self) -> Result<()>;
 
-    /// Moves to the entry before.
+    /// Moves to the previous entry.
     fn prev(&mut self) -> Result<()>;
 
-    /// The user's key.
+    /// Returns the user key.
     fn key(&self) -> &[u8];
 
-    /// When the entry was written.
+    /// Returns the sequence number of the entry.
     fn seqno(&self) -> Seqno;
 
-    /// What the entry does.
+    /// Returns the type of the entry.
     fn kind(&self) -> Kind;
 
-    /// The entry's bytes.
+    /// Returns the value bytes of the entry.
     fn value(&self) -> &[u8];
 }

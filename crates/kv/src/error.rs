@@ -1,4 +1,4 @@
-//! What can go wrong with a store, and what to do about it.
+//! The errors of a store and how a caller can react to them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,32 +12,32 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// Stored bytes are not what a writer of this format writes.
+    /// Stored bytes do not conform to the file format.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// The byte offset of the damage.
         offset: u64,
-        /// What was found and what was expected.
+        /// The bytes or value found, and the expected ones.
         what: String,
     },
-    /// The file is sound but needs a version or feature that is not here.
+    /// The file is intact but requires a version or feature that this build does not support.
     #[error("{} cannot be used: {what}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What it asks for, and what is supported.
+        /// The required version or feature, and the supported ones.
         what: String,
     },
-    /// An argument or option is wrong.
+    /// An argument or option is invalid.
     #[error("{what}")]
     Invalid {
-        /// The argument, its value and what was expected.
+        /// The argument, its value and the expected values.
         what: String,
     },
-    /// An entry is made of operands, and the keyspace was opened without what combines them: see
-    /// `KeyspaceOptions::merge_operator`.
+    /// An entry consists of merge operands, but the keyspace was opened without a merge operator.
+    /// See `KeyspaceOptions::merge_operator`.
     #[error("{}: key {key} cannot be merged: the keyspace was opened without its merge_operator", path.display())]
     NoMergeOperator {
         /// The store's directory.
@@ -45,51 +45,50 @@ pub enum Error {
         /// The key, as text or escaped.
         key: String,
     },
-    /// The store was about to do what would have made its data wrong. It has done nothing, and has
-    /// a bug: please report this.
+    /// The store detected a bug of its own and refused an operation that would have corrupted its
+    /// data. Nothing was changed. Please report this error.
     #[error("internal error of the store at {}, which has changed nothing: {what}; please report it", path.display())]
     Internal {
         /// The store's directory.
         path: PathBuf,
-        /// What was about to happen.
+        /// The refused operation.
         what: String,
     },
-    /// Code that the keyspace was opened with, its merge operator or compaction filter, panicked at
-    /// a key.
+    /// User code of the keyspace, its merge operator or compaction filter, panicked at a key.
     ///
-    /// What is stored stays as it was written. Reads of the key fail with this, a compaction that
-    /// meets the key is given up and tried again after later flushes, and everything else goes on.
+    /// Stored data stays unchanged. Reads of the key fail with this error. A compaction that meets
+    /// the key is abandoned and retried after later flushes. All other operations continue.
     #[error("keyspace {keyspace:?}, key {key}: {what} panicked: {message}")]
     Panicked {
         /// The keyspace's name.
         keyspace: String,
         /// The key, as text or escaped.
         key: String,
-        /// Which code it was.
+        /// The code that panicked.
         what: &'static str,
-        /// What the panic said.
+        /// The message of the panic.
         message: String,
     },
-    /// What was asked for by name is not there.
+    /// A named object does not exist.
     #[error("{what}")]
     NotFound {
-        /// The name, and where it was looked for.
+        /// The name, and the place where it was searched for.
         what: String,
     },
-    /// Somebody else holds it: another process has the store open, or another transaction the key.
+    /// The store is open in another process, or the key is locked by another transaction.
     #[error("{what}")]
     Busy {
-        /// What is held, and by whom as far as known.
+        /// The store or key, and its holder if known.
         what: String,
     },
-    /// Another transaction wrote what this one depends on. Run it again.
+    /// Another transaction wrote data on which this one depends. Run the transaction again.
     #[error("{what}")]
     Conflict {
-        /// The key and the keyspace, and what happened to it.
+        /// The key, its keyspace, and the conflicting write.
         what: String,
     },
-    /// An earlier write or sync failed, so that the state of the files is unknown. Reads go on; to
-    /// write, drop the store and open it again.
+    /// An earlier write or sync failed, so the state of the files is unknown. Reads continue. To
+    /// write again, drop the store and reopen it.
     #[error("the store at {} stopped writing after a failure: {cause}; reopen it", path.display())]
     Poisoned {
         /// The store's directory.
@@ -100,44 +99,44 @@ pub enum Error {
 }
 
 impl Error {
-    /// A [`Error::Corruption`] of `file` at `offset`.
+    /// Creates an [`Error::Corruption`] of `file` at `offset`.
     pub fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
         Error::Corruption { file: file.to_owned(), offset, what: what.into() }
     }
 
-    /// An [`Error::Unsupported`] file.
+    /// Creates an [`Error::Unsupported`] for `file`.
     pub fn unsupported(file: &Path, what: impl Into<String>) -> Self {
         Error::Unsupported { file: file.to_owned(), what: what.into() }
     }
 
-    /// An [`Error::Invalid`] argument.
+    /// Creates an [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::Invalid { what: what.into() }
     }
 
-    /// True when a transaction lost against another one: run it again.
+    /// Returns true if a transaction conflicted with another one and should be run again.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Error::Conflict { .. })
     }
 
-    /// True when the disk is full: what failed can be tried again when there is room.
+    /// Returns true if the disk is full. The operation can be retried once there is space.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full())
     }
 
-    /// True when the process, or the system, may have no more files open: what failed can be tried
-    /// again when some are closed.
+    /// Returns true if the process or the system has reached its limit of open files. The operation
+    /// can be retried once some are closed.
     pub fn is_out_of_files(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_out_of_files())
     }
 
-    /// True when nothing was done for want of room on the disk or of files that may be open. Both
-    /// may be there later.
+    /// Returns true if the operation had no effect because the disk was full or the limit of open
+    /// files was reached. Both conditions may pass.
     pub(crate) fn can_be_tried_again(&self) -> bool {
         self.is_full() || self.is_out_of_files()
     }
 
-    /// What the caller may do about it.
+    /// Returns the class of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),

@@ -1,4 +1,4 @@
-//! What happens in a store, as it happens.
+//! Events of a store and the listener that receives them.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use crate::Error;
 use crate::file::FileNumber;
 
-/// Why writes wait.
+/// The cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StallCause {
-    /// As many sealed memtables as allowed wait for their flush.
+    /// The maximum number of sealed memtables is waiting to be flushed.
     Memtables,
-    /// Level 0 holds too many tables: each costs every read a look.
+    /// Level 0 holds too many tables, each of which every read must search.
     LevelZero,
-    /// Too many bytes wait for compaction.
+    /// Too many bytes are waiting for compaction.
     PendingCompaction,
 }
 
@@ -28,64 +28,64 @@ impl fmt::Display for StallCause {
     }
 }
 
-/// Something that happened.
+/// An event in a store.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
-    /// A memtable was written to a table.
+    /// A memtable was flushed.
     Flushed {
         /// The keyspace's name.
         keyspace: String,
-        /// The table; `None` when nothing survived.
+        /// The table written, or `None` if no entry survived.
         table: Option<FileNumber>,
-        /// Its bytes.
+        /// The size of the table in bytes.
         bytes: u64,
-        /// How long it took.
+        /// The duration of the flush.
         took: Duration,
     },
-    /// Tables were merged.
+    /// A compaction finished.
     Compacted {
         /// The keyspace's name.
         keyspace: String,
-        /// The strategy's reason.
+        /// The reason that the compaction strategy gave.
         reason: String,
-        /// The level written to.
+        /// The output level.
         level: usize,
-        /// Tables and bytes read.
+        /// Number of tables and bytes read.
         input: (usize, u64),
-        /// Tables and bytes written.
+        /// Number of tables and bytes written.
         output: (usize, u64),
-        /// How long it took.
+        /// The duration of the compaction.
         took: Duration,
     },
-    /// A writer was held up for longer than a millisecond.
+    /// A write stalled for more than a millisecond.
     Stalled {
         /// The keyspace's name.
         keyspace: String,
-        /// Why.
+        /// The cause of the stall.
         cause: StallCause,
-        /// How long.
+        /// The duration of the stall.
         waited: Duration,
     },
-    /// A compaction was given up because code of the user's panicked. Its input stays, and it is
-    /// tried again after later flushes of the keyspace, after fewer and fewer of them as it goes on
-    /// to fail.
+    /// A compaction was abandoned because user code panicked. Its input tables stay. It is retried
+    /// after later flushes of the keyspace, less and less often as long as it keeps failing.
     GivenUp {
         /// The keyspace's name.
         keyspace: String,
         /// The [`Error::Panicked`], which names the key.
         error: Error,
     },
-    /// A flush or a compaction failed; the store does not write any more.
+    /// A flush or compaction failed, and the store accepts no more writes.
     Failed {
         /// The failure.
         error: Error,
     },
 }
 
-/// Hears of events. Called on the thread where they happen: be quick, and do not call the store. A
-/// panic there is caught and changes nothing: what the event is of has happened.
+/// Receives the events of a store. It is called on the thread where the event occurs, so it must
+/// return quickly and must not call the store. A panic in it is caught and has no effect, because
+/// the event has already taken place.
 pub trait EventListener: fmt::Debug + Send + Sync + 'static {
-    /// `event` has happened.
+    /// Called after `event` has taken place.
     fn on_event(&self, event: &Event);
 }

@@ -1,64 +1,65 @@
-//! What the store knows of a table file without opening it.
+//! The metadata of a table file, known without opening the file.
 
 use crate::kind::Seqno;
 
-/// The number in a file's name. Numbers are never used twice in a store, whatever the file's type.
+/// The number in a file name. A store never reuses a number, not even for a file of another type.
 pub type FileNumber = u64;
 
-/// One table, as the manifest has it. Immutable once the table is installed.
+/// The manifest's record of one table. Immutable once the table is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableMeta {
-    /// The number in its name: `000042.table`.
+    /// The number in the file name: `000042.table`.
     pub number: FileNumber,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
-    /// The first key, range tombstones counted.
+    /// The first key, including range tombstones.
     pub smallest: Vec<u8>,
-    /// The last key (inclusive), ends of range tombstones counted.
+    /// The last key (inclusive), including the ends of range tombstones.
     pub largest: Vec<u8>,
-    /// The lowest and the highest sequence number in it.
+    /// The lowest and highest sequence number in the table.
     pub seqnos: (Seqno, Seqno),
-    /// Entries, tombstones and range tombstones counted.
+    /// Number of entries, including tombstones and range tombstones.
     pub entries: u64,
-    /// Of these, tombstones and range tombstones.
+    /// Number of tombstones and range tombstones.
     pub tombstones: u64,
     /// Bytes of keys and values before prefix compression and block compression.
     pub raw_bytes: u64,
-    /// Wall clock in seconds since the Unix epoch when its oldest entry came to the store (flush
-    /// time of the oldest input), for tables that are to be merged down by their age.
+    /// The time when the oldest entry reached the store, in wall clock seconds since the Unix epoch
+    /// (the flush time of the oldest input). Used to compact tables by age.
     pub oldest_secs: u64,
-    /// The same of its newest entry, for FIFO: an earlier version knew only the oldest, which then
-    /// is this too.
+    /// The same for the newest entry; FIFO uses it. An earlier version stored only the oldest time,
+    /// which then stands here too.
     pub newest_secs: u64,
-    /// The soonest that an entry of it expires, in seconds since the Unix epoch; `u64::MAX` when
-    /// none does.
+    /// The earliest expiry of an entry, in seconds since the Unix epoch; `u64::MAX` if none
+    /// expires.
     pub expires_secs: u64,
-    /// XXH3 of the whole file, as written.
+    /// XXH3 of the whole file as written.
     pub checksum: u64,
-    /// The checksum in its footer, which stands for the whole file: what an open holds against the
-    /// file that it finds. 0 where nothing is known of it.
+    /// The checksum in the footer, which stands for the whole file. When the store opens the table,
+    /// it compares this with the file it finds. 0 if unknown.
     pub footer: u64,
-    /// Blob files that its entries point into, with the bytes that they point at. Ascending by
-    /// number.
+    /// The blob files that the entries refer to, each with the number of bytes referred to. In
+    /// ascending order of numbers.
     pub blobs: Vec<(FileNumber, u64)>,
-    /// Set for a table that was built outside of the store.
+    /// Set for a table that was built outside the store.
     pub ingested: Option<Ingested>,
 }
 
 impl TableMeta {
-    /// When the oldest and the newest entry of all these tables came; `None` without tables.
+    /// Returns the times of the oldest and the newest entry of all `metas`, or `None` if there are
+    /// none.
     pub(crate) fn secs_of<'a>(metas: impl IntoIterator<Item = &'a TableMeta>) -> Option<(u64, u64)> {
         let all = metas.into_iter().map(|meta| (meta.oldest_secs, meta.newest_secs));
         all.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
     }
 }
 
-/// What readers of an ingested table have to know. In the file, all its entries have sequence
-/// number 0.
+/// Properties of an ingested table that readers must know. In the file itself, all entries have
+/// sequence number 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ingested {
-    /// The sequence number that all its entries have.
+    /// The sequence number of all entries.
     pub seqno: Seqno,
-    /// The number that it was written under: it seeds the checksums of its blocks.
+    /// The file number under which the table was written. It seeds the checksums of the blocks.
     pub number: FileNumber,
 }

@@ -1,7 +1,7 @@
-//! Calls of code that the store was given: merge operators, compaction filters, listeners.
+//! Calls into user code: merge operators, compaction filters and listeners.
 //!
-//! A panic in such code is caught where it is called, so that what it says is told of the key that
-//! it met, and neither a thread of the store nor the store itself ends by it.
+//! A panic in user code is caught at the call. Its message is reported together with the key, and
+//! neither a thread of the store nor the store itself is lost.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,19 +9,21 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::iter::resolve::printable;
 use crate::{Error, Result};
 
-/// What a panic has said.
+/// Returns the message of a panic.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("no message").to_owned()
 }
 
-/// Runs `code`, which belongs to `keyspace` and looks at `key`; `what` it is, for the message.
+/// Runs `code`, which belongs to `keyspace` and processes `key`. `what` names the code in the error
+/// message.
 ///
 /// Errors: [`Error::Panicked`].
 #[inline]
 pub(crate) fn call<T>(keyspace: &str, key: &[u8], what: &'static str, code: impl FnOnce() -> T) -> Result<T> {
-    // The code gets shared references, and what it has half done inside is its own.
+    // `AssertUnwindSafe` holds: the code gets shared references only, and any half-updated state
+    // inside it is its own.
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| Error::Panicked {
         keyspace: keyspace.to_owned(),
         key: printable(key),
@@ -30,8 +32,8 @@ pub(crate) fn call<T>(keyspace: &str, key: &[u8], what: &'static str, code: impl
     })
 }
 
-/// Runs `code`, whose failure is nobody's business but its own.
+/// Runs `code` and ignores a panic in it.
 pub(crate) fn call_quietly(code: impl FnOnce()) {
-    // The panic's hook has said what there is to say.
+    // The panic hook has already reported the panic.
     let _ = catch_unwind(AssertUnwindSafe(code));
 }

@@ -1,31 +1,32 @@
-//! What an entry is, and where it stands among the versions of its key.
+//! Types of entries, and the order of the versions of a key.
 
-/// The number of a write. Later writes have higher ones; every entry of the store has its own,
-/// keyspaces included.
+/// The sequence number of a write. Later writes have higher numbers, and numbers are unique in the
+/// whole store, across keyspaces.
 ///
-/// A batch takes as many as it has operations, in order. 0 is an entry that everybody sees:
-/// compaction gives it to what no snapshot can tell apart any more.
+/// A batch takes as many consecutive numbers as it has operations. An entry with number 0 is
+/// visible to every reader: compaction assigns 0 to entries that no snapshot can tell apart any
+/// more.
 pub type Seqno = u64;
 
-/// The highest sequence number: 56 bits, so that number and kind fit one word.
+/// The highest sequence number: 56 bits, so that number and kind fit into one word.
 pub const SEQNO_MAX: Seqno = (1 << 56) - 1;
 
-/// What an entry does to its key.
+/// The effect of an entry on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Kind {
-    /// Removes the key: a tombstone. Its value is empty.
+    /// Removes the key: a tombstone. The value is empty.
     Delete = 0,
     /// Sets the value.
     Put = 1,
     /// An operand for the keyspace's merge operator.
     Merge = 2,
-    /// Sets the value; what is stored here says where in a blob file it is.
+    /// Sets the value. The entry stores the value's location in a blob file.
     Blob = 3,
 }
 
 impl Kind {
-    /// The kind that `byte` stands for. `None` for bytes that no writer writes.
+    /// Returns the kind encoded as `byte`, or `None` for an invalid byte.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Kind> {
         match byte {
@@ -38,13 +39,13 @@ impl Kind {
     }
 }
 
-/// One version of a key, as lookups and cursors show it.
+/// One version of a key, as returned by lookups and cursors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version<'a> {
-    /// When it was written.
+    /// The sequence number of the write.
     pub seqno: Seqno,
-    /// What it does.
+    /// The effect of the version on the key.
     pub kind: Kind,
-    /// Its bytes; empty for a tombstone.
+    /// The value; empty for a tombstone.
     pub value: &'a [u8],
 }

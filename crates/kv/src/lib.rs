@@ -1,7 +1,8 @@
 //! Ordered key-value store on a log-structured merge tree.
 //!
 //! Writes go to a write-ahead log and a memtable, full memtables are flushed to tables, and
-//! compactions merge tables down the levels. `docs/src/engines/kv.md` tells how and why.
+//! compactions merge tables down the levels. `docs/src/engines/kv.md` describes the design and the
+//! reasons for it.
 #![deny(unsafe_code)]
 
 mod admin;
@@ -57,7 +58,7 @@ pub use version::KeyspaceId;
 #[doc(hidden)]
 pub use version::fuzz as fuzz_version;
 
-/// The Rust on the pages for users is compiled by `cargo test --doc`.
+/// Compiles the Rust examples of the user documentation under `cargo test --doc`.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../docs/src/engines/kv.md")]

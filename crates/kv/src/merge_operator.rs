@@ -4,35 +4,36 @@ use std::fmt::Debug;
 
 use cairn_vfs::sync::Arc;
 
-/// Combines the operands of `merge` writes into a value, as RocksDB's associative and full merge
-/// operators do.
+/// Combines the operands of `merge` writes into a value, like the associative and full merge
+/// operators of RocksDB.
 ///
-/// Must be deterministic: it runs at reads and at compactions, in any grouping that keeps the order
-/// of operands.
+/// An operator must be deterministic: reads and compactions call it on any grouping of operands
+/// that keeps their order.
 pub trait MergeOperator: Debug + Send + Sync + 'static {
-    /// The name that the store keeps: a keyspace can only be opened with an operator of the same
-    /// name.
+    /// Returns the name that the store keeps. A keyspace can only be opened with an operator of the
+    /// same name.
     fn name(&self) -> &str;
 
-    /// The value that `operands`, oldest first, make of `base` (`None` when the key has no value).
+    /// Applies `operands`, oldest first, to `base` and returns the new value. `base` is `None` if
+    /// the key has no value.
     ///
-    /// Errors: a sentence why the operands cannot be applied. Reads of the key fail with it;
-    /// flushes and compactions keep base and operands as they are, as they do where the value would
-    /// be longer than [`crate::VALUE_BYTES_MAX`].
+    /// Errors: a sentence that says why the operands cannot be applied. Reads of the key then fail
+    /// with it. Flushes and compactions keep the base and the operands as they are; they do the
+    /// same if the value would be longer than [`crate::VALUE_BYTES_MAX`].
     ///
-    /// A panic is caught. Reads of the key fail with [`crate::Error::Panicked`]; flushes keep base
-    /// and operands, and a compaction that meets the key is given up.
+    /// A panic is caught. Reads of the key then fail with [`crate::Error::Panicked`], flushes keep
+    /// the base and the operands, and a compaction that meets the key is abandoned.
     fn merge(&self, key: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Result<Vec<u8>, String>;
 
-    /// One operand that stands for `operands`, oldest first; `None` (as by default) when there is
-    /// no such thing. Compactions shorten chains of operands with it.
+    /// Combines `operands`, oldest first, into a single equivalent operand. Compactions use it to
+    /// shorten chains of operands. Returns `None`, the default, if the operands cannot be combined.
     fn merge_operands(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
     }
 }
 
-/// Adds unsigned little-endian 64-bit numbers, wrapping round. A missing value counts as 0.
+/// Adds unsigned little-endian 64-bit integers, wrapping on overflow. A missing value counts as 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AddU64;
 
@@ -61,7 +62,7 @@ impl MergeOperator for AddU64 {
     }
 }
 
-/// Appends operands to the value, as Redis' `APPEND`.
+/// Appends operands to the value, like Redis' `APPEND`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Append;
 
@@ -81,8 +82,8 @@ impl MergeOperator for Append {
     }
 }
 
-/// A keyspace's operator, when it has one.
+/// The merge operator of a keyspace, if it has one.
 pub(crate) type Operator = Option<Arc<dyn MergeOperator>>;
 
-/// What messages call one.
+/// The name of a merge operator in messages.
 pub(crate) const OPERATOR: &str = "the merge operator";

@@ -1,13 +1,14 @@
-//! Files that are read again and again, of which only so many are open at a time.
+//! Files for repeated reading, of which only a limited number is open at a time.
 //!
-//! A table or a blob file is opened when it is first read, and from then on its reader knows all
-//! that it needs but the bytes. Beyond [`Options::open_files_max`](crate::Options::open_files_max)
-//! the one that was not read for longest gives its descriptor up; when it is read again, it is
-//! opened again. Whatever else the store opens, and meets the process's limit in doing so, takes
-//! descriptors away from here and tries again.
+//! A table or blob file is opened at its first read. From then on its reader keeps everything in
+//! memory but the data itself. Beyond [`Options::open_files_max`](crate::Options::open_files_max)
+//! the descriptor of the least recently read file is closed; the next read of that file opens it
+//! again. When any other open of the store hits the process's limit, it closes descriptors here and
+//! retries.
 //!
 //! ```text
-//! Table ──► SharedFile ──► Handle { file? } ◄──weak── OpenFiles   in the order of their turn, second chance for what was read
+//! Table ──► SharedFile ──► Handle { file? } ◄──weak── OpenFiles
+//!                                                     a queue with a second chance for files read
 //! ```
 
 use std::collections::VecDeque;
@@ -20,63 +21,66 @@ use cairn_vfs::{ErrorKind, File, FileId, Fs, Metadata, OpenOptions};
 use crate::swap::SwapOption;
 use crate::{Error, Result};
 
-/// Fewer make no sense: a merge reads from as many at once.
+/// The smallest limit: a merge reads from this many files at once.
 pub(crate) const OPEN_FILES_MIN: usize = 8;
 
-/// More than these are not kept open by default, whatever the process may have.
+/// The highest default limit, however many files the process may open.
 const OPEN_FILES_DEFAULT_MAX: usize = 1 << 16;
 
-/// How many descriptors are given back at once where the process has no more.
+/// Number of descriptors to close when the process has none left.
 const GIVE_BACK: usize = 8;
 
-/// The files of a store that are open for reading.
+/// The files that a store has open for reading.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     fs: Arc<dyn Fs>,
     max: usize,
-    /// A writer beside us may remove what we read.
+    /// True for a reader, whose files a concurrent writer may remove.
     read_only: bool,
     turn: Mutex<VecDeque<Weak<Handle>>>,
 }
 
-/// The descriptor of a file, while it has one.
+/// A file's descriptor, while it is open.
 #[derive(Debug)]
 struct Handle {
     file: SwapOption<Box<dyn File>>,
-    /// Since its last turn.
+    /// Set by a read, cleared when the file is passed over for eviction.
     was_read: AtomicBool,
 }
 
-/// How many descriptors tables and blob files have by default, in a process that may have `limit`:
-/// three quarters, and enough left for log, manifest and what jobs write.
+/// Returns the default limit of descriptors for tables and blob files in a process that may open
+/// `limit` files: three quarters of them, leaving enough for the log, the manifest and the output
+/// of jobs.
 fn default_max(limit: Option<u64>) -> usize {
     let limit = limit.map_or(OPEN_FILES_DEFAULT_MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     limit.saturating_sub((limit / 4).max(24)).clamp(OPEN_FILES_MIN, OPEN_FILES_DEFAULT_MAX)
 }
 
 impl OpenFiles {
-    /// At most `max` files of `fs`; by default, what suits the process.
+    /// Allows at most `max` open files of `fs`. With `None`, the limit derives from that of the
+    /// process.
     pub(crate) fn new(fs: Arc<dyn Fs>, max: Option<usize>, read_only: bool) -> Arc<Self> {
         let max = max.unwrap_or_else(|| default_max(cairn_vfs::open_files_limit()));
         Arc::new(OpenFiles { fs, max, read_only, turn: Mutex::default() })
     }
 
-    /// The same file system, which takes descriptors from here where the process has no more.
+    /// Returns the same file system, wrapped so that it closes descriptors here when the process
+    /// has none left.
     pub(crate) fn reclaiming(self: &Arc<Self>) -> Arc<dyn Fs> {
         Arc::new(Reclaiming { files: Arc::clone(self) })
     }
 
-    /// How many have a descriptor.
+    /// Returns the number of open files.
     #[cfg(test)]
     fn open_count(&self) -> usize {
         let turn = lock(&self.turn);
         turn.iter().filter_map(Weak::upgrade).filter(|handle| handle.file.load().is_some()).count()
     }
 
-    /// Runs `open`, which opens something; where the process has no descriptor for it, with ones
-    /// that are given back here.
+    /// Runs `open`, which opens some file or directory. When the process has no descriptor left,
+    /// closes files here and retries.
     fn with_room<T>(&self, open: impl Fn() -> cairn_vfs::Result<T>) -> cairn_vfs::Result<T> {
-        // BOUND: each turn gives some back, until there are none.
+        // BOUND: each iteration closes some files, until none is open.
         loop {
             match open() {
                 Err(error) if error.is_out_of_files() && self.give_back(&mut lock(&self.turn)) => {}
@@ -85,7 +89,7 @@ impl OpenFiles {
         }
     }
 
-    /// Closes some files; false when none is open.
+    /// Closes some files. Returns false if none was open.
     fn give_back(&self, turn: &mut VecDeque<Weak<Handle>>) -> bool {
         let mut closed = 0;
         while closed < GIVE_BACK
@@ -99,9 +103,9 @@ impl OpenFiles {
         closed > 0
     }
 
-    /// Makes room for one more.
+    /// Closes files until one more may be opened.
     fn make_room(&self, turn: &mut VecDeque<Weak<Handle>>) {
-        // BOUND: whatever gets a second chance has none the next time round.
+        // BOUND: a file gets a second chance only once, since `was_read` is then cleared.
         while turn.len() >= self.max
             && let Some(next) = turn.pop_front()
         {
@@ -113,7 +117,7 @@ impl OpenFiles {
         }
     }
 
-    /// Opens `path` and lets `handle` have it.
+    /// Opens `path` and stores the descriptor in `handle`.
     fn open(
         &self,
         path: &Path,
@@ -121,7 +125,7 @@ impl OpenFiles {
         handle: &Arc<Handle>,
     ) -> cairn_vfs::Result<Arc<Box<dyn File>>> {
         let mut turn = lock(&self.turn);
-        // Another thread may have been here.
+        // Another thread may have opened it before this one got the lock.
         if let Some(file) = handle.file.load_full() {
             return Ok(file);
         }
@@ -138,10 +142,10 @@ impl OpenFiles {
     }
 }
 
-/// A file that is open when it is read.
+/// A file that is opened on demand when it is read.
 #[derive(Debug)]
 pub(crate) struct SharedFile {
-    /// Who closes it; without, it stays open.
+    /// Limits the open files and may close this one. `None` if the file stays open.
     files: Option<Arc<OpenFiles>>,
     handle: Arc<Handle>,
     path: PathBuf,
@@ -152,14 +156,14 @@ pub(crate) struct SharedFile {
 }
 
 impl SharedFile {
-    /// Opens `path` for reading, as one of `files`.
+    /// Opens `path` for reading, subject to the limit of `files`.
     pub(crate) fn open(files: &Arc<OpenFiles>, path: &Path, options: OpenOptions) -> Result<Self> {
         let handle = Arc::new(Handle { file: SwapOption::empty(), was_read: AtomicBool::new(true) });
         let file = files.open(path, options, &handle)?;
         SharedFile::new(Some(Arc::clone(files)), handle, &**file, options)
     }
 
-    /// A file that stays open.
+    /// Wraps a file that stays open.
     pub(crate) fn owned(file: Box<dyn File>, options: OpenOptions) -> Result<Self> {
         let file = Arc::new(file);
         let handle = Arc::new(Handle { file: SwapOption::empty(), was_read: AtomicBool::new(true) });
@@ -178,12 +182,12 @@ impl SharedFile {
         Ok(SharedFile { files, handle, path, options, id, len, direct_alignment })
     }
 
-    /// The path it was opened by.
+    /// Returns the path by which the file was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its length when it was opened first.
+    /// Returns the length that the file had when it was first opened.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
@@ -193,10 +197,10 @@ impl SharedFile {
         self.direct_alignment
     }
 
-    /// Hands the open file to `work`. Costs an open where it was closed.
+    /// Calls `work` with the open file. If the file was closed, this costs an open.
     ///
-    /// Errors: of `work`; of opening it again; [`Error::Corruption`] when another file has its name
-    /// by then.
+    /// Errors: those of `work` and of reopening; [`Error::Corruption`] if the path now names
+    /// another file.
     #[inline]
     pub(crate) fn with<T>(&self, work: impl FnOnce(&dyn File) -> Result<T>) -> Result<T> {
         let open = self.handle.file.load();
@@ -239,7 +243,7 @@ impl SharedFile {
     }
 }
 
-/// A file system that takes descriptors from [`OpenFiles`] where there are no more.
+/// A file system that closes descriptors of [`OpenFiles`] when the process has none left.
 #[derive(Debug)]
 struct Reclaiming {
     files: Arc<OpenFiles>,
@@ -317,9 +321,9 @@ mod tests {
         })
     }
 
-    /// Goal: no more files are open than may be, all are read all the same, and those that are read
-    /// often stay open. Method: a hundred files and room for ten; one of them read in between all
-    /// others.
+    /// Goal: the number of open files stays within the limit, every file can still be read, and
+    /// frequently read files stay open. Method: a hundred files with a limit of ten; one file is
+    /// read between the reads of all others.
     #[test]
     fn only_so_many_are_open() {
         let fs = MemFs::new();
@@ -339,8 +343,9 @@ mod tests {
         assert_eq!(files.open_count(), 0);
     }
 
-    /// Goal: a file that another one has replaced while it was closed is not taken for the first.
-    /// Method: room for eight, and a copy with the same length; one that is gone is told of.
+    /// Goal: a file that was replaced while it was closed is not mistaken for the original. Method:
+    /// a limit of eight; one file is replaced by another of the same length, and one is removed,
+    /// which is reported as well.
     #[test]
     fn a_replaced_file_is_noticed() {
         for read_only in [false, true] {

@@ -1,4 +1,4 @@
-//! What a store and its keyspaces can be told.
+//! Options of a store and its keyspaces.
 
 use std::time::Duration;
 
@@ -15,75 +15,76 @@ use cairn_codec::filter::{FilterKind, FilterPolicy};
 
 const MIB: u64 = 1 << 20;
 
-/// Less would be full with its first entries.
+/// With less, the first few entries would fill a memtable.
 const MEMTABLE_BYTES_MIN: u64 = 4096;
 
-/// When a write counts as done. Means the same for every engine in Cairn.
+/// The point at which a write counts as done. It has the same meaning for every engine in Cairn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Durability {
-    /// In memory: lost with the process, unless a flush came first. Writes no log.
+    /// In memory: lost with the process unless it was flushed. Writes no log.
     Memory,
-    /// Handed to the kernel: survives the process, not a power loss. The default, as in RocksDB and
-    /// LevelDB.
+    /// Handed to the kernel: survives the end of the process but not a power loss. The default, as
+    /// in RocksDB and LevelDB.
     #[default]
     Buffered,
     /// On stable storage when the call returns.
     Sync,
 }
 
-/// Who does flushes and compactions.
+/// The threads that run flushes and compactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Background {
-    /// This many threads, started with the store. At least 1.
+    /// This many background threads, started with the store. At least 1.
     Threads(usize),
-    /// The writer whose write makes a flush or a compaction due, before its call returns. The same
-    /// writes then always give the same files: for tests, simulations and programs that must not
-    /// start threads.
+    /// The thread whose write makes a flush or compaction due runs it before the write returns. The
+    /// same writes then always produce the same files. Intended for tests, simulations and programs
+    /// that must not start threads.
     Inline,
 }
 
-/// Options of a store. Build one with [`crate::Db::builder`].
+/// Options of a store. Use [`crate::Db::builder`] to build them.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Makes the store when there is none. Default: true.
+    /// Creates the store if it does not exist. Default: true.
     pub create_if_missing: bool,
-    /// Fails with [`Error::Invalid`] when there is one already. Default: false.
+    /// Fails with [`Error::Invalid`] if the store already exists. Default: false.
     pub error_if_exists: bool,
-    /// Opens without writing anything, beside a writer or alone: shows the store as it was at the
-    /// open. Default: false.
+    /// Opens the store without writing anything, with or without a concurrent writer, and shows it
+    /// as of the open. Default: false.
     pub read_only: bool,
-    /// Memory for blocks of tables, all keyspaces together. Default: 64 MiB.
+    /// Memory for cached blocks of tables, shared by all keyspaces. Default: 64 MiB.
     pub cache_bytes: u64,
-    /// Durability of writes that do not say theirs. Default: [`Durability::Buffered`].
+    /// Durability of writes that do not specify one. Default: [`Durability::Buffered`].
     pub durability: Durability,
-    /// With `Buffered` writes: syncs the log this often in the background, which bounds what a
-    /// power loss takes. Default: `None`, never.
+    /// Interval at which a background thread syncs the log. It bounds how many `Buffered` writes a
+    /// power loss can take. Default: `None`, never.
     pub sync_interval: Option<Duration>,
-    /// Most that a log segment has. The first ones are smaller, so that a small store has a small
-    /// log. Default: 16 MiB.
+    /// Maximum size of a log segment. The first segments are smaller, so that a small store has a
+    /// small log. Default: 16 MiB.
     pub wal_segment_bytes: u64,
-    /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
+    /// Size of the log beyond which the keyspaces whose unflushed writes retain it are flushed.
+    /// Default: 1 GiB.
     pub wal_bytes_max: u64,
-    /// Memory of all memtables that are written to together, beyond which the largest is flushed;
-    /// what waits for its flush comes on top. At least 4096. Default: `None`, only each keyspace's
-    /// own limit counts.
+    /// Total memory of the active memtables beyond which the largest is flushed. Sealed memtables
+    /// that await their flush are not counted. At least 4096. Default: `None`, only the limit of
+    /// each keyspace applies.
     pub memtable_bytes_max: Option<u64>,
-    /// Who does the background work. Default: threads, one for each processor, at least 2.
+    /// The threads that run background work. Default: one thread per processor, at least 2.
     pub background: Background,
-    /// Bytes a second that compactions may write; `None` (default) for no limit. Flushes are not
-    /// limited: writers wait for them.
+    /// Maximum write rate of compactions in bytes per second. Default: `None`, no limit. Flushes
+    /// are not limited, because writers wait for them.
     pub rate_limit_bytes: Option<u64>,
-    /// All reads of tables, those of lookups too, bypass the page cache: give their memory to
-    /// `cache_bytes`. Writes, the log and blob files go through it. Reads fail with `Unsupported`
-    /// where the file system has no direct I/O. Default: false.
+    /// All reads of tables, including lookups, bypass the page cache; give its memory to
+    /// `cache_bytes` instead. Writes, the log and blob files still go through the page cache. Reads
+    /// fail with `Unsupported` on a file system without direct I/O. Default: false.
     pub direct_io: bool,
-    /// Descriptors that tables and blob files may have together; beyond that, those that were not
-    /// read for longest are closed until they are read again, which costs an open. At least 8. The
-    /// log, the manifest and what flushes and compactions write come on top, some twenty. Default:
-    /// `None`, three quarters of what the process may have when the store is opened (`ulimit -n`),
-    /// and at most 65,536.
+    /// Maximum number of open table and blob files. Beyond it the least recently read files are
+    /// closed, and the next read of such a file costs an open. At least 8. The log, the manifest
+    /// and the output of flushes and compactions come on top, about twenty descriptors. Default:
+    /// `None`, three quarters of the process's limit at the time of the open (`ulimit -n`), and at
+    /// most 65,536.
     pub open_files_max: Option<usize>,
-    /// Hears of flushes, compactions, stalls and failures. Default: nobody.
+    /// Receives flushes, compactions, stalls and failures. Default: none.
     pub listener: Option<Arc<dyn EventListener>>,
 }
 
@@ -109,7 +110,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Errors: [`Error::Invalid`] naming the option and what was expected.
+    /// Checks the options. Errors: [`Error::Invalid`] naming the option and the expected values.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(what));
         if self.background == Background::Threads(0) {
@@ -142,53 +143,54 @@ impl Options {
     }
 }
 
-/// Options of a keyspace. What decides about the meaning of stored bytes (the merge operator's
-/// name, TTL) is kept with the keyspace and checked when it is opened again; the rest may change
-/// from open to open.
+/// Options of a keyspace. Those that determine the meaning of stored bytes (the merge operator's
+/// name, the TTL) are stored with the keyspace and checked when it is opened again. The others may
+/// change from open to open.
 #[derive(Debug, Clone)]
 pub struct KeyspaceOptions {
-    /// A memtable of this many bytes is sealed and flushed. Default: 64 MiB.
+    /// Size in bytes at which a memtable is sealed and flushed. Default: 64 MiB.
     pub memtable_bytes: u64,
-    /// Sealed memtables that wait for their flush before writes stop. Default: 4.
+    /// Number of sealed memtables waiting for their flush at which writes stop. Default: 4.
     pub sealed_memtables_max: usize,
     /// Target size of data blocks before compression. Default: 4 KiB.
     pub block_bytes: u32,
     /// Entries between two restart points of a block. Default: 16.
     pub restart_interval: u32,
-    /// Compression of blocks, by level; the last one holds for all deeper levels. Default: none in
-    /// levels 0 and 1, lz4 below.
+    /// Compression of blocks, by level. The last element applies to all deeper levels. Default:
+    /// none in levels 0 and 1, lz4 below.
     pub compression: Vec<Compression>,
-    /// Kind of filter. Default: bloom.
+    /// The kind of filter. Default: Bloom.
     pub filter: FilterKind,
-    /// Bits of filter a key, on average over the levels: 0 for no filter, or 0.5 to 32.
-    /// Default: 10.
+    /// Filter bits per key, on average over the levels: 0 for no filter, or 0.5 to 32. Default: 10.
     pub filter_bits_per_key: f64,
-    /// Gives upper levels more bits and the last level fewer at the same memory (Dayan et al.,
-    /// Monkey, SIGMOD 2017). Default: true.
+    /// Gives upper levels more filter bits and the last level fewer, with the same memory in total
+    /// (Dayan et al., Monkey, SIGMOD 2017). Default: true.
     pub filter_by_level: bool,
-    /// Prefixes that filters also hold, for scans of one prefix. Default: none.
-    pub prefix_extractor: Option<PrefixExtractor>,
-    /// How tables are compacted. Default: leveled.
-    pub compaction: StrategyOptions,
-    /// Sorted runs in level 0 from which on writers are slowed down, at least 1, and at which they
-    /// stop, at least as many. Default: 32 and 56; the leveled strategy lets sixteen gather.
-    pub level_zero_limits: (usize, usize),
-    /// Bytes that wait for compaction from which on writers are slowed down, at least 1, and at
-    /// which they stop, at least as many. Default: 64 and 256 GiB, as in RocksDB.
-    pub pending_compaction_limits: (u64, u64),
-    /// Combines `merge` operands. The name of the first one that a keyspace is opened with to write
-    /// is kept: another is refused then, and without any, merged entries cannot be read. Default:
+    /// Extracts key prefixes that are also added to the filters, for scans of one prefix. Default:
     /// none.
+    pub prefix_extractor: Option<PrefixExtractor>,
+    /// The compaction strategy. Default: leveled.
+    pub compaction: StrategyOptions,
+    /// Number of sorted runs in level 0 at which writers are slowed down (at least 1), and at which
+    /// they stop (at least as many). Default: 32 and 56; the leveled strategy lets sixteen
+    /// accumulate.
+    pub level_zero_limits: (usize, usize),
+    /// Bytes waiting for compaction at which writers are slowed down (at least 1), and at which
+    /// they stop (at least as many). Default: 64 and 256 GiB, as in RocksDB.
+    pub pending_compaction_limits: (u64, u64),
+    /// Combines `merge` operands. The store keeps the name of the first operator with which the
+    /// keyspace is opened for writing. From then on an operator of another name is refused, and
+    /// merged entries cannot be read without an operator. Default: none.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
-    /// Decides about entries in compactions. Default: none.
+    /// Decides in compactions whether entries are kept, changed or dropped. Default: none.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
-    /// Entries older than this are gone: reads do not see them, compactions remove them. Set when
-    /// the keyspace is made, and kept. Default: none.
+    /// Age at which entries expire: reads do not see them, and compactions remove them. Fixed when
+    /// the keyspace is created. Default: none.
     pub ttl: Option<Duration>,
-    /// Values of at least this many bytes, empty ones never, are kept apart in blob files, so that
-    /// compactions need not copy them. Default: none.
+    /// Size in bytes from which values are stored in blob files, so that compactions need not copy
+    /// them. Empty values never are. Default: none.
     pub blob_bytes_min: Option<u32>,
-    /// A blob file with this share of garbage is rewritten. Default: 0.25.
+    /// Share of garbage at which a blob file is rewritten. Default: 0.25.
     pub blob_garbage_max: f64,
 }
 
@@ -217,7 +219,7 @@ impl Default for KeyspaceOptions {
 }
 
 impl KeyspaceOptions {
-    /// Errors: [`Error::Invalid`] naming the option and what was expected.
+    /// Checks the options. Errors: [`Error::Invalid`] naming the option and the expected values.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(what));
         if self.memtable_bytes < MEMTABLE_BYTES_MIN {
@@ -242,7 +244,7 @@ impl KeyspaceOptions {
                 self.filter_bits_per_key
             ));
         }
-        // From 0 on, writers to an empty store would be slowed down.
+        // A limit of 0 would slow down writers to an empty store.
         let (slow, stop) = self.level_zero_limits;
         if slow == 0 || slow > stop {
             return refuse(format!(
@@ -275,11 +277,12 @@ impl KeyspaceOptions {
         Ok(())
     }
 
-    /// The filter of tables in `level` of a tree whose last level is `last`.
+    /// Returns the filter policy for tables in `level` of a tree whose last level is `last`.
     ///
-    /// With levels that grow tenfold, the fewest false positives at a given memory come from
-    /// filters that are ten times sharper each level up (Monkey): ln(10) / ln(2)^2 = 4.8 bits a key
-    /// more. The last level has nine tenths of the keys, so it pays for that with about half a bit.
+    /// If levels grow tenfold, a given amount of memory yields the fewest false positives when each
+    /// level up has a tenth of the false-positive rate of the one below (Monkey). That takes ln(10)
+    /// / ln(2)^2 = 4.8 more bits per key per level. The last level holds nine tenths of the keys
+    /// and pays for this with about half a bit per key.
     pub(crate) fn filter_at(&self, level: usize, last: usize) -> Option<FilterPolicy> {
         const BITS_A_LEVEL: f64 = 4.8;
         const BITS_MAX: f64 = 24.0;
@@ -296,21 +299,21 @@ impl KeyspaceOptions {
         Some(FilterPolicy { kind: self.filter, bits_per_key: bits })
     }
 
-    /// The compression of blocks in `level`.
+    /// Returns the compression of blocks in `level`.
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
         let at = level.min(self.compression.len().saturating_sub(1));
         self.compression.get(at).copied().unwrap_or(Compression::None)
     }
 }
 
-/// How to read.
+/// Options of a read.
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Keeps blocks that were read in the cache. Default: true. False for scans over more than
-    /// fits.
+    /// Keeps the blocks read in the cache. Default: true. Set it to false for scans over more data
+    /// than the cache holds.
     pub fill_cache: bool,
-    /// The most bytes that a scan reads at once; it begins with 16 KiB and doubles. 0 reads block
-    /// by block. Default: 256 KiB.
+    /// Maximum number of bytes that a scan reads at once. The scan starts with 16 KiB and doubles.
+    /// 0 reads block by block. Default: 256 KiB.
     pub readahead_bytes: u32,
 }
 

@@ -1,31 +1,32 @@
-//! Shared values that readers load without a lock and writers replace whole.
+//! Shared values that readers load without a lock and writers replace as a whole.
 //!
-//! They are `arc_swap`'s, which knows nothing of the scheduler that tests explore schedules with:
-//! here each operation is a step of it, so that others may go on before.
+//! They wrap `arc_swap`, which does not know the scheduler with which tests explore thread
+//! schedules. Each operation here is therefore announced as a step of that scheduler, so that other
+//! threads may run before it.
 
 use arc_swap::{ArcSwap, ArcSwapOption, Guard};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::thread::step;
 
-/// A value that is replaced now and then.
+/// A shared value that is replaced occasionally.
 #[derive(Debug)]
 pub(crate) struct Swap<T>(ArcSwap<T>);
 
 impl<T> Swap<T> {
-    /// Holds `value`.
+    /// Creates a holder of `value`.
     pub(crate) fn new(value: T) -> Self {
         Swap(ArcSwap::from_pointee(value))
     }
 
-    /// The value of now, for a moment: the thread has one of the few places taken that loads
-    /// without a count need.
+    /// Returns the current value for short use: the guard occupies one of the thread's few slots
+    /// for loads that skip the reference count.
     #[inline]
     pub(crate) fn load(&self) -> Guard<Arc<T>> {
         step();
         self.0.load()
     }
 
-    /// The value of now, to keep.
+    /// Returns the current value for keeping.
     #[inline]
     pub(crate) fn load_full(&self) -> Arc<T> {
         step();
@@ -38,32 +39,32 @@ impl<T> Swap<T> {
         self.0.store(value);
     }
 
-    /// Replaces the value by what `change` makes of it, which may be asked again when others
-    /// replace it meanwhile.
+    /// Replaces the value by the result of `change`, which is called again if another thread
+    /// replaces the value meanwhile.
     pub(crate) fn rcu(&self, change: impl FnMut(&Arc<T>) -> T) {
         step();
         self.0.rcu(change);
     }
 }
 
-/// A value that may be missing. As large as a pointer.
+/// A shared value that may be absent. The size of a pointer.
 #[derive(Debug)]
 pub(crate) struct SwapOption<T>(ArcSwapOption<T>);
 
 impl<T> SwapOption<T> {
-    /// Holds nothing.
+    /// Creates an empty holder.
     pub(crate) const fn empty() -> Self {
         SwapOption(ArcSwapOption::const_empty())
     }
 
-    /// As [`Swap::load`].
+    /// Like [`Swap::load`].
     #[inline]
     pub(crate) fn load(&self) -> Guard<Option<Arc<T>>> {
         step();
         self.0.load()
     }
 
-    /// As [`Swap::load_full`].
+    /// Like [`Swap::load_full`].
     #[inline]
     pub(crate) fn load_full(&self) -> Option<Arc<T>> {
         step();
@@ -76,7 +77,7 @@ impl<T> SwapOption<T> {
         self.0.store(value);
     }
 
-    /// Replaces the value, and gives the old one back.
+    /// Replaces the value and returns the old one.
     pub(crate) fn swap(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
         step();
         self.0.swap(value)

@@ -1,25 +1,25 @@
 //! Keyspaces whose entries expire.
 //!
-//! A value of such a keyspace is stored with the time of its write behind it, in seconds since the
-//! Unix epoch (u64, little-endian). Readers take it off and do not see what is older than the
-//! keyspace's time to live; compactions remove it. Time is the store's wall clock: one that jumps
-//! makes entries expire sooner or later by that much.
+//! Such a keyspace appends to each stored value the time of its write, in seconds since the Unix
+//! epoch (u64, little-endian). Readers strip the stamp and skip entries older than the keyspace's
+//! time to live; compactions remove them. Time is the store's wall clock: if the clock jumps,
+//! entries expire earlier or later by the size of the jump.
 
 use crate::iter::resolve::printable;
 
-/// Bytes of the time behind a value.
+/// Bytes of the time stamp at the end of a value.
 pub(crate) const STAMP_BYTES: usize = 8;
 
-/// A keyspace's time to live, at one moment.
+/// The time to live of a keyspace, together with the current time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ttl {
-    /// How long entries live, in seconds.
+    /// Lifetime of entries in seconds.
     pub secs: u64,
-    /// Now, in seconds since the Unix epoch.
+    /// The current time in seconds since the Unix epoch.
     pub now_secs: u64,
 }
 
-/// `value` with the time of its write behind it.
+/// Returns `value` followed by the time of its write.
 pub(crate) fn stamp(value: &[u8], now_secs: u64) -> Vec<u8> {
     let mut stamped = Vec::with_capacity(value.len() + STAMP_BYTES);
     stamped.extend_from_slice(value);
@@ -27,7 +27,8 @@ pub(crate) fn stamp(value: &[u8], now_secs: u64) -> Vec<u8> {
     stamped
 }
 
-/// When a stored value was written. Says what is wrong with one that has no time.
+/// Returns the time at which a stored value was written, or an error message if the value has no
+/// stamp.
 pub(crate) fn written_secs(key: &[u8], stored: &[u8]) -> Result<u64, String> {
     match stored.last_chunk::<STAMP_BYTES>() {
         Some(stamp) => Ok(u64::from_le_bytes(*stamp)),
@@ -36,7 +37,7 @@ pub(crate) fn written_secs(key: &[u8], stored: &[u8]) -> Result<u64, String> {
 }
 
 impl Ttl {
-    /// True when what was written at `written_secs` is gone.
+    /// Returns true if an entry written at `written_secs` has expired.
     #[inline]
     pub(crate) fn is_over(self, written_secs: u64) -> bool {
         written_secs.saturating_add(self.secs) <= self.now_secs

@@ -1,18 +1,18 @@
-//! Values as lookups return them.
+//! Values returned by lookups.
 
 use std::fmt;
 use std::ops::{Deref, Range};
 
 use crate::table::BlockRef;
 
-/// Values up to this many bytes are copied into the handle itself.
+/// Values up to this many bytes are stored inline.
 const INLINE_BYTES: usize = 30;
 
 /// A value that was read. Dereferences to its bytes.
 ///
-/// Short values are held inline, without an allocation. Long ones from a table keep the table's
-/// block alive instead of being copied: hold many of them for long and the block cache cannot free
-/// their memory; [`Value::into_vec`] copies.
+/// Short values are stored inline, without an allocation. A long value from a table is not copied
+/// but keeps its block alive. Holding many such values for long prevents the block cache from
+/// freeing their memory; [`Value::into_vec`] copies the bytes.
 #[derive(Clone)]
 pub struct Value(Repr);
 
@@ -24,7 +24,7 @@ enum Repr {
 }
 
 impl Value {
-    /// A copy of `bytes`.
+    /// Copies `bytes`.
     #[inline]
     pub(crate) fn copy(bytes: &[u8]) -> Value {
         if bytes.len() <= INLINE_BYTES { Value::inline(bytes) } else { Value(Repr::Owned(bytes.into())) }
@@ -37,7 +37,8 @@ impl Value {
         Value(Repr::Inline { len: value.len() as u8, bytes })
     }
 
-    /// `value`, which lies in `block`: copied when it is short, else the block is kept.
+    /// Creates a value from `value`, a slice of `block`. Short values are copied; longer ones keep
+    /// the block alive.
     #[inline]
     pub(crate) fn in_block(value: &[u8], block: &BlockRef) -> Value {
         if value.len() <= INLINE_BYTES {
@@ -49,12 +50,12 @@ impl Value {
         }
     }
 
-    /// The bytes of `vec`.
+    /// Takes ownership of `vec`.
     pub(crate) fn owned(vec: Vec<u8>) -> Value {
         Value(Repr::Owned(vec.into_boxed_slice()))
     }
 
-    /// Copies the value out.
+    /// Returns the value as a vector, copying it if necessary.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
             Repr::Owned(bytes) => bytes.into_vec(),

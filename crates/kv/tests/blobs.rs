@@ -1,4 +1,4 @@
-//! Values that live in blob files.
+//! Tests of values in blob files.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -32,7 +32,7 @@ fn open_with(fs: &Arc<dyn Fs>, blob_bytes_min: u32) -> Db {
 
 fn value(number: usize, round: usize) -> Vec<u8> {
     let mut value = format!("{number} in round {round} ").into_bytes();
-    // Every third stays below the limit.
+    // Every third value is below the limit.
     value.resize(if number.is_multiple_of(3) { LARGE - 1 } else { LARGE + number }, b'.');
     value
 }
@@ -42,9 +42,9 @@ fn blob_files(fs: &Arc<dyn Fs>) -> usize {
     names.iter().filter(|name| name.extension().is_some_and(|it| it == "blob")).count()
 }
 
-/// Goal: large values come back from blob files by every way of reading, through overwriting,
-/// merging, compaction and reopening, and files that have become garbage go. Method: rounds of
-/// overwriting; all values are read after each; at the end everything is deleted.
+/// Goal: large values are read back from blob files by all kinds of reads, across overwriting,
+/// merging, compaction and reopening, and files that have become garbage are removed.
+/// Method: rounds of overwriting; all values are read after each; at the end everything is deleted.
 #[test]
 fn large_values_live_apart_and_garbage_goes() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -86,9 +86,9 @@ fn large_values_live_apart_and_garbage_goes() {
     assert_eq!(blob_files(&fs), 0);
 }
 
-/// Goal: a crash leaves no blob file that nobody needs and nobody will remove. Method: every crash
-/// image of a large value that is written, flushed, deleted and compacted away; where it is gone,
-/// so are the blob files after one more compaction.
+/// Goal: a crash leaves no unneeded blob file that is never removed.
+/// Method: every crash image of a large value that is written, flushed, deleted and compacted away;
+/// where the value is gone, its blob files are gone after one more compaction.
 #[test]
 fn crashes_leave_no_dead_files() {
     let images = crash_sweep(
@@ -115,8 +115,8 @@ fn crashes_leave_no_dead_files() {
     assert!(images > 50, "{images}");
 }
 
-/// Goal: a snapshot keeps the blob files that it sees. Method: overwrite everything under a
-/// snapshot and compact.
+/// Goal: a snapshot keeps the blob files that it sees.
+/// Method: overwrite everything under a snapshot and compact.
 #[test]
 fn snapshots_keep_their_values() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -130,13 +130,14 @@ fn snapshots_keep_their_values() {
     assert_eq!(db.get("a").unwrap().unwrap()[..], value(1, 1)[..]);
     drop(snapshot);
     db.compact_range(..).unwrap();
-    // An iterator holds its own.
+    // An iterator keeps its own blob files.
     assert_eq!(before.map(Result::unwrap).next().unwrap().1, value(1, 0));
 }
 
-/// Goal: empty values stay where everything else is overwritten, however small values in blob files
-/// may be. Method: limits of 0 and 1; a value beside an empty one is overwritten, deleted and
-/// compacted, and the store opened again.
+/// Goal: empty values survive when everything else is overwritten, even with the smallest limits
+/// for blob files.
+/// Method: limits of 0 and 1; a value beside an empty one is overwritten, deleted and compacted,
+/// and the store reopened.
 #[test]
 fn empty_values_stay() {
     for bytes_min in [0, 1] {
@@ -162,7 +163,7 @@ fn empty_values_stay() {
     }
 }
 
-/// Appends, and counts how many operands it was given.
+/// A merge operator that appends, and counts the operands that it was given.
 #[derive(Debug, Default)]
 struct Counts(std::sync::atomic::AtomicUsize);
 
@@ -177,10 +178,10 @@ impl MergeOperator for Counts {
     }
 }
 
-/// Goal: operands on a value in a blob file are merged with it by a compaction, as those on any
-/// other, and the old value becomes garbage; a snapshot that sees the value without them keeps it.
-/// Method: rounds of operands, each in a table of its own; after a compaction no read meets an
-/// operand any more.
+/// Goal: a compaction merges operands on a value in a blob file like those on any other value, and
+/// the old value becomes garbage; a snapshot that sees the value without the operands keeps it.
+/// Method: rounds of operands, each in a table of its own; after a compaction no read encounters an
+/// operand.
 #[test]
 fn operands_merge_with_a_value_in_a_blob_file() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,4 @@
-//! Compactions that the user asks for, beside each other.
+//! Tests of concurrent compactions requested by the user.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,7 +7,7 @@ use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
 use cairn_kv::{Background, CompactionFilter, Db, FilterDecision, Keyspace, KeyspaceOptions};
 use cairn_vfs::{MemFs, thread};
 
-/// Holds compactions up until it is opened.
+/// A filter that blocks compactions until it is opened.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -46,9 +46,10 @@ impl CompactionFilter for Gate {
     }
 }
 
-/// Goal: a call that returns has compacted what was there when it began, also beside another call.
-/// Method: a filter holds the first call up; the key is overwritten and a second call made, which
-/// finds the first one's tables in its way; then the first may go on.
+/// Goal: a call that returns has compacted everything that existed when it began, even beside
+/// another call.
+/// Method: a filter blocks the first call; the key is overwritten and a second call starts, which
+/// the first one's tables block; then the filter is opened.
 #[test]
 fn two_calls_at_once() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -66,7 +67,7 @@ fn two_calls_at_once() {
         gate.await_state(|state| state.is_reached);
         db.put("key", "second").unwrap();
         let second = compact("second");
-        // The second one has flushed the key, and comes across the first.
+        // The second call has flushed the key and now waits for the first.
         while db.stats().keyspaces[0].levels[0].tables < 2 {
             thread::yield_now();
         }
@@ -81,8 +82,8 @@ fn two_calls_at_once() {
     }
 }
 
-/// Options of a keyspace whose writers stop at the second run of level 0, which is also what makes
-/// its compaction due.
+/// Returns options of a keyspace whose writers stop at the second run of level 0, which also
+/// triggers its compaction.
 fn stops_at_two_runs(gate: Option<&Arc<Gate>>) -> KeyspaceOptions {
     let leveled = LeveledOptions {
         level_zero_runs_min: 2,
@@ -98,7 +99,7 @@ fn stops_at_two_runs(gate: Option<&Arc<Gate>>) -> KeyspaceOptions {
     }
 }
 
-/// Two flushes of one key, after which writers are stopped until a compaction.
+/// Flushes one key twice, after which writers are stopped until a compaction.
 fn two_runs(keyspace: &Keyspace) {
     for value in ["first", "second"] {
         keyspace.put("key", value).unwrap();
@@ -106,9 +107,10 @@ fn two_runs(keyspace: &Keyspace) {
     }
 }
 
-/// Goal: a compaction of a range holds up the compactions of its own keyspace and no others, so
-/// writers who wait for those go on. Method: a filter holds the call up; another keyspace reaches
-/// its limit meanwhile. A store that stops its writers does not end here.
+/// Goal: compacting a range blocks the compactions of its own keyspace only, so writers that wait
+/// for those of other keyspaces continue.
+/// Method: a filter blocks the call; another keyspace reaches its limit meanwhile. If the store
+/// stops its writers, the test does not end.
 #[test]
 fn other_keyspaces_are_compacted_meanwhile() {
     let gate = Arc::new(Gate::default());
@@ -129,8 +131,9 @@ fn other_keyspaces_are_compacted_meanwhile() {
     call.join().unwrap();
 }
 
-/// Goal: writers who are stopped by a keyspace go on when it is dropped. Method: a filter holds up
-/// the compaction that one waits for. A store that stops its writers does not end here.
+/// Goal: writers stopped by a keyspace continue when it is dropped.
+/// Method: a filter blocks the compaction that a writer waits for. If the store stops its writers,
+/// the test does not end.
 #[test]
 fn a_dropped_keyspace_stops_nobody() {
     let gate = Arc::new(Gate::default());

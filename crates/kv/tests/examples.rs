@@ -1,4 +1,4 @@
-//! Runs the key-value store's examples, so that what a newcomer tries first works.
+//! Runs the key-value store's examples, so that the first programs a newcomer tries work.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
 use std::path::Path;

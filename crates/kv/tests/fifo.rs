@@ -1,4 +1,4 @@
-//! Keyspaces that drop their oldest tables.
+//! Tests of keyspaces that drop their oldest tables.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -34,15 +34,16 @@ impl Machine {
     }
 }
 
-/// Tables of all levels, and their bytes.
+/// Returns the number of tables in all levels, and their bytes.
 fn tables(db: &Db) -> (usize, u64) {
     let levels = &db.stats().keyspaces[0].levels;
     (levels.iter().map(|level| level.tables).sum(), levels.iter().map(|level| level.bytes).sum())
 }
 
-/// Goal: what was written last goes last, whatever the clock says: values that were overwritten do
-/// not come back. Method: a key is overwritten after the clock was set back; then one of the two
-/// tables must go, for the size and for the time.
+/// Goal: the latest writes are dropped last, whatever the clock says, so overwritten values do not
+/// come back.
+/// Method: a key is overwritten after the clock was set back; then one of the two tables must be
+/// dropped, because of size and because of age.
 #[test]
 fn the_order_of_writes_decides() {
     for by_size in [true, false] {
@@ -56,7 +57,8 @@ fn the_order_of_writes_decides() {
         let (count, bytes) = tables(&db);
         assert_eq!(count, 2);
         drop(db);
-        // By the clock the newer table is two hours too old, and the older one not even written.
+        // According to the clock, the newer table is two hours too old, and the older one not even
+        // written yet.
         machine.clock.advance(Duration::from_secs(DAY / 2));
         let db = match by_size {
             true => machine.open_fifo(bytes - 1, None),
@@ -73,9 +75,10 @@ fn the_order_of_writes_decides() {
     }
 }
 
-/// Goal: a table that was merged of old and new entries is kept as long as the new ones are to be,
-/// also when it was opened again and repaired. Method: two flushes ten days apart, merged; the
-/// store is opened to keep a day, with and without its manifest.
+/// Goal: a table merged from old and new entries is kept as long as the new ones must be kept, even
+/// after reopening and repair.
+/// Method: two flushes ten days apart, merged; the store is opened with a retention of one day,
+/// with and without its manifest.
 #[test]
 fn merged_tables_are_as_new_as_their_newest_entry() {
     for is_repaired in [false, true] {

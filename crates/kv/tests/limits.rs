@@ -1,4 +1,5 @@
-//! What options bound: the log, all memtables together, what a power loss takes.
+//! Tests of limits set by options: the size of the log, of all memtables together, and the loss in
+//! a power failure.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -15,29 +16,28 @@ use cairn_vfs::{
     CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, ManualClock, MemFs, Operation, SystemClock,
 };
 
-/// A log of at most four segments of 64 KiB, as far as flushes allow.
+/// Returns options for a log of at most four segments of 64 KiB, as far as flushes allow.
 fn small_log() -> Options {
     let (wal_segment_bytes, wal_bytes_max) = (64 << 10, 256 << 10);
     Options { wal_segment_bytes, wal_bytes_max, background: Background::Inline, ..Options::default() }
 }
 
-/// How many segments the log of a store has.
+/// Returns the number of segments in the log of a store.
 fn segments(db: &Db, fs: &Arc<dyn Fs>) -> usize {
     let names = fs.read_dir(db.path()).unwrap();
     names.iter().filter(|name| name.extension().is_some_and(|it| it == "wal")).count()
 }
 
-/// How long all files of the log in `/store` are together, those that are kept to be written again
-/// included.
+/// Returns the total length of all log files in `/store`, including those kept for reuse.
 fn log_bytes(fs: &Arc<dyn Fs>) -> u64 {
     let paths = fs.read_dir(Path::new("/store")).unwrap();
     let of_log = |path: &&PathBuf| path.extension().is_some_and(|it| it == "wal" || it == "free");
-    // What goes meanwhile has gone.
+    // Files removed meanwhile do not count.
     paths.iter().filter(of_log).filter_map(|path| fs.metadata(path).ok()).map(|file| file.len).sum()
 }
 
-/// Goal: a keyspace with a few old writes does not keep the log of a busy one. Method: one write to
-/// the first, many to the second; the log's segments are counted.
+/// Goal: a keyspace with a few old writes does not retain the log of a busy one.
+/// Method: one write to the first, many to the second; count the log's segments.
 #[test]
 fn an_idle_keyspace_does_not_hold_the_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -55,9 +55,10 @@ fn an_idle_keyspace_does_not_hold_the_log() {
     assert_eq!(db.get("old").unwrap().as_deref(), Some(&b"write"[..]));
 }
 
-/// Goal: the log is held below its limit, though no memtable is full, and by nothing that no flush
-/// would ever take out of it. Method: writes to one large memtable, single and in batches;
-/// deletions of ranges without a key, likewise; the log's segments are counted.
+/// Goal: the log stays below its limit although no memtable is full, and nothing in it is retained
+/// that no flush would ever release.
+/// Method: writes to one large memtable, single and in batches; likewise range deletions that cover
+/// no key; count the log's segments.
 #[test]
 fn the_log_keeps_to_its_limit() {
     for batched in [false, true] {
@@ -99,8 +100,8 @@ fn the_log_keeps_to_its_limit() {
     }
 }
 
-/// Goal: a keyspace that is dropped with writes that are in no table holds no log any more. Method:
-/// the log's segments after an idle moment.
+/// Goal: a dropped keyspace with writes that are in no table does not retain the log.
+/// Method: count the log's segments after an idle moment.
 #[test]
 fn a_dropped_keyspace_does_not_hold_the_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -115,13 +116,14 @@ fn a_dropped_keyspace_does_not_hold_the_log() {
     assert!(segments(&db, &fs) <= 2, "{}", segments(&db, &fs));
 }
 
-/// Goal: range tombstones that all overlap, as a queue's consumer leaves them, take a table as much
-/// room as there are of them, and what snapshots see stays. Method: longer and longer ranges from
-/// one start, a scan now and then, a snapshot in the middle; then a flush.
+/// Goal: range tombstones that all overlap, as left by a queue's consumer, take space in a table
+/// proportional to their number, and the view of snapshots does not change.
+/// Method: longer and longer ranges from one start, occasional scans, a snapshot in the middle;
+/// then a flush.
 #[test]
 fn range_tombstones_that_overlap() {
     const COUNT: u32 = 1_000;
-    // The flushed table is to be seen before it is compacted.
+    // The flushed table must not be compacted before it is inspected.
     let leveled = LeveledOptions { tombstone_ratio: 2.0, ..LeveledOptions::default() };
     let compaction = StrategyOptions::Leveled(leveled);
     let options = KeyspaceOptions { compaction, ..KeyspaceOptions::default() };
@@ -150,8 +152,9 @@ fn range_tombstones_that_overlap() {
     assert_eq!(db.get_at(key(COUNT / 2 - 1), &snapshot).unwrap(), None);
 }
 
-/// Goal: options that contradict themselves are refused by name, and what is cut to what can be is
-/// not cut to nothing. Method: one of each.
+/// Goal: options that contradict each other are refused with an error that names them, and values
+/// that are clamped are not clamped to nothing.
+/// Method: one of each.
 #[test]
 fn options_that_contradict_themselves() {
     let builder = || Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -188,8 +191,8 @@ fn options_that_contradict_themselves() {
     assert_eq!(db.stats().flushes.0, 1, "{}", db.stats());
 }
 
-/// Goal: an interval without end is one, and ends with the store. Method: such a store; a clock on
-/// which time has passed.
+/// Goal: an infinite sync interval works, and ends with the store.
+/// Method: such a store; a clock on which time has passed.
 #[test]
 fn an_interval_without_end() {
     let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -204,9 +207,9 @@ fn an_interval_without_end() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// Goal: a store with little in it takes little room while it is open, and one that is left to
-/// itself with all in tables gives its log back, in whatever keyspace the last write was; a process
-/// that is killed then loses nothing. Method: sizes of the log's files, copies of the directory.
+/// Goal: an open store with little data takes little space. An idle store with everything in tables
+/// releases its log, whichever keyspace had the last write; killing the process then loses nothing.
+/// Method: sizes of the log's files, copies of the directory.
 #[test]
 fn the_log_of_an_idle_store_is_small() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -236,7 +239,7 @@ fn the_log_of_an_idle_store_is_small() {
             db.keyspace("other").unwrap().flush().unwrap();
             db.wait_idle().unwrap();
             assert!(log_bytes() <= 1 << 20, "{}", log_bytes());
-            // What a reader finds is what a killed process leaves.
+            // A reader finds the state that a killed process would leave.
             let reader = builder().read_only(true).open().unwrap();
             assert_eq!(reader.range(..).count(), count as usize + 1);
             let other = reader.keyspace("other").unwrap();
@@ -247,8 +250,9 @@ fn the_log_of_an_idle_store_is_small() {
     }
 }
 
-/// Goal: what an idle store could not give back of its log, or had no time for, it gives back the
-/// next time. Method: each removal of a file fails in turn.
+/// Goal: parts of its log that an idle store failed to release, or had no time for, are released
+/// the next time.
+/// Method: each removal of a file fails in turn.
 #[test]
 fn a_log_that_was_not_given_back_is_later() {
     let mut failed = 0;
@@ -276,8 +280,8 @@ fn a_log_that_was_not_given_back_is_later() {
     assert!(failed > 0);
 }
 
-/// Goal: memtables of many keyspaces stay below their common limit. Method: writes to ten
-/// keyspaces, none of which reaches its own.
+/// Goal: memtables of many keyspaces together stay below their common limit.
+/// Method: writes to ten keyspaces, none of which reaches its own limit.
 #[test]
 fn memtables_share_a_limit() {
     let options =
@@ -297,8 +301,8 @@ fn memtables_share_a_limit() {
     assert!(db.stats().flushes.0 > 0);
 }
 
-/// Goal: with an interval, buffered writes become durable by themselves. Method: write, wait for
-/// the sync that the file system counts, pull the plug.
+/// Goal: with a sync interval, buffered writes become durable by themselves.
+/// Method: write, wait for the sync that the file system counts, and cut the power.
 #[test]
 fn an_interval_syncs_the_log() {
     let faults = Arc::new(FaultFs::new(FaultOptions::seeded(1)));
@@ -325,9 +329,9 @@ fn an_interval_syncs_the_log() {
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// Goal: writers never stop where no compaction will let them go on. Method: a strategy that merges
-/// nothing, and limits below what a strategy begins at, with more flushes than the limits allow. A
-/// store that stops its writers does not end here.
+/// Goal: writers never stop if no compaction would let them continue.
+/// Method: a strategy that merges nothing, and limits below the threshold of a strategy, with more
+/// flushes than the limits allow. If the store stops its writers, the test does not end.
 #[test]
 fn limits_that_no_compaction_meets() {
     let fifo = StrategyOptions::Fifo(FifoOptions::default());
@@ -343,7 +347,7 @@ fn limits_that_no_compaction_meets() {
     }
 }
 
-/// More than a value can be, and a table hold.
+/// Longer than a value may be, and than a table can store.
 const TOO_LONG: usize = 512 << 20;
 
 fn open_inline(fs: &Arc<dyn Fs>, options: &KeyspaceOptions) -> Db {
@@ -351,9 +355,9 @@ fn open_inline(fs: &Arc<dyn Fs>, options: &KeyspaceOptions) -> Db {
     builder.default_keyspace(options.clone()).open().unwrap()
 }
 
-/// Goal: a value that no table can hold is refused by whatever takes values, wherever they would
-/// go, and the store goes on.
-/// Method: half a GiB of zeros that nobody reads.
+/// Goal: all interfaces refuse a value that no table can store, wherever it would be stored, and
+/// the store remains usable.
+/// Method: half a GiB of zeros that nothing reads.
 #[test]
 fn values_that_are_too_long() {
     let long = vec![0; TOO_LONG];
@@ -380,9 +384,10 @@ fn values_that_are_too_long() {
     }
 }
 
-/// Goal: the longest key with the longest value can be flushed, compacted, read and recovered, by
-/// every compression that is the default of some level, in tables and in blob files. Method: in the
-/// long form with the real length, which takes some GiB of memory; else 8 MiB.
+/// Goal: the longest key with the longest value can be flushed, compacted, read and recovered, with
+/// every compression that is the default of some level, in tables and in blob files.
+/// Method: the long form uses the real length, which takes some GiB of memory; the short form 8
+/// MiB.
 #[test]
 fn the_longest_value() {
     let soaks = std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
@@ -390,7 +395,7 @@ fn the_longest_value() {
     for (blob_bytes_min, ttl) in [(None, None), (Some(1), None), (None, Some(Duration::from_secs(1_000_000)))]
     {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-        // Not flushed by itself: the log is to bring it back.
+        // Not flushed automatically, because the log must restore it.
         let memtable_bytes = 4 << 30;
         let options = KeyspaceOptions { memtable_bytes, blob_bytes_min, ttl, ..KeyspaceOptions::default() };
         let (key, mut value) = (vec![7; KEY_BYTES_MAX], vec![0; bytes]);
@@ -412,12 +417,12 @@ fn the_longest_value() {
     }
 }
 
-/// Makes too much of `big` and `filtered`.
+/// A merge operator and filter that make the values of `big` and `filtered` too long.
 #[derive(Debug)]
 struct Inflate;
 
 impl Inflate {
-    /// Zeros that nobody touches take no memory.
+    /// Untouched zero pages take no memory.
     fn too_long() -> Vec<u8> {
         vec![0; TOO_LONG]
     }
@@ -447,9 +452,11 @@ impl CompactionFilter for Inflate {
     }
 }
 
-/// Goal: operands that come to more than a value can be stay operands, and what a filter makes too
-/// long stays as it was; flushes, compactions and recovery go on, in tables and with blob files.
-/// Method: an operator and a filter that make too much of two keys; without and with a base.
+/// Goal: operands whose result exceeds the value limit stay operands, and a value that a filter
+/// makes too long stays unchanged; flushes, compactions and recovery continue, in tables and with
+/// blob files.
+/// Method: an operator and a filter that produce too long values for two keys; without and with a
+/// base.
 #[test]
 fn merges_that_are_too_long() {
     for blob_bytes_min in [None, Some(1)] {

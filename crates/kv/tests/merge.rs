@@ -1,4 +1,4 @@
-//! Operands that nobody can merge: the trouble of their key, not of the store.
+//! Tests of operands that cannot be merged. They affect their key, not the store.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -23,9 +23,9 @@ fn add(db: &Db, key: &str, number: u64) {
     db.merge(key, number.to_le_bytes()).unwrap();
 }
 
-/// Goal: operands that the operator refuses fail the reads of their key, and neither flushes nor
-/// compactions nor other keys; writing the key anew mends it. Method: a base and an operand of the
-/// wrong length, flushed, compacted and reopened.
+/// Goal: operands that the operator refuses fail the reads of their key, but neither flushes nor
+/// compactions nor other keys; overwriting the key repairs it.
+/// Method: a base and an operand of the wrong length, flushed, compacted and reopened.
 #[test]
 fn refused_operands() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -67,8 +67,8 @@ fn refused_operands() {
     }
 }
 
-/// Writes chains of operands of all kinds, none of them flushed: on a value, on nothing, on what
-/// was deleted.
+/// Writes chains of operands of all kinds, none of them flushed: on a value, on nothing, on deleted
+/// keys.
 fn write_chains(fs: &Arc<dyn Fs>) {
     let db = builder(fs, Background::Inline).default_keyspace(counting()).open().unwrap();
     db.put("on a value", 1u64.to_le_bytes()).unwrap();
@@ -93,9 +93,9 @@ fn check_chains(fs: &Arc<dyn Fs>) {
     }
 }
 
-/// Goal: a store that is opened without its operator can be written to, flushed and compacted, and
-/// loses no operand. Method: chains of all kinds in the log; then once without the operator and
-/// once with it.
+/// Goal: a store opened without its operator can be written to, flushed and compacted, and loses no
+/// operand.
+/// Method: chains of all kinds in the log; then one opening without the operator and one with it.
 #[test]
 fn without_the_operator() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -113,8 +113,8 @@ fn without_the_operator() {
     check_chains(&fs);
 }
 
-/// Goal: a repair that is not told of the operator keeps the operands, too. Method: as above, with
-/// a repair that has the manifest, and one that does not.
+/// Goal: a repair without the operator keeps the operands, too.
+/// Method: as above, with a repair that has the manifest, and one that does not.
 #[test]
 fn repaired_without_the_operator() {
     for lose_manifest in [false, true] {

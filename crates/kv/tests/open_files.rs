@@ -1,4 +1,4 @@
-//! Stores with more files than the process may have open.
+//! Tests of stores with more files than the process may have open.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use cairn_vfs::{
     Advice, Error, ErrorKind, File, FileId, Fs, Map, MemFs, Metadata, OpenOptions, Operation, Result,
 };
 
-/// Entries of the large store.
+/// Number of entries in the large store.
 const COUNT: u32 = 2000;
 
 /// `EMFILE`.
 const TOO_MANY: i32 = 24;
 
-/// A file system of a process that may have only so many files open.
+/// A file system of a process that may have only a limited number of files open.
 #[derive(Debug, Clone)]
 struct FewFiles {
     inner: MemFs,
@@ -137,7 +137,7 @@ fn builder(fs: &FewFiles, open_files_max: Option<usize>, background: Background)
         blob_bytes_min: Some(1000),
         ..KeyspaceOptions::default()
     };
-    // No cache: whatever is read is read from the files.
+    // No cache, so that all data is read from the files.
     let options = Options { cache_bytes: 0, open_files_max, background, ..Options::default() };
     Db::builder("/store").fs(Arc::new(fs.clone())).seed(1).options(options).default_keyspace(keyspace)
 }
@@ -150,10 +150,10 @@ fn value(number: u32) -> Vec<u8> {
     vec![number as u8; if number.is_multiple_of(50) { 1500 } else { 400 }]
 }
 
-/// Goal: a store of several hundred tables and blob files is written, merged, read, opened again,
-/// read by another and copied by a process that may have 64 files open. Method: one that keeps to
-/// that by an option, and one that does not know of the limit and has to give descriptors back when
-/// it meets it.
+/// Goal: a process limited to 64 open files can write, merge, read, reopen and copy a store of
+/// several hundred tables and blob files, and read it beside a writer.
+/// Method: one process that stays below the limit with an option, and one that does not know the
+/// limit and has to close files when it reaches it.
 #[test]
 fn hundreds_of_tables_and_few_descriptors() {
     for (open_files_max, background) in
@@ -190,9 +190,10 @@ fn hundreds_of_tables_and_few_descriptors() {
     }
 }
 
-/// Goal: where no descriptor is to be had at all, what needs one fails with that and nothing else
-/// does; when there are some again, everything goes on without the store being opened anew. Method:
-/// a limit that falls to what is open, while memtables are filled, flushed and merged.
+/// Goal: without any descriptor, exactly the operations that need one fail, with that error; when
+/// descriptors are available again, everything continues without reopening the store.
+/// Method: a limit that drops to the number of open files, while memtables are filled, flushed and
+/// merged.
 #[test]
 fn no_descriptors_poison_nothing() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -204,7 +205,7 @@ fn no_descriptors_poison_nothing() {
         db.wait_idle().unwrap();
         let mut written = 500;
         for round in 0..3 {
-            // Others in the process have taken all that tables had.
+            // Simulates that the rest of the process has taken all descriptors of tables.
             fs.max.store(1, SeqCst);
             let mut refused = 0;
             for _ in 0..600 {
@@ -222,7 +223,7 @@ fn no_descriptors_poison_nothing() {
                 assert!(error.is_out_of_files() && error.kind() == ErrorKind::Io, "{error}");
             }
             fs.max.store(usize::MAX, SeqCst);
-            // A job that began before may still fail, and be what a writer is told of.
+            // A job that began before may still fail, and a writer may get its error.
             let is_written = || {
                 cairn_vfs::thread::yield_now();
                 db.put(key(written), value(written)).is_ok()

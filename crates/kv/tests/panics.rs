@@ -1,4 +1,5 @@
-//! Operators, filters and listeners that panic: whoever waits is told, and nobody waits for ever.
+//! Tests of operators, filters and listeners that panic: waiting callers get the error, and nothing
+//! waits forever.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use cairn_kv::{
 };
 use cairn_vfs::{ErrorKind, Fs, MemFs, thread};
 
-/// Who panics.
+/// The component that panics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bomb {
     Operator,
@@ -77,7 +78,7 @@ fn open_heard(fs: &Arc<dyn Fs>, background: Background, bomb: Bomb, listener: Ar
     builder.default_keyspace(keyspace).open().unwrap()
 }
 
-/// Runs `test`; fails when that does not end.
+/// Runs `test`, and fails if it does not end.
 fn in_time(what: String, test: impl FnOnce() + Send + 'static) {
     let (done, is_done) = channel();
     let work = move || {
@@ -90,11 +91,12 @@ fn in_time(what: String, test: impl FnOnce() + Send + 'static) {
     thread.join().unwrap();
 }
 
-/// Goal: a panic of an operator, a filter or a listener is the trouble of the key that it met.
-/// Writes, flushes and the reads of other keys go on; whoever asks for a compaction hears of
-/// keyspace and key, and so does the listener; the store opens again with the same code, and
-/// everything is done with code that does not panic. Method: each of them, with jobs in the
-/// background and inline; flushes and compactions that are due, and those that are asked for.
+/// Goal: a panic of an operator, a filter or a listener affects only the key that was processed.
+/// Writes, flushes and reads of other keys continue; the caller of a compaction gets an error with
+/// keyspace and key, and so does the listener; the store reopens with the same code, and with code
+/// that does not panic all work is done.
+/// Method: each of them, with background and inline jobs; automatic and requested flushes and
+/// compactions.
 #[test]
 fn a_panic_is_one_keys_trouble() {
     for bomb in [Bomb::Operator, Bomb::Filter, Bomb::Listener] {
@@ -104,7 +106,7 @@ fn a_panic_is_one_keys_trouble() {
     }
 }
 
-/// Is told of keyspace, key and what the panic said.
+/// Checks that the error has the keyspace, the key and the panic's message.
 fn check_told(error: &cairn_kv::Error, key: &str) {
     assert!(matches!(error, cairn_kv::Error::Panicked { .. }), "{error:?}");
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -115,12 +117,12 @@ fn check_told(error: &cairn_kv::Error, key: &str) {
 fn explode(bomb: Bomb, background: Background) {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let mut db = open(&fs, background, bomb);
-    // What a compaction merges, and a flush leaves: the value is in a table.
+    // The value is in a table, so that a compaction merges it and a flush does not.
     db.put("merged", "1").unwrap();
     db.flush().unwrap();
     let met = match bomb {
         Bomb::Operator => "merged",
-        // Whichever it meets first.
+        // Whichever key it processes first.
         _ => "key \"",
     };
     for opening in 0..3u32 {
@@ -134,7 +136,7 @@ fn explode(bomb: Bomb, background: Background) {
             (Bomb::Listener, result) => result.unwrap(),
             (_, result) => check_told(&result.unwrap_err(), met),
         }
-        // What was due by itself may have been done.
+        // Automatic work may already be done.
         if let Err(error) = db.wait_idle() {
             check_told(&error, met);
         }
@@ -161,7 +163,7 @@ fn explode(bomb: Bomb, background: Background) {
     assert_eq!(db.iter().count(), 122);
 }
 
-/// Says how often a compaction was given up, and why.
+/// A listener that records how often a compaction was abandoned, and why.
 #[derive(Debug, Default)]
 struct Hears(std::sync::Mutex<Vec<cairn_kv::Error>>);
 
@@ -175,9 +177,10 @@ impl EventListener for Hears {
     }
 }
 
-/// Goal: a compaction that is given up is not tried again at once and for ever, but after later
-/// flushes, ever fewer times. Method: a filter that always panics, three hundred flushes, each of
-/// which makes a compaction due; then the same filter without the panic.
+/// Goal: an abandoned compaction is not retried immediately and forever, but after later flushes,
+/// with growing intervals.
+/// Method: a filter that always panics, three hundred flushes, each of which triggers a compaction;
+/// then the same filter without the panic.
 #[test]
 fn what_is_given_up_is_tried_again() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -189,7 +192,7 @@ fn what_is_given_up_is_tried_again() {
         db.flush().unwrap();
     }
     let count = heard.0.lock().unwrap().len();
-    // After 1, 2, 4, .. 64, 64, .. flushes, and sooner after merges that the filter has no part in.
+    // After 1, 2, 4, .. 64, 64, .. flushes, and sooner after merges that do not involve the filter.
     assert!((9..40).contains(&count), "{count}");
     check_told(&heard.0.lock().unwrap()[0], "key \"");
     drop(db);

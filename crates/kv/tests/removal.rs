@@ -1,4 +1,4 @@
-//! Removals take their time on some file systems: nobody waits for them.
+//! Removing files is slow on some file systems; nothing must wait for it.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
 use cairn_kv::{Background, Db, Durability, KeyspaceOptions};
 use cairn_vfs::{Fs, MemFs, OpenOptions, Result};
 
-/// Lets nobody through while it is shut.
+/// A gate that blocks callers while it is shut.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<GateState>,
@@ -18,7 +18,7 @@ struct Gate {
 #[derive(Debug, Default)]
 struct GateState {
     is_shut: bool,
-    /// Who waits now, and the most that ever did.
+    /// The number of callers that wait now, and the maximum so far.
     waiting: (usize, usize),
 }
 
@@ -28,7 +28,7 @@ impl Gate {
         state.waiting.0 += 1;
         state.waiting.1 = state.waiting.1.max(state.waiting.0);
         self.changed.notify_all();
-        // A second one is what must not be: it ends the test.
+        // A second waiting caller must not occur; it opens the gate and ends the test.
         while state.is_shut && state.waiting.0 < 2 {
             state = self.changed.wait(state).unwrap();
         }
@@ -50,7 +50,7 @@ impl Gate {
     }
 }
 
-/// A file system that removes files when its gate is open.
+/// A file system that removes files only while its gate is open.
 #[derive(Debug)]
 struct SlowRemovals {
     fs: MemFs,
@@ -98,8 +98,9 @@ fn tables(fs: &dyn Fs, dir: &Path) -> usize {
 }
 
 /// Goal: memtables are flushed while the inputs of a merge are removed, however long that takes,
-/// and nothing is left behind. Method: a file system that does not remove until it is told; two
-/// threads; enough flushes meanwhile that the next merge is due, whose thread nobody could spare.
+/// and no files are left behind.
+/// Method: a file system that blocks removals until the gate opens; two threads; enough flushes
+/// meanwhile that the next merge is due, for which no thread could be spared.
 #[test]
 fn flushes_go_on_while_files_are_removed() {
     let gate = Arc::new(Gate::default());

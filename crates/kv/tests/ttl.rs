@@ -1,4 +1,4 @@
-//! Keyspaces whose entries expire.
+//! Tests of keyspaces whose entries expire.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -20,9 +20,9 @@ fn open(fs: &Arc<dyn Fs>, clock: &Arc<ManualClock>, ttl: Option<u64>) -> cairn_k
     builder.keyspace("sessions", options).open()
 }
 
-/// Goal: entries go when their time is over, for every way of reading, and from the disk with the
-/// next compaction; rewritten ones live on; other keyspaces are not touched. Method: a clock that
-/// the test moves.
+/// Goal: expired entries disappear from all kinds of reads, and from the disk with the next
+/// compaction; rewritten ones live on; other keyspaces are not affected.
+/// Method: a clock that the test moves.
 #[test]
 fn entries_expire() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -70,9 +70,9 @@ fn entries_expire() {
     assert_eq!(db.get("other").unwrap().as_deref(), Some(&b"stays"[..]));
 }
 
-/// Goal: a keyspace with a time to live that is not named at an open keeps it, whatever the default
-/// keyspace does with long values: they come back as they were written, and go. Method: a default
-/// of blob files, a long value, a flush, a clock that the test moves.
+/// Goal: a keyspace with a time to live that an opening does not name keeps it, whatever the
+/// default keyspace does with long values: these are read back as written, and expire.
+/// Method: a default keyspace with blob files, a long value, a flush, a clock that the test moves.
 #[test]
 fn long_values_of_a_keyspace_that_is_not_named() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -104,7 +104,7 @@ fn long_values_of_a_keyspace_that_is_not_named() {
     assert_eq!((sessions.iter().count(), sessions.iter().rev().count(), db.iter().count()), (0, 0, 1));
 }
 
-/// Removes everything.
+/// A filter that removes everything.
 #[derive(Debug)]
 struct RemoveAll;
 
@@ -118,7 +118,8 @@ impl CompactionFilter for RemoveAll {
     }
 }
 
-/// Goal: what drops entries of the default keyspace is not for one that is not named at the open.
+/// Goal: options of the default keyspace that drop entries do not apply to a keyspace that the
+/// opening does not name.
 /// Method: a FIFO default with room for nothing, and a filter that removes everything.
 #[test]
 fn nothing_is_dropped_from_a_keyspace_that_is_not_named() {

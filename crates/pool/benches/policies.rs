@@ -1,15 +1,15 @@
-//! What a policy costs: nanoseconds of a hit, and of a miss (evict and insert), with a thousand and
-//! with a million frames.
+//! The costs of the policies: nanoseconds per hit and per miss (evict and insert), with a thousand
+//! and with a million frames.
 //!
-//! `cargo bench -p cairn-pool --bench policies` prints a row for each policy; `-- lirs arc` those
-//! alone. Best of several rounds. Pages are drawn before the clock starts; frames are random, so
-//! that with a million each costs cache misses as well.
+//! `cargo bench -p cairn-pool --bench policies` prints a row for each policy; `-- lirs arc` runs
+//! only those. The result is the best of several rounds. Pages are drawn before the clock starts.
+//! Frames are random, so that with a million frames each request also costs cache misses.
 //!
-//! - `hit`: requests for random resident frames. For the policies that read marks it is a store
-//!   into a byte.
-//! - `miss`: a sequence of pages that were never seen, each evicting one.
-//! - `back`: pages out of twice as many as there are frames, of which about half miss; the time of
-//!   one request.
+//! - `hit`: requests for random resident frames. For policies that read marks, this is a store into
+//!   a byte.
+//! - `miss`: a sequence of new pages, each of which evicts one.
+//! - `back`: pages out of twice as many as there are frames, of which about half miss; the time per
+//!   request.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::cell::Cell;
@@ -63,7 +63,7 @@ struct Bench {
     frames: usize,
     clock: SystemClock,
     dice: u64,
-    /// The next page that nobody has seen.
+    /// The next page never requested before.
     fresh: u64,
     /// The frame of each page of the last case, and the page of each frame.
     frame_of: Vec<Option<Frame>>,
@@ -91,7 +91,7 @@ impl Bench {
     }
 
     fn figures(mut self) -> [f64; 3] {
-        // The first round of each also brings the policy into the state that the case makes.
+        // The first round of each case also brings the policy into the state for that case.
         let back = self.best(Bench::back);
         let hit = self.best(Bench::hit);
         let miss = self.best(Bench::miss);

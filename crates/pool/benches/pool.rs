@@ -1,5 +1,5 @@
-//! Nanoseconds of the pool's own calls, without a peer: for work on the pool. `cairn bench pool`
-//! compares.
+//! Nanoseconds per call of the pool, without a peer, for work on the pool itself. `cairn bench
+//! pool` compares with peers.
 //!
 //! `cargo bench -p cairn-pool --bench pool -- [hits|cold|scan|threads|dirty] [policy]`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "a benchmark")]
@@ -18,7 +18,7 @@ fn report(name: &str, count: usize, time: Duration) {
     println!("{name:<44} {nanos:>9.1} ns   {:>8.2} M/s", 1e3 / nanos);
 }
 
-/// The least of some rounds, for what a machine with other work adds to.
+/// Returns the minimum over some rounds, to filter out other load on the machine.
 fn least(rounds: usize, mut round: impl FnMut() -> Duration) -> Duration {
     (0..rounds).map(|_| round()).min().unwrap()
 }
@@ -63,7 +63,7 @@ impl Bed {
         pool.open(self.raw(direct), FileOptions::new().format(format)).unwrap()
     }
 
-    /// Makes the file anew with this many pages, each with its own number.
+    /// Recreates the file with this many pages, each holding its own number.
     fn fill(&self, pages: u32, format: Format) {
         self.raw(false).set_len(0).unwrap();
         let pool = self.pool(1024);
@@ -129,7 +129,8 @@ fn cold(bed: &Bed) {
                 let mut at = 0;
                 bare.push(time(|| {
                     for &page in &order {
-                        // As a pool of that size would, not always into the same bytes.
+                        // Vary the destination as a pool of that size would, instead of always
+                        // reading into the same bytes.
                         at = (at + 1) % frames;
                         let place = &mut buffer[at * PAGE..(at + 1) * PAGE];
                         raw.read_exact_at(place, u64::from(page) * PAGE as u64).unwrap();
@@ -166,7 +167,7 @@ fn scan(bed: &Bed) {
         let raw = bed.raw(direct);
         let skip = if format == Format::Checked { 16 } else { 0 };
         for window in [1, 16, 64, 256] {
-            // As much memory as the pool goes through.
+            // As much memory as the pool cycles through.
             let mut buffer = cairn_vfs::memory::Buffer::new(4096 * PAGE).unwrap();
             let bare = least(5, || {
                 time(|| {
@@ -218,7 +219,7 @@ fn threads(bed: &Bed) {
                     for thread in 0..threads {
                         let barrier = &barrier;
                         scope.spawn(move || {
-                            // Each thread its own pages, or all the same few.
+                            // Each thread uses its own pages, or all use the same few.
                             let (from, pages) = match hot {
                                 Some(pages) => (0, pages),
                                 None => ((thread * 4096 / threads) as u32, (4096 / threads) as u32),
@@ -231,8 +232,8 @@ fn threads(bed: &Bed) {
                             barrier.wait();
                         });
                     }
-                    // From before they are let go: with more threads than processors this one may
-                    // be the last to run again.
+                    // The time starts before the threads are released: with more threads than
+                    // processors, this one may be the last to run again.
                     time(|| {
                         barrier.wait();
                         barrier.wait();

@@ -1,5 +1,5 @@
-//! Ways from a page to its bytes, each in its smallest form: what the design page's choice rests
-//! on.
+//! Ways to get from a page number to its bytes, each in its simplest form. The choice on the design
+//! page is based on this.
 //!
 //! `cargo bench -p cairn-pool --bench translation`
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a benchmark")]
@@ -16,7 +16,7 @@ use cairn_vfs::{File, Fs, OpenOptions, StdFs};
 const PAGE: usize = 4096;
 const NONE: u32 = u32::MAX;
 
-/// The least time of some rounds, in nanoseconds for each of `count` steps.
+/// Returns the minimum time of some rounds, in nanoseconds per step, for `count` steps.
 fn least(count: usize, mut round: impl FnMut()) -> f64 {
     let once = |_| {
         let start = Instant::now();
@@ -35,8 +35,8 @@ fn shuffled(pages: u32, count: usize) -> Vec<u32> {
     (0..count).map(|_| next()).collect()
 }
 
-/// A table of atomics with open addressing: key and frame in one word, twice as many places as
-/// pages. Only what a lookup needs.
+/// An open-addressing table of atomics: key and frame in one word, twice as many places as pages.
+/// Supports only lookups.
 struct OpenTable(Vec<AtomicU64>);
 
 impl OpenTable {
@@ -72,7 +72,7 @@ impl OpenTable {
     }
 }
 
-/// Segments that double, as the pool has them.
+/// Doubling segments, as in the pool.
 struct Segments(Vec<Vec<AtomicU32>>);
 
 impl Segments {
@@ -135,7 +135,7 @@ fn lookups() {
             Box::new(move |order| order.iter().map(|page| u64::from(table.read().unwrap()[page])).sum())
         }),
     );
-    // A page's address follows from its number; what is looked up is the word of its state.
+    // A page's address follows from its number; the lookup reads the word with its state.
     row(
         "one word a page (vmcache)",
         each(&|pages| {
@@ -167,11 +167,11 @@ fn misses(file: &dyn File, pages: u32) {
             let start = page as usize * PAGE;
             if resident.len() == frames {
                 let victim: usize = resident.pop_front().unwrap();
-                // SAFETY: one thread, and no reference to the page is alive.
+                // SAFETY: single-threaded, and no reference to the page exists.
                 unsafe { whole.release(victim..victim + PAGE) };
             }
             resident.push_back(start);
-            // SAFETY: within the reservation, which this thread alone has.
+            // SAFETY: within the reservation, which belongs to this thread alone.
             let place = unsafe { std::slice::from_raw_parts_mut(whole.start().as_ptr().add(start), PAGE) };
             read(place, page);
         }

@@ -1,8 +1,9 @@
-//! Hit ratios of the policies on the traces of a folder, as tables in Markdown.
+//! Hit ratios of the policies on the traces in a directory, as Markdown tables.
 //!
 //! `cargo run --release -p cairn-pool --example hit_ratios -- FOLDER [PERCENT ...]` reads every
-//! file of the folder whose name ends in `.txt` or `.txt.gz` (unpacked with `gzip`), one page
-//! number a line. The percentages are of the trace's different pages: 1 2 5 10 20 unless told.
+//! file in the directory whose name ends in `.txt` or `.txt.gz` (unpacked with `gzip`), with one
+//! page number per line. The percentages are relative to the trace's distinct pages; default 1 2 5
+//! 10 20.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, reason = "a command")]
 
 use std::process::Command;

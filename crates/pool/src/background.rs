@@ -1,4 +1,4 @@
-//! The thread that writes dirty pages before somebody needs their frames.
+//! The thread that writes dirty pages before their frames are needed.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use cairn_vfs::thread::{self, JoinHandle};
 use crate::error::{Error, Result};
 use crate::pool::Inner;
 
-/// It looks by itself this often: a write that failed is tried again.
+/// The interval at which the thread wakes on its own, to retry failed writes.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How it is told.
+/// The signal that wakes or stops the thread.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     state: Mutex<Said>,
@@ -25,7 +25,7 @@ struct Said {
     stop: bool,
 }
 
-/// The thread. Ends when dropped.
+/// The background writer thread. Dropping it stops the thread.
 #[derive(Debug)]
 pub(crate) struct Background {
     inner: Arc<Inner>,
@@ -33,14 +33,14 @@ pub(crate) struct Background {
 }
 
 impl Signal {
-    /// There is something to do.
+    /// Signals that there is work.
     #[cold]
     pub(crate) fn wake(&self) {
         lock(&self.state).look = true;
         self.changed.notify_one();
     }
 
-    /// Waits for something to do; false when it is to end.
+    /// Waits for work. Returns false when the thread is to stop.
     fn wait(&self) -> bool {
         let mut said = lock(&self.state);
         if !said.look && !said.stop {
@@ -59,7 +59,7 @@ impl Signal {
 }
 
 impl Background {
-    /// Errors: [`Error::Memory`] when the system has no more threads.
+    /// Starts the thread. Errors: [`Error::Memory`] when the system cannot start another thread.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Background> {
         let own = Arc::clone(inner);
         let thread = thread::spawn("pool-writer", move || run(&own))

@@ -1,4 +1,4 @@
-//! What can go wrong with a page, and what to do about it.
+//! Errors of a buffer pool, and how to handle them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +15,16 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// A page's bytes are not what was written there.
+    /// A page's bytes differ from the bytes that were written.
     #[error("page {page} of {} (offset {offset}) is damaged: {what}", file.display())]
     Corruption {
         /// The file.
         file: PathBuf,
-        /// The page.
+        /// The page number.
         page: u32,
-        /// Where it begins, in bytes.
+        /// The offset of the page in bytes.
         offset: u64,
-        /// What was found and what was expected.
+        /// The damage: found and expected values.
         what: String,
     },
     /// The file ends before the page does.
@@ -32,65 +32,65 @@ pub enum Error {
     NotThere {
         /// The file.
         file: PathBuf,
-        /// The page.
+        /// The page number.
         page: u32,
         /// The file's length in bytes.
         len: u64,
     },
-    /// Every frame was pinned, for as long as a thread waits for one.
+    /// All frames stayed pinned for the whole wait limit.
     #[error(
         "all {frames} frames of the pool were in use for {waited:?}; give the pool more frames, or hold fewer guards at a time"
     )]
     Exhausted {
-        /// How many there are.
+        /// The number of frames.
         frames: usize,
-        /// How long it waited.
+        /// How long the thread waited.
         waited: Duration,
     },
-    /// A page's latch was held by others, for as long as a thread waits for one.
+    /// Other threads held a page's latch for the whole wait limit.
     #[error("page {page} of {} was held by others for {waited:?}: a deadlock, or a guard that was kept", file.display())]
     Timeout {
         /// The file.
         file: PathBuf,
-        /// The page.
+        /// The page number.
         page: u32,
-        /// How long it waited.
+        /// How long the thread waited.
         waited: Duration,
     },
-    /// The log could not be made durable, so that the pages it describes cannot be written.
+    /// The log could not be made durable, so the pages it covers cannot be written.
     #[error("the log cannot be made durable up to {lsn}: {cause}")]
     Log {
-        /// How far it had to be.
+        /// The required position.
         lsn: Lsn,
-        /// What it said.
+        /// The error of the log.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// An earlier sync of the file failed, so that what is on the disk is unknown.
+    /// An earlier sync of the file failed, so its content on disk is unknown.
     #[error("{} is no longer read or written since a sync failed: {cause}; open it again and recover", file.display())]
     Poisoned {
         /// The file.
         file: PathBuf,
-        /// The failure.
+        /// The failed sync.
         cause: Arc<Error>,
     },
-    /// An argument or option is wrong.
+    /// An argument or option is invalid.
     #[error("{what}")]
     Invalid {
         /// The argument, its value and what was expected.
         what: String,
     },
-    /// There is no memory for it.
+    /// The system has too little memory or threads.
     #[error("no memory for {what}: {cause}")]
     Memory {
-        /// What it was for.
+        /// The purpose of the memory.
         what: String,
-        /// What the operating system said.
+        /// The error of the operating system.
         cause: Arc<std::io::Error>,
     },
 }
 
 impl Error {
-    /// An [`Error::Invalid`] argument.
+    /// Creates an [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::Invalid { what: what.into() }
     }
@@ -103,7 +103,7 @@ impl Error {
         Error::Corruption { file: file.to_owned(), page, offset, what: what.into() }
     }
 
-    /// What the caller may do about it.
+    /// Returns the kind of the error: the action a caller can take.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),
@@ -117,7 +117,7 @@ impl Error {
         }
     }
 
-    /// True when the disk is full: what failed can be tried again when there is room.
+    /// Returns true when the disk is full. The operation can be retried when there is space.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full())
     }

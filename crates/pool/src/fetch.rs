@@ -1,4 +1,4 @@
-//! From page number to a held page: the hit path, and what happens when the page is not there.
+//! Fetches pages by number: the hit path, and the handling of misses.
 #![allow(unsafe_code)]
 
 use cairn_vfs::sync::lock;
@@ -15,18 +15,18 @@ use crate::stats::add;
 use crate::translation::Resident;
 use crate::write_ahead::Lsn;
 
-/// How a page is to be held.
+/// The latch mode for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Shared,
     Exclusive,
 }
 
-/// Where a page that is not resident comes from.
+/// The source of a page that is not resident.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
     Disk,
-    /// It is new: zeros.
+    /// No source: a new page of zeros.
     Nothing,
 }
 
@@ -38,7 +38,7 @@ impl FileState {
             match header.latch.try_shared() {
                 Ok(()) => {
                     let guard = Shared::new(self, frame);
-                    // The frame may have gone to another page since the table was read.
+                    // The frame may have been given to another page since the table was read.
                     if header.page() == self.id(page) {
                         self.pool.note_hit(frame, self.id(page));
                         return Ok(guard);
@@ -80,7 +80,8 @@ impl FileState {
             self.pool.arena.prefetch(frame);
             let header = self.pool.arena.header(frame);
             if let Some(version) = header.latch.version()
-                // Changes with the version, so it is this page as long as the version is the same.
+                // The page changes only together with the version, so it is this page as long as
+                // the version is the same.
                 && header.page() == self.id(page)
             {
                 self.pool.note_hit(frame, self.id(page));
@@ -112,7 +113,7 @@ impl FileState {
         Ok(Optimistic::new(self, frame, page, version))
     }
 
-    /// As [`PoolFile::read_with`](crate::PoolFile::read_with), with the page held.
+    /// Like [`PoolFile::read_with`](crate::PoolFile::read_with), with the page latched.
     #[cold]
     pub(crate) fn read_held<R>(
         &self,
@@ -131,7 +132,7 @@ impl FileState {
         })
     }
 
-    /// Everything but the short way. The frame's latch is held as asked.
+    /// The slow path. Returns the frame with its latch held in the given mode.
     #[cold]
     fn fetch(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
         loop {
@@ -155,8 +156,8 @@ impl FileState {
         }
     }
 
-    /// Waits for the latch of a frame that held the page a moment ago. False when the page has left
-    /// it.
+    /// Waits for the latch of a frame that held the page a moment ago. Returns false when the page
+    /// has left the frame.
     pub(crate) fn hold(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
         let (pool, id) = (&*self.pool, self.id(page));
         let header = pool.arena.header(frame);
@@ -198,12 +199,12 @@ impl FileState {
         after_leaving(self, frame, left);
     }
 
-    /// As [`FileState::hold`], exclusively.
+    /// Like [`FileState::hold`], in exclusive mode.
     pub(crate) fn hold_exclusively(&self, page: u32, frame: Frame) -> Result<bool> {
         self.hold(page, frame, Mode::Exclusive)
     }
 
-    /// Waits while another thread reads the page in.
+    /// Waits while another thread loads the page.
     fn wait_for_load(&self, page: u32) -> Result<()> {
         let (pool, start) = (&*self.pool, self.pool.clock.now());
         let attempt = || (!self.translation.is_loading_awaited(page)).then_some(());
@@ -214,18 +215,19 @@ impl FileState {
         waited.map_err(|elapsed| Error::Timeout { file: file(), page, waited: elapsed.0 })
     }
 
-    /// Ends the loading of a page, in `frame` or not.
+    /// Ends the loading of a page, with or without a frame, and wakes waiting threads.
     pub(crate) fn end_loading(&self, page: u32, frame: Option<Frame>) {
         if self.translation.end_loading(page, frame) {
             self.pool.parking.wake(self.id(page).as_u64(), || {});
         }
     }
 
-    /// Brings a page into a frame. The caller has begun its loading, which ends here.
+    /// Loads a page into a frame. The caller has called `begin_loading`; this call ends the
+    /// loading.
     fn load(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
         let is_allowed = match origin {
-            // What a failed sync left there is not known: an older page than was written reads back
-            // sound.
+            // The disk content is unknown after a failed sync: a stale version of a page would read
+            // back as sound.
             Origin::Disk => self.check_poison(),
             Origin::Nothing => Ok(()),
         };
@@ -237,7 +239,8 @@ impl FileState {
             }
         };
         let lsn = match origin {
-            // Once more: a sync that has failed meanwhile may have lost what was to be read.
+            // Check again: a sync that failed during the read may have lost the page's latest
+            // version.
             Origin::Disk => self.read_in(page, frame).and_then(|lsn| self.check_poison().map(|()| lsn)),
             Origin::Nothing => Ok(Lsn::NONE),
         };
@@ -253,7 +256,7 @@ impl FileState {
         }
     }
 
-    /// The page is in its frame: others may have it.
+    /// Publishes a loaded page, so that other threads can find it.
     pub(crate) fn publish(&self, page: u32, frame: Frame, lsn: Lsn, mode: Mode) {
         let header = self.pool.arena.header(frame);
         header.hold_page(self.id(page), lsn);
@@ -263,16 +266,16 @@ impl FileState {
         }
     }
 
-    /// The page could not be read: its frame goes back.
+    /// Returns the frame of a page that could not be read.
     pub(crate) fn abandon(&self, page: u32, frame: Frame) {
         self.pool.give_back(frame);
         self.end_loading(page, None);
     }
 
-    /// Reads a page from the disk and believes it.
+    /// Reads a page from disk and verifies it.
     fn read_in(&self, page: u32, frame: Frame) -> Result<Lsn> {
-        // SAFETY: `take_frame` has given this thread the frame's exclusive latch, and the slice
-        // ends with this call.
+        // SAFETY: `take_frame` gave this thread the frame's exclusive latch, and the slice ends
+        // with this call.
         let bytes = unsafe { self.pool.arena.bytes_mut(frame) };
         let offset = self.offset(page);
         if let Err(error) = self.file.read_exact_at(bytes, offset) {
@@ -289,7 +292,7 @@ impl FileState {
         Error::NotThere { file: self.file.path().to_owned(), page, len }
     }
 
-    /// Checks a page's bytes. Gives its log position.
+    /// Verifies a page's bytes and returns its LSN.
     pub(crate) fn believe(&self, page: u32, bytes: &[u8]) -> Result<Lsn> {
         match self.format {
             Format::Raw => Ok(Lsn::NONE),
@@ -299,8 +302,9 @@ impl FileState {
         }
     }
 
-    /// No page is written before the log has what changed it, so a later change than the log's last
-    /// is none of this log. Errors: what is wrong.
+    /// Checks a page's LSN against the end of the log. Pages are written only after the log is
+    /// durable up to their last change, so a page with a later LSN does not belong to this log.
+    /// Errors: a description of the problem.
     fn reached(&self, lsn: Lsn) -> Result<(), String> {
         match self.write_ahead.as_ref().and_then(|log| log.end_before(lsn)) {
             None => Ok(()),
@@ -310,8 +314,8 @@ impl FileState {
         }
     }
 
-    /// Takes a page out of its frame, which the caller holds exclusively, after writing it if it is
-    /// dirty. Errors: those of writing; the page stays then.
+    /// Evicts a page from its frame, which the caller has latched exclusively. Writes the page
+    /// first if it is dirty. Errors: those of writing; the page then stays.
     pub(crate) fn evict(&self, page: u32, frame: Frame) -> Result<()> {
         let header = self.pool.arena.header(frame);
         let is_dirty = header.state() != 0;
@@ -323,7 +327,7 @@ impl FileState {
         Ok(())
     }
 
-    /// Takes a clean page out of its frame.
+    /// Removes a clean page from its frame.
     fn vacate(&self, page: u32, frame: Frame) {
         self.pool.arena.header(frame).set_page(PageId::NONE);
         self.translation.clear(page);
@@ -340,8 +344,8 @@ impl FileState {
                 if self.drop_held(page, frame) {
                     break;
                 }
-                // It is being written. Nobody can begin another write of it before this thread lets
-                // go.
+                // The page is being written. No other write of it can begin before this thread
+                // releases the latch.
                 self.pool.leave_exclusive(frame);
                 self.wait_for_write(frame)?;
             }
@@ -349,7 +353,7 @@ impl FileState {
         Ok(())
     }
 
-    /// Drops a page that is held. False while it is being written.
+    /// Drops a latched page. Returns false while it is being written.
     fn drop_held(&self, page: u32, frame: Frame) -> bool {
         let header = self.pool.arena.header(frame);
         if header.state() & crate::arena::WRITING != 0 {
@@ -364,15 +368,16 @@ impl FileState {
         true
     }
 
-    /// Takes the file out of the pool, written or not. Nobody has a guard of it any more.
+    /// Removes the file from the pool, discarding unwritten changes. No guard of the file exists
+    /// any more.
     pub(crate) fn forget(&self) {
-        // The background writer may hold a page for a moment, evictions too.
+        // The background writer or an eviction may hold a page for a moment.
         while self.drop_pages(0).is_err() {}
         self.pool.forget_file(self.number);
     }
 
-    /// Pages of this file in memory, with their frames, as far as `wanted` says so of page and
-    /// frame; ascending by page.
+    /// Returns the resident pages of this file, with their frames, for which `wanted` returns true,
+    /// in ascending order.
     pub(crate) fn frames_with(&self, wanted: impl Fn(u32, Frame) -> bool) -> Vec<(u32, Frame)> {
         let frames = self.pool.frames.load(cairn_vfs::sync::atomic::Ordering::Acquire) as Frame;
         let page_in = |frame| {

@@ -1,4 +1,4 @@
-//! Files whose pages are in a pool.
+//! Files whose pages are cached in a pool.
 
 use std::fmt;
 use std::path::Path;
@@ -20,45 +20,45 @@ use crate::scan::Scan;
 use crate::translation::Translation;
 use crate::write_ahead::{Lsn, WriteAhead};
 
-/// How a file's pages are kept.
+/// Options of a file in a pool.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct FileOptions {
-    /// What is in its pages.
+    /// The page format.
     pub format: Format,
-    /// The log that its changes are described in. Pages are not written before it is durable up to
-    /// their change.
+    /// The log that describes the file's changes. A page is written only after the log is durable
+    /// up to its last change.
     pub write_ahead: Option<StdArc<dyn WriteAhead>>,
     /// A file for copies of pages that are about to be written, so that a page torn by a power loss
-    /// is mended when the file is opened. It is the file's own; without one, or full page images in
-    /// the log, a torn page is found (by its check) and lost.
+    /// can be restored when the file is opened. Each file needs its own. Without a double write or
+    /// full page images in the log, a torn page is detected by its checksum but lost.
     pub double_write: Option<Box<dyn File>>,
-    /// Whose file it is, for the double write. One that has copies of another owner's file is
-    /// refused.
+    /// The owner of the file, recorded in the double write. A double write with copies of another
+    /// owner's file is refused.
     pub owner: Owner,
 }
 
 impl FileOptions {
-    /// Checked pages, no log, no double write.
+    /// The default: checked pages, no log, no double write.
     pub fn new() -> Self {
         FileOptions::default()
     }
 
-    /// What is in its pages.
+    /// Sets the page format.
     #[must_use]
     pub fn format(mut self, format: Format) -> Self {
         self.format = format;
         self
     }
 
-    /// The log that its changes are described in.
+    /// Sets the log that describes the file's changes.
     #[must_use]
     pub fn write_ahead(mut self, log: StdArc<dyn WriteAhead>) -> Self {
         self.write_ahead = Some(log);
         self
     }
 
-    /// Where pages are written before they are written in place: see
+    /// Sets the file for the double write: see
     /// [`FileOptions::double_write`](field@FileOptions::double_write).
     #[must_use]
     pub fn double_write(mut self, journal: Box<dyn File>) -> Self {
@@ -66,7 +66,7 @@ impl FileOptions {
         self
     }
 
-    /// Whose file it is: see [`FileOptions::owner`](field@FileOptions::owner).
+    /// Sets the owner: see [`FileOptions::owner`](field@FileOptions::owner).
     #[must_use]
     pub fn owner(mut self, owner: Owner) -> Self {
         self.owner = owner;
@@ -74,8 +74,8 @@ impl FileOptions {
     }
 }
 
-/// A file in a pool. Dropping it writes what is dirty, as far as it can; [`PoolFile::close`] also
-/// says whether that went well.
+/// A file in a pool. Dropping it writes dirty pages on a best-effort basis. [`PoolFile::close`]
+/// also reports errors.
 ///
 /// ```
 /// use cairn_pool::{FileOptions, Lsn, Pool};
@@ -93,14 +93,14 @@ impl FileOptions {
 /// ```
 pub struct PoolFile {
     pub(crate) state: Arc<FileState>,
-    /// Ends with the last file and the last handle of the pool.
+    /// Stops the background writer with the last file and the last handle of the pool.
     pub(crate) _background: Option<Arc<Background>>,
 }
 
-/// What the pool knows of a file.
+/// The pool's state of a file.
 pub struct FileState {
-    /// Its number in the pool. No other file has it before nobody has this one any more, closed or
-    /// not.
+    /// The file's number in the pool. It is not reused while any reference to this file exists,
+    /// whether the file is closed or not.
     pub(crate) number: u32,
     pub(crate) pool: Arc<Inner>,
     pub(crate) translation: Translation,
@@ -108,62 +108,64 @@ pub struct FileState {
     pub(crate) file: Box<dyn File>,
     pub(crate) write_ahead: Option<StdArc<dyn WriteAhead>>,
     pub(crate) journal: Option<Mutex<Journal>>,
-    /// One sync at a time, until it is known how it went: the kernel tells of a failure once, and a
-    /// second sync beside the first would say that all is well.
+    /// Serialises syncs until their result is known. The kernel reports a failure only once, so a
+    /// second sync beside a failing one would succeed.
     syncing: Mutex<()>,
     poison: Mutex<Option<Arc<Error>>>,
     is_poisoned: AtomicBool,
 }
 
-/// Attempts to read a page without holding it, before it is held.
+/// Optimistic attempts to read a page before it is latched.
 const OPTIMISTIC_ATTEMPTS: u32 = 8;
 
 impl PoolFile {
-    /// A page to read, held with others. Read from the disk when it is not resident.
+    /// Returns a page for reading, latched in shared mode. Reads it from disk if it is not
+    /// resident.
     ///
     /// Errors: [`Error::NotThere`] past the file's end, [`Error::Corruption`], [`Error::Vfs`],
-    /// [`Error::Exhausted`] when every frame is pinned, [`Error::Timeout`] when somebody keeps the
-    /// page; and those of writing, when no clean page could be evicted.
+    /// [`Error::Exhausted`] when every frame is pinned, [`Error::Timeout`] when another thread
+    /// keeps the page latched; and those of writing, when no clean page can be evicted.
     #[inline]
     pub fn read(&self, page: u32) -> Result<Shared<'_>> {
         self.state.shared(page)
     }
 
-    /// A page to change, held alone. Errors: as [`PoolFile::read`].
+    /// Returns a page for writing, latched in exclusive mode. Errors: those of [`PoolFile::read`].
     #[inline]
     pub fn write(&self, page: u32) -> Result<Exclusive<'_>> {
         self.state.exclusive(page)
     }
 
-    /// A page as new: of zeros, dirty, held alone. What was on the disk or in memory there is not
-    /// read and is gone. May lie beyond the file's end, which grows when the page is written.
+    /// Returns a new page of zeros, dirty and latched in exclusive mode. Existing content of the
+    /// page on disk or in memory is not read and is lost. The page may lie beyond the file's end;
+    /// the file grows when the page is written.
     ///
-    /// Errors: as [`PoolFile::read`], but for those of reading it.
+    /// Errors: those of [`PoolFile::read`], except for those of reading the page.
     pub fn create(&self, page: u32) -> Result<Exclusive<'_>> {
         self.state.create(page)
     }
 
-    /// A page to look at without holding it: see [`Optimistic`]. Errors: as [`PoolFile::read`].
+    /// Returns a view of a page for reading without a latch: see [`Optimistic`]. Errors: those of
+    /// [`PoolFile::read`].
     #[inline]
     pub fn optimistic(&self, page: u32) -> Result<Optimistic<'_>> {
         self.state.optimistic(page)
     }
 
-    /// Has the processor bring some bytes of a page's payload into its caches, if the page is in
-    /// memory: for who is going to read them soon. Nothing is read from the disk, and no use of the
-    /// page is noted. Cost: some nanoseconds.
+    /// Prefetches some bytes of a page's payload into the processor cache if the page is resident,
+    /// for callers that are about to read them. Never reads from disk, and does not count as a use
+    /// of the page. Costs a few nanoseconds.
     #[inline]
     pub fn hint(&self, page: u32, bytes: std::ops::Range<usize>) {
         self.state.hint(page, bytes);
     }
 
-    /// Reads from a page without holding it, again when it was changed meanwhile, and with it held
-    /// when that happens too often. `read` may be called several times, and what it returns is
-    /// thrown away all but the last time; it must not believe what it reads for more than
-    /// arithmetic.
+    /// Reads from a page optimistically. Retries when the page changed meanwhile, and latches it
+    /// when that happens too often. `read` may be called several times, and only its last result is
+    /// used. It must tolerate inconsistent values and use them for nothing but arithmetic.
     ///
-    /// Errors: as [`PoolFile::read`]; [`Error::Corruption`] when `read` says [`Changed`] of a page
-    /// that is held, because an offset lies outside.
+    /// Errors: those of [`PoolFile::read`]; [`Error::Corruption`] when `read` returns [`Changed`]
+    /// for a latched page, because an offset is out of range.
     #[inline]
     pub fn read_with<R>(
         &self,
@@ -181,40 +183,41 @@ impl PoolFile {
         self.state.read_held(page, read)
     }
 
-    /// Pages in order, read ahead in batches. See [`Scan`].
+    /// Iterates over pages in order, reading ahead in batches. See [`Scan`].
     pub fn scan(&self, pages: std::ops::Range<u32>) -> Scan<'_> {
         Scan::new(&self.state, pages)
     }
 
-    /// Reads those pages in that are not resident, a batch at a time, without holding them. A hint:
-    /// pages that cannot be read, or that there is no frame for without waiting, are left out, and
-    /// whoever asks for them is told why. Says how many were read.
+    /// Reads non-resident pages in, a batch at a time, without latching them afterwards. A hint:
+    /// pages that cannot be read, or for which no frame is free without waiting, are skipped, and a
+    /// later request for them reports the error. Returns the number of pages read.
     pub fn prefetch(&self, pages: std::ops::Range<u32>) -> usize {
         self.state.prefetch(pages)
     }
 
-    /// As [`PoolFile::prefetch`], for pages wherever they are: the leaves that an index is going to
-    /// visit, say. They are read at the same time where the system can do that.
+    /// Like [`PoolFile::prefetch`], for pages in any places, such as the leaves that an index is
+    /// about to visit. Reads them concurrently where the system can.
     pub fn prefetch_pages(&self, pages: &[u32]) -> usize {
         self.state.prefetch(pages.iter().copied())
     }
 
-    /// True when the page is in memory now.
+    /// Returns true when the page is in memory.
     pub fn is_resident(&self, page: u32) -> bool {
         self.state.translation.frame(page).is_some()
     }
 
-    /// Writes every page that was dirty when this was called. Durable after [`PoolFile::sync`].
+    /// Writes every page that is dirty at the time of the call. They are durable after
+    /// [`PoolFile::sync`].
     ///
-    /// Errors: the first of [`Error::Log`], [`Error::Vfs`], [`Error::Poisoned`]; pages that could
+    /// Errors: the first of [`Error::Log`], [`Error::Vfs`], [`Error::Poisoned`]. Pages that could
     /// not be written stay dirty.
     pub fn flush(&self) -> Result<()> {
         self.state.flush()
     }
 
-    /// Takes room on the disk for pages that will be created, so that writing them does not meet a
-    /// full disk. The file's length stays. Does nothing where the file system has no such thing.
-    /// Errors: [`Error::Vfs`], of a full disk among others; then nothing was taken.
+    /// Reserves disk space for pages that will be created, so that writing them does not fail on a
+    /// full disk. The file's length does not change. Does nothing where the file system does not
+    /// support it. Errors: [`Error::Vfs`], for example on a full disk; nothing is reserved then.
     pub fn reserve(&self, pages: std::ops::Range<u32>) -> Result<()> {
         let (start, end) = (self.state.offset(pages.start), self.state.offset(pages.end));
         match self.state.file.allocate(start, end.saturating_sub(start)) {
@@ -223,7 +226,7 @@ impl PoolFile {
         }
     }
 
-    /// Gives back the room that [`PoolFile::reserve`] took behind the file's end and that has no
+    /// Releases space that [`PoolFile::reserve`] reserved past the file's end and that holds no
     /// pages yet.
     ///
     /// Errors: [`Error::Vfs`].
@@ -231,13 +234,13 @@ impl PoolFile {
         Ok(self.state.file.set_len(self.state.file.len()?)?)
     }
 
-    /// Writes a page if it is dirty. With a double write its copy is durable when this returns.
-    /// Errors: as [`PoolFile::flush`].
+    /// Writes a page if it is dirty. With a double write, its copy is durable on return. Errors:
+    /// those of [`PoolFile::flush`].
     pub fn flush_page(&self, page: u32) -> Result<()> {
         self.state.flush_page(page)
     }
 
-    /// Says from now on that what is written is another opening's, or another owner's: see
+    /// Sets the owner to record with later writes: another opening, or another owner. See
     /// [`Owner`].
     pub fn set_owner(&self, owner: Owner) {
         if let Some(journal) = &self.state.journal {
@@ -245,54 +248,55 @@ impl PoolFile {
         }
     }
 
-    /// Makes what was written durable (`fdatasync`). An error poisons the file: it is not written
-    /// any more.
+    /// Makes written pages durable (`fdatasync`). An error poisons the file: its pages are not
+    /// written any more, nor read from disk. Resident pages stay readable.
     pub fn sync(&self) -> Result<()> {
         self.state.sync()
     }
 
-    /// Cuts the file to its first `pages` pages. Waits for guards of those beyond. What was dirty
-    /// there is gone. Nobody should ask for those beyond meanwhile: they may get what was there.
+    /// Truncates the file to its first `pages` pages. Waits for guards of later pages and discards
+    /// their unwritten changes. Callers should not request later pages meanwhile, since they may
+    /// get the old content.
     ///
-    /// Errors: [`Error::Timeout`] when somebody keeps a page, [`Error::Vfs`].
+    /// Errors: [`Error::Timeout`] when another thread keeps a page latched, [`Error::Vfs`].
     pub fn truncate(&self, pages: u32) -> Result<()> {
-        // Before anything is dropped that could not be cut off then.
+        // Check before dropping pages that could not be truncated afterwards.
         self.state.check_poison()?;
         self.state.drop_pages(pages)?;
         if let Some(journal) = &self.state.journal {
-            // Or opening the file would write pages back that are cut off now.
+            // Otherwise, opening the file would write truncated pages back from the journal.
             let file = (&*self.state.file, self.state.format);
             lock(journal).clear(file, || self.state.sync())?;
         }
         Ok(self.state.file.set_len(u64::from(pages) * self.state.pool.arena.page_size() as u64)?)
     }
 
-    /// Its length on the disk, in whole pages. Pages that were created beyond and not written yet
-    /// are not in it.
+    /// Returns the file's length on disk in whole pages. Pages that were created past the end and
+    /// not written yet do not count.
     pub fn pages_on_disk(&self) -> Result<u32> {
         let pages = self.state.file.len()? / self.state.pool.arena.page_size() as u64;
         Ok(u32::try_from(pages).unwrap_or(u32::MAX))
     }
 
-    /// How far the log was durable when pages were last written, as the double write remembers it:
-    /// a log that ends before has lost something. [`Lsn::NONE`] without a double write, and where
-    /// nothing is known.
+    /// Returns how far the log was durable when pages were last written, as recorded in the double
+    /// write. A log that ends earlier has lost records. [`Lsn::NONE`] without a double write, and
+    /// where nothing is recorded.
     pub fn logged(&self) -> Lsn {
         self.state.journal.as_ref().map_or(Lsn::NONE, |journal| lock(journal).logged())
     }
 
-    /// Its path.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.state.file.path()
     }
 
-    /// Its number: what [`PageId::file`] says of its pages.
+    /// Returns the number of the file, which is the [`PageId::file`] of its pages.
     pub fn number(&self) -> u32 {
         self.state.number
     }
 
-    /// Writes what is dirty, makes it durable, and closes the file. Errors: as [`PoolFile::flush`]
-    /// and [`PoolFile::sync`]; the file is closed all the same.
+    /// Writes dirty pages, makes them durable, and closes the file. Errors: those of
+    /// [`PoolFile::flush`] and [`PoolFile::sync`]; the file is closed anyway.
     pub fn close(self) -> Result<()> {
         self.flush()?;
         self.sync()
@@ -329,7 +333,7 @@ impl FileState {
         u64::from(page) * self.pool.arena.page_size() as u64
     }
 
-    /// Errors: [`Error::Poisoned`] after a failed sync.
+    /// Fails with [`Error::Poisoned`] after a failed sync.
     pub(crate) fn check_poison(&self) -> Result<()> {
         if !self.is_poisoned.load(Acquire) {
             return Ok(());
@@ -338,7 +342,7 @@ impl FileState {
         cause.map_or(Ok(()), |cause| Err(Error::Poisoned { file: self.file.path().to_owned(), cause }))
     }
 
-    /// Remembers a failed sync: nothing is written any more.
+    /// Records a failed sync. From now on, no page is written or read from disk.
     fn poison(&self, error: Error) -> Error {
         lock(&self.poison).get_or_insert_with(|| Arc::new(error.clone()));
         self.is_poisoned.store(true, Release);
@@ -354,7 +358,7 @@ impl FileState {
 
 impl Drop for PoolFile {
     fn drop(&mut self) {
-        // Who wants to know calls `close`.
+        // Callers that need the result call `close`.
         let _ = self.state.flush();
         self.state.forget();
     }

@@ -1,33 +1,32 @@
-//! What the pool keeps in a page.
+//! The header that the pool keeps in a page.
 //!
 //! ```text
 //!   0        8       16                                 page size
 //!   | check  | LSN   | payload ...                      |     little endian
 //! ```
 //!
-//! `check` is XXH3 of everything after it, seeded with the page's number: a sound page in the wrong
-//! place is seen as well. A page of zeros was never written.
+//! `check` is the XXH3 checksum of everything after it, seeded with the page number, so that a
+//! sound page in the wrong place is detected as well. A page of zeros was never written.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
 use crate::write_ahead::Lsn;
 
-/// Bytes of a page that are the pool's, with [`Format::Checked`].
+/// The size of the pool's page header with [`Format::Checked`].
 pub const PAGE_HEADER_LEN: usize = 16;
 
-/// What is in the pages of a file.
+/// The format of a file's pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// A check and the number of the last log record, then the payload.
+    /// A checksum and the LSN of the last change, followed by the payload.
     #[default]
     Checked,
-    /// The payload and nothing else: no damage is found, and the pool knows no log position for
-    /// pages that it has read.
+    /// Only the payload. Damage is not detected, and the LSN of a page that was read is unknown.
     Raw,
 }
 
 impl Format {
-    /// Where the payload begins.
+    /// Returns the offset of the payload.
     #[inline]
     pub const fn payload_offset(self) -> usize {
         match self {
@@ -45,8 +44,8 @@ fn check(bytes: &[u8], page: u32) -> u64 {
     xxh3_64_seeded(bytes.get(8..).unwrap_or_default(), u64::from(page))
 }
 
-/// Puts the check and the log position into the header of a page that is written as it is in the
-/// file. The page has at least [`PAGE_HEADER_LEN`] bytes; of a shorter one, what there is.
+/// Stores checksum and LSN in the header of a page in its on-disk form. A page has at least
+/// [`PAGE_HEADER_LEN`] bytes; of a shorter slice, the header fields that fit are set.
 pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     if let Some(place) = bytes.get_mut(8..16) {
         place.copy_from_slice(&lsn.0.to_le_bytes());
@@ -57,8 +56,8 @@ pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     }
 }
 
-/// Checks a page as it is in the file and returns its log position. Errors: what was found and what
-/// was expected.
+/// Verifies a page in its on-disk form and returns its LSN. Errors: the found and the expected
+/// checksum.
 pub fn verify(bytes: &[u8], page: u32) -> Result<Lsn, String> {
     let (found, expected) = (word(bytes, 0), check(bytes, page));
     if found == expected || is_zero(bytes) {
@@ -68,7 +67,7 @@ pub fn verify(bytes: &[u8], page: u32) -> Result<Lsn, String> {
 }
 
 fn is_zero(bytes: &[u8]) -> bool {
-    // The first words tell in nearly every case.
+    // The first word decides in nearly every case.
     word(bytes, 0) == 0 && bytes.iter().all(|&byte| byte == 0)
 }
 
@@ -76,8 +75,8 @@ fn is_zero(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: a page is believed where it was stamped, new pages are as well, and any flipped bit,
-    /// cut or other place is seen.
+    /// Goal: a page is accepted where it was stamped, and a page of zeros everywhere; any flipped
+    /// bit, truncation or wrong place is detected.
     #[test]
     fn damage_is_seen() {
         let mut bytes: Vec<u8> = (0..512).map(|at| at as u8).collect();
@@ -93,7 +92,7 @@ mod tests {
         for cut in 1..bytes.len() {
             let mut torn = bytes.clone();
             torn[cut..].fill(0);
-            // A tail of zeros may be what was there.
+            // The original tail may have been zeros.
             assert!(verify(&torn, 7).is_err() || torn == bytes, "cut at {cut}");
         }
         assert_eq!((Format::Checked.payload_offset(), Format::Raw.payload_offset()), (16, 0));

@@ -1,4 +1,4 @@
-//! Holding a page: shared or exclusively.
+//! Guards for latched pages, shared or exclusive.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -12,12 +12,13 @@ use crate::page::{Frame, PageId};
 use crate::replacer::latch_key;
 use crate::write_ahead::Lsn;
 
-/// A page held with others: it stays in memory and nobody changes it. Dereferences to its payload.
+/// A page latched in shared mode: it stays in memory and does not change. Dereferences to its
+/// payload.
 ///
-/// A thread that holds a page must not ask for the same page exclusively: it would wait for itself,
-/// and get [`Error::Timeout`](crate::Error::Timeout).
+/// A thread that holds a page must not request the same page in exclusive mode. It would wait for
+/// itself and get [`Error::Timeout`](crate::Error::Timeout).
 ///
-/// Who shares a page cannot change it:
+/// A shared page cannot be changed:
 ///
 /// ```compile_fail,E0599
 /// # fn change(file: &cairn_pool::PoolFile) -> cairn_pool::Result<()> {
@@ -25,8 +26,7 @@ use crate::write_ahead::Lsn;
 /// # Ok(()) }
 /// ```
 ///
-/// Its bytes cannot be kept longer than it is held, and it cannot be held longer than the file is
-/// open:
+/// Its bytes cannot outlive the guard, and the guard cannot outlive the open file:
 ///
 /// ```compile_fail,E0505
 /// # fn keep(file: &cairn_pool::PoolFile) -> cairn_pool::Result<u8> {
@@ -45,10 +45,10 @@ use crate::write_ahead::Lsn;
 #[must_use]
 pub struct Shared<'p>(Held<'p>);
 
-/// A page held alone. Dereferences to its payload; changed through [`Exclusive::payload_mut`].
+/// A page latched in exclusive mode. Dereferences to its payload; [`Exclusive::payload_mut`]
+/// changes it.
 ///
-/// A change without the number of its log record does not compile, nor does one after the page is
-/// shared:
+/// A change without an LSN does not compile, nor does one after a downgrade:
 ///
 /// ```compile_fail,E0061
 /// # fn change(file: &cairn_pool::PoolFile) -> cairn_pool::Result<()> {
@@ -66,7 +66,7 @@ pub struct Shared<'p>(Held<'p>);
 #[must_use]
 pub struct Exclusive<'p>(Held<'p>);
 
-/// A frame whose latch somebody holds, one way or the other, and the file whose page is in it.
+/// A latched frame, in either mode, and the file of its page.
 #[derive(Clone, Copy)]
 struct Held<'p> {
     file: &'p FileState,
@@ -83,13 +83,13 @@ impl<'p> Held<'p> {
         f.debug_struct(name).field("page", &header.page()).field("lsn", &header.lsn()).finish_non_exhaustive()
     }
 
-    /// The payload.
+    /// Returns the payload.
     ///
     /// # Safety
-    /// The latch is held, shared or exclusively, as long as the slice lives.
+    /// The latch is held, shared or exclusive, for the lifetime of the slice.
     #[inline]
     unsafe fn payload(self) -> &'p [u8] {
-        // SAFETY: by the caller's word.
+        // SAFETY: guaranteed by the caller.
         let bytes = unsafe { self.file.pool.arena.bytes(self.frame) };
         // SAFETY: the header of a page is shorter than the page.
         unsafe { bytes.get_unchecked(self.file.format.payload_offset()..) }
@@ -97,7 +97,8 @@ impl<'p> Held<'p> {
 }
 
 impl<'p> Shared<'p> {
-    /// For who has taken the frame's latch shared, and leaves leaving it to the guard.
+    /// Creates a guard for a frame whose latch the caller holds in shared mode. The guard releases
+    /// the latch.
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
         Shared(Held { file, frame })
@@ -108,12 +109,12 @@ impl<'p> Shared<'p> {
         self.0.frame
     }
 
-    /// The page.
+    /// Returns the page's id.
     pub fn id(&self) -> PageId {
         self.0.header().page()
     }
 
-    /// The log record that changed the page last.
+    /// Returns the LSN of the page's last change.
     pub fn lsn(&self) -> Lsn {
         self.0.header().lsn()
     }
@@ -124,8 +125,8 @@ impl Deref for Shared<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the guard holds the frame's latch shared, and the slice lives no longer than a
-        // borrow of the guard.
+        // SAFETY: the guard holds the frame's shared latch, and the slice does not outlive a borrow
+        // of the guard.
         unsafe { self.0.payload() }
     }
 }
@@ -139,39 +140,40 @@ impl Drop for Shared<'_> {
 }
 
 impl<'p> Exclusive<'p> {
-    /// For who has taken the frame's latch exclusively, and leaves leaving it to the guard.
+    /// Creates a guard for a frame whose latch the caller holds in exclusive mode. The guard
+    /// releases the latch.
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
         Exclusive(Held { file, frame })
     }
 
-    /// The page.
+    /// Returns the page's id.
     pub fn id(&self) -> PageId {
         self.0.header().page()
     }
 
-    /// The log record that changed the page last.
+    /// Returns the LSN of the page's last change.
     pub fn lsn(&self) -> Lsn {
         self.0.header().lsn()
     }
 
-    /// The payload, to be changed as the log record at `lsn` says. The page is dirty from now on,
-    /// and is not written before the log is durable up to `lsn`. With [`Lsn::NONE`] for changes
-    /// that are not logged.
+    /// Returns the payload for the change that the log record at `lsn` describes. The page is dirty
+    /// from now on, and is not written before the log is durable up to `lsn`. Pass [`Lsn::NONE`]
+    /// for changes that are not logged.
     #[inline]
     pub fn payload_mut(&mut self, lsn: Lsn) -> &mut [u8] {
         let Held { file, frame } = self.0;
         if self.0.header().change(lsn) {
             file.pool.one_more_is_dirty();
         }
-        // SAFETY: the guard holds the frame's latch exclusively, and is borrowed mutably as long as
-        // the slice lives.
+        // SAFETY: the guard holds the frame's exclusive latch, and is borrowed mutably for the
+        // lifetime of the slice.
         let bytes = unsafe { file.pool.arena.bytes_mut(frame) };
         // SAFETY: the header of a page is shorter than the page.
         unsafe { bytes.get_unchecked_mut(file.format.payload_offset()..) }
     }
 
-    /// Holds the page with others from now on; nobody has it in between.
+    /// Converts the guard to shared mode without releasing the page in between.
     pub fn downgrade(self) -> Shared<'p> {
         let held = ManuallyDrop::new(self).0;
         let left = held.header().latch.downgrade();
@@ -185,8 +187,8 @@ impl Deref for Exclusive<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the guard holds the frame's latch exclusively, and the slice lives no longer than
-        // a borrow of the guard.
+        // SAFETY: the guard holds the frame's exclusive latch, and the slice does not outlive a
+        // borrow of the guard.
         unsafe { self.0.payload() }
     }
 }
@@ -199,7 +201,7 @@ impl Drop for Exclusive<'_> {
     }
 }
 
-/// Wakes who waited for the frame's latch, and who waits for any frame.
+/// Wakes threads that wait for the frame's latch or for any frame.
 #[inline]
 pub(crate) fn after_leaving(file: &FileState, frame: Frame, left: Left) {
     if left == Left::Awaited {

@@ -1,48 +1,49 @@
-//! What threads keep of their own: counts, and hits on their way to the policy.
+//! Per-thread data: counts, and hits on their way to the policy.
 //!
-//! Batching hits is BP-Wrapper: Ding, Jiang, Zhang, "BP-Wrapper: A System Framework Making Any
-//! Replacement Algorithms (Almost) Lock Contention Free", ICDE 2009.
+//! Hits are batched as in BP-Wrapper: Ding, Jiang, Zhang, "BP-Wrapper: A System Framework Making
+//! Any Replacement Algorithms (Almost) Lock Contention Free", ICDE 2009.
 
 use cairn_vfs::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use cairn_vfs::thread;
 
 use crate::page::{Frame, PageId};
 
-/// Threads beyond these share with others, and may lose some of each other's counts and hits.
+/// The number of stripes. With more threads, some share a stripe and may lose some of each other's
+/// counts and hits.
 const STRIPES: usize = if cfg!(cairn_shuttle) { 2 } else { 256 };
 
-/// Hits that a thread collects before they are handed on.
+/// Hits that a thread collects before it hands them on.
 pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
 
-/// Hits that are passed over for each one that is collected, at most.
+/// Maximum number of hits skipped for each one collected.
 const STRIDE_MAX: u32 = 63;
 
-/// One thread's.
+/// The data of one thread.
 ///
-/// Counts go up by a load and a store, not by a locked addition, which would cost as much as the
+/// Counters are incremented by a load and a store. An atomic addition would cost as much as the
 /// rest of a hit.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Stripe {
     hits: AtomicU64,
     missed: AtomicU64,
-    /// Hits collected; those beyond [`BATCH`] were not.
+    /// Number of hits collected, at most [`BATCH`]; further hits are dropped.
     collected: AtomicU32,
-    /// Hits that are still to be passed over, and how many are between two that are collected.
+    /// Hits still to be skipped, and the number to skip between two collected hits.
     skip: AtomicU32,
     stride: AtomicU32,
-    /// Pages that had come into the pool when a batch was full last.
+    /// Number of pages admitted to the pool when the last batch was full.
     admitted: AtomicU64,
-    /// Frame in the upper half, number of the page in its file in the lower.
+    /// Each entry holds the frame in the upper half and the page number in the lower.
     batch: Box<[AtomicU64]>,
 }
 
-/// All threads'.
+/// The data of all threads.
 #[derive(Debug)]
 pub(crate) struct Stripes(Box<[Stripe]>);
 
 impl Stripes {
-    /// With room for hits, if the policy wants to have them.
+    /// Creates the stripes, with space for hits if the policy uses logged hits.
     pub(crate) fn new(is_logged: bool) -> Self {
         let batch = if is_logged { BATCH } else { 0 };
         let stripe = || Stripe {
@@ -57,18 +58,18 @@ impl Stripes {
         Stripes((0..STRIPES).map(|_| stripe()).collect())
     }
 
-    /// This thread's.
+    /// Returns this thread's stripe.
     #[inline]
     pub(crate) fn own(&self) -> &Stripe {
         &self.0[thread::number() % STRIPES]
     }
 
-    /// Misses of all threads together.
+    /// Returns the misses of all threads.
     pub(crate) fn misses(&self) -> u64 {
         self.0.iter().map(|stripe| stripe.missed.load(Relaxed)).sum()
     }
 
-    /// Hits of all threads together.
+    /// Returns the hits of all threads.
     pub(crate) fn hits(&self) -> u64 {
         self.0.iter().map(|stripe| stripe.hits.load(Relaxed)).sum()
     }
@@ -81,13 +82,13 @@ impl Stripe {
         self.hits.store(self.hits.load(Relaxed) + 1, Relaxed);
     }
 
-    /// Counts a miss; from here on every hit of this thread is collected.
+    /// Counts a miss. From now on, every hit of this thread is collected.
     pub(crate) fn miss(&self) {
         self.missed.store(self.missed.load(Relaxed) + 1, Relaxed);
         self.collect_all();
     }
 
-    /// Collects a hit. True when the batch is full and should be handed on.
+    /// Collects a hit. Returns true when the batch is full and should be handed on.
     #[inline]
     pub(crate) fn collect(&self, frame: Frame, page: PageId) -> bool {
         let skip = self.skip.load(Relaxed);
@@ -103,9 +104,9 @@ impl Stripe {
         at + 1 == self.batch.len()
     }
 
-    /// The batch is full, and so many pages have come into the pool. While none come nobody needs
-    /// to know the order of hits: of each batch half as many are collected as of the one before,
-    /// down to one in [`STRIDE_MAX`].
+    /// Adjusts the sampling rate when a batch is full. While no pages are admitted, the order of
+    /// hits does not matter. So each batch collects half as many hits as the previous one, down to
+    /// one in [`STRIDE_MAX`].
     pub(crate) fn pace(&self, admitted: u64) {
         let stride = self.stride.load(Relaxed);
         let is_quiet = self.admitted.swap(admitted, Relaxed) == admitted;
@@ -117,7 +118,8 @@ impl Stripe {
         self.skip.store(0, Relaxed);
     }
 
-    /// Hands on what was collected: frame, and page in its file. Only with the policy locked.
+    /// Passes the collected hits to `each`, as frame and page number. Requires the lock of the
+    /// policy.
     pub(crate) fn take(&self, mut each: impl FnMut(Frame, u32)) {
         let count = self.collected.load(Relaxed) as usize;
         for slot in self.batch.iter().take(count) {
@@ -134,8 +136,8 @@ impl Stripe {
 mod tests {
     use super::*;
 
-    /// Goal: while no page comes fewer and fewer hits are collected, and all of them again when one
-    /// does.
+    /// Goal: while no page is admitted, fewer and fewer hits are collected; once one is, all of
+    /// them are again.
     #[test]
     fn pace() {
         let stripes = Stripes::new(true);
@@ -157,7 +159,7 @@ mod tests {
         assert_eq!(fill(), BATCH);
     }
 
-    /// Goal: hits are handed on in their order, once, and those that found no room are left out.
+    /// Goal: hits are handed on once and in order, and hits beyond the capacity are dropped.
     #[test]
     fn batches() {
         let stripes = Stripes::new(true);

@@ -1,26 +1,29 @@
-//! The double write: copies of pages that are about to be written, so that a page torn by a power
-//! loss is mended.
+//! The double write: copies of pages that are about to be written, from which a page torn by a
+//! power loss is restored.
 //!
 //! ```text
-//!   0                                                4096            4096 + page size
-//!   | magic 8 | version 4 | page size 4 | count 4 | 0 4 | count x (page 4, 0 4, check 8) | 0 | owner 24 | logged 8 | check 8 |  page | page | ...
+//!   block, 4096 bytes                                          then the copies, one page size each
+//!   | magic 8 | version 4 | page size 4 | count 4 | 0 4        | page | page | ...
+//!   | count x (page 4, 0 4, check 8) | 0
+//!   | owner 24 | logged 8 | check 8
 //! ```
 //!
-//! Little endian. The check of a page is XXH3 of its copy, seeded with its number; the block's last
-//! eight bytes are XXH3 of all before.
+//! Little endian. The checksum of a page is the XXH3 of its copy, seeded with its number. The last
+//! eight bytes of the block are the XXH3 of everything before.
 //!
-//! A batch is written here and synced before any of its pages is written in place, and the file is
-//! synced before the next batch takes the place of this one. `logged` is how far the log was
-//! durable then, which is beyond the last change of any page that was ever written. So at any
-//! moment each page of the file is whole, or its copy here is. Opening writes the sound copies over
-//! the pages and syncs them: they are the last that were written, and writing them again changes
-//! nothing. It does so where the pages read back equal, too: after a process that was killed they
-//! may be in the kernel's memory only, and after a sync that failed the kernel may never write them
-//! by itself. The same is done before the next batch when a page could not be written in place: a
-//! part of it may have been.
+//! A batch is written here and synced before any of its pages is written in place. The file is
+//! synced before the next batch replaces this one. So at any moment, each page of the file is
+//! either whole or has its copy here. `logged` is how far the log was durable at that time, which
+//! is past the last change of any page ever written.
 //!
-//! `owner` says whose copies these are: the file's number, and the numbers of this opening and of
-//! the one before.
+//! Opening writes the sound copies over the pages and syncs them. The copies are the latest writes,
+//! so writing them again changes nothing. They are written even where the pages read back equal:
+//! after a killed process, the pages may be in the page cache only, and after a failed sync the
+//! kernel may never write them on its own. When a page could not be written in place, the same is
+//! done before the next batch, since a part of it may have been written.
+//!
+//! `owner` identifies the owner of the copies: the number of the file, and the numbers of this
+//! opening and of the previous one.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_vfs::File;
@@ -37,49 +40,49 @@ const BLOCK: usize = 4096;
 const HEADER: usize = 24;
 const ENTRY: usize = 16;
 
-/// Where the log position is.
+/// Offset of the log position.
 const LOGGED: usize = BLOCK - 16;
-/// Where the owner is.
+/// Offset of the owner.
 const OWNER: usize = LOGGED - 24;
 
 const _: () = assert!(HEADER + ENTRY * BATCH <= OWNER);
 
-/// The most bytes that the double write of a file with pages of `page_size` bytes takes, for
-/// callers that reserve the space before they write.
+/// Returns the maximum size of a double write for pages of `page_size` bytes, for callers that
+/// reserve the space in advance.
 pub fn double_write_bytes(page_size: usize) -> u64 {
     (BLOCK + BATCH * page_size) as u64
 }
 
-/// Whose copies a double write has. Zeros where nobody says so.
+/// The owner of the copies in a double write. Zeros if unspecified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner {
-    /// The file's: random, the same for its whole life.
+    /// The file's random number, constant for its whole life.
     pub file: u64,
-    /// Of this opening of the file: random.
+    /// The random number of this opening of the file.
     pub session: u64,
-    /// Of the opening that the file itself knew of before this one. Until the file says otherwise,
-    /// in place, it is still of that.
+    /// The number of the opening that the file itself recorded before this one. The file still
+    /// belongs to that opening until the new number is written in place.
     pub before: u64,
 }
 
-/// What a double write has, read by who has not opened its file. Changes nothing.
+/// The content of a double write, for readers that have not opened its file. Reading changes
+/// nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copies {
-    /// Whose they are.
+    /// The owner of the copies.
     pub owner: Owner,
-    /// How far the log was on stable storage when they were written.
+    /// How far the log was durable when they were written.
     pub logged: Lsn,
     page_size: usize,
-    /// Pages, and the checks of their copies, in the order of the copies.
+    /// Page numbers and checksums of the copies, in order.
     entries: Vec<(u32, u64)>,
 }
 
 impl Copies {
-    /// Reads a double write; `None` for one that was never used, or torn before any of its pages
-    /// was written in place.
+    /// Reads a double write. Returns `None` if it was never used, or was torn before any of its
+    /// pages was written in place.
     ///
-    /// Errors: the file's; [`Error::Invalid`] for one of another version, or of pages of another
-    /// size.
+    /// Errors: file system errors; [`Error::Invalid`] for another version or page size.
     pub fn read(file: &dyn File, page_size: usize) -> Result<Option<Copies>> {
         if file.len()? < BLOCK as u64 {
             return Ok(None);
@@ -111,15 +114,15 @@ impl Copies {
         }))
     }
 
-    /// The copy of a page, as it is in `file`, which these were read from; `None` where there is
-    /// none, or it is torn. Errors: the file's.
+    /// Returns the copy of a page from `file`, from which `self` was read; `None` when there is no
+    /// copy, or it is torn. Errors: file system errors.
     pub fn page(&self, file: &dyn File, page: u32) -> Result<Option<Vec<u8>>> {
         let Some(at) = self.entries.iter().position(|&(other, _)| other == page) else { return Ok(None) };
         let mut copy = vec![0; self.page_size];
         Ok(self.copy(file, at, &mut copy)?.then_some(copy))
     }
 
-    /// Reads a copy; false where it is torn, or behind the file's end.
+    /// Reads a copy. Returns false when it is torn or past the file's end.
     fn copy(&self, file: &dyn File, at: usize, copy: &mut [u8]) -> Result<bool> {
         let Some(&(number, check)) = self.entries.get(at) else { return Ok(false) };
         let start = BLOCK as u64 + (at * self.page_size) as u64;
@@ -131,17 +134,18 @@ impl Copies {
     }
 }
 
-/// The journal of one file.
+/// The double-write journal of one file.
 #[derive(Debug)]
 pub(crate) struct Journal {
     file: Box<dyn File>,
     page_size: usize,
     block: Buffer,
-    /// Pages were written in place since the file was synced: the batch here is still needed.
+    /// True if pages were written in place since the file was last synced, so that the current
+    /// batch is still needed.
     is_needed: bool,
     owner: Owner,
     logged: Lsn,
-    /// Some of them may be there in part.
+    /// True if some of these pages may be partly written.
     is_torn: bool,
 }
 
@@ -160,8 +164,8 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 }
 
 impl Journal {
-    /// Opens a journal and mends the pages that it has copies of. Errors: those of either file;
-    /// [`Error::Invalid`] for the journal of a file with other pages, or of another owner's file.
+    /// Opens a journal and restores the pages of its copies. Errors: those of either file;
+    /// [`Error::Invalid`] for the journal of a file with another page size or another owner.
     pub(crate) fn open(
         journal: Box<dyn File>,
         file: &dyn File,
@@ -185,8 +189,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Writes the sound copies over their pages. True when there were any: they are durable after a
-    /// sync.
+    /// Writes the sound copies over their pages. Returns true when there were any; they are durable
+    /// after a sync.
     fn mend(&mut self, file: &dyn File, format: Format) -> Result<bool> {
         let Some(copies) = Copies::read(&*self.file, self.page_size)? else { return Ok(false) };
         if copies.owner.file != self.owner.file {
@@ -202,7 +206,7 @@ impl Journal {
         self.write_copies(&copies, file, format)
     }
 
-    /// As [`Journal::mend`], for copies that are this file's.
+    /// Like [`Journal::mend`], for copies known to belong to this file.
     fn write_copies(&self, copies: &Copies, file: &dyn File, format: Format) -> Result<bool> {
         let page_size = self.page_size;
         let page = || Buffer::new(page_size).map_err(Error::memory("a page of the double write"));
@@ -217,8 +221,8 @@ impl Journal {
                 let Ok(lsn) = verify(&copy, number) else { continue };
                 if offset + page_size as u64 <= len {
                     file.read_exact_at(&mut there, offset)?;
-                    // The last batch has what is newest. Copies that are older than what is there
-                    // are of an earlier one.
+                    // The last batch holds the newest versions. A copy older than the page in place
+                    // belongs to an earlier batch.
                     if verify(&there, number).is_ok_and(|there| there > lsn) {
                         continue;
                     }
@@ -230,13 +234,13 @@ impl Journal {
         Ok(has_written)
     }
 
-    /// Says from the next batch on that the copies are another opening's.
+    /// Sets the owner to record from the next batch on.
     pub(crate) fn set_owner(&mut self, owner: Owner) {
         self.owner = owner;
     }
 
-    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other; the log is
-    /// durable up to `logged`. They may be written in place afterwards, by who keeps the journal
+    /// Writes and syncs copies of `pages`, which are contiguous in `bytes`; the log is durable up
+    /// to `logged`. Afterwards the caller may write the pages in place, and must keep the journal
     /// locked until that is done. `sync` makes `file` durable. Errors: those of either file;
     /// nothing may be written in place then.
     pub(crate) fn write(
@@ -264,18 +268,18 @@ impl Journal {
         Ok(())
     }
 
-    /// How far the log was durable when the last batch was written.
+    /// Returns how far the log was durable when the last batch was written.
     pub(crate) fn logged(&self) -> Lsn {
         self.logged
     }
 
-    /// A page of the batch could not be written in place.
+    /// Records that a page of the batch could not be written in place.
     pub(crate) fn note_failure(&mut self) {
         self.is_torn = true;
     }
 
-    /// Forgets the batch: its pages are not to come back. The file is made durable first, by
-    /// `sync`, since some of them may stay.
+    /// Clears the batch, so that its pages are not restored later. Makes the file durable first,
+    /// using `sync`, because some of the pages may remain in use.
     pub(crate) fn clear(
         &mut self,
         (file, format): (&dyn File, Format),

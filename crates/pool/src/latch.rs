@@ -1,14 +1,14 @@
-//! The latch of a frame: shared, exclusive, or by version, in one word.
+//! The latch of a frame, with shared, exclusive and optimistic access, in one word.
 //!
 //! ```text
 //!   63                              18   17        16      15            0
 //!   | version (46 bits)               | waiters | exclusive | shared count |
 //! ```
 //!
-//! Holding it keeps the page in its frame, so it is what others call a pin as well. The version
-//! goes up whenever an exclusive holder leaves, and never back: who reads without holding anything
-//! sees by it that nothing changed meanwhile (optimistic lock coupling: Leis, Haubenschild,
-//! Neumann, "Optimistic Lock Coupling", IEEE Data Engineering Bulletin 2019).
+//! Holding the latch also keeps the page in its frame, so it serves as the pin. The version
+//! increases whenever an exclusive holder releases the latch, and never decreases. An optimistic
+//! reader uses it to detect changes (optimistic lock coupling: Leis, Haubenschild, Neumann,
+//! "Optimistic Lock Coupling", IEEE Data Engineering Bulletin 2019).
 
 #[cfg(not(cairn_loom))]
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*, fence};
@@ -17,32 +17,32 @@ use loom::sync::atomic::{AtomicU64, Ordering::*, fence};
 
 const SHARED: u64 = 1;
 const SHARED_MASK: u64 = (1 << 16) - 1;
-/// More holders than this are refused, long before the count would run over: some may have added
-/// theirs and not yet taken it back.
+/// The maximum number of shared holders. Far below the overflow of the count, since refused threads
+/// add themselves briefly before they subtract themselves again.
 const SHARED_MAX: u64 = 60_000;
 const EXCLUSIVE: u64 = 1 << 16;
 const WAITERS: u64 = 1 << 17;
 const VERSION: u64 = 1 << 18;
 
-/// One frame's latch. Of its own it only tries; [`Parking`](crate::parking::Parking) is where one
-/// waits.
+/// The latch of one frame. It only has try operations; [`Parking`](crate::parking::Parking) does
+/// the waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Latch(AtomicU64);
 
-/// What leaving a latch asks of who left it.
+/// The action required after a latch was released.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
     /// Nothing.
     Alone,
-    /// Somebody sleeps until this: wake those who park at this latch.
+    /// A thread may be asleep at this latch: wake all that are parked there.
     Awaited,
 }
 
 impl Latch {
-    /// Takes it shared, unless it is held exclusively or somebody waits for it. `Err` says what the
-    /// failed attempt asks for: it was visible for a moment, and a waiter may have gone to sleep
-    /// because of it.
+    /// Takes the latch in shared mode, unless it is held exclusively or a thread waits for it. A
+    /// failed attempt is visible to others for a moment, and a waiter may have gone to sleep
+    /// because of it. `Err` holds the action required for that.
     #[inline]
     pub(crate) fn try_shared(&self) -> Result<(), Left> {
         let before = self.0.fetch_add(SHARED, Acquire);
@@ -52,11 +52,12 @@ impl Latch {
         Err(self.leave_shared())
     }
 
-    /// Takes it shared unless it is held exclusively, also when others wait: for who has waited as
-    /// well.
+    /// Takes the latch in shared mode unless it is held exclusively, even if others wait. For
+    /// threads that have waited themselves.
     pub(crate) fn try_shared_in_turn(&self) -> bool {
         let mut word = self.0.load(Relaxed);
-        // Never visible unless it succeeds, so that nobody goes to sleep because of it.
+        // The attempt is visible only if it succeeds, so no thread goes to sleep because of a
+        // failed one.
         while word & EXCLUSIVE == 0 && word & SHARED_MASK < SHARED_MAX {
             match self.0.compare_exchange_weak(word, word + SHARED, SeqCst, Relaxed) {
                 Ok(_) => return true,
@@ -66,93 +67,98 @@ impl Latch {
         false
     }
 
-    /// Takes it exclusively if nobody holds it.
+    /// Takes the latch in exclusive mode if nobody holds it.
     #[inline]
     pub(crate) fn try_exclusive(&self) -> bool {
         let word = self.0.load(Relaxed);
-        // ORDER: SeqCst, with `leave_*`, `Replacer`'s count of starving threads and their look at
-        // this word: either they see that the frame is free, or who frees it sees that they starve.
+        // ORDER: SeqCst, together with `leave_*`, `Replacer`'s count of starving threads and their
+        // reads of this word. Either a starving thread sees the free frame, or the thread that
+        // frees it sees the count.
         word & (SHARED_MASK | EXCLUSIVE) == 0 && self.make_exclusive(word)
     }
 
     #[inline]
     fn make_exclusive(&self, word: u64) -> bool {
         let is_held = self.0.compare_exchange(word, word | EXCLUSIVE, SeqCst, Relaxed).is_ok();
-        // ORDER: what the holder changes comes after the word: an optimistic reader who sees a
-        // change sees the word as well when it looks again, after a fence of its own. Costs nothing
-        // on x86.
+        // ORDER: the holder's changes come after the change of the word. An optimistic reader that
+        // sees such a change also sees the changed word when it checks again after its own fence.
+        // Costs nothing on x86.
         fence(Release);
         is_held
     }
 
-    /// Takes it exclusively if nobody holds it and nobody has since `version` was read.
+    /// Takes the latch in exclusive mode if nobody holds it, and nobody has held it exclusively
+    /// since `version` was read.
     pub(crate) fn try_exclusive_at(&self, version: Version) -> bool {
         let word = self.0.load(Relaxed);
         word & !WAITERS == version.0 && self.make_exclusive(word)
     }
 
-    /// Gives a shared hold back.
+    /// Releases a shared hold.
     #[inline]
     pub(crate) fn leave_shared(&self) -> Left {
         let before = self.0.fetch_sub(SHARED, SeqCst);
         if before & WAITERS != 0 && before & SHARED_MASK == 1 { Left::Awaited } else { Left::Alone }
     }
 
-    /// Gives the exclusive hold back: the version goes up.
+    /// Releases the exclusive hold and increases the version.
     #[inline]
     pub(crate) fn leave_exclusive(&self) -> Left {
         let before = self.0.fetch_add(VERSION - EXCLUSIVE, SeqCst);
         if before & WAITERS != 0 { Left::Awaited } else { Left::Alone }
     }
 
-    /// Makes an exclusive hold a shared one, with nobody in between: the version goes up.
+    /// Converts an exclusive hold into a shared one without releasing it in between, and increases
+    /// the version.
     #[inline]
     pub(crate) fn downgrade(&self) -> Left {
         let before = self.0.fetch_add(VERSION - EXCLUSIVE + SHARED, SeqCst);
         if before & WAITERS != 0 { Left::Awaited } else { Left::Alone }
     }
 
-    /// The version, unless it is held exclusively. What is read after this is of that version if
-    /// [`Latch::is_at`] says so afterwards.
+    /// Returns the version, unless the latch is held exclusively. Data read after this call belongs
+    /// to that version if [`Latch::is_at`] confirms it afterwards.
     #[inline]
     pub(crate) fn version(&self) -> Option<Version> {
         let word = self.0.load(Acquire);
         (word & EXCLUSIVE == 0).then_some(Version(word & !(SHARED_MASK | WAITERS)))
     }
 
-    /// True while nobody has held it exclusively since `version` was read.
+    /// Returns true while nobody has held the latch exclusively since `version` was read.
     #[inline]
     pub(crate) fn is_at(&self, version: Version) -> bool {
-        // ORDER: the reads of the page before come before this one of the word.
+        // ORDER: the preceding reads of the page come before this read of the word.
         fence(Acquire);
         self.0.load(Relaxed) & !(SHARED_MASK | WAITERS) == version.0
     }
 
-    /// True when somebody sleeps, or may.
+    /// Returns true when a thread sleeps here, or may be about to.
     ///
-    /// What the caller changed before this, and a waiter looks for after
-    /// [`Latch::announce_waiter`], is seen by one of the two.
+    /// If the caller changed something before this call that a waiter checks after
+    /// [`Latch::announce_waiter`], then at least one of them sees the other.
     pub(crate) fn has_waiters(&self) -> bool {
-        // ORDER: the caller's store before, an entry of the table say, must not be put off until
-        // after this load.
+        // ORDER: the caller's preceding store, such as a table entry, must not be delayed past this
+        // load.
         fence(SeqCst);
         self.0.load(SeqCst) & WAITERS != 0
     }
 
-    /// Says that somebody is going to sleep here: leaving asks for waking from now on.
+    /// Announces that a thread is going to sleep here. From now on, releasing the latch requires a
+    /// wake-up.
     pub(crate) fn announce_waiter(&self) {
         self.0.fetch_or(WAITERS, SeqCst);
-        // ORDER: what the waiter looks at next is read after this: with the fence in `has_waiters`.
+        // ORDER: the waiter's following checks are read after this store; pairs with the fence in
+        // `has_waiters`.
         fence(SeqCst);
     }
 
-    /// Says that whoever waited was woken.
+    /// Records that all waiters were woken.
     pub(crate) fn forget_waiters(&self) {
         self.0.fetch_and(!WAITERS, SeqCst);
     }
 }
 
-/// A version of what a latch guards.
+/// A version of the data that a latch protects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
@@ -163,8 +169,7 @@ mod models;
 mod tests {
     use super::*;
 
-    /// Goal: the holds exclude each other as they should, and the version tells of exclusive ones
-    /// alone.
+    /// Goal: holds exclude each other correctly, and the version reflects exclusive holds only.
     #[test]
     fn holds() {
         let latch = Latch::default();
@@ -193,7 +198,7 @@ mod tests {
         assert!(latch.try_exclusive());
     }
 
-    /// Goal: who leaves is told of those who wait, new readers give way to them, and readers who
+    /// Goal: releasing the latch reports waiters, new readers yield to them, and readers that have
     /// waited do not.
     #[test]
     fn waiters() {
@@ -211,7 +216,7 @@ mod tests {
         assert_eq!(latch.leave_exclusive(), Left::Alone);
     }
 
-    /// Goal: the count of holders never runs into the bits beside it.
+    /// Goal: the shared count never overflows into the bits beside it.
     #[test]
     fn too_many_readers() {
         let latch = Latch::default();

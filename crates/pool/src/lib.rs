@@ -1,9 +1,9 @@
 //! Buffer pool: pages of files in memory, shared by threads.
 //!
-//! A page that is resident is found without a lock and can be read without writing to shared
-//! memory; one that is not is read into the frame that the [replacement policy](policy) gives up; a
-//! changed one is written back after the log record that describes the change.
-//! `docs/src/design/pool.md` tells how and why.
+//! A resident page is found without a lock and can be read without writing to shared memory. Any
+//! other page is read into a frame that the [replacement policy](policy) frees. A changed page is
+//! written back only after the log record of the change. `docs/src/design/pool.md` describes the
+//! design.
 #![deny(unsafe_code)]
 
 mod arena;
@@ -44,7 +44,7 @@ pub use scan::Scan;
 pub use stats::Stats;
 pub use write_ahead::{Lsn, WriteAhead};
 
-/// The Rust on the pages for users is compiled by `cargo test --doc`.
+/// `cargo test --doc` compiles the Rust examples of the user documentation.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../docs/src/engines/pool.md")]

@@ -1,10 +1,11 @@
-//! Reading a page without holding it.
+//! Reads a page without holding its latch.
 //!
-//! What is read may be changed while it is read. So it is copied out, value by value, each loaded
-//! once (volatile), and believed only after [`Optimistic::validate`] has said that nobody had the
-//! page exclusively meanwhile. Nothing here makes a reference to the page's bytes. By the letter of
-//! the language's memory model a load that races with a plain store has no value; as in other
-//! sequence locks, the volatile load gives some bytes, and the version check throws them away.
+//! The page may change while it is read. So values are copied out one by one, each with a single
+//! volatile load, and are trusted only after [`Optimistic::validate`] confirms that nobody held the
+//! page exclusively meanwhile. This module never creates a reference to the page's bytes. Strictly
+//! speaking, a load that races with a plain store is undefined in the language's memory model. As
+//! in other sequence locks, the volatile load returns some bytes, and the version check discards
+//! them.
 #![allow(unsafe_code)]
 
 use std::cmp::Ordering;
@@ -18,30 +19,30 @@ use crate::latch::Version;
 use crate::page::{Frame, PageId};
 use crate::write_ahead::Lsn;
 
-/// The page was changed, or left its frame, while it was read: what was read means nothing. Start
-/// over.
+/// The page changed or left its frame while it was read, so the values read are meaningless. The
+/// caller starts over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the page was changed while it was read")]
 pub struct Changed;
 
-/// A page that may change while it is read. Cost: a few loads; nothing is written that other
+/// A page that may change while it is read. Costs a few loads, and writes nothing that other
 /// threads read.
 ///
-/// Offsets count from the payload's start. One beyond its end is an error of the page, not of the
-/// program: it may have come from bytes that were being changed, so it reads as [`Changed`].
+/// Offsets count from the start of the payload. An out-of-range offset may have come from bytes
+/// that were being changed, so it returns [`Changed`] instead of panicking.
 #[derive(Clone, Copy)]
 pub struct Optimistic<'p> {
     file: &'p FileState,
     place: Place,
     version: Version,
-    /// The payload.
+    /// Start of the payload.
     start: NonNull<u8>,
     len: usize,
 }
 
-/// A frame, and behind it the page. One word, since two halves of a word are copied together, and a
-/// processor cannot forward two stores to one load: each copy would wait for the cache, a fifth of
-/// what a look at a page costs.
+/// A frame and its page number in one word. Two separate halves would be copied together by a
+/// single load, to which a processor cannot forward two stores. Each copy would then wait for the
+/// cache, which took a fifth of the cost of an optimistic read.
 #[derive(Clone, Copy)]
 struct Place(u64);
 
@@ -62,15 +63,15 @@ impl Place {
     }
 }
 
-/// A page as it was seen: who looks at it again can tell whether it is what it was, also if it has
-/// left memory meanwhile, or its number is another page's.
+/// The identity of a page's content at one moment. A later comparison shows whether the page is
+/// unchanged, even if it has left memory meanwhile, or if its frame holds another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     frame: Frame,
     version: Version,
 }
 
-/// A value as it lies in a page, at any address.
+/// A value in a page, at any alignment.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
 struct Unaligned<T>(T);
@@ -84,37 +85,38 @@ impl<'p> Optimistic<'p> {
         Optimistic { file, place: Place::new(frame, page), version, start, len: arena.page_size() - skip }
     }
 
-    /// The page.
+    /// Returns the page's id.
     pub fn id(&self) -> PageId {
         PageId::new(self.file.number, self.place.page())
     }
 
-    /// What tells it from the same page after a change. A page that comes back into memory is
-    /// another one, though it may be unchanged.
+    /// Returns the identity of the current content. A page that was evicted and read again counts
+    /// as different, even if it did not change.
     #[inline]
     pub fn seen(&self) -> Seen {
         Seen { frame: self.place.frame(), version: self.version }
     }
 
-    /// The log record that changed the page last: of this page, if [`Optimistic::validate`] says so
+    /// Returns the LSN of the page's last change. Valid if [`Optimistic::validate`] succeeds
     /// afterwards.
     #[inline]
     pub fn lsn(&self) -> Lsn {
         self.file.pool.arena.header(self.place.frame()).lsn()
     }
 
-    /// Bytes of the payload.
+    /// Returns the length of the payload.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// False: pages have bytes.
+    /// Returns false: pages are never empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Says whether all that was read through this is true: nobody had the page exclusively since.
+    /// Confirms that everything read through this view is consistent: nobody held the page
+    /// exclusively since.
     #[inline]
     pub fn validate(&self) -> Result<(), Changed> {
         let latch = &self.file.pool.arena.header(self.place.frame()).latch;
@@ -126,38 +128,38 @@ impl<'p> Optimistic<'p> {
         if offset > self.len || self.len - offset < size_of::<T>() {
             return Err(Changed);
         }
-        // SAFETY: the bytes lie within the frame by the check above, and the arena lives as long as
-        // the pool. Any bytes are a value of the integers that this is called for. For who writes
-        // meanwhile: see the head of this file.
+        // SAFETY: by the check above, the bytes lie within the frame, and the arena lives as long
+        // as the pool. Any bytes are a valid value of the integer types that `T` stands for.
+        // Concurrent writers are discussed at the top of this file.
         let value = unsafe { self.start.add(offset).cast::<Unaligned<T>>().read_volatile() };
         Ok(value.0)
     }
 
-    /// The byte at `offset`.
+    /// Returns the byte at `offset`.
     #[inline]
     pub fn u8(&self, offset: usize) -> Result<u8, Changed> {
         self.load::<u8>(offset)
     }
 
-    /// The two bytes at `offset`, little endian.
+    /// Returns the two bytes at `offset`, little endian.
     #[inline]
     pub fn u16(&self, offset: usize) -> Result<u16, Changed> {
         self.load::<u16>(offset).map(u16::from_le)
     }
 
-    /// The four bytes at `offset`, little endian.
+    /// Returns the four bytes at `offset`, little endian.
     #[inline]
     pub fn u32(&self, offset: usize) -> Result<u32, Changed> {
         self.load::<u32>(offset).map(u32::from_le)
     }
 
-    /// The eight bytes at `offset`, little endian.
+    /// Returns the eight bytes at `offset`, little endian.
     #[inline]
     pub fn u64(&self, offset: usize) -> Result<u64, Changed> {
         self.load::<u64>(offset).map(u64::from_le)
     }
 
-    /// Copies the bytes from `offset` on.
+    /// Copies bytes from `offset` on.
     pub fn copy_to(&self, offset: usize, to: &mut [u8]) -> Result<(), Changed> {
         if offset > self.len || self.len - offset < to.len() {
             return Err(Changed);
@@ -173,7 +175,7 @@ impl<'p> Optimistic<'p> {
         Ok(())
     }
 
-    /// How the `len` bytes at `offset` compare with `other`, byte by byte.
+    /// Compares the `len` bytes at `offset` with `other`, byte by byte.
     pub fn compare(&self, offset: usize, len: usize, other: &[u8]) -> Result<Ordering, Changed> {
         if offset > self.len || self.len - offset < len {
             return Err(Changed);
@@ -195,7 +197,7 @@ impl<'p> Optimistic<'p> {
         Ok(len.cmp(&other.len()))
     }
 
-    /// Holds the page from now on, if it has not changed since.
+    /// Latches the page in shared mode if it has not changed since.
     pub fn upgrade_shared(&self) -> Result<Shared<'p>, Changed> {
         let latch = &self.file.pool.arena.header(self.place.frame()).latch;
         if !latch.try_shared_in_turn() {
@@ -205,7 +207,7 @@ impl<'p> Optimistic<'p> {
         self.validate().map(|()| guard)
     }
 
-    /// Holds the page exclusively from now on, if nobody else does and it has not changed since.
+    /// Latches the page in exclusive mode if nobody else holds it and it has not changed since.
     pub fn upgrade_exclusive(&self) -> Result<Exclusive<'p>, Changed> {
         let latch = &self.file.pool.arena.header(self.place.frame()).latch;
         if !latch.try_exclusive_at(self.version) {

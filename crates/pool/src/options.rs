@@ -1,32 +1,32 @@
-//! How a pool and its files are set up.
+//! Settings of a pool.
 
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::policy::PolicyKind;
 
-/// The smallest page.
+/// The smallest page size.
 pub const MIN_PAGE_SIZE: usize = 4 << 10;
-/// The largest page.
+/// The largest page size.
 pub const MAX_PAGE_SIZE: usize = 64 << 10;
 
 /// Settings of a pool: see [`Pool::builder`](crate::Pool::builder).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Options {
-    /// Bytes of a page: a power of two from 4 to 64 KiB. Default 4 KiB.
+    /// Page size in bytes: a power of two from 4 to 64 KiB. Default 4 KiB.
     pub page_size: usize,
-    /// How many pages are kept in memory. Default 16384: 64 MiB of pages of 4 KiB.
+    /// Number of pages kept in memory. Default 16384: 64 MiB with pages of 4 KiB.
     pub frames: usize,
-    /// How many it may be told to keep later, by [`Pool::resize`](crate::Pool::resize). Costs
+    /// The largest number of frames that [`Pool::resize`](crate::Pool::resize) may set later. Costs
     /// address space. Default 16 times `frames`.
     pub max_frames: Option<usize>,
-    /// Which page gives its frame up.
+    /// The replacement policy.
     pub policy: PolicyKind,
-    /// How long a thread waits for a frame while all are pinned, or for a latch that others hold.
+    /// How long a thread waits for a frame while all are pinned, or for a latch held by others.
     /// Default 10 s.
     pub wait_limit: Duration,
-    /// The thread that writes dirty pages before somebody needs their frames.
+    /// The thread that writes dirty pages before their frames are needed.
     pub background_writer: BackgroundWriter,
 }
 
@@ -34,10 +34,10 @@ pub struct Options {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BackgroundWriter {
-    /// There is none: pages are written when they are evicted or flushed. For tests whose every
-    /// step is known, and read-only use.
+    /// No background writer: pages are written when they are evicted or flushed. For deterministic
+    /// tests and read-only use.
     Off,
-    /// It begins when more than this share of the frames is dirty, and ends at half of it.
+    /// Starts writing when more than this share of the frames is dirty, and stops at half of it.
     Above(f64),
 }
 
@@ -55,14 +55,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The most frames that the pool may have.
+    /// Returns the maximum number of frames.
     pub(crate) fn max_frames(&self) -> usize {
         self.max_frames
             .unwrap_or_else(|| self.frames.saturating_mul(16).min(crate::translation::MAX_FRAMES))
             .max(self.frames)
     }
 
-    /// Errors: [`Error::Invalid`], naming the setting.
+    /// Checks the settings. Errors: [`Error::Invalid`], which names the setting.
     pub(crate) fn check(&self) -> Result<()> {
         let size = self.page_size;
         if !size.is_power_of_two() || !(MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&size) {

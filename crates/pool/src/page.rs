@@ -1,4 +1,4 @@
-//! The names of pages and frames.
+//! Identifiers of pages and frames.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use std::fmt;
 pub struct PageId(u64);
 
 impl PageId {
-    /// No page: what a free frame holds.
+    /// No page; the value for a free frame.
     pub(crate) const NONE: PageId = PageId(u64::MAX);
 
-    /// Page `page` of file `file`.
+    /// Creates the id of page `page` in file `file`.
     pub const fn new(file: u32, page: u32) -> Self {
         PageId((file as u64) << 32 | page as u64)
     }
 
-    /// The file's number in its pool.
+    /// Returns the file's number in its pool.
     pub const fn file(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The page's number in its file, from 0.
+    /// Returns the page's number in its file, from 0.
     pub const fn page(self) -> u32 {
         self.0 as u32
     }
 
-    /// Both in one number; pages of one file are neighbours.
+    /// Returns both as one number, in which pages of one file are adjacent.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// The page that [`PageId::as_u64`] gave this number.
+    /// Converts a number from [`PageId::as_u64`] back.
     pub const fn from_u64(number: u64) -> Self {
         PageId(number)
     }
@@ -42,5 +42,5 @@ impl fmt::Display for PageId {
     }
 }
 
-/// A place for one page in memory, by its number from 0.
+/// The number of a frame, from 0. A frame holds one page in memory.
 pub type Frame = u32;

@@ -1,4 +1,4 @@
-//! Where threads sleep until a latch is left or a page is there.
+//! Where threads sleep until a latch is released or a page is loaded.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use cairn_vfs::thread;
 #[cfg(cairn_loom)]
 use loom::sync::{Condvar, Mutex, MutexGuard};
 
-/// Places; what threads wait for is spread over them, so that few who wait for different things
-/// wake each other.
+/// The number of parking places. Keys are spread over them, so that threads with different keys
+/// rarely wake each other.
 const PLACES: usize = if cfg!(cairn_shuttle) {
     2
 } else if cfg!(cairn_loom) {
@@ -21,12 +21,12 @@ const PLACES: usize = if cfg!(cairn_shuttle) {
     64
 };
 
-/// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None
-/// where schedules are explored: it is the sleep that somebody could miss the end of.
+/// Number of times a waiter spins before it yields, and yields before it sleeps. None where
+/// schedules are explored, because those tests look for missed wake-ups.
 const SPINS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 60 };
 const YIELDS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 4 };
 
-/// Parking places, by key.
+/// Parking places, selected by key.
 #[derive(Debug)]
 pub(crate) struct Parking {
     places: Box<[Line<Place>]>,
@@ -34,18 +34,17 @@ pub(crate) struct Parking {
 
 #[derive(Debug, Default)]
 struct Place {
-    /// Held while somebody announces itself and looks a last time, and while those who sleep are
-    /// woken.
+    /// Held while a waiter announces itself and checks a last time, and while sleepers are woken.
     mutex: Mutex<()>,
     woken: Condvar,
 }
 
-/// A wait that has lasted as long as it may.
+/// A wait that exceeded its limit.
 #[derive(Debug)]
 pub(crate) struct Elapsed(pub(crate) Duration);
 
 impl Place {
-    /// Also after a panic of another holder: there is nothing to be left half done.
+    /// Ignores a panic of another holder, since the mutex protects no data.
     fn lock(&self) -> MutexGuard<'_, ()> {
         self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,12 +56,12 @@ impl Parking {
     }
 
     fn place(&self, key: u64) -> &Place {
-        // Neighbours go to different places.
+        // Adjacent keys go to different places.
         let index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % PLACES;
         &self.places[index]
     }
 
-    /// Wakes those who sleep at `key`, after `forget` has taken their announcement back.
+    /// Wakes the threads that sleep at `key`, after `forget` has withdrawn their announcement.
     #[cold]
     pub(crate) fn wake(&self, key: u64, forget: impl FnOnce()) {
         let place = self.place(key);
@@ -71,9 +70,9 @@ impl Parking {
         place.woken.notify_all();
     }
 
-    /// Tries until `attempt` gives something: in turns first, then asleep at `key`, woken by
-    /// [`Parking::wake`]. Before each sleep `announce` is called and then `attempt` once more, both
-    /// with the place's mutex held: `attempt` must not wait.
+    /// Retries until `attempt` returns a value: first spinning and yielding, then sleeping at `key`
+    /// until [`Parking::wake`]. Before each sleep it calls `announce` and then `attempt` once more,
+    /// both under the place's mutex, so `attempt` must not block.
     ///
     /// Errors: [`Elapsed`] after `limit`.
     #[cold]

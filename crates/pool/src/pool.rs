@@ -1,4 +1,4 @@
-//! The pool itself: what all files share.
+//! The pool itself: the state that all files share.
 
 use std::fmt;
 use std::sync::Arc as StdArc;
@@ -24,15 +24,15 @@ use crate::stats::{Counters, Stats};
 use crate::write_ahead::Lsn;
 use crate::write_back::Staging;
 
-/// Pages of files in memory. Cheap to clone; the clones are one pool.
+/// A buffer pool for pages of files. Cheap to clone; clones share one pool.
 #[derive(Clone)]
 pub struct Pool {
     pub(crate) inner: Arc<Inner>,
-    /// Ends the background writer when the last clone and the last file are gone.
+    /// Stops the background writer when the last clone and the last file are gone.
     background: Option<Arc<Background>>,
 }
 
-/// Sets a pool up: [`Pool::builder`].
+/// Builds a pool: see [`Pool::builder`].
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Builder {
@@ -40,11 +40,11 @@ pub struct Builder {
     clock: StdArc<dyn Clock>,
 }
 
-/// What threads share. The fields of the hit path come first; what changes often has lines of its
-/// own.
+/// The state shared by threads. The fields of the hit path come first; frequently changing fields
+/// have cache lines of their own.
 pub(crate) struct Inner {
     pub(crate) arena: Arena,
-    /// Where marks stop; 0 when hits are logged.
+    /// The maximum value of marks; 0 when hits are logged.
     max_mark: u8,
     pub(crate) stripes: Stripes,
     pub(crate) replacer: Replacer,
@@ -52,18 +52,18 @@ pub(crate) struct Inner {
     pub(crate) clock: StdArc<dyn Clock>,
     pub(crate) wait_limit: Duration,
     pub(crate) counters: Counters,
-    /// Frames that need writing, or are being written.
+    /// Number of frames that are dirty or being written.
     pub(crate) dirty: Line<AtomicUsize>,
-    /// How many dirty frames wake the background writer.
+    /// The number of dirty frames that wakes the background writer.
     pub(crate) dirty_high: AtomicUsize,
-    /// Frames of the pool; those of the arena beyond are not used.
+    /// Number of frames of the pool; later frames of the arena are unused.
     pub(crate) frames: AtomicUsize,
     max_frames: usize,
     background_share: Option<f64>,
     files: RwLock<Files>,
-    /// One resize at a time.
+    /// Serialises resizes.
     resizing: Mutex<()>,
-    /// Buffers for pages on their way to the disk, for the next one who writes.
+    /// Recycled buffers for pages being written.
     pub(crate) staging: Mutex<Vec<Staging>>,
     pub(crate) signal: crate::background::Signal,
 }
@@ -72,55 +72,55 @@ pub(crate) struct Inner {
 #[derive(Default)]
 struct Files {
     open: Vec<Option<Arc<FileState>>>,
-    /// Numbers of closed files that nobody has any more: a page is told to be of a file by the
-    /// number alone.
+    /// Numbers of closed files without remaining references. A page's file is identified by the
+    /// number alone, so a number must not be reused earlier.
     unused: Vec<u32>,
 }
 
 impl Builder {
-    /// Bytes of a page: a power of two from 4 to 64 KiB. Default 4 KiB.
+    /// Sets the page size in bytes: a power of two from 4 to 64 KiB. Default 4 KiB.
     pub fn page_size(mut self, bytes: usize) -> Self {
         self.options.page_size = bytes;
         self
     }
 
-    /// How many pages are kept in memory. Default 16384.
+    /// Sets the number of pages kept in memory. Default 16384.
     pub fn frames(mut self, frames: usize) -> Self {
         self.options.frames = frames;
         self
     }
 
-    /// How many it may be told to keep later. Default 16 times `frames`.
+    /// Sets the largest number of frames that a resize may set later. Default 16 times `frames`.
     pub fn max_frames(mut self, frames: usize) -> Self {
         self.options.max_frames = Some(frames);
         self
     }
 
-    /// Which page gives its frame up.
+    /// Sets the replacement policy.
     pub fn policy(mut self, policy: PolicyKind) -> Self {
         self.options.policy = policy;
         self
     }
 
-    /// How long a thread waits for a frame or a page that others hold. Default 10 s.
+    /// Sets how long a thread waits for a frame or a page held by others. Default 10 s.
     pub fn wait_limit(mut self, limit: Duration) -> Self {
         self.options.wait_limit = limit;
         self
     }
 
-    /// When dirty pages are written ahead of need.
+    /// Sets when dirty pages are written ahead of need.
     pub fn background_writer(mut self, writer: BackgroundWriter) -> Self {
         self.options.background_writer = writer;
         self
     }
 
-    /// The clock that waits are measured by, for tests that own the time.
+    /// Sets the clock for measuring waits, for tests that control time.
     pub fn clock(mut self, clock: StdArc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Makes the pool. Its memory is brought in now. Errors: [`Error::Invalid`] for a setting,
+    /// Creates the pool and faults its memory in. Errors: [`Error::Invalid`] for a setting,
     /// [`Error::Memory`].
     pub fn build(self) -> Result<Pool> {
         let Builder { options, clock } = self;
@@ -130,7 +130,7 @@ impl Builder {
 }
 
 impl Pool {
-    /// Sets a pool up.
+    /// Returns a builder with default settings.
     pub fn builder() -> Builder {
         Builder { options: Options::default(), clock: StdArc::new(SystemClock::new()) }
     }
@@ -142,7 +142,7 @@ impl Pool {
     ) -> Result<Pool> {
         let (frames, max_frames) = (options.frames, options.max_frames());
         let what = || format!("{frames} frames of {} bytes", options.page_size);
-        // Before the policy, whose tables would come in vain when there is no room for the frames.
+        // Before the policy, whose tables would be wasted if there is no memory for the frames.
         let arena = Arena::new(max_frames, options.page_size).map_err(Error::memory(what()))?;
         let policy = build(options.policy, frames);
         let max_mark = match policy.hits() {
@@ -177,13 +177,15 @@ impl Pool {
         Ok(Pool { inner, background: background.map(Arc::new) })
     }
 
-    /// Takes a file in. With a double write, pages that a power loss tore are mended first.
+    /// Adds a file to the pool. With a double write, pages torn by a power loss are restored first.
     ///
-    /// The file is the pool's alone: pages that others change in it are not seen. Errors:
-    /// [`Error::Vfs`]; [`Error::Invalid`] for a double write of other pages.
+    /// The pool must have exclusive use of the file: changes made to it by others are not seen.
+    /// Errors: [`Error::Vfs`]; [`Error::Invalid`] for a double write with another page size or
+    /// owner.
     pub fn open(&self, file: Box<dyn File>, mut options: FileOptions) -> Result<PoolFile> {
         let (page_size, format, owner) = (self.page_size(), options.format, options.owner);
-        // Before the lock: copies are read, written to their pages and synced.
+        // Before taking the lock, since this reads copies, writes them to their pages and syncs
+        // them.
         let journal = options
             .double_write
             .take()
@@ -195,43 +197,43 @@ impl Pool {
         Ok(PoolFile { state, _background: self.background.clone() })
     }
 
-    /// Bytes of a page.
+    /// Returns the page size in bytes.
     pub fn page_size(&self) -> usize {
         self.inner.arena.page_size()
     }
 
-    /// What it has done so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
     }
 
-    /// The policy.
+    /// Returns the replacement policy.
     pub fn policy(&self) -> PolicyKind {
         lock(&self.inner.replacer.state).policy.kind()
     }
 
-    /// Writes every dirty page of every file. Errors: as [`PoolFile::flush`], the first; other
-    /// files are written all the same.
+    /// Writes every dirty page of every file. Errors: the first one of [`PoolFile::flush`]; the
+    /// other files are written anyway.
     pub fn flush(&self) -> Result<()> {
         self.inner.open_files().iter().map(|file| file.flush()).fold(Ok(()), Result::and)
     }
 
-    /// Where recovery would have to begin: the log record of the oldest change that is in memory
-    /// only. `None` when all logged changes are written (for the log's checkpoint; what is written
-    /// is durable after [`PoolFile::sync`]).
+    /// Returns the LSN at which recovery would have to begin: that of the oldest change that exists
+    /// in memory only. `None` when all logged changes are written. For the log's checkpoint;
+    /// written pages are durable after [`PoolFile::sync`].
     ///
-    /// Changes that are being made while this runs may not be in it: read the log's end before it
-    /// is called, and take the smaller one.
+    /// Changes made during this call may not be included. Read the log's end before the call, and
+    /// take the smaller of the two.
     pub fn oldest_change(&self) -> Option<Lsn> {
         let frames = self.inner.frames.load(Acquire) as Frame;
         (0..frames).filter_map(|frame| self.inner.arena.header(frame).first_lsn()).min()
     }
 
-    /// Gives the pool more frames or fewer. Fewer: their pages are written and dropped, and guards
-    /// of them waited for.
+    /// Changes the number of frames. To shrink, writes and drops the pages of the removed frames,
+    /// and waits for guards of them.
     ///
     /// Errors: [`Error::Invalid`] above `max_frames`, [`Error::Memory`], [`Error::Timeout`] when a
-    /// page that has to go is held, and those of writing; the pool then has the frames it had.
+    /// page to be dropped is held, and those of writing; the number of frames then stays as it was.
     pub fn resize(&self, frames: usize) -> Result<()> {
         check_frames("frames", frames)?;
         let inner = &self.inner;
@@ -248,8 +250,8 @@ impl Pool {
 }
 
 impl Files {
-    /// Makes an open file that nobody else has the number of. Errors: [`Error::Invalid`] when there
-    /// are no more numbers.
+    /// Adds an open file with a number that no other file has. Errors: [`Error::Invalid`] when all
+    /// numbers are in use.
     fn add(&mut self, make: impl FnOnce(u32) -> Arc<FileState>) -> Result<Arc<FileState>> {
         let number = match self.unused.pop() {
             Some(number) => number,
@@ -269,17 +271,17 @@ impl Files {
 }
 
 impl Inner {
-    /// Says that a page was found resident.
+    /// Records that a page was found resident.
     #[inline]
     pub(crate) fn note_hit(&self, frame: Frame, page: PageId) {
         let stripe = self.stripes.own();
         stripe.count();
         if self.max_mark != 0 {
             let mark = &self.arena.header(frame).mark;
-            // That of a page that was read ahead becomes 0.
+            // The mark of a page that was read ahead becomes 0.
             let next = mark.load(Relaxed).wrapping_add(1);
-            // A mark that is at its maximum is not written: threads that share a hot page keep its
-            // line.
+            // A mark at its maximum is not written, so that threads sharing a hot page keep its
+            // cache line.
             if next <= self.max_mark {
                 mark.store(next, Relaxed);
             }
@@ -300,7 +302,7 @@ impl Inner {
         Claims { arena: &self.arena, parking: &self.parking, only_clean, reads_ahead: false }
     }
 
-    /// Counts a frame that needs writing now and did not before.
+    /// Counts a frame that has become dirty.
     #[inline]
     pub(crate) fn one_more_is_dirty(&self) {
         let before = self.dirty.fetch_add(1, Relaxed);
@@ -313,7 +315,7 @@ impl Inner {
         self.dirty.fetch_sub(1, Relaxed);
     }
 
-    /// An open file.
+    /// Returns an open file.
     pub(crate) fn file(&self, number: u32) -> Option<Arc<FileState>> {
         read(&self.files).open.get(number as usize).cloned().flatten()
     }
@@ -322,22 +324,24 @@ impl Inner {
         read(&self.files).open.iter().flatten().cloned().collect()
     }
 
-    /// Nobody finds the file any more. Who has it still, a flush of all files say, goes on with it.
+    /// Removes the file from the table. Threads that still hold it, such as a flush of all files,
+    /// continue with it.
     pub(crate) fn forget_file(&self, number: u32) {
         let forgotten = write(&self.files).open.get_mut(number as usize).and_then(Option::take);
-        // Not under the lock, which the last who has the file takes.
+        // Dropped outside the lock, because dropping the last reference to a file takes the lock.
         drop(forgotten);
     }
 
-    /// Nobody has the file any more.
+    /// Returns the number of a file that has no references left.
     pub(crate) fn give_back_number(&self, number: u32) {
         write(&self.files).unused.push(number);
     }
 
-    /// A frame for `incoming`, its latch held, without a page. Waits when all are pinned.
+    /// Returns a frame for `incoming`, with its latch held and without a page. Waits when all
+    /// frames are pinned.
     ///
-    /// Errors: [`Error::Exhausted`]; those of writing, when the victims were dirty and no clean one
-    /// could be had instead.
+    /// Errors: [`Error::Exhausted`]; those of writing, when the victims were dirty and no clean
+    /// page could be evicted instead.
     pub(crate) fn take_frame(&self, file: &FileState, incoming: PageId) -> Result<Frame> {
         let mut failure = None;
         self.stripes.own().miss();
@@ -354,14 +358,15 @@ impl Inner {
             };
             match self.vacate(file, taken) {
                 Ok(()) => return Ok(taken.frame),
-                // The page that could not be written stays. One that need not be may go instead.
+                // The page that could not be written stays. A clean one may be evicted instead.
                 Err(error) => failure = Some(error),
             }
         }
     }
 
-    /// As [`Inner::take_frame`], to read ahead: only what is to be had at once, and not from pages
-    /// that are going to be used sooner. `None` also when the victim could not be written.
+    /// Like [`Inner::take_frame`], for reading ahead: takes only a frame that is available at once,
+    /// and not from pages that will be used sooner. Also returns `None` when the victim could not
+    /// be written.
     pub(crate) fn try_take_frame(&self, file: &FileState, incoming: PageId) -> Option<Frame> {
         let taken = {
             let mut state = lock(&self.replacer.state);
@@ -371,13 +376,13 @@ impl Inner {
         self.vacate(file, taken).is_ok().then_some(taken.frame)
     }
 
-    /// Takes the victim out of a frame.
+    /// Evicts the victim from a frame.
     fn vacate(&self, file: &FileState, taken: Taken) -> Result<()> {
         let Some(page) = taken.victim else { return Ok(()) };
         let evicted = if page.file() == file.number {
             file.evict(page.page(), taken.frame)
         } else {
-            // Files leave the pool after their pages have.
+            // If the file is gone, so are its pages: files leave the pool after their pages.
             self.file(page.file()).map_or(Ok(()), |file| file.evict(page.page(), taken.frame))
         };
         if evicted.is_err() {
@@ -408,8 +413,7 @@ impl Inner {
         }
     }
 
-    /// Leaves a frame's latch, which was held exclusively, and wakes who waits for it or for any
-    /// frame.
+    /// Releases a frame's exclusive latch and wakes threads that wait for it or for any frame.
     pub(crate) fn leave_exclusive(&self, frame: Frame) {
         let header = self.arena.header(frame);
         if header.latch.leave_exclusive() == Left::Awaited {
@@ -420,7 +424,7 @@ impl Inner {
         }
     }
 
-    /// Gives a frame back that its page was not read into, latch held.
+    /// Returns a frame into which no page could be read; its latch is held.
     pub(crate) fn give_back(&self, frame: Frame) {
         let mut state = lock(&self.replacer.state);
         state.policy.remove(frame);
@@ -429,8 +433,8 @@ impl Inner {
         self.replacer.give_back(frame);
     }
 
-    /// Wakes those who wait for a frame's latch while it stays held: their page is not there any
-    /// more.
+    /// Wakes threads that wait for a frame's latch while it stays held, because their page has left
+    /// the frame.
     pub(crate) fn wake_those_at(&self, frame: Frame) {
         let header = self.arena.header(frame);
         if header.latch.has_waiters() {
@@ -450,15 +454,15 @@ impl Inner {
         for frame in from..to {
             let header = self.arena.header(frame as Frame);
             header.set_page(PageId::NONE);
-            // Frames without a page are held by who has them. Those of an earlier, larger size of
-            // the pool are held already.
+            // A frame without a page is latched by its current holder. Frames from an earlier,
+            // larger size of the pool are latched already.
             header.latch.try_exclusive();
         }
-        // Before anybody gets one: who looks at all frames, a flush or a checkpoint, must not miss
-        // a page in them.
+        // Before any of them is handed out: a flush or checkpoint that visits all frames must not
+        // miss a page in them.
         self.set_frames(to);
         let mut state = lock(&self.replacer.state);
-        // Lower ones are handed out first.
+        // Lower numbers are handed out first.
         state.free.splice(0..0, (from as Frame..to as Frame).rev());
         state.policy.resize(to);
         drop(state);
@@ -502,14 +506,15 @@ impl Inner {
         Ok(())
     }
 
-    /// Takes a frame that has to go from its page, or from the list of free ones if it has come
-    /// there meanwhile. Its latch is held then.
+    /// Empties a frame that is to be removed: evicts its page, or takes the frame from the free
+    /// list if it has got there meanwhile. Its latch is held afterwards.
     fn empty(&self, frame: Frame) -> Result<()> {
         loop {
             let page = self.arena.header(frame).page();
             let file = self.file(page.file());
             let Some(file) = file.filter(|_| page != PageId::NONE) else {
-                // Between two pages: whoever has it gives it back, or publishes a page.
+                // Between two pages: the thread that holds the frame will return it or publish a
+                // page.
                 let mut state = lock(&self.replacer.state);
                 if let Some(at) = state.free.iter().position(|&free| free == frame) {
                     state.free.swap_remove(at);

@@ -1,4 +1,5 @@
-//! Who gets a frame: free ones first, then what the policy gives up, then first come, first served.
+//! Allocates frames: free ones first, then victims of the policy; waiting threads are served first
+//! come, first served.
 
 use std::collections::VecDeque;
 
@@ -12,17 +13,17 @@ use crate::page::{Frame, PageId};
 use crate::parking::Parking;
 use crate::policy::{Frames, Policy};
 
-/// Free frames, the policy, and the queue, under one mutex. Whatever takes long, reads and writes
-/// above all, happens without it.
+/// Free frames, the policy, and the queue under one mutex. Slow work, above all reads and writes,
+/// happens without it.
 #[derive(Debug)]
 pub(crate) struct Replacer {
     pub(crate) state: Line<Mutex<Replacement>>,
-    /// Threads in the queue. Whoever lets go of a frame looks here.
+    /// Number of threads in the queue. Every thread that releases a frame checks it.
     starving: AtomicUsize,
     counts: Arc<Counts>,
 }
 
-/// Changed with the mutex held, by a load and a store, and read without.
+/// Incremented by a load and a store under the mutex, and read without it.
 #[derive(Debug, Default)]
 struct Counts {
     admitted: AtomicU64,
@@ -35,7 +36,7 @@ fn count(count: &AtomicU64) {
 
 #[derive(Debug)]
 pub(crate) struct Replacement {
-    /// Frames without a page, their latches held exclusively by this list.
+    /// Frames without a page. Their exclusive latches belong to this list.
     pub(crate) free: Vec<Frame>,
     pub(crate) policy: Box<dyn Policy>,
     queue: VecDeque<Arc<Hungry>>,
@@ -49,22 +50,22 @@ pub(crate) struct Hungry {
     called: Condvar,
 }
 
-/// A frame for a page that is about to be read, its latch held exclusively.
+/// A frame for a page that is about to be read, with its exclusive latch held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) frame: Frame,
-    /// The page that it holds still, with its entry in place: it has to be written if it is dirty,
-    /// and taken out.
+    /// The page still in the frame, with its table entry in place. It has to be written if dirty,
+    /// and then removed.
     pub(crate) victim: Option<PageId>,
 }
 
-/// What the policy sees of the frames.
+/// The policy's view of the frames.
 pub(crate) struct Claims<'a> {
     pub(crate) arena: &'a Arena,
     pub(crate) parking: &'a Parking,
-    /// Pages that would have to be written first are passed over.
+    /// Skip pages that would have to be written first.
     pub(crate) only_clean: bool,
-    /// To read ahead: see [`Frames::reads_ahead`].
+    /// Reading ahead: see [`Frames::reads_ahead`].
     pub(crate) reads_ahead: bool,
 }
 
@@ -94,7 +95,7 @@ impl Frames for Claims<'_> {
         if header.state() & unwanted != 0 || !header.latch.try_exclusive() {
             return false;
         }
-        // A write can only have begun before the latch was held.
+        // No write can begin while the latch is held, only before.
         if header.state() & unwanted == 0 {
             return true;
         }
@@ -103,16 +104,16 @@ impl Frames for Claims<'_> {
     }
 }
 
-/// Leaves a frame's latch and wakes who waits for it.
+/// Releases a frame's exclusive latch and wakes its waiters.
 pub(crate) fn leave_exclusive(header: &Header, frame: Frame, parking: &Parking) {
     if header.latch.leave_exclusive() == Left::Awaited {
         parking.wake(latch_key(frame), || header.latch.forget_waiters());
     }
 }
 
-/// Where one waits for a frame's latch.
+/// Returns the parking key of a frame's latch.
 pub(crate) fn latch_key(frame: Frame) -> u64 {
-    // Apart from pages', which have a file's number above.
+    // Distinct from page keys, which have a file number in the upper half.
     u64::MAX - u64::from(frame)
 }
 
@@ -124,49 +125,49 @@ impl Replacer {
         Replacer { state: Line(Mutex::new(state)), starving: AtomicUsize::new(0), counts }
     }
 
-    /// Pages that have come into the pool.
+    /// Returns the number of pages admitted to the pool.
     pub(crate) fn admitted(&self) -> u64 {
         self.counts.admitted.load(Relaxed)
     }
 
-    /// Pages that have given their frame up to another.
+    /// Returns the number of pages evicted for another page.
     pub(crate) fn evicted(&self) -> u64 {
         self.counts.evicted.load(Relaxed)
     }
 
-    /// True when a thread waits for a frame: whoever lets go of one then calls
+    /// Returns true when a thread waits for a frame. A thread that releases one then calls
     /// [`Replacer::call_next`].
     #[inline]
     pub(crate) fn is_anybody_starving(&self) -> bool {
-        // ORDER: SeqCst after the latch was left, also SeqCst: see `Latch::try_exclusive`.
+        // ORDER: SeqCst, after the release of the latch, also SeqCst: see `Latch::try_exclusive`.
         self.starving.load(SeqCst) != 0
     }
 
-    /// Calls the head of the queue, to look again.
+    /// Calls the head of the queue, so that it looks for a frame again.
     #[cold]
     pub(crate) fn call_next(&self) {
         lock(&self.state).call_head();
     }
 
-    /// Gives a frame without a page back, its latch held.
+    /// Returns a frame without a page to the free list, with its latch held.
     pub(crate) fn give_back(&self, frame: Frame) {
         let mut state = lock(&self.state);
         state.free.push(frame);
         state.call_head();
     }
 
-    /// Queues up, behind others. To be followed by a look with [`Replacement::take_in_turn`].
+    /// Joins the queue. The caller must then try [`Replacement::take_in_turn`].
     pub(crate) fn queue_up(&self, state: &mut Replacement) -> Arc<Hungry> {
         let hungry = Arc::new(Hungry::default());
         state.queue.push_back(Arc::clone(&hungry));
         self.starving.fetch_add(1, SeqCst);
-        // ORDER: a look at a latch that is held is a plain load, which must not come before the
+        // ORDER: the check of a held latch is a plain load, which must not be moved before the
         // count.
         fence(SeqCst);
         hungry
     }
 
-    /// Leaves the queue, served or not, and lets the next one look.
+    /// Leaves the queue, served or not, and lets the next thread look.
     pub(crate) fn leave_queue(&self, state: &mut Replacement, hungry: &Arc<Hungry>) {
         if let Some(at) = state.queue.iter().position(|other| Arc::ptr_eq(other, hungry)) {
             state.queue.remove(at);
@@ -184,7 +185,7 @@ impl Replacement {
         }
     }
 
-    /// Hands a thread's hits on to the policy: those of frames that hold the page still.
+    /// Passes a thread's hits to the policy, for frames that still hold the page.
     pub(crate) fn apply_hits(&mut self, stripe: &Stripe, arena: &Arena) {
         let policy = &mut self.policy;
         stripe.take(|frame, page| {
@@ -200,13 +201,13 @@ impl Replacement {
         });
     }
 
-    /// A frame for `incoming`, which the policy has from now on. `None` when there is none, or
-    /// others wait.
+    /// Takes a frame for `incoming`, which the policy tracks from now on. Returns `None` when none
+    /// is available or other threads wait.
     pub(crate) fn take(&mut self, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
         if self.queue.is_empty() { self.obtain(incoming, claims) } else { None }
     }
 
-    /// As [`Replacement::take`], for the head of the queue.
+    /// Like [`Replacement::take`], for the head of the queue.
     pub(crate) fn take_in_turn(
         &mut self,
         hungry: &Arc<Hungry>,
@@ -232,7 +233,8 @@ impl Replacement {
         Some(taken)
     }
 
-    /// The incoming page is not read after all: its frame holds `page` again.
+    /// Undoes a replacement whose incoming page is not read after all: the frame holds `page`
+    /// again.
     pub(crate) fn reinstate(&mut self, frame: Frame, page: PageId, claims: &Claims<'_>) {
         self.policy.remove(frame);
         self.policy.insert(frame, page, claims);

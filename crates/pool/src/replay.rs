@@ -1,8 +1,8 @@
 //! Replays a trace of page requests through a policy, and through Belady's optimum.
 //!
-//! One thread, nothing pinned, no I/O: what comes out are the hits and misses that a pool of so
-//! many frames would have, exactly. The lab prints tables of them (`cairn bench pool --trace
-//! FILE`), and the tests hold the policies against each other.
+//! Single-threaded, with nothing pinned and no I/O. The result is exactly the hits and misses of a
+//! pool with that number of frames. The lab prints tables of them (`cairn bench pool --trace
+//! FILE`), and the tests compare the policies with each other.
 //!
 //! ```
 //! use cairn_pool::PolicyKind;
@@ -22,17 +22,17 @@ use crate::policy::{Frames, Hits, Policy, PolicyKind};
 #[cfg(test)]
 mod tests;
 
-/// Requests for pages, in order.
+/// A sequence of page requests.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
     /// Each request, as an index into `pages`.
     requests: Vec<u32>,
-    /// The pages, in the order in which they first came.
+    /// The distinct pages, in order of first appearance.
     pages: Vec<PageId>,
 }
 
 impl Trace {
-    /// A trace of these page numbers. At most 2^32 - 1 different ones.
+    /// Creates a trace of these page numbers. At most 2^32 - 1 distinct ones.
     pub fn from_pages(pages: impl IntoIterator<Item = u64>) -> Self {
         let mut trace = Trace::default();
         let mut known = HashMap::new();
@@ -47,8 +47,8 @@ impl Trace {
         trace
     }
 
-    /// Reads page numbers in decimal, one a line; what follows a number on its line, after white
-    /// space, is left out, as are empty lines and lines that begin with `#`.
+    /// Parses decimal page numbers, one per line. Ignores anything after the number and white
+    /// space, as well as empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// [`BadLine`] at the first line that does not begin with a number below 2^64.
@@ -65,39 +65,39 @@ impl Trace {
         Ok(Trace::from_pages(pages))
     }
 
-    /// How many requests.
+    /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// True when there are no requests.
+    /// Returns true when there are no requests.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// How many different pages are asked for.
+    /// Returns the number of distinct pages.
     pub fn distinct(&self) -> usize {
         self.pages.len()
     }
 
-    /// So many percent of the different pages, rounded, and at least one frame: the capacity at
-    /// which tables show this trace.
+    /// Returns `percent` of the number of distinct pages, rounded, but at least one frame: the
+    /// capacity at which tables show this trace.
     pub fn frames_at(&self, percent: f64) -> usize {
         ((self.distinct() as f64 * percent / 100.0).round() as usize).max(1)
     }
 }
 
-/// A line of a trace that is not a page number.
+/// A line of a trace that does not begin with a page number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the trace: expected a page number from 0 to 2^64 - 1, found {found:?}")]
 pub struct BadLine {
-    /// Which line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// The word that was found.
+    /// The word found instead.
     pub found: String,
 }
 
-/// What became of a trace's requests.
+/// The hits and misses of a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Requests for pages that were resident.
@@ -107,7 +107,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Hits among all requests, from 0 to 1; 0 without requests.
+    /// Returns the share of hits among all requests, from 0 to 1; 0 without requests.
     pub fn hit_ratio(self) -> f64 {
         match self.hits + self.misses {
             0 => 0.0,
@@ -121,19 +121,18 @@ impl Outcome {
     }
 }
 
-/// The hit counts of one trace at some capacities: what a table shows.
+/// The results of one trace at one capacity: a row of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// How many frames.
+    /// Number of frames.
     pub capacity: usize,
-    /// Each policy's outcome, in the order of the kinds asked for.
+    /// The outcome of each policy, in the requested order.
     pub policies: Vec<(PolicyKind, Outcome)>,
-    /// The best that is possible: [`optimum`].
+    /// The best possible outcome: [`optimum`].
     pub optimum: Outcome,
 }
 
-/// Replays a trace through each of some policies at each of some capacities (frames), in that
-/// order.
+/// Replays a trace through each policy at each capacity (in frames), in the given order.
 pub fn table(trace: &Trace, kinds: &[PolicyKind], capacities: &[usize]) -> Vec<Row> {
     let row = |&capacity: &usize| Row {
         capacity,
@@ -143,13 +142,13 @@ pub fn table(trace: &Trace, kinds: &[PolicyKind], capacities: &[usize]) -> Vec<R
     capacities.iter().map(row).collect()
 }
 
-/// Replays a trace through a policy of a kind, with `capacity` frames that are empty at first.
-/// Every request misses when there are none.
+/// Replays a trace through a policy with `capacity` initially empty frames. With no frames, every
+/// request misses.
 pub fn replay(trace: &Trace, kind: PolicyKind, capacity: usize) -> Outcome {
     replay_through(trace, kind.build(capacity).as_mut(), capacity)
 }
 
-/// [`replay`], through a policy that was made for `capacity` frames and has none of them yet.
+/// Like [`replay`], through a policy created for `capacity` frames that has none of them yet.
 fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Outcome {
     let mut outcome = Outcome::default();
     let mark_max = match policy.hits() {
@@ -186,9 +185,9 @@ fn replay_through(trace: &Trace, policy: &mut dyn Policy, capacity: usize) -> Ou
     outcome
 }
 
-/// The most hits that `capacity` frames can have when each missed page is brought in, as a pool
-/// does: the page goes that is asked for last (Belady, "A study of replacement algorithms for a
-/// virtual-storage computer", 1966). O(n log n).
+/// Returns the maximum number of hits with `capacity` frames when every missed page is brought in,
+/// as a pool does. The victim is the page whose next request is farthest in the future (Belady, "A
+/// study of replacement algorithms for a virtual-storage computer", 1966). O(n log n).
 pub fn optimum(trace: &Trace, capacity: usize) -> Outcome {
     const NEVER: usize = usize::MAX;
     let mut outcome = Outcome::default();
@@ -204,8 +203,9 @@ pub fn optimum(trace: &Trace, capacity: usize) -> Outcome {
     }
     let mut resident = vec![false; trace.pages.len()];
     let mut frames = 0;
-    // Next request and page. A hit leaves the old entry behind, whose time has passed: it is below
-    // all others, and there are always as many others as frames, so that none is ever taken.
+    // Next request and page. A hit leaves its old entry in the heap. The time of that entry has
+    // passed, so it is below all current ones. There are always as many current entries as frames,
+    // so an old one is never popped.
     let mut farthest: BinaryHeap<(usize, u32)> = BinaryHeap::new();
     for (at, &page) in trace.requests.iter().enumerate() {
         let hit = resident[page as usize];
@@ -223,7 +223,7 @@ pub fn optimum(trace: &Trace, capacity: usize) -> Outcome {
     outcome
 }
 
-/// Marks without a pool: every frame can be had.
+/// Marks without a pool: every frame is available.
 struct Marks(Vec<Cell<u8>>);
 
 impl Frames for Marks {

@@ -1,4 +1,4 @@
-//! Pages in order, read ahead.
+//! Sequential scans with read-ahead.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -21,13 +21,13 @@ use crate::translation::Resident;
 /// Bytes that a scan reads at a time.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// Pages that are read in one call at most.
+/// Maximum number of pages read in one call.
 const BATCH: usize = 64;
 
-/// An iterator over guards of the pages of a range, which it reads in ahead of itself, a window at
-/// a time. Hold few of its guards at once.
+/// An iterator over guards of the pages of a range. It reads ahead one window at a time. Hold only
+/// a few of its guards at once.
 ///
-/// The first error ends nothing: the next page may be sound.
+/// The scan continues after an error, since the next page may be sound.
 pub struct Scan<'p> {
     file: &'p FileState,
     pages: Range<u32>,
@@ -40,14 +40,14 @@ impl<'p> Scan<'p> {
     pub(crate) fn new(file: &'p FileState, pages: Range<u32>) -> Self {
         let pool = &file.pool;
         let frames = pool.frames.load(Relaxed);
-        // A small pool keeps room for its other pages, and what is read ahead must be there still
-        // when its turn comes.
+        // A small pool keeps room for its other pages, and pages that were read ahead must not be
+        // evicted before their turn.
         let kept = lock(&pool.replacer.state).policy.ahead_max();
         let window = (WINDOW_BYTES / pool.arena.page_size()).min(frames / 4).min(kept).max(1) as u32;
         Scan { file, read_until: pages.start, pages, window }
     }
 
-    /// Reads `pages` pages at a time instead of 256 KiB or a quarter of the pool.
+    /// Sets the window to `pages` pages, instead of 256 KiB or a quarter of the pool.
     #[must_use]
     pub fn window(mut self, pages: u32) -> Self {
         self.window = pages.max(1);
@@ -81,9 +81,10 @@ impl fmt::Debug for Scan<'_> {
 }
 
 impl FileState {
-    /// Reads pages in that are not resident, as long as there are frames. Says how many it read.
+    /// Reads non-resident pages in, as long as frames are available. Returns the number of pages
+    /// read.
     pub(crate) fn prefetch(&self, pages: impl Iterator<Item = u32>) -> usize {
-        // Who asks for the page is told.
+        // A later request for the page reports the error.
         if self.check_poison().is_err() {
             return 0;
         }
@@ -102,7 +103,7 @@ impl FileState {
                     }
                 }
             }
-            // Neighbours go together, wherever they were in the list.
+            // Adjacent pages are read together, wherever they were in the list.
             batch.sort_unstable();
             count += self.read_pages(&batch);
             batch.clear();
@@ -111,7 +112,8 @@ impl FileState {
         count
     }
 
-    /// Begins to load a page, into the frame that it gives. `None` when there is none.
+    /// Begins to load a page and returns its frame. Returns `None` when no frame is available, and
+    /// `Some(None)` when the page is resident or another thread loads it.
     fn begin_prefetch(&self, page: u32) -> Option<Option<Frame>> {
         if !self.translation.begin_loading(page).ok()? {
             return Some(None);
@@ -123,11 +125,11 @@ impl FileState {
         frame.map(Some)
     }
 
-    /// Reads pages, ascending, into their frames, neighbours together and all at the same time.
-    /// Says how many are there now.
+    /// Reads pages, given in ascending order, into their frames. Adjacent pages form one read, and
+    /// all reads run concurrently. Returns the number of pages read successfully.
     fn read_pages(&self, pages: &[(u32, Frame)]) -> usize {
-        // SAFETY: this thread holds the frames' latches exclusively since `try_take_frame`, each
-        // frame is there once, and the slices end with the requests.
+        // SAFETY: this thread has held the frames' exclusive latches since `try_take_frame`, each
+        // frame occurs once, and the slices end with the requests.
         let buffer = |frame| IoSliceMut::new(unsafe { self.pool.arena.bytes_mut(frame) });
         let runs = || pages.chunk_by(|a, b| a.0 + 1 == b.0);
         let mut requests: Vec<ReadRequest<'_>> = runs()
@@ -142,28 +144,28 @@ impl FileState {
         self.file.read_batch(&mut requests);
         let mut read: Vec<usize> = requests.into_iter().map(|request| request.result.unwrap_or(0)).collect();
         if self.check_poison().is_err() {
-            // A sync that has failed meanwhile may have lost what was to be read.
+            // A sync that failed during the reads may have lost the latest version of these pages.
             read.fill(0);
         }
         runs().zip(read).map(|(run, bytes)| self.end_run(run, bytes / self.pool.arena.page_size())).sum()
     }
 
-    /// Publishes the first pages of a run, those that came whole. Says how many are sound.
+    /// Publishes the pages of a run that were read completely. Returns the number of sound ones.
     fn end_run(&self, run: &[(u32, Frame)], whole: usize) -> usize {
         let mut count = 0;
         for (at, &(page, frame)) in run.iter().enumerate() {
-            // SAFETY: this thread holds the frame's latch exclusively since `try_take_frame`, and
-            // no other slice of it lives.
+            // SAFETY: this thread has held the frame's exclusive latch since `try_take_frame`, and
+            // no other slice of it exists.
             let bytes = unsafe { self.pool.arena.bytes(frame) };
             match self.believe(page, bytes) {
                 Ok(lsn) if at < whole => {
-                    // Before anybody can ask for it.
+                    // Before any thread can request the page.
                     self.pool.arena.header(frame).mark.store(READ_AHEAD, Relaxed);
                     self.publish(page, frame, lsn, Mode::Exclusive);
                     self.pool.leave_exclusive(frame);
                     count += 1;
                 }
-                // Whoever asks for the page is told what is wrong.
+                // A later request for the page reports the error.
                 _ => self.abandon(page, frame),
             }
         }

@@ -1,52 +1,53 @@
-//! What a pool has done so far.
+//! Statistics of a pool.
 
 use std::time::Duration;
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Counts since the pool was made. Differences of two tell about the time between.
+/// Counts since the pool was created. The difference of two snapshots describes the time in
+/// between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Pages asked for that were resident. With more than 256 threads some may be missing.
+    /// Requests for resident pages. With more than 256 threads, some may be missing.
     pub hits: u64,
-    /// Pages asked for that had to be read, or made.
+    /// Requests for pages that had to be read or created.
     pub misses: u64,
-    /// Pages read ahead of being asked for.
+    /// Pages read before they were requested.
     pub prefetched: u64,
-    /// Pages that gave their frame up.
+    /// Pages evicted for another page.
     pub evictions: u64,
-    /// Those among them that had to be written first.
+    /// Evicted pages that had to be written first.
     pub dirty_evictions: u64,
-    /// Pages written, by whoever.
+    /// Pages written, for any reason.
     pub pages_written: u64,
-    /// Calls that wrote them: neighbours go together.
+    /// Write calls for these pages; adjacent pages share a call.
     pub writes: u64,
-    /// Waits for a latch that others held, and how long they took together.
+    /// Number of waits for a latch held by others.
     pub latch_waits: u64,
-    /// See `latch_waits`.
+    /// Total time of `latch_waits`.
     pub latch_wait_time: Duration,
-    /// Waits for a frame while all were pinned, and how long they took together.
+    /// Number of waits for a frame while all were pinned.
     pub frame_waits: u64,
-    /// See `frame_waits`.
+    /// Total time of `frame_waits`.
     pub frame_wait_time: Duration,
-    /// Frames of the pool now.
+    /// Current number of frames.
     pub frames: usize,
-    /// Frames with a page in them now.
+    /// Frames that currently hold a page.
     pub resident: usize,
-    /// Frames whose page has to be written yet.
+    /// Frames whose page has unwritten changes.
     pub dirty: usize,
 }
 
 impl Stats {
-    /// Hits among all pages asked for; 0 when none was.
+    /// Returns the share of hits among all requests; 0 when there were none.
     pub fn hit_ratio(&self) -> f64 {
         let all = self.hits + self.misses;
         if all == 0 { 0.0 } else { self.hits as f64 / all as f64 }
     }
 }
 
-/// Counts of what is slow anyway.
+/// Counters of slow operations.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) dirty_evictions: AtomicU64,
@@ -59,7 +60,7 @@ pub(crate) struct Counters {
     pub(crate) frame_wait_nanos: AtomicU64,
 }
 
-/// Adds to a count.
+/// Adds to a counter.
 pub(crate) fn add(count: &AtomicU64, by: u64) {
     count.fetch_add(by, Relaxed);
 }
@@ -75,7 +76,7 @@ impl Counters {
         add(&self.frame_wait_nanos, nanos(time));
     }
 
-    /// All but what the pool itself knows.
+    /// Returns the statistics, without the fields that only the pool itself knows.
     pub(crate) fn stats(&self) -> Stats {
         let get = |count: &AtomicU64| count.load(Relaxed);
         Stats {

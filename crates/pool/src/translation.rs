@@ -1,17 +1,17 @@
-//! From page number to frame: an array, in segments.
+//! Maps page numbers to frames with a segmented array.
 //!
 //! ```text
 //!   segment 0          segment 1          segment 2
 //!   pages 0..4096      4096..12288        12288..28672        each twice as long as the one before
 //!   +----+----+---     +----+----+---
-//!   | u32| u32| ...    | u32| u32| ...    made when a page of theirs is first asked for
+//!   | u32| u32| ...    | u32| u32| ...    allocated when one of its pages is first requested
 //!   +----+----+---     +----+----+---
 //!      |
-//!      0: not resident | frame + 1 | LOADING | LOADING, and somebody waits
+//!      0: not resident | frame + 1 | LOADING | LOADING, and a thread waits
 //! ```
 //!
-//! Segments are zeros that take up memory where they were touched, and live as long as the file is
-//! open.
+//! Segments are zeroed memory that takes up space only where it was touched. They live as long as
+//! the file is open.
 
 use std::io;
 
@@ -29,7 +29,7 @@ const EMPTY: u32 = 0;
 const LOADING: u32 = u32::MAX;
 const LOADING_AWAITED: u32 = u32::MAX - 1;
 
-/// More frames than entries can name.
+/// The maximum number of frames that entries can name.
 pub(crate) const MAX_FRAMES: usize = (u32::MAX - 2) as usize;
 
 /// The entries of one file's pages.
@@ -38,18 +38,19 @@ pub(crate) struct Translation {
     segments: [OnceLock<Zeroed<AtomicU32>>; SEGMENTS],
 }
 
-/// What the table says of a page.
+/// The state of a page in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resident {
     /// It is not in memory.
     No,
-    /// Some thread is reading it in.
+    /// A thread is reading it in.
     Loading,
-    /// It was in this frame when the table was asked.
+    /// It was in this frame when the table was read.
     In(Frame),
 }
 
-/// Segment and index in it. The page numbers of segment k begin at `(2^k - 1) * 2^FIRST`.
+/// Returns the segment of a page and the index in it. The pages of segment k begin at `(2^k - 1) *
+/// 2^FIRST`.
 #[inline]
 const fn locate(page: u32) -> (usize, usize) {
     let shifted = page as u64 + (1 << FIRST);
@@ -62,8 +63,8 @@ impl Translation {
         Translation { segments: [const { OnceLock::new() }; SEGMENTS] }
     }
 
-    /// The frame of a page, if it is resident. Cost: three loads that depend on each other, the
-    /// last of them the entry.
+    /// Returns the frame of a page, if it is resident. Costs three dependent loads, the last of
+    /// which is the entry.
     #[inline]
     pub(crate) fn frame(&self, page: u32) -> Option<Frame> {
         match self.resident(page) {
@@ -76,8 +77,8 @@ impl Translation {
     pub(crate) fn resident(&self, page: u32) -> Resident {
         let (segment, index) = locate(page);
         let Some(entries) = self.segments.get(segment).and_then(OnceLock::get) else { return Resident::No };
-        // ORDER: acquire, with the release of `publish`: the frame's header is seen as it was then,
-        // or later.
+        // ORDER: acquire, pairs with the release in `end_loading`, so that the frame's header is
+        // seen as it was then, or later.
         match entries.get(index).map_or(EMPTY, |entry| entry.load(Acquire)) {
             EMPTY => Resident::No,
             LOADING | LOADING_AWAITED => Resident::Loading,
@@ -85,49 +86,50 @@ impl Translation {
         }
     }
 
-    /// The entry of a page, its segment made when it is missing. Errors: `OutOfMemory`.
+    /// Returns the entry of a page, and allocates its segment if missing. Errors: `OutOfMemory`.
     fn entry(&self, page: u32) -> io::Result<&AtomicU32> {
         let (segment, index) = locate(page);
         let slot = self.segments.get(segment).ok_or(io::ErrorKind::InvalidInput)?;
         if slot.get().is_none() {
-            // Another thread may be first; then this one's is dropped, untouched.
+            // Another thread may be first; then this segment is dropped untouched.
             let _ = slot.set(Zeroed::new(1 << (segment as u32 + FIRST))?);
         }
         slot.get().and_then(|entries| entries.get(index)).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
     }
 
-    /// Makes the caller the one who reads the page in; false when it is resident or being read.
-    /// Errors: `OutOfMemory`.
+    /// Makes the caller the thread that loads the page. Returns false when the page is resident or
+    /// being loaded. Errors: `OutOfMemory`.
     pub(crate) fn begin_loading(&self, page: u32) -> io::Result<bool> {
         Ok(self.entry(page)?.compare_exchange(EMPTY, LOADING, Acquire, Relaxed).is_ok())
     }
 
-    /// Ends what [`Translation::begin_loading`] began: the page is in `frame`, or not resident
-    /// after all. True when somebody waits.
+    /// Ends a loading begun by [`Translation::begin_loading`]: the page is in `frame`, or not
+    /// resident after all. Returns true when a thread waits.
     pub(crate) fn end_loading(&self, page: u32, frame: Option<Frame>) -> bool {
         match self.entry(page) {
-            // ORDER: release, so that who sees the frame sees its header as well; and SeqCst with
-            // `is_loading_awaited`.
+            // ORDER: release, so that a thread that sees the frame also sees its header; and
+            // SeqCst, together with `is_loading_awaited`.
             Ok(entry) => entry.swap(frame.map_or(EMPTY, |frame| frame + 1), SeqCst) == LOADING_AWAITED,
-            // It is there: loading began in it.
+            // The entry exists, since loading began in it.
             Err(_) => false,
         }
     }
 
-    /// True while the page is being read in; whoever does that is told then that somebody waits.
+    /// Returns true while the page is being loaded. The loading thread then learns at the end that
+    /// a thread waits.
     pub(crate) fn is_loading_awaited(&self, page: u32) -> bool {
         let Ok(entry) = self.entry(page) else { return false };
         loop {
             match entry.load(SeqCst) {
                 LOADING_AWAITED => return true,
-                // Anew if it has changed: one loading may have ended and another begun.
+                // Retry if the entry changed: one loading may have ended and another begun.
                 LOADING => _ = entry.compare_exchange(LOADING, LOADING_AWAITED, SeqCst, Relaxed),
                 _ => return false,
             }
         }
     }
 
-    /// The page has left its frame. Only for who holds the frame's latch exclusively.
+    /// Marks the page as not resident. Requires the frame's exclusive latch.
     pub(crate) fn clear(&self, page: u32) {
         if let Ok(entry) = self.entry(page) {
             entry.store(EMPTY, Release);
@@ -139,7 +141,7 @@ impl Translation {
 mod tests {
     use super::*;
 
-    /// Goal: every page has one entry of its own, in a segment that holds it.
+    /// Goal: every page has its own entry, in a segment that contains it.
     #[test]
     fn places() {
         let mut last = (0, usize::MAX);
@@ -155,8 +157,8 @@ mod tests {
         assert!(segment == SEGMENTS - 1 && index < 1 << (segment as u32 + FIRST));
     }
 
-    /// Goal: an entry goes through its states, far pages included, and tells who loads of who
-    /// waits.
+    /// Goal: an entry goes through its states, also for distant pages, and reports waiting threads
+    /// to the loading one.
     #[cfg(not(cairn_shuttle))]
     #[test]
     fn states() {

@@ -1,11 +1,11 @@
-//! The rule that makes recovery possible: no page reaches the disk before the log record that
-//! describes its last change.
+//! The write-ahead rule, on which recovery depends: no page reaches the disk before the log record
+//! of its last change.
 
 use std::error::Error;
 use std::fmt;
 
-/// A position in the log, as the owner of the log counts: later records have larger ones. 0 is
-/// before all of them, and stands for changes that no record describes.
+/// A position in the log, as defined by the owner of the log: later records have larger positions.
+/// 0 comes before all records and stands for unlogged changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(pub u64);
 
@@ -20,24 +20,24 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// The log of a file, as far as the pool has to know it.
+/// The part of a file's log that the pool uses.
 pub trait WriteAhead: fmt::Debug + Send + Sync {
-    /// Returns when the log is on stable storage up to and with the record at `lsn`. Called before
-    /// pages are written, from any thread, which may hold the page that is written (an eviction
-    /// does) and others: it must not wait for pages.
+    /// Returns once the log is durable up to and including the record at `lsn`. Called before pages
+    /// are written, from any thread. The thread may hold the page being written (as in an eviction)
+    /// and others, so this must not wait for pages.
     ///
-    /// Errors: the log's; the pages stay dirty and in memory.
+    /// Errors: those of the log; the pages stay dirty and in memory.
     fn make_durable(&self, lsn: Lsn) -> Result<(), Box<dyn Error + Send + Sync>>;
 
-    /// Up to where the log is on stable storage by now, as far as it knows without waiting: what a
-    /// double write remembers of it. The default knows nothing.
+    /// Returns a position up to which the log is known to be durable, without waiting. The double
+    /// write records it. The default implementation returns [`Lsn::NONE`].
     fn durable(&self) -> Lsn {
         Lsn::NONE
     }
 
-    /// Where the log ends, if it has never reached `lsn`. A page with such a change is not
-    /// believed: by the rule above the log has lost what it had, or is another one. Called when
-    /// pages are read; must not wait. The default knows of no end.
+    /// Returns the end of the log if the log never reached `lsn`. A page with such an LSN is
+    /// rejected: by the write-ahead rule, the log has lost records or is a different one. Called
+    /// when pages are read; must not wait. The default implementation returns `None`.
     fn end_before(&self, lsn: Lsn) -> Option<Lsn> {
         let _ = lsn;
         None

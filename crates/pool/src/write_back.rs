@@ -1,13 +1,13 @@
-//! Dirty pages on their way to the disk.
+//! Writes dirty pages back to disk.
 //!
 //! ```text
 //!   dirty --copy under the latch--> writing --written--> clean
 //!     ^                                |
-//!     +------------ error -------------+          a change meanwhile: writing and dirty, then dirty
+//!     +------------ error -------------+      a change meanwhile: writing and dirty, then dirty
 //! ```
 //!
-//! The log first, then (with a double write) the journal, then the pages in the order of the file,
-//! neighbours in one call.
+//! The order is: the log, then (with a double write) the journal, then the pages in file order,
+//! with adjacent pages in one call.
 #![allow(unsafe_code)]
 
 use std::sync::Arc as StdArc;
@@ -29,17 +29,17 @@ use crate::replacer::latch_key;
 use crate::stats::add;
 use crate::write_ahead::Lsn;
 
-/// Pages that are written together.
+/// Maximum number of pages written together.
 pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
 
-/// Copies of pages that are being written.
+/// Copies of pages being written.
 #[derive(Debug)]
 pub(crate) struct Staging {
     bytes: Buffer,
     pages: Vec<Staged>,
 }
 
-/// A page whose copy is at the same index of the buffer.
+/// A page whose copy has the same index in the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Staged {
     pub(crate) page: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Staged {
     lsn: Lsn,
 }
 
-/// Whether to wait for pages that others hold.
+/// How to treat pages latched by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
     Wait,
@@ -55,7 +55,8 @@ pub(crate) enum Busy {
 }
 
 impl FileState {
-    /// Writes what is dirty now. Errors: as [`PoolFile::flush`](crate::PoolFile::flush).
+    /// Writes all pages that are dirty now. Errors: those of
+    /// [`PoolFile::flush`](crate::PoolFile::flush).
     pub(crate) fn flush(&self) -> Result<()> {
         let arena = &self.pool.arena;
         let dirty = self.frames_with(|_, frame| arena.header(frame).state() != 0);
@@ -65,7 +66,7 @@ impl FileState {
         result
     }
 
-    /// Writes a page if it is dirty. One that is not in memory has been written.
+    /// Writes a page if it is dirty. A page that is not resident has been written already.
     pub(crate) fn flush_page(&self, page: u32) -> Result<()> {
         let Some(frame) = self.translation.frame(page) else { return Ok(()) };
         let mut staging = self.pool.take_staging()?;
@@ -74,7 +75,7 @@ impl FileState {
         result
     }
 
-    /// Writes some pages and waits for those that others write.
+    /// Writes some pages, and waits for those that other threads are writing.
     fn write_all(&self, pages: &[(u32, Frame)], staging: &mut Staging) -> Result<()> {
         let mut pages = pages.to_vec();
         while !pages.is_empty() {
@@ -82,14 +83,15 @@ impl FileState {
             for &(_, frame) in &busy {
                 self.wait_for_write(frame)?;
             }
-            // What the others wrote may be older than what this call has to write.
+            // The other threads may have written versions older than the ones this call has to
+            // write.
             pages = busy;
         }
         Ok(())
     }
 
-    /// Writes those among some pages that are dirty, in ascending order. Gives those that somebody
-    /// else was writing.
+    /// Writes the dirty ones among some pages, given in ascending order. Returns those that another
+    /// thread was writing.
     ///
     /// `held` is a frame whose latch the caller holds.
     pub(crate) fn write_some(
@@ -116,7 +118,7 @@ impl FileState {
             }
             let header = self.pool.arena.header(frame);
             if header.begin_write() {
-                // SAFETY: the latch is held, shared at least.
+                // SAFETY: the latch is held at least in shared mode.
                 let bytes = unsafe { self.pool.arena.bytes(frame) };
                 staging.push(Staged { page, frame, lsn: header.lsn() }, bytes);
             } else if header.state() & WRITING != 0 {
@@ -129,8 +131,8 @@ impl FileState {
         self.write_staged(staging).and(failure).map(|()| others)
     }
 
-    /// Holds a page shared, for a moment. False when it has left the frame, or should not be waited
-    /// for. Before it waits it writes what is staged.
+    /// Latches a page in shared mode for a moment. Returns false when the page has left the frame,
+    /// or is not to be waited for. Writes the staged pages before it waits.
     fn hold_to_copy(&self, page: u32, frame: Frame, busy: Busy, staging: &mut Staging) -> Result<bool> {
         let header = self.pool.arena.header(frame);
         if header.latch.try_shared_in_turn() {
@@ -143,14 +145,14 @@ impl FileState {
         if busy == Busy::Skip {
             return Ok(false);
         }
-        // Who holds the page may itself be waiting for a frame, and those whose copies are staged
-        // are not to be had before they are written.
+        // The holder of the page may be waiting for a frame itself, and staged pages cannot be
+        // evicted before they are written.
         self.write_staged(staging)?;
         self.hold(page, frame, Mode::Shared)
     }
 
-    /// Writes a page whose frame the caller holds exclusively. With a double write, others that are
-    /// dirty go with it.
+    /// Writes a page whose frame the caller holds exclusively. With a double write, other dirty
+    /// pages are written along with it.
     pub(crate) fn write_held(&self, page: u32, frame: Frame) -> Result<()> {
         self.wait_for_write(frame)?;
         if self.journal.is_none() {
@@ -158,7 +160,8 @@ impl FileState {
         }
         let arena = &self.pool.arena;
         let mut pages = self.frames_with(|_, other| arena.header(other).state() == DIRTY);
-        // Those that follow it, and from the start of the file on when there are too few.
+        // Take the dirty pages that follow it, and wrap around to the start of the file if there
+        // are too few.
         let at = pages.partition_point(|&(other, _)| other < page);
         pages.rotate_left(at);
         pages.truncate(BATCH);
@@ -169,7 +172,7 @@ impl FileState {
         result
     }
 
-    /// Writes one page out of its frame.
+    /// Writes one page directly from its frame.
     fn write_in_place(&self, page: u32, frame: Frame) -> Result<()> {
         self.check_poison()?;
         let header = self.pool.arena.header(frame);
@@ -178,7 +181,7 @@ impl FileState {
         }
         let lsn = header.lsn();
         let result = self.make_log_durable(lsn).and_then(|()| {
-            // SAFETY: the caller holds the frame's latch exclusively, and the slice ends here.
+            // SAFETY: the caller holds the frame's exclusive latch, and the slice ends here.
             let bytes = unsafe { self.pool.arena.bytes_mut(frame) };
             if self.format == Format::Checked {
                 stamp(bytes, page, lsn);
@@ -197,7 +200,7 @@ impl FileState {
         add(&self.pool.counters.writes, 1);
     }
 
-    /// Errors: [`Error::Log`].
+    /// Makes the log durable up to `lsn`. Errors: [`Error::Log`].
     fn make_log_durable(&self, lsn: Lsn) -> Result<()> {
         match &self.write_ahead {
             Some(log) if lsn != Lsn::NONE => {
@@ -207,8 +210,8 @@ impl FileState {
         }
     }
 
-    /// Writes what is staged, and empties it. What could not be written is dirty again. Errors: the
-    /// first.
+    /// Writes the staged pages and clears the staging. Pages that could not be written are dirty
+    /// again. Errors: the first one.
     fn write_staged(&self, staging: &mut Staging) -> Result<()> {
         if staging.pages.is_empty() {
             return Ok(());
@@ -217,8 +220,8 @@ impl FileState {
         let prepared =
             self.prepare(&pages, &mut staging.bytes).and_then(|()| self.write_copies(&pages, &staging.bytes));
         let result = match prepared {
-            // Nobody else's copies may take the place of these before the pages are where they
-            // belong.
+            // Keep the journal locked until the pages are in place, so that no other batch replaces
+            // these copies.
             Ok(journal) => {
                 let written = self.write_runs(&pages, &staging.bytes);
                 if let (Some(mut journal), Err(_)) = (journal, &written) {
@@ -236,8 +239,8 @@ impl FileState {
         result
     }
 
-    /// Writes pages in place, neighbours in one call, and all calls at the same time where the
-    /// system can and it helps.
+    /// Writes pages in place, adjacent pages in one request, and all requests concurrently where
+    /// the system can and it helps.
     fn write_runs(&self, pages: &[Staged], bytes: &[u8]) -> Result<()> {
         let page_size = self.pool.arena.page_size();
         let runs = || pages.chunk_by(|a, b| a.page + 1 == b.page);
@@ -256,7 +259,7 @@ impl FileState {
                 std::io::ErrorKind::Interrupted => Ok(0),
                 _ => Err(error),
             });
-            // A short write is gone on with, and fails in its turn if it has to.
+            // After a short write, write the rest, which fails on its own if it has to.
             let written = written.and_then(|count| {
                 self.file.write_all_at(
                     request.bytes.get(count..).unwrap_or_default(),
@@ -284,8 +287,8 @@ impl FileState {
         Ok(())
     }
 
-    /// Writes copies to the journal, if there is one. The pages are written in place while it is
-    /// locked.
+    /// Writes copies to the journal, if there is one. Returns its lock, to be held while the pages
+    /// are written in place.
     fn write_copies(&self, pages: &[Staged], bytes: &[u8]) -> Result<Option<MutexGuard<'_, Journal>>> {
         let Some(journal) = &self.journal else { return Ok(None) };
         let numbers: Vec<u32> = pages.iter().map(|page| page.page).collect();
@@ -306,7 +309,7 @@ impl FileState {
         }
     }
 
-    /// Waits until nobody writes the frame's page.
+    /// Waits until no thread writes the frame's page.
     pub(crate) fn wait_for_write(&self, frame: Frame) -> Result<()> {
         let header = self.pool.arena.header(frame);
         let attempt = || (header.state() & WRITING == 0).then_some(());
@@ -332,7 +335,7 @@ impl Staging {
 }
 
 impl Inner {
-    /// A buffer for a batch. Errors: [`Error::Memory`].
+    /// Returns a buffer for a batch. Errors: [`Error::Memory`].
     pub(crate) fn take_staging(&self) -> Result<Staging> {
         if let Some(staging) = lock(&self.staging).pop() {
             return Ok(staging);
@@ -342,17 +345,17 @@ impl Inner {
         Ok(Staging { bytes, pages: Vec::with_capacity(BATCH) })
     }
 
-    /// Keeps a buffer for the next one.
+    /// Keeps a buffer for reuse.
     pub(crate) fn keep_staging(&self, staging: Staging) {
         let mut kept = lock(&self.staging);
-        // One for the background writer, one for somebody else.
+        // One for the background writer, one for another thread.
         if kept.len() < 2 {
             kept.push(staging);
         }
     }
 
-    /// Writes dirty pages in the order of the frames from `hand` on, until `enough` says so. Gives
-    /// where it stopped.
+    /// Writes dirty pages in frame order from `hand` on, until `enough` returns true. Returns the
+    /// frame at which it stopped.
     pub(crate) fn write_ahead_of_need(&self, hand: Frame, enough: impl Fn() -> bool) -> Frame {
         let frames = self.frames.load(Acquire) as Frame;
         let (mut at, mut seen) = (hand, 0);
@@ -372,7 +375,7 @@ impl Inner {
                 let pages: Vec<(u32, Frame)> =
                     pages.iter().map(|&(page, frame)| (page.page(), frame)).collect();
                 let Ok(mut staging) = self.take_staging() else { return at };
-                // What fails stays dirty: whoever needs the frame, or flushes, is told.
+                // Pages that fail stay dirty; a later eviction or flush reports the error.
                 let written = file.write_some(&pages, None, Busy::Skip, &mut staging);
                 self.keep_staging(staging);
                 if written.is_err() {

@@ -1,4 +1,4 @@
-//! What a pool does, one thing a test, on a disk in memory.
+//! The features of a pool, one per test, on an in-memory disk.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ fn number(file: &PoolFile, page: u32) -> u32 {
     u32::from_le_bytes(guard[..4].try_into().unwrap())
 }
 
-/// Pages of a hot set that are in memory still after pages beside it were read once, in order.
+/// Returns how many pages of a hot set stay in memory after other pages were read once, in order.
 fn hot_pages_left(policy: PolicyKind, read: impl Fn(&PoolFile, std::ops::Range<u32>)) -> usize {
     const HOT: u32 = 40;
     let fs = MemFs::new();
@@ -45,9 +45,8 @@ fn hot_pages_left(policy: PolicyKind, read: impl Fn(&PoolFile, std::ops::Range<u
     (0..HOT).filter(|&page| all.is_resident(page)).count()
 }
 
-/// Goal: what is read ahead and asked for once counts as asked for once: a scan puts no more out of
-/// memory than reading its pages one by one does. Method: both beside a hot set, through every
-/// policy.
+/// Goal: a page that is read ahead and requested once counts as requested once: a scan evicts no
+/// more than single reads of the same pages do. Method: both beside a hot set, with every policy.
 #[test]
 fn reading_ahead_is_no_second_use() {
     for policy in PolicyKind::ALL {
@@ -59,9 +58,9 @@ fn reading_ahead_is_no_second_use() {
     }
 }
 
-/// Goal: what was read ahead and put out before anybody asked for it was never used: asking for it
-/// then is a first use, and puts out no hot page. Method: pages that are read ahead, others that
-/// push them out, then those pages; through LIRS, which keeps two of 64 frames for new pages.
+/// Goal: a page that was read ahead and evicted before any request counts as unused: a later
+/// request is its first use and evicts no hot page. Method: read pages ahead, push them out with
+/// others, then request them; with LIRS, which keeps two of 64 frames for new pages.
 #[test]
 fn what_was_read_ahead_in_vain_was_not_used() {
     let left = hot_pages_left(PolicyKind::Lirs, |all, pages| {
@@ -77,8 +76,8 @@ fn what_was_read_ahead_in_vain_was_not_used() {
     assert!(left >= 38, "{left}");
 }
 
-/// Goal: more pages than frames come back as they were written, through every policy and way of
-/// reading, also after the file was closed.
+/// Goal: more pages than frames come back as written, with every policy and way of reading, also
+/// after the file was closed.
 #[test]
 fn pages_come_back() {
     for policy in PolicyKind::ALL {
@@ -105,8 +104,8 @@ fn pages_come_back() {
     }
 }
 
-/// Goal: guards exclude each other, turn into each other, and a wait that cannot end is an error
-/// that says which page.
+/// Goal: guards exclude each other and convert into each other, and a wait that cannot end is an
+/// error that names the page.
 #[test]
 fn guards() {
     let pool = builder(4).build().unwrap();
@@ -131,7 +130,7 @@ fn guards() {
     assert!(format!("{view:?} {all:?} {pool:?}").contains("Optimistic"));
 }
 
-/// Goal: values are read from a page without holding it, and what lies outside is refused.
+/// Goal: values are read from a page without a latch, and out-of-range offsets are refused.
 #[test]
 fn optimistic_values() {
     let pool = builder(4).build().unwrap();
@@ -174,8 +173,8 @@ fn optimistic_values() {
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
 }
 
-/// Goal: when every frame is held, one more page is an error after the limit, and there is room
-/// again afterwards.
+/// Goal: when every frame is pinned, a request for one more page fails after the limit, and
+/// succeeds again after the guards are dropped.
 #[test]
 fn exhausted_by_guards() {
     let pool = builder(3).build().unwrap();
@@ -189,8 +188,8 @@ fn exhausted_by_guards() {
     assert_eq!((number(&all, 4), pool.stats().frame_waits), (4, 1));
 }
 
-/// Goal: a page that is not there, or not what was written, is a typed error that says where; and a
-/// page that was skipped over is one of zeros.
+/// Goal: a missing or damaged page is a typed error with its location; and a page that was skipped
+/// when the file grew reads as zeros.
 #[test]
 fn pages_that_are_not_there() {
     let fs = MemFs::new();
@@ -208,12 +207,12 @@ fn pages_that_are_not_there() {
     let error = all.read(2).unwrap_err();
     assert!(matches!(error, Error::Corruption { page: 2, offset: 8192, .. }), "{error}");
     assert_eq!((all.prefetch(0..4), all.is_resident(1), all.is_resident(2)), (2, true, false));
-    // Not the last word: it may be mended.
+    // The error is not permanent: the page may be repaired.
     raw.write_all_at(&[0], 2 * 4096 + 100).unwrap();
     assert!(all.read(2).is_ok());
 }
 
-/// Goal: raw files keep every byte.
+/// Goal: files in the raw format keep every byte.
 #[test]
 fn raw_pages() {
     let fs = MemFs::new();
@@ -245,8 +244,8 @@ impl WriteAhead for Log {
     }
 }
 
-/// Goal: no page is written before its log record, by eviction or flush; a log that fails keeps
-/// pages in memory and dirty, and pages that need no writing can be evicted instead.
+/// Goal: no page is written before its log record, by eviction or flush; when the log fails, pages
+/// stay dirty in memory, and clean pages can be evicted instead.
 #[test]
 fn log_comes_first() {
     let (fs, log) = (MemFs::new(), Arc::new(Log::default()));
@@ -278,8 +277,8 @@ fn log_comes_first() {
     assert_eq!((all.read(5).unwrap()[0], all.read(5).unwrap().lsn()), (50, Lsn(30)));
 }
 
-/// Goal: the pool grows and shrinks while it is used; what was dirty is written; a held page stops
-/// it, and the pool is as before.
+/// Goal: the pool grows and shrinks while in use; dirty pages are written; a pinned page stops the
+/// resize, and the pool is as before.
 #[test]
 fn resizing() {
     for policy in PolicyKind::ALL {
@@ -307,8 +306,8 @@ fn resizing() {
     }
 }
 
-/// Goal: pages that are cut off are gone, dirty ones too, and others stay; files come and go beside
-/// each other.
+/// Goal: truncated pages are gone, dirty ones included, and others stay; files are opened and
+/// closed beside each other.
 #[test]
 fn truncation_and_files() {
     let fs = MemFs::new();
@@ -335,9 +334,9 @@ fn truncation_and_files() {
     assert_eq!((number(&other, 3), other.path().to_str()), (3, Some("other")));
 }
 
-/// Goal: on a real disk pages come back as well, through the kernel's page cache and past it, one
-/// by one and in batches. Method: pages in a drawn order, ahead of being asked for, scanned,
-/// changed and written in batches with gaps.
+/// Goal: on a real disk pages come back as well, buffered and with direct I/O, singly and in
+/// batches. Method: pages in random order, read ahead, scanned, changed and written in batches with
+/// gaps.
 #[test]
 fn a_real_disk() {
     let dir = tempfile::tempdir().unwrap();
@@ -345,7 +344,7 @@ fn a_real_disk() {
         let options = OpenOptions { direct, ..OpenOptions::create() };
         let raw = match StdFs::new().open(&dir.path().join(format!("direct {direct}")), options) {
             Ok(raw) => raw,
-            // A file system in memory.
+            // The file system does not support direct I/O.
             Err(error) if direct && error.kind() == ErrorKind::Unsupported => continue,
             Err(error) => panic!("{error}"),
         };
@@ -355,7 +354,7 @@ fn a_real_disk() {
         all.flush().unwrap();
         for round in 0..3u32 {
             let apart: Vec<u32> = (0..40).map(|at| (at * 7 + round * 13) % 400).collect();
-            // Of those that are read, later ones may take the frames of earlier ones.
+            // Later pages of a batch may take the frames of earlier ones.
             assert!(all.prefetch_pages(&apart) > 0 && apart.iter().any(|&page| all.is_resident(page)));
             assert!(apart.iter().all(|&page| number(&all, page) == page));
             (0..400).step_by(3).for_each(|page| all.write(page).unwrap().payload_mut(Lsn::NONE)[9] += 1);
@@ -369,8 +368,8 @@ fn a_real_disk() {
     }
 }
 
-/// Goal: pages that were cut off do not come back from the double write. Method: its last batch
-/// holds them when the file is cut and opened again.
+/// Goal: truncated pages do not come back from the double write. Method: its last batch holds them
+/// when the file is truncated and reopened.
 #[test]
 fn a_cut_stays_cut() {
     let fs = MemFs::new();
@@ -386,7 +385,7 @@ fn a_cut_stays_cut() {
     assert_eq!((all.pages_on_disk().unwrap(), number(&all, 2)), (3, 2));
 }
 
-/// Goal: settings that cannot be are refused, with their names.
+/// Goal: invalid settings are refused by name.
 #[test]
 fn wrong_settings() {
     let error = |builder: Builder| builder.build().unwrap_err().to_string();

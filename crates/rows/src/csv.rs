@@ -1,49 +1,49 @@
 //! Rows of CSV and TSV.
 //!
 //! ```text
-//! row    = field { separator field } ( LF | CRLF | CR | end of the input )     rows without a byte are passed over
-//! field  = '"' { any byte but '"' | '""' } '"' [ rest ]                        where the dialect has quotes
+//! row    = field { separator field } ( LF | CRLF | CR | end of the input )
+//! field  = '"' { any byte but '"' | '""' } '"' [ rest ]      where the dialect has quotes
 //!        | { any byte but the separator, CR and LF }
 //! ```
 //!
-//! A quote counts only as the first byte of a field, and what follows the closing one belongs to
-//! the field, as Python's `csv` has it. An input that ends within quotes is refused with the line
-//! where they were opened: everything from there on would be one field. A byte order mark before
-//! the first row is passed over.
+//! Empty rows are skipped. A quote only counts as the first byte of a field, and bytes after the
+//! closing quote belong to the field, as in Python's `csv`. An input that ends within quotes is
+//! refused with the line of the opening quote, because everything from there on would be one field.
+//! A byte order mark before the first row is skipped.
 
 use std::fmt;
 use std::io::{self, BufRead};
 
 use crate::mark;
 
-/// Bytes that a row may have, the places of its fields counted.
+/// The maximum memory of a row in bytes, including the positions of its fields.
 pub const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// How rows are written.
+/// The notation of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dialect {
-    /// What stands between fields.
+    /// The byte between fields.
     pub separator: u8,
-    /// Whether fields may stand in double quotes.
+    /// Whether fields may be enclosed in double quotes.
     pub quotes: bool,
 }
 
 impl Dialect {
-    /// Commas, and quotes.
+    /// Comma-separated, with quotes.
     pub const CSV: Dialect = Dialect { separator: b',', quotes: true };
-    /// Tabs; a quote is a byte like any other.
+    /// Tab-separated; a quote is an ordinary byte.
     pub const TSV: Dialect = Dialect { separator: b'\t', quotes: false };
 }
 
-/// Why there are no more rows.
+/// An error that ends the reading of rows.
 #[derive(Debug)]
 pub enum Failure {
-    /// The input ends within the quotes that were opened in this line.
+    /// The input ends within quotes that were opened in this line.
     Unclosed {
         /// Counted from 1.
         line: u64,
     },
-    /// The row that begins in this line has more than [`ROW_BYTES_MAX`] bytes.
+    /// The row that begins in this line exceeds [`ROW_BYTES_MAX`].
     Long {
         /// Counted from 1.
         line: u64,
@@ -53,7 +53,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The line that it is about, counted from 1.
+    /// Returns the line of the error, counted from 1.
     pub fn line(&self) -> Option<u64> {
         match self {
             Failure::Unclosed { line } | Failure::Long { line } => Some(*line),
@@ -74,11 +74,11 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// A row. Kept from row to row.
+/// A row. Reuse it for the next one to save allocations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Row {
     bytes: Vec<u8>,
-    /// Where each field ends.
+    /// The end of each field.
     ends: Vec<usize>,
     line: u64,
     from: u64,
@@ -86,51 +86,52 @@ pub struct Row {
 }
 
 impl Row {
-    /// A field, without the quotes around it.
+    /// Returns a field without the quotes around it.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let to = *self.ends.get(at)?;
         let from = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         self.bytes.get(from..to)
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no field, as before the first row was read.
+    /// Returns true if there are no fields, as before the first row was read.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The fields.
+    /// Iterates over the fields.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|at| self.get(at).unwrap_or_default())
     }
 
-    /// The line that it begins in, counted from 1.
+    /// Returns the line in which the row begins, counted from 1.
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// Where its bytes stand in the input, its line break not counted.
+    /// Returns the byte range of the row in the input, without its line break.
     pub fn range(&self) -> std::ops::Range<u64> {
         self.from..self.to
     }
 }
 
-/// What the next byte is within.
+/// The context of the next byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
-    /// Nothing: line breaks that come now end no row.
+    /// No row: line breaks here do not end a row.
     Nothing,
-    /// A field that has no byte yet.
+    /// A field without any byte so far.
     Start,
     /// A field, or what follows its closing quote.
     Field,
-    /// Quotes.
+    /// A quoted field.
     Quotes,
-    /// Quotes, and the last byte was one: it closes them, unless another one follows.
+    /// A quoted field whose last byte was a quote, which closes the field unless another quote
+    /// follows.
     Quote,
 }
 
@@ -142,31 +143,31 @@ pub struct Reader<R> {
     scan: Scan,
 }
 
-/// How far rows are read.
+/// The state of the parser.
 #[derive(Debug)]
 struct Scan {
     dialect: Dialect,
     within: Within,
-    /// The last byte was a carriage return that ended a row or an empty line.
+    /// True if the last byte was a carriage return that ended a row or an empty line.
     after_return: bool,
-    /// The line of the next byte, and the one in which the last quote was opened.
+    /// The line of the next byte, and the line of the last opening quote.
     line: u64,
     quote_line: u64,
-    /// Bytes that were looked at.
+    /// Number of bytes parsed.
     offset: u64,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Nothing is read yet.
+    /// Creates a reader. Reads nothing yet.
     pub fn new(input: R, dialect: Dialect) -> Self {
         let scan =
             Scan { dialect, within: Within::Nothing, after_return: false, line: 1, quote_line: 1, offset: 0 };
         Reader { input, has_begun: false, scan }
     }
 
-    /// Reads the next row into `row`; false after the last one.
+    /// Reads the next row into `row`. Returns false after the last one.
     ///
-    /// Errors: [`Failure`]; what is read after one is of no use.
+    /// Errors: [`Failure`]; the reader must not be used after one.
     pub fn read(&mut self, row: &mut Row) -> Result<bool, Failure> {
         row.bytes.clear();
         row.ends.clear();
@@ -174,7 +175,7 @@ impl<R: BufRead> Reader<R> {
         if !std::mem::replace(&mut self.has_begun, true) {
             match mark::skip(&mut self.input).map_err(Failure::Io)? {
                 None => self.scan.offset += mark::MARK.len() as u64,
-                // No part of the mark ends a row.
+                // No byte of the mark ends a row.
                 Some(head) => _ = self.scan.feed(head, row),
             }
         }
@@ -191,7 +192,7 @@ impl<R: BufRead> Reader<R> {
             if is_whole {
                 return Ok(true);
             }
-            // BOUND: a quote that is never closed would take the whole input into memory.
+            // BOUND: an unclosed quote would otherwise load the whole input into memory.
             if row.bytes.len() + row.ends.len() * size_of::<usize>() > ROW_BYTES_MAX {
                 return Err(Failure::Long { line: row.line });
             }
@@ -200,7 +201,8 @@ impl<R: BufRead> Reader<R> {
 }
 
 impl Scan {
-    /// Takes bytes into a row: says how many, and whether the row ends with them.
+    /// Parses bytes into a row. Returns the number of bytes taken, and whether the row ends with
+    /// them.
     fn feed(&mut self, bytes: &[u8], row: &mut Row) -> (usize, bool) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -213,7 +215,7 @@ impl Scan {
                         self.within = Within::Start;
                         continue;
                     }
-                    // The second half of a line break counts no line.
+                    // The second half of a line break does not count as a line.
                     self.line += u64::from(!(after_return && byte == b'\n'));
                     self.after_return = byte == b'\r';
                     at += 1;
@@ -268,7 +270,7 @@ impl Scan {
         (at, false)
     }
 
-    /// The input has ended: the last row needs no line break.
+    /// Handles the end of the input. The last row needs no line break.
     fn finish(&mut self, row: &mut Row) -> Result<bool, Failure> {
         row.to = self.offset;
         match self.within {
@@ -282,17 +284,17 @@ impl Scan {
     }
 }
 
-/// Why a column is not found.
+/// Why a column was not found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// There is none of that name, and it is no number of one.
+    /// No column has that name, and it is not a valid column number.
     Unknown,
-    /// Two have the name: their numbers, counted from 1.
+    /// Two columns have the name; their numbers, counted from 1.
     Ambiguous(usize, usize),
 }
 
 impl Missing {
-    /// What is wrong, in words: `column "a" is there twice, ...`.
+    /// Describes the problem: `two columns are called "a", ...`.
     pub fn told<'a>(self, column: &str, names: impl Iterator<Item = &'a [u8]>) -> String {
         match self {
             Missing::Unknown => {
@@ -308,9 +310,9 @@ impl Missing {
     }
 }
 
-/// Finds a column by its name, or else by its number counted from 1.
+/// Finds a column by name, or else by its number counted from 1.
 ///
-/// Errors: [`Missing`]: none fits, or two columns have the name.
+/// Errors: [`Missing`] when no column matches, or two columns have the name.
 pub fn find_column<'a>(
     names: impl Iterator<Item = &'a [u8]> + Clone,
     column: &str,

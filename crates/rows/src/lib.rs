@@ -1,13 +1,13 @@
-//! Files that other programs have written, read in one way by every part of Cairn.
+//! Readers for files written by other programs, shared by all parts of Cairn.
 //!
 //! ```text
 //! csv       rows of CSV and TSV, one after the other, and the columns that a header names
 //! mark      the byte order mark that some programs put before a text
-//! parquet   Parquet files whose lengths and counts are checked before the Parquet library allocates by them
+//! parquet   Parquet files, with lengths and counts checked before the Parquet library trusts them
 //! ```
 //!
-//! Bad input ends in an error that says where; never in a panic, a guess, or memory that the input
-//! has chosen.
+//! Bad input ends in an error with its position. It never ends in a panic, a guess, or an
+//! allocation of a size that the input chose.
 #![forbid(unsafe_code)]
 
 pub mod csv;

@@ -1,19 +1,19 @@
-//! The byte order mark of UTF-8, which some editors and spreadsheets put before a text. It is no
+//! The byte order mark of UTF-8, which some editors and spreadsheets put before a text. It is not
 //! part of the text.
 
 use std::io::{self, BufRead};
 
-/// The mark.
+/// The byte order mark.
 pub const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A text without the mark in front of it.
+/// Returns a text without a leading byte order mark.
 pub fn without(text: &[u8]) -> &[u8] {
     text.strip_prefix(MARK).unwrap_or(text)
 }
 
-/// Consumes the mark in front of an input, and gives `None`. Where there is none, gives the first
-/// bytes of an input that begins like the mark and goes on otherwise: they are consumed as well,
-/// and belong to the text.
+/// Skips the byte order mark at the start of an input and returns `None`. If there is no complete
+/// mark, returns the bytes that matched the beginning of one. They are consumed as well, and belong
+/// to the text.
 ///
 /// Errors: those of the input.
 pub fn skip(input: &mut impl BufRead) -> io::Result<Option<&'static [u8]>> {
@@ -38,8 +38,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: the mark goes, however the bytes arrive, and nothing else does. Method: inputs with
-    /// the mark, without, and with parts of it, through buffers of every small size.
+    /// Goal: the mark is skipped, however the bytes arrive, and nothing else is. Method: inputs
+    /// with the mark, without it, and with parts of it, through buffers of every small size.
     #[test]
     fn marks_are_skipped() {
         for (input, head, rest) in [

@@ -1,4 +1,4 @@
-//! Who may come in, and how.
+//! Access control: which clients are admitted, and how.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use crate::net::socket::Peer;
 use crate::sqlstate;
 use crate::tls::Tls;
 
-/// What the server asks of a client before it listens to it.
+/// The conditions under which a client is admitted.
 #[derive(Debug)]
 pub struct Access {
-    /// Where the password file is read.
+    /// The file system of the password file.
     pub fs: Arc<dyn Fs>,
-    /// Users and their verifiers; `None` lets every user in.
+    /// The file of users and their verifiers; `None` admits every user.
     pub password_file: Option<PathBuf>,
-    /// Whether the socket file asks for no password even so: who can open it is known to the
-    /// operating system.
+    /// Whether clients of the socket file need no password even then. The operating system controls
+    /// who can open it.
     pub is_socket_trusted: bool,
-    /// TLS, where it is offered.
+    /// TLS, if it is offered.
     pub tls: Option<Tls>,
-    /// Whether other machines may come without TLS or passwords.
+    /// Whether other machines may connect without TLS or passwords.
     pub is_open: bool,
-    /// What decoys are made from.
+    /// The key for decoys, if the password file has none.
     pub secret: [u8; 32],
 }
 
 impl Access {
-    /// Whether a client has to prove who it is.
+    /// Whether a client has to authenticate.
     pub fn needs_password(&self, peer: Peer) -> bool {
         self.password_file.is_some() && !(peer == Peer::Unix && self.is_socket_trusted)
     }
 
-    /// Errors: this client may not come in this way, whoever it is.
+    /// Errors: no user may connect from this peer in this way.
     pub fn check(&self, peer: Peer, is_tls: bool) -> Result<(), Failure> {
         let Peer::Remote(address) = peer else { return Ok(()) };
         if self.is_open {

@@ -1,4 +1,4 @@
-//! A connection from its first byte to its last, on a thread of its own.
+//! A connection from start to end, on a thread of its own.
 
 use std::sync::Arc;
 
@@ -19,24 +19,24 @@ use crate::session::{End, Session};
 use crate::sqlstate;
 use crate::startup::{Opened, Startup, open};
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub struct Shared {
-    /// What they talk to.
+    /// The database.
     pub database: Database,
-    /// Who they are.
+    /// All connections.
     pub registry: Arc<Registry>,
-    /// Who may come in.
+    /// The conditions under which clients are admitted.
     pub access: Access,
-    /// What they may take.
+    /// Limits of the clients' resources.
     pub limits: Arc<Limits>,
-    /// Where news go.
+    /// The server's log.
     pub log: Log,
-    /// Who is told of statements.
+    /// The observer of statements.
     pub observer: Observer,
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
     let process = present.entry().process;
     let peer = present.entry().peer;
@@ -47,15 +47,16 @@ pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
             shared.log.say(Level::Warning, format_args!("{process} {peer}: {error}"));
         }
         Ok((_, Opened::Cancel(other, secret))) => {
-            // The answer is none either way: it would help nobody but who guesses.
+            // The client gets no answer in either case, because one would only help an attacker to
+            // guess.
             if !shared.registry.cancel(other, secret) {
                 let line = format_args!("{process} {peer}: a cancel request that matches no session");
                 shared.log.say(Level::Warning, line);
             }
         }
         Ok((mut wire, Opened::Refused(failure))) => {
-            // Quoted: it has words of who has not logged in, and the log's reader may sit at a
-            // terminal.
+            // Quoted, because the message contains text from an unauthenticated client, and the log
+            // may be read in a terminal.
             shared.log.say(Level::Warning, format_args!("{process} {peer}: {:?}", failure.message));
             refuse(&mut wire, &failure);
         }
@@ -106,7 +107,7 @@ fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Sta
     }
 }
 
-/// Lets a client in, or not.
+/// Authenticates a client and admits it, or returns the reason why not.
 fn admit(shared: &Shared, present: &mut Present, wire: &mut Wire, startup: &Startup) -> Result<(), Denied> {
     let peer = present.entry().peer;
     shared.access.check(peer, wire.transport().is_tls())?;
@@ -123,7 +124,7 @@ fn admit(shared: &Shared, present: &mut Present, wire: &mut Wire, startup: &Star
     Ok(())
 }
 
-/// Gives a session the settings that its client asked for.
+/// Applies the settings that a client requested.
 fn settle(shared: &Shared, connection: &mut cairn_sql::Connection, startup: &Startup) -> Result<(), Failure> {
     if let Some(timeout) = shared.limits.statement_timeout {
         connection.set("statement_timeout", &timeout.as_millis().to_string())?;
@@ -132,9 +133,9 @@ fn settle(shared: &Shared, connection: &mut cairn_sql::Connection, startup: &Sta
     for (name, value) in &startup.settings {
         match connection.set(name, value) {
             Ok(()) => {}
-            // Clients set what they would like of a server that has it.
+            // Clients also set optional settings, which a server may not have.
             Err(error) if error.sqlstate() == cairn_sql::sqlstate::UNDEFINED_OBJECT => {}
-            // Of where they are they tell without being asked. They hear that it is UTC here.
+            // Clients send their time zone without being asked. The server reports UTC to them.
             Err(error)
                 if name.eq_ignore_ascii_case("timezone")
                     && error.sqlstate() == cairn_sql::sqlstate::FEATURE_NOT_SUPPORTED => {}

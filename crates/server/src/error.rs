@@ -1,5 +1,5 @@
-//! What can go wrong: for whoever runs the server ([`Error`]), for a client ([`Failure`]), in the
-//! protocol ([`ProtocolError`]).
+//! Errors: of the server ([`Error`]), for a client ([`Failure`]), and of the protocol
+//! ([`ProtocolError`]).
 
 use std::borrow::Cow;
 use std::io;
@@ -11,60 +11,60 @@ use cairn_vfs::ErrorKind;
 
 use crate::sqlstate;
 
-/// A server that cannot start or go on.
+/// The server cannot start or continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An address that cannot be listened on.
+    /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// A socket file that cannot be listened on.
+    /// A socket file cannot be listened on.
     #[error("cannot listen on the socket {}: {source}", path.display())]
     Socket {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Certificate or key are not usable.
+    /// The certificate or the key is not usable.
     #[error("TLS: {0}")]
     Tls(String),
-    /// A password file that is not what it should be.
+    /// A password file is invalid.
     #[error("{}, line {line}: {what}", path.display())]
     Passwords {
         /// The file.
         path: PathBuf,
         /// Its line, from 1.
         line: usize,
-        /// What was expected.
+        /// The expected content.
         what: &'static str,
     },
-    /// Settings that contradict each other or would let everybody in.
+    /// Settings contradict each other, or would let everybody in.
     #[error("{0}")]
     Settings(String),
-    /// A file.
+    /// A file operation failed.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
-    /// The database.
+    /// The database failed.
     #[error(transparent)]
     Sql(#[from] cairn_sql::Error),
-    /// The operating system gives no thread, no randomness or no way to wait.
+    /// The operating system provides no thread, no random numbers or no way to wait.
     #[error("{what}: {source}")]
     System {
-        /// What was asked for.
+        /// The operation that failed.
         what: &'static str,
-        /// What it said.
+        /// The operating system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// What the caller may do about it.
+    /// Returns the class of the error, by which a caller can react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Listen { source, .. } | Error::Socket { source, .. } => match source.kind() {
@@ -80,29 +80,29 @@ impl Error {
     }
 }
 
-/// Bytes that no client of this protocol sends.
+/// Bytes that violate the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// A body that is not what its tag says.
+    /// A message body does not match its tag.
     #[error("invalid message format: {message}")]
     Malformed {
-        /// The message.
+        /// The name of the message.
         message: &'static str,
     },
-    /// A string that is no UTF-8.
+    /// A string is not valid UTF-8.
     #[error("invalid byte sequence for encoding \"UTF8\" in {message}")]
     Encoding {
-        /// The message.
+        /// The name of the message.
         message: &'static str,
     },
-    /// A first byte that no message has.
+    /// A tag belongs to no message.
     #[error("invalid frontend message type {0}")]
     Tag(u8),
-    /// A length that is none, or too much.
+    /// A length is invalid or too large.
     #[error("invalid message length {length}: at most {bytes_max} bytes are accepted")]
     Length {
-        /// What the header says.
+        /// The length in the header.
         length: i64,
         /// The limit.
         bytes_max: usize,
@@ -112,27 +112,27 @@ pub enum ProtocolError {
 /// The result of decoding.
 pub type Result<T, E = ProtocolError> = std::result::Result<T, E>;
 
-/// What a client is told.
+/// An error that a client receives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// PostgreSQL's code.
+    /// PostgreSQL's error code.
     pub sqlstate: Cow<'static, str>,
-    /// One line.
+    /// A message of one line.
     pub message: String,
-    /// What precisely was found.
+    /// Details of the error.
     pub detail: Option<Box<str>>,
-    /// What to do about it.
+    /// A remedy.
     pub hint: Option<Box<str>>,
-    /// Where in the statement: the character, from 1.
+    /// The position in the statement, in characters from 1.
     pub position: Option<usize>,
-    /// The constraint that was violated, its table, the column.
+    /// The constraint that was violated, with its table and column.
     pub subject: Box<Subject>,
-    /// The routine of PostgreSQL's that says so, where clients go by it.
+    /// The routine of PostgreSQL that reports this error, if clients depend on it.
     pub routine: Option<&'static str>,
 }
 
 impl Failure {
-    /// A code and a line.
+    /// Creates an error from a code and a message.
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
         Failure {
             sqlstate: sqlstate.into(),
@@ -145,14 +145,14 @@ impl Failure {
         }
     }
 
-    /// Adds what precisely was found.
+    /// Adds details.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<Box<str>>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds a remedy.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());

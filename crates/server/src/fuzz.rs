@@ -1,5 +1,5 @@
-//! Bodies of the fuzz targets: bytes in, nothing out, a panic when something is wrong. Tests call
-//! them too.
+//! Bodies of the fuzz targets, which panic if something is wrong with their input. Tests call them
+//! too.
 
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::net::wire::Wire;
 use crate::startup::{Opened, open};
 use crate::types::{self, binary, list, text};
 
-/// What a client sends, in pieces of different lengths; what it is sent goes nowhere.
+/// A client that sends bytes in pieces of different lengths and discards the answers.
 #[derive(Debug)]
 pub struct Script<'a> {
     bytes: &'a [u8],
@@ -26,7 +26,7 @@ pub struct Script<'a> {
 }
 
 impl<'a> Script<'a> {
-    /// A client that sends these bytes and goes.
+    /// Creates a client that sends these bytes and disconnects.
     pub fn new(bytes: &'a [u8]) -> Self {
         Script { bytes, turn: 0, sent: 0 }
     }
@@ -49,7 +49,7 @@ impl Read for Script<'_> {
 impl Write for Script<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.sent += bytes.len();
-        // Who asks little is told little: nobody can use the server to flood somebody else.
+        // Answers stay small, so that attackers cannot use the server to flood another machine.
         assert!(self.sent < 1 << 20, "answers before log-in are small");
         Ok(bytes.len())
     }
@@ -59,7 +59,7 @@ impl Write for Script<'_> {
     }
 }
 
-/// The first messages of a connection, and a password exchange after them.
+/// Processes the first messages of a connection, and a password exchange after them.
 pub fn startup(data: &[u8]) {
     let path = Path::new("passwords");
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -81,10 +81,10 @@ pub fn startup(data: &[u8]) {
     }
 }
 
-/// Messages after log-in, each decoded in full.
+/// Fully decodes messages after log-in.
 pub fn messages(data: &[u8]) {
     let mut wire = Wire::new(Transport::Plain(Script::new(data)));
-    // BOUND: each message takes five bytes at least.
+    // BOUND: each message takes at least five bytes.
     while wire.receive(1 << 20).is_ok() {
         let Ok(message) = wire.message() else { continue };
         match message {
@@ -102,7 +102,7 @@ pub fn messages(data: &[u8]) {
     }
 }
 
-/// A parameter as each type.
+/// Decodes a parameter as a type that depends on its position, and encodes it again.
 fn values(at: usize, is_binary: bool, bytes: &[u8]) {
     const TYPES: [u32; 25] = [
         0, 16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1186, 1700, 2950,
@@ -131,12 +131,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Messages that are nearly right: a real tag, and a length that mostly fits the body.
+    /// Nearly valid messages: a real tag, and a length that usually fits the body.
     fn message() -> impl Strategy<Value = Vec<u8>> {
         let tag = prop::sample::select(b"QPBDECSHXdcfpFz".to_vec());
         let body = prop_oneof![
             prop::collection::vec(any::<u8>(), 0..64),
-            // Bind of small numbers: names, formats, counts and lengths that mostly fit.
+            // Small numbers for Bind: names, formats, counts and lengths that usually fit.
             prop::collection::vec(prop::sample::select(vec![0_u8, 0, 0, 0, 1, 1, 2, 4, 8, 255]), 0..64),
         ];
         (tag, body, -2..3_i32).prop_map(|(tag, body, lie)| {
@@ -172,8 +172,8 @@ mod tests {
             })
     }
 
-    /// Goal: no input of the committed corpus troubles the decoders. Method: every file of it, and
-    /// every beginning of each.
+    /// Goal: no input of the committed corpus breaks the decoders. Method: every prefix of every
+    /// file.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "files of the source tree")]
     fn corpus_is_harmless() {
@@ -194,15 +194,15 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(2000))]
 
-        /// Goal: no bytes make the server panic or hang, before log-in or after. Method: any bytes
-        /// at all.
+        /// Goal: no bytes make the server panic or hang, before log-in or after. Method: random
+        /// bytes.
         #[test]
         fn any_bytes_are_harmless(data in prop::collection::vec(any::<u8>(), 0..512)) {
             startup(&data);
             messages(&data);
         }
 
-        /// Goal: the same for bytes that come further, as they are nearly right.
+        /// Goal: the same for nearly valid messages, which get further.
         #[test]
         fn near_messages_are_harmless(
             first in prop::collection::vec(startup_message(), 0..4),

@@ -1,4 +1,4 @@
-//! PostgreSQL's wire protocol over `cairn-sql`: every client of PostgreSQL talks to a Cairn
+//! PostgreSQL's wire protocol over `cairn-sql`, with which every PostgreSQL client can use a Cairn
 //! database.
 //!
 //! ```no_run
@@ -7,7 +7,7 @@
 //!
 //! let database = Database::open("my.db")?;
 //! let server = Server::builder(database).listen("127.0.0.1:5432".parse()?).bind()?;
-//! let stop = server.shutdown_handle(); // for whoever ends it
+//! let stop = server.shutdown_handle(); // ends the server from another thread
 //! server.run()?;
 //! # drop(stop);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -18,12 +18,12 @@
 //! session/     messages of both protocols, COPY
 //! codec/       messages as bytes;  types/  values as text and binary
 //! auth/        SCRAM-SHA-256, the password file;  tls
-//! registry     who is connected: cancel requests;  watch  who takes too long
+//! registry     all connections, for cancel requests;  watch  timeouts
 //! net/         sockets and their buffers
 //! ```
-//! It waits: a thread per connection, so that a question and its answer are one read and one write,
-//! and nothing between. Every byte that comes is checked, and nobody's garbage is anybody else's
-//! trouble.
+//! I/O is blocking, with a thread per connection: a question and its answer take one read and one
+//! write, with no task switches in between. Every incoming byte is checked, and invalid input of
+//! one client does not affect others.
 #![forbid(unsafe_code)]
 
 mod access;

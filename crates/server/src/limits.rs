@@ -1,29 +1,29 @@
-//! What a client may take of the machine.
+//! Limits of the resources that clients may use.
 
 use std::time::Duration;
 
-/// Limits of a server. All have defaults; a program changes those that it minds.
+/// Limits of a server. All have defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Sessions at a time; 100, as PostgreSQL has it. One more is told so (53300).
+    /// Concurrent sessions; 100, as in PostgreSQL. Further clients receive an error (53300).
     pub connections_max: usize,
     /// Bytes of a message after log-in; 64 MiB. A larger one ends the connection.
     pub message_bytes_max: usize,
     /// Bytes of a statement's text; 16 MiB. A longer one is an error (54000).
     pub statement_bytes_max: usize,
-    /// Prepared statements and portals of a session, each; 10 000 (54000).
+    /// Prepared statements, and also portals, of a session; 10 000 (54000).
     pub prepared_max: usize,
-    /// Time to log in; a minute, as PostgreSQL has it.
+    /// Time to log in; a minute, as in PostgreSQL.
     pub authentication_timeout: Duration,
-    /// Time that a statement may take, unless its session says otherwise; none.
+    /// Run time of a statement, unless its session sets another; no limit.
     pub statement_timeout: Option<Duration>,
-    /// Time that a client may do nothing within a transaction, which then is rolled back and the
-    /// connection ended (25P03); none.
+    /// Idle time of a client within a transaction, which is then rolled back, and the connection
+    /// ended (25P03); no limit.
     pub idle_in_transaction_timeout: Option<Duration>,
-    /// Time that a client may do nothing outside of one (57P05); none.
+    /// Idle time of a client outside a transaction (57P05); no limit.
     pub idle_session_timeout: Option<Duration>,
-    /// Time that running statements have to end when the server does; 5 s. Then they are cancelled.
+    /// Time for running statements to finish when the server ends, before they are cancelled; 5 s.
     pub shutdown_grace: Duration,
 }
 
@@ -43,7 +43,7 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of the first message, as PostgreSQL has it.
+/// Bytes of the first message, as in PostgreSQL.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
 /// Bytes of a message of a password exchange.
 pub const PASSWORD_BYTES_MAX: usize = 4096;

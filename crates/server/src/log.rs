@@ -1,20 +1,20 @@
-//! What the server has to say to whoever runs it. It prints nothing itself.
+//! The server's log. The server prints nothing itself.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// How much a line matters.
+/// The severity of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Level {
-    /// Who comes and goes.
+    /// Clients that connect and disconnect.
     Debug,
-    /// What the server does.
+    /// Actions of the server.
     Info,
-    /// What an operator may want to look at: refused passwords, clients that send garbage, a lack
-    /// of threads.
+    /// Events that an operator may want to look into: refused passwords, clients that send invalid
+    /// messages, a lack of threads.
     Warning,
-    /// What went wrong in the server.
+    /// Errors in the server.
     Error,
 }
 
@@ -29,19 +29,19 @@ impl fmt::Display for Level {
     }
 }
 
-/// Where lines go. Called from every thread.
+/// The receiver of log lines. It is called from every thread.
 #[derive(Clone)]
 pub struct Log(Arc<Say>);
 
 type Say = dyn Fn(Level, &str) + Send + Sync;
 
 impl Log {
-    /// Lines go to this function.
+    /// Creates a log that calls this function for each line.
     pub fn new(to: impl Fn(Level, &str) + Send + Sync + 'static) -> Self {
         Log(Arc::new(to))
     }
 
-    /// Says something.
+    /// Logs a line.
     pub fn say(&self, level: Level, line: impl fmt::Display) {
         (self.0)(level, &line.to_string());
     }
@@ -54,7 +54,7 @@ impl fmt::Debug for Log {
 }
 
 impl Default for Log {
-    /// Lines go nowhere.
+    /// Discards all lines.
     fn default() -> Self {
         Log::new(|_, _| {})
     }

@@ -1,17 +1,18 @@
-//! Who is told of every statement, such as a recorder of traces.
+//! A hook that sees every statement, such as a recorder of traces.
 
 use std::fmt;
 use std::sync::Arc;
 
 type Tell = dyn Fn(&str, u64) + Send + Sync;
 
-/// Is told of every statement that has ended well: its text, and the rows that it returned or
-/// changed. Called from every session's thread, on the statement's own path. Nobody by default.
+/// A function that is called for every statement that succeeds, with its text and the number of
+/// rows that it returned or changed. The calls come from the threads of all sessions, and are part
+/// of the run time of a statement. There is none by default.
 #[derive(Clone, Default)]
 pub struct Observer(Option<Arc<Tell>>);
 
 impl Observer {
-    /// This function is told.
+    /// Creates an observer that calls this function.
     pub fn new(tell: impl Fn(&str, u64) + Send + Sync + 'static) -> Self {
         Observer(Some(Arc::new(tell)))
     }

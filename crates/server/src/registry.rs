@@ -1,4 +1,4 @@
-//! Who is connected: for cancel requests, timeouts and the end of the server.
+//! All connections, for cancel requests, timeouts and shutdown.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
@@ -10,16 +10,16 @@ use cairn_sql::Canceller;
 use crate::auth::scram::{NoRandomness, is_same, random};
 use crate::net::socket::{Peer, Socket};
 
-/// What a connection is about.
+/// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It has not logged in yet.
+    /// The client has not logged in yet.
     Authenticating,
-    /// It waits for its client, outside of a transaction.
+    /// The session waits for its client, outside a transaction.
     Idle,
-    /// It waits for its client, within one.
+    /// The session waits for its client, within a transaction.
     IdleInTransaction,
-    /// It does something.
+    /// The session processes a message.
     Busy,
 }
 
@@ -34,53 +34,52 @@ impl State {
     }
 }
 
-/// Why a connection is ended by the server.
+/// The reason why the server ends a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Doom {
-    /// It took too long to log in.
+    /// The client took too long to log in.
     Authentication = 1,
-    /// It did nothing within a transaction for too long.
+    /// The client was idle within a transaction for too long.
     IdleInTransaction = 2,
-    /// It did nothing for too long.
+    /// The client was idle for too long.
     Idle = 3,
-    /// The server ends.
+    /// The server shuts down.
     Shutdown = 4,
 }
 
-/// A connection, as others see it.
+/// A connection, as other threads see it.
 #[derive(Debug)]
 pub struct Entry {
-    /// The number by which cancel requests name it.
+    /// The process number that cancel requests use.
     pub process: i32,
-    /// Where its client is.
+    /// The location of the client.
     pub peer: Peer,
     secret: i32,
     socket: Arc<Socket>,
-    /// The state in the low two bits, and above them how often it has changed: so that whoever
-    /// looks from time to time sees how long nothing has, without a clock being asked at each
-    /// message.
+    /// The state in the low two bits, and a count of its changes above them. An observer can thus
+    /// see for how long nothing has changed, without a clock reading for each message.
     activity: AtomicU64,
     doom: AtomicU8,
     canceller: OnceLock<Canceller>,
 }
 
 impl Entry {
-    /// Notes what the connection is about. Only its own thread does.
+    /// Sets the state. Only the connection's own thread calls it.
     #[inline]
     pub fn set_state(&self, state: State) {
         let changes = self.activity.load(Ordering::Relaxed) >> 2;
-        // ORDER: whoever sees it sees what was done before, such as forgetting what was asked for
-        // the last message.
+        // ORDER: threads that see the new state also see earlier writes, such as the reset of a
+        // cancel request for the last message.
         self.activity.store((changes + 1) << 2 | state.code(), Ordering::Release);
     }
 
-    /// A number that stays the same while nothing happens.
+    /// Returns a number that stays the same while nothing happens.
     pub fn activity(&self) -> u64 {
         self.activity.load(Ordering::Acquire)
     }
 
-    /// What the connection is about.
+    /// Returns the state.
     pub fn state(&self) -> State {
         match self.activity() & 3 {
             0 => State::Authenticating,
@@ -90,27 +89,27 @@ impl Entry {
         }
     }
 
-    /// What its statements are cancelled with, from log-in on.
+    /// Sets the canceller of its statements, at log-in.
     pub fn set_canceller(&self, canceller: Canceller) {
-        // There is one connection to the database in the life of an entry.
+        // An entry has only one connection to the database in its life.
         let _ = self.canceller.set(canceller);
     }
 
-    /// Cancels what it is doing, up to the end of the message.
+    /// Cancels the current work, up to the end of the message.
     pub fn cancel(&self) {
         if let Some(canceller) = self.canceller.get() {
             canceller.cancel();
         }
     }
 
-    /// Ends it: it notices when it next looks for a message.
+    /// Asks the connection to end, which it does when it next waits for a message.
     pub fn doom(&self, why: Doom) {
-        // The first reason stays.
+        // The first reason is kept.
         let _ = self.doom.compare_exchange(0, why as u8, Ordering::AcqRel, Ordering::Acquire);
         self.socket.stop_reading();
     }
 
-    /// Why it is to end, if it is.
+    /// Returns the reason why it must end, if it must.
     #[inline]
     pub fn doomed(&self) -> Option<Doom> {
         match self.doom.load(Ordering::Acquire) {
@@ -122,12 +121,12 @@ impl Entry {
         }
     }
 
-    /// Its socket, for whoever ends it.
+    /// Returns its socket, for threads that end it.
     pub fn socket(&self) -> &Socket {
         &self.socket
     }
 
-    /// The secret that its client is told.
+    /// Returns the secret for cancel requests, which its client receives.
     pub fn secret(&self) -> i32 {
         self.secret
     }
@@ -151,8 +150,8 @@ impl Registry {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in, by a number that the database has for it: SQL and cancel requests
-    /// name it alike.
+    /// Adds a connection. Its process number comes from the database, so that SQL and cancel
+    /// requests use the same number.
     pub fn enter(
         self: &Arc<Self>,
         socket: Arc<Socket>,
@@ -162,9 +161,9 @@ impl Registry {
         let mut secret = [0; 4];
         random(&mut secret)?;
         let mut entries = self.lock();
-        // BOUND: there are fewer connections than numbers, which begin anew some day.
+        // BOUND: there are fewer connections than numbers. The numbers wrap around.
         let process = loop {
-            // The protocol's have a sign, and 0 is none.
+            // The protocol's numbers are signed, and 0 means none.
             let process = (next_id() & i32::MAX as u32) as i32;
             if process != 0 && !entries.by_process.contains_key(&process) {
                 break process;
@@ -183,22 +182,22 @@ impl Registry {
         Ok(Present { registry: Arc::clone(self), entry, is_session: false })
     }
 
-    /// How many connections there are, logged in or not.
+    /// Returns the number of connections, logged in or not.
     pub fn len(&self) -> usize {
         self.lock().by_process.len()
     }
 
-    /// All of them, as they are now.
+    /// Returns a snapshot of all connections.
     pub fn entries(&self) -> Vec<Arc<Entry>> {
         self.lock().by_process.values().cloned().collect()
     }
 
-    /// Cancels what a connection is doing, if the secret is its own.
+    /// Cancels the work of a connection if the secret is correct. Returns whether it is.
     pub fn cancel(&self, process: i32, secret: i32) -> bool {
         let entry = self.lock().by_process.get(&process).cloned();
         match entry {
             Some(entry) if is_same(&entry.secret.to_be_bytes(), &secret.to_be_bytes()) => {
-                // Who waits for its client does nothing but read ahead for its cursors: PostgreSQL
+                // A session that waits for its client only reads ahead for its cursors. PostgreSQL
                 // cancels nothing then, either.
                 if entry.state() == State::Busy {
                     entry.cancel();
@@ -209,7 +208,8 @@ impl Registry {
         }
     }
 
-    /// Waits until nobody is connected, or `patience` has passed. Whether nobody is.
+    /// Waits until there are no connections, or `patience` has passed. Returns whether there are
+    /// none.
     pub fn wait_empty(&self, patience: Duration) -> bool {
         let entries = self.lock();
         let waited =
@@ -219,7 +219,7 @@ impl Registry {
     }
 }
 
-/// A connection's presence; it leaves when this is dropped, however its thread ends.
+/// The registration of a connection. Dropping it removes the connection, however its thread ends.
 #[derive(Debug)]
 pub struct Present {
     registry: Arc<Registry>,
@@ -228,12 +228,12 @@ pub struct Present {
 }
 
 impl Present {
-    /// What others see of it.
+    /// Returns the part that other threads see.
     pub fn entry(&self) -> &Arc<Entry> {
         &self.entry
     }
 
-    /// Becomes one of at most `most` sessions. False where there are so many already.
+    /// Becomes one of at most `most` sessions. Returns false if there are that many already.
     pub fn admit(&mut self, most: usize) -> bool {
         let sessions = &self.registry.sessions;
         let admitted = sessions.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
@@ -259,12 +259,12 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Goal: numbers and secrets are apart, sessions are counted, and who leaves is gone. Method:
-    /// three connections, two sessions.
+    /// Goal: connections have different numbers and secrets, sessions are counted, and ended
+    /// connections are removed. Method: three connections, two sessions.
     #[test]
     fn connections_come_and_go() {
         let registry = Arc::new(Registry::default());
-        // Numbers begin anew when they are at their end, and one that is in use is passed over.
+        // Numbers wrap around at their end, and numbers in use are skipped.
         let mut ids = [u32::MAX, 1 << 31, 1, i32::MAX as u32, 2].into_iter();
         let mut enter = || {
             let (one, _other) = UnixStream::pair().unwrap();
@@ -284,8 +284,8 @@ mod tests {
         assert!(registry.wait_empty(Duration::ZERO));
     }
 
-    /// Goal: a state is told, and telling it again shows as a change; the first reason to end
-    /// stays.
+    /// Goal: states are reported, and setting the same state again counts as a change; the first
+    /// reason to end is kept.
     #[test]
     fn states_and_dooms() {
         let registry = Arc::new(Registry::default());

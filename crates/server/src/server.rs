@@ -1,4 +1,4 @@
-//! The server: what it is made with, where it listens, how it ends.
+//! The server: its configuration, its accept loop, and its shutdown.
 
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -26,11 +26,11 @@ use crate::sqlstate;
 use crate::tls::Tls;
 use crate::watch::{LAST_WORDS, TICK, Watch};
 
-/// Connections beyond the sessions: some log in, some cancel, some are told that there are too
-/// many.
+/// Connections allowed in addition to sessions, for clients that log in, cancel, or are to be
+/// refused.
 const CONNECTIONS_BESIDE: usize = 64;
 
-/// Where TLS comes from.
+/// The source of certificate and key.
 #[derive(Debug, Clone)]
 enum TlsSource {
     None,
@@ -38,7 +38,7 @@ enum TlsSource {
     SelfMade(Vec<String>),
 }
 
-/// What a server is made with.
+/// The configuration of a server.
 #[derive(Debug, Clone)]
 pub struct Builder {
     database: Database,
@@ -56,7 +56,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Listens on an address; port 0 takes a free one. Addresses of other than the loopback need
+    /// Listens on an address; port 0 picks a free port. Addresses other than loopback need
     /// passwords and TLS.
     #[must_use]
     pub fn listen(mut self, address: SocketAddr) -> Self {
@@ -64,30 +64,30 @@ impl Builder {
         self
     }
 
-    /// Listens on the socket file `.s.PGSQL.<port>` in a directory, where PostgreSQL's clients
-    /// look. Without passwords, only this user's programs can open it.
+    /// Listens on the socket file `.s.PGSQL.<port>` in a directory, where PostgreSQL clients look.
+    /// Without passwords, only programs of this user can open it.
     #[must_use]
     pub fn socket(mut self, directory: impl Into<PathBuf>, port: u16) -> Self {
         self.sockets.push((directory.into(), port));
         self
     }
 
-    /// Offers TLS with a chain of certificates and a key, PEM files both.
+    /// Offers TLS with a chain of certificates and a key, both in PEM files.
     #[must_use]
     pub fn tls_files(mut self, certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
         self.tls = TlsSource::Files { certificate: certificate.into(), key: key.into() };
         self
     }
 
-    /// Offers TLS with a certificate that is made at the start, for these names. Clients cannot
-    /// check it but by its fingerprint.
+    /// Offers TLS with a self-signed certificate for these names, which is created at the start.
+    /// Clients can verify it only by its fingerprint.
     #[must_use]
     pub fn tls_self_made(mut self, names: Vec<String>) -> Self {
         self.tls = TlsSource::SelfMade(names);
         self
     }
 
-    /// Asks for passwords: SCRAM-SHA-256 with the verifiers of this file, which is read at each
+    /// Requires passwords: SCRAM-SHA-256 with the verifiers of this file, which is read at each
     /// log-in.
     #[must_use]
     pub fn password_file(mut self, path: impl Into<PathBuf>) -> Self {
@@ -95,54 +95,53 @@ impl Builder {
         self
     }
 
-    /// Asks for no password on the socket file even when there is a password file. No by default.
+    /// Requires no password on the socket file, even if there is a password file. Off by default.
     #[must_use]
     pub fn trust_socket(mut self, is_trusted: bool) -> Self {
         self.is_socket_trusted = is_trusted;
         self
     }
 
-    /// Lets other machines in without passwords or TLS: whoever reaches the port owns the database.
-    /// No by default.
+    /// Admits other machines without passwords or TLS: everyone who can reach the port controls the
+    /// database. Off by default.
     #[must_use]
     pub fn open_to_everybody(mut self, is_open: bool) -> Self {
         self.is_open = is_open;
         self
     }
 
-    /// What clients may take of the machine.
+    /// Sets the limits of clients' resources.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Where the server's news go; nowhere by default.
+    /// Sets the log; by default there is none.
     #[must_use]
     pub fn log(mut self, log: Log) -> Self {
         self.log = log;
         self
     }
 
-    /// Who is told of every statement; nobody by default.
+    /// Sets the observer of statements; by default there is none.
     #[must_use]
     pub fn observer(mut self, observer: Observer) -> Self {
         self.observer = observer;
         self
     }
 
-    /// The clock that timeouts go by.
+    /// Sets the clock for timeouts.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Binds addresses and sockets. From here on clients can connect; they are served by
-    /// [`Server::run`].
+    /// Binds addresses and sockets. Clients can connect from then on; [`Server::run`] serves them.
     ///
-    /// Errors: [`Error::Listen`], [`Error::Socket`], [`Error::Tls`], [`Error::Passwords`] and
-    /// [`Error::Settings`] for what would let everybody in.
+    /// Errors: [`Error::Listen`], [`Error::Socket`], [`Error::Tls`], [`Error::Passwords`], and
+    /// [`Error::Settings`] for settings that would let everybody in.
     pub fn bind(self) -> Result<Server, Error> {
         let tls = match &self.tls {
             TlsSource::None => None,
@@ -217,7 +216,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server of this database, which listens nowhere yet.
+    /// Returns the builder of a server for this database, which does not listen anywhere yet.
     pub fn builder(database: Database) -> Builder {
         Builder {
             database,
@@ -235,33 +234,34 @@ impl Server {
         }
     }
 
-    /// Addresses that it listens on, with their real ports.
+    /// Returns the addresses that it listens on, with their actual ports.
     pub fn local_addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// Socket files that it listens on.
+    /// Returns the socket files that it listens on.
     pub fn socket_paths(&self) -> impl Iterator<Item = &Path> {
         self.sockets.iter().map(PathBuf::as_path)
     }
 
-    /// What ends it.
+    /// Returns a handle that ends the server.
     pub fn shutdown_handle(&self) -> Shutdown {
         self.stop.clone()
     }
 
-    /// Serves until [`Shutdown::shutdown`]. Then nobody new is let in, waiting clients are told,
-    /// running statements have [`Limits::shutdown_grace`] and are cancelled, and a checkpoint is
-    /// made.
+    /// Serves until [`Shutdown::shutdown`]. Then it accepts no more connections, notifies waiting
+    /// clients, gives running statements [`Limits::shutdown_grace`] before it cancels them, and
+    /// makes a checkpoint.
     ///
-    /// Errors: of the checkpoint.
+    /// Errors: those of the checkpoint.
     pub fn run(self) -> Result<(), Error> {
         let mut watch = Watch::new(Arc::clone(&self.clock));
         let mut was_short = false;
         while !self.stop.is_asked.load(Ordering::Acquire) {
             let arrivals = self.listeners.wait(TICK);
             if let Some(error) = arrivals.errors.first() {
-                // Out of descriptors, most likely: those that end will give some back.
+                // Most likely there are no file descriptors left; connections that end will release
+                // some.
                 if !was_short {
                     self.shared.log.say(Level::Error, format_args!("cannot accept connections: {error}"));
                 }
@@ -278,7 +278,7 @@ impl Server {
         end(&shared)
     }
 
-    /// Gives a connection its thread, or no for an answer.
+    /// Starts the thread of a connection, or refuses the connection.
     fn welcome(&self, socket: Socket) {
         let refuse = |socket: &Socket, why: &dyn std::fmt::Display| {
             self.shared.log.say(Level::Warning, format_args!("a connection is refused: {why}"));
@@ -289,7 +289,8 @@ impl Server {
                 Severity::Fatal,
                 &Failure::new(sqlstate::TOO_MANY_CONNECTIONS, message),
             );
-            // A new connection has room for it; one that has not is not waited for.
+            // The send buffer of a new connection has room for the message. If not, the server does
+            // not wait.
             let _ = (&*socket).write(&out);
         };
         if self.shared.registry.len() >= self.shared.limits.connections_max.saturating_add(CONNECTIONS_BESIDE)
@@ -298,7 +299,7 @@ impl Server {
         }
         let peer = match socket.prepare().and_then(|()| socket.peer()) {
             Ok(peer) => peer,
-            // It has gone already.
+            // The client is already gone.
             Err(_) => return,
         };
         let socket = Arc::new(socket);
@@ -315,7 +316,7 @@ impl Server {
     }
 }
 
-/// Ends all sessions, then writes everything to its place.
+/// Ends all sessions, then makes a checkpoint.
 fn end(shared: &Shared) -> Result<(), Error> {
     let registry = &shared.registry;
     shared.log.say(Level::Info, format_args!("ending; {} connections", registry.len()));
@@ -338,7 +339,7 @@ fn end(shared: &Shared) -> Result<(), Error> {
     Ok(())
 }
 
-/// Ends a server, from any thread.
+/// A handle that ends a server from any thread.
 #[derive(Debug, Clone)]
 pub struct Shutdown {
     is_asked: Arc<AtomicBool>,
@@ -346,10 +347,10 @@ pub struct Shutdown {
 }
 
 impl Shutdown {
-    /// Asks the server to end. Returns at once; [`Server::run`] returns when it has.
+    /// Asks the server to end. Returns at once; [`Server::run`] returns when the server has ended.
     pub fn shutdown(&self) {
         self.is_asked.store(true, Ordering::Release);
-        // A full pipe has woken it already.
+        // If the buffer is full, the server has been woken already.
         let _ = (&*self.waker).write(&[1]);
     }
 }

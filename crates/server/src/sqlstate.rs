@@ -1,4 +1,4 @@
-//! Codes of what the server itself has to say; those of statements are cairn-sql's.
+//! Error codes of the server itself; those of statements are in cairn-sql.
 #![allow(missing_docs, reason = "the names are the documentation, and PostgreSQL's manual has them all")]
 
 pub const PROTOCOL_VIOLATION: &str = "08P01";

@@ -1,13 +1,13 @@
-//! The first messages of a connection: encryption, cancel requests, and who wants what.
+//! The first messages of a connection: encryption, cancel requests, and the startup of sessions.
 //!
 //! ```text
 //! client                               server
-//! GSSENCRequest                        N          not spoken here
+//! GSSENCRequest                        N          not supported
 //! SSLRequest                           S, then the handshake; or N
 //! StartupMessage user, database, ...   authentication, settings, ReadyForQuery
 //! CancelRequest process, secret        nothing: the connection ends
 //! ```
-//! All of them begin with their length, without a tag: `| length i32 | code i32 | rest |`.
+//! They have no tag and begin with their length: `| length i32 | code i32 | rest |`.
 
 use std::io::{Read, Write};
 
@@ -28,37 +28,37 @@ const PROTOCOL_MAJOR: i32 = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum First {
-    /// May we go on in TLS?
+    /// SSLRequest: asks for TLS.
     Ssl,
-    /// May we go on in GSSAPI?
+    /// GSSENCRequest: asks for GSSAPI encryption.
     Gssenc,
-    /// Stop what that session is doing.
+    /// CancelRequest: cancels the statement of a session.
     Cancel {
-        /// Whose statement.
+        /// The process number of the session.
         process: i32,
-        /// What only its client knows.
+        /// The secret of the session, which only its client knows.
         secret: i32,
     },
-    /// A session.
+    /// StartupMessage: starts a session.
     Startup(Startup),
 }
 
-/// What a client wants from its session.
+/// The parameters of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Startup {
-    /// The protocol's minor version: this server speaks 0.
+    /// The requested minor version of the protocol; this server supports 0.
     pub minor: i32,
     /// The user.
     pub user: String,
-    /// The database; the user's name where none is given.
+    /// The database; by default the user's name.
     pub database: String,
-    /// Settings, in the order given; those from `options` are among them.
+    /// Settings, in order, including those from `options`.
     pub settings: Vec<(String, String)>,
-    /// Options of the protocol that nobody here knows.
+    /// Protocol options that the server does not know.
     pub unknown: Vec<String>,
 }
 
-/// Decodes the body of a message without a tag.
+/// Decodes the body of a first message, which has no tag.
 pub fn decode(body: &[u8]) -> Result<First, Failure> {
     let mut cursor = Cursor::new(body, "StartupMessage");
     match cursor.i32()? {
@@ -113,8 +113,8 @@ fn startup(minor: i32, mut cursor: Cursor<'_>) -> Result<Startup, Failure> {
     Ok(startup)
 }
 
-/// Settings from command-line options: `-c name=value`, `-cname=value` and `--name=value`; a
-/// backslash keeps a blank.
+/// Parses settings in command-line form: `-c name=value`, `-cname=value` and `--name=value`. A
+/// backslash escapes a blank.
 fn options(text: &str) -> Result<Vec<(String, String)>, Failure> {
     let mut words = vec![String::new()];
     let mut characters = text.chars();
@@ -149,23 +149,23 @@ fn options(text: &str) -> Result<Vec<(String, String)>, Failure> {
     Ok(settings)
 }
 
-/// What a connection turned out to be.
+/// The purpose of a connection.
 #[derive(Debug)]
 pub enum Opened {
-    /// A session is asked for.
+    /// A session.
     Session(Startup),
-    /// Somebody's statement shall stop.
+    /// A cancel request, with process number and secret.
     Cancel(i32, i32),
-    /// Something that deserves an answer before the end.
+    /// An invalid request, which is answered before the connection ends.
     Refused(Failure),
 }
 
-/// Reads first messages until one says what the connection is for.
+/// Reads first messages until the purpose of the connection is known.
 ///
-/// Errors: the client goes, or what it sends is no first message.
+/// Errors: the client disconnects, or sends an invalid first message.
 pub fn open<S: Read + Write>(mut wire: Wire<S>, tls: Option<&Tls>) -> Result<(Wire<S>, Opened), Lost> {
     let (mut asked_ssl, mut asked_gss) = (false, false);
-    // BOUND: each question may be asked once.
+    // BOUND: each kind of encryption may be requested once.
     loop {
         let first = decode(wire.receive_untagged(STARTUP_BYTES_MAX)?);
         match first {
@@ -203,7 +203,7 @@ pub fn open<S: Read + Write>(mut wire: Wire<S>, tls: Option<&Tls>) -> Result<(Wi
 mod tests {
     use super::*;
 
-    /// A startup message of these strings.
+    /// Builds a startup message from these strings.
     fn message(version: i32, strings: &[&str]) -> Vec<u8> {
         let mut body = version.to_be_bytes().to_vec();
         strings.iter().for_each(|text| body.extend(text.bytes().chain([0])));
@@ -211,8 +211,8 @@ mod tests {
         body
     }
 
-    /// Goal: user, database and settings are found, options too; unknown protocol options are kept
-    /// for the answer.
+    /// Goal: user, database and settings are decoded, including those from options; unknown
+    /// protocol options are kept for the answer.
     #[test]
     fn startup_messages_are_understood() {
         let body = message(
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(decode(&cancel), Ok(First::Cancel { process: 7, secret: -9 }));
     }
 
-    /// Goal: what cannot be served is refused with the code that PostgreSQL has for it.
+    /// Goal: unsupported requests are refused with PostgreSQL's error codes.
     #[test]
     fn others_are_refused() {
         let code = |body: &[u8]| decode(body).unwrap_err().sqlstate;

@@ -1,5 +1,5 @@
-//! TLS: certificate and key from files, or of the server's own making; and what binds a password
-//! exchange to a certificate.
+//! TLS: certificate and key, from files or self-signed, and the data for channel binding of a
+//! password exchange.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::error::Error;
 
-/// More than any chain of certificates.
+/// The largest file that is read; larger than any chain of certificates.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What the server shows to clients, and keeps to itself.
+/// The TLS configuration of the server.
 #[derive(Debug, Clone)]
 pub struct Tls {
-    /// For the handshake.
+    /// The configuration of handshakes.
     pub config: Arc<ServerConfig>,
-    /// Digest of the certificate, as `tls-server-end-point` (RFC 5929) has it.
+    /// The digest of the certificate for `tls-server-end-point` (RFC 5929).
     pub end_point: Vec<u8>,
 }
 
 impl Tls {
-    /// A chain of certificates and the key of the first of them, both PEM.
+    /// Loads a chain of certificates, and the key of the first one, from PEM files.
     pub fn from_files(fs: &dyn Fs, certificate: &Path, key: &Path) -> Result<Tls, Error> {
         let refuse =
             |path: &Path, why: &dyn std::fmt::Display| Error::Tls(format!("{}: {why}", path.display()));
@@ -41,8 +41,8 @@ impl Tls {
         Tls::new(chain, key)
     }
 
-    /// A certificate made now, for these names, which nobody has reason to trust but who compares
-    /// its fingerprint. It is new with every start.
+    /// Creates a self-signed certificate for these names, new at every start. Clients can trust it
+    /// only by comparing its fingerprint.
     pub fn self_made(names: Vec<String>) -> Result<Tls, Error> {
         let made =
             rcgen::generate_simple_self_signed(names).map_err(|error| Error::Tls(error.to_string()))?;
@@ -50,7 +50,7 @@ impl Tls {
         Tls::new(vec![made.cert.der().clone()], key.into())
     }
 
-    /// From what is in memory.
+    /// Creates the configuration from certificates and key in memory.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Tls, Error> {
         let end_point = chain.first().map(|first| end_point_digest(first)).unwrap_or_default();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -62,13 +62,13 @@ impl Tls {
         Ok(Tls { config: Arc::new(config), end_point })
     }
 
-    /// The digest in hexadecimal, for people to compare.
+    /// Returns the digest in hexadecimal, for people to compare.
     pub fn fingerprint(&self) -> String {
         self.end_point.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// The whole of a small file.
+/// Reads a small file completely.
 pub fn read(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
     let file = fs.open(path, OpenOptions::read())?;
     let length = file.len()?;
@@ -80,11 +80,11 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// RFC 5929: the hash of the certificate's own signature, or SHA-256 where that is MD5 or SHA-1, or
-/// has no hash of its own.
+/// Returns the digest by RFC 5929: with the hash function of the certificate's signature, or with
+/// SHA-256 if that is MD5 or SHA-1, or there is none.
 fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
-    // The last bytes of the object identifiers of sha384With..., RSASSA-PSS, ecdsa-with-SHA384,
-    // id-sha384 and so on (RFC 4055, RFC 5758).
+    // The prefixes of the object identifiers of sha384With..., RSASSA-PSS, ecdsa-with-SHA384,
+    // id-sha384 and so on (RFC 4055, RFC 5758). The last byte tells them apart.
     const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
     const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
     const HASH: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02];
@@ -100,7 +100,7 @@ fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
     digest::digest(algorithm, certificate).as_ref().to_vec()
 }
 
-/// The object identifier and what is behind it in `SEQUENCE { tbsCertificate SEQUENCE,
+/// Returns the object identifier and the bytes after it in `SEQUENCE { tbsCertificate SEQUENCE,
 /// signatureAlgorithm SEQUENCE { OID, ... }, ... }`.
 fn signature_algorithm(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     let (outer, _) = element(certificate, 0x30)?;
@@ -109,8 +109,8 @@ fn signature_algorithm(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     element(algorithm, 0x06)
 }
 
-/// The hash that parameters of RSASSA-PSS name: `SEQUENCE { [0] SEQUENCE { OID, ... }, ... }`.
-/// Without it they mean SHA-1.
+/// Returns the hash function in the parameters of RSASSA-PSS: `SEQUENCE { [0] SEQUENCE { OID, ...
+/// }, ... }`. If absent, it is SHA-1.
 fn pss_hash(parameters: &[u8]) -> Option<&[u8]> {
     let (parameters, _) = element(parameters, 0x30)?;
     let (hash, _) = element(parameters, 0xa0)?;
@@ -118,7 +118,7 @@ fn pss_hash(parameters: &[u8]) -> Option<&[u8]> {
     element(algorithm, 0x06).map(|(identifier, _)| identifier)
 }
 
-/// The content of a DER element of this tag, and what comes after it.
+/// Returns the content of a DER element with this tag, and the bytes after it.
 fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (&found, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -137,9 +137,8 @@ fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// Goal: a certificate of our own making is one that the handshake takes, and its signature
-    /// algorithm is found. Method: rcgen signs with ECDSA and SHA-256, whose identifier ends
-    /// with 2.
+    /// Goal: the handshake accepts a self-signed certificate, and its signature algorithm is found.
+    /// Method: rcgen signs with ECDSA and SHA-256, whose identifier ends with 2.
     #[test]
     fn a_self_made_certificate_is_understood() {
         let tls = Tls::self_made(vec!["localhost".to_owned()]).unwrap();
@@ -149,8 +148,8 @@ mod tests {
         assert_eq!(identifier, [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]);
     }
 
-    /// Goal: passwords are bound to a certificate by the hash that its signature has. Method: what
-    /// stands around the signature of one, for each algorithm; the bytes of the digest.
+    /// Goal: the digest for channel binding uses the hash function of the certificate's signature.
+    /// Method: minimal certificates with each algorithm; the length of the digest.
     #[test]
     fn the_digest_is_that_of_the_signature() {
         let der = |tag: u8, parts: &[&[u8]]| {
@@ -172,8 +171,8 @@ mod tests {
         assert_eq!(bytes(&[&rsa(10), &der(0x30, &[])]), 32);
     }
 
-    /// Goal: no bytes trouble the walk through a certificate. Method: every prefix of one, and
-    /// lengths that lie.
+    /// Goal: no bytes break the parser of certificates. Method: every prefix of a certificate, and
+    /// wrong lengths.
     #[test]
     fn damaged_certificates_are_no_trouble() {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();

@@ -1,5 +1,5 @@
-//! Looks at all connections from time to time: who takes too long, and whose client has gone while
-//! its statement runs.
+//! Checks all connections periodically: for timeouts, and for clients that have gone while their
+//! statement runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use cairn_vfs::Clock;
 use crate::limits::Limits;
 use crate::registry::{Doom, Entry, Registry, State};
 
-/// Between two looks.
+/// Time between two checks.
 pub const TICK: Duration = Duration::from_millis(100);
-/// A statement that runs for so long is worth a look at whether its client is there.
+/// Run time of a statement after which the server checks whether its client is still connected.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
 
-/// How long a client that is told to go has to hear it.
+/// Time for a client to receive its final message.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What was seen of a connection, and since when it is so.
+/// The last observation of a connection, and the time since when it has not changed.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     activity: u64,
     since: Duration,
-    /// When it was first seen to wait for its client though it is to end.
+    /// When the connection was first seen to wait for its client although it must end.
     ending_since: Option<Duration>,
 }
 
-/// Memory from one look to the next.
+/// State kept from one check to the next.
 #[derive(Debug)]
 pub struct Watch {
     clock: Arc<dyn Clock>,
@@ -36,12 +36,12 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Has seen nobody yet.
+    /// Creates a watch that has not seen any connection.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Watch { last: clock.now(), clock, seen: HashMap::new() }
     }
 
-    /// Looks, if it is time to.
+    /// Checks all connections, if it is time.
     pub fn look(&mut self, registry: &Registry, limits: &Limits) {
         let now = self.clock.now();
         if now.saturating_sub(self.last) < TICK {
@@ -62,7 +62,8 @@ impl Watch {
             if entry.doomed().is_some() && entry.state() != State::Busy {
                 let since = *seen.ending_since.get_or_insert(now);
                 if now.saturating_sub(since) >= LAST_WORDS {
-                    // It does not read what it is told, and its thread would wait for ever.
+                    // The client does not read its final message, and the thread would wait
+                    // forever.
                     entry.socket().close();
                 }
                 continue;
@@ -75,10 +76,11 @@ impl Watch {
 fn judge(entry: &Entry, for_so_long: Duration, limits: &Limits) {
     let is_over = |limit: Option<Duration>| limit.is_some_and(|limit| for_so_long >= limit);
     match entry.state() {
-        // Nothing changes before log-in, so this is the time since the connection came.
+        // Nothing changes before log-in, so this is the time since the connection started.
         State::Authenticating if is_over(Some(limits.authentication_timeout)) => {
             entry.doom(Doom::Authentication);
-            // Nobody who has not logged in keeps a thread: not even by not reading what it is told.
+            // A client that has not logged in must not keep a thread, not even by not reading its
+            // final message.
             entry.socket().close();
         }
         State::Idle if is_over(limits.idle_session_timeout) => entry.doom(Doom::Idle),
@@ -98,8 +100,8 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
 
-    /// Goal: each state has its limit, and activity starts the time anew. Method: a clock moved by
-    /// hand, one connection for each state.
+    /// Goal: each state has its limit, and activity restarts the time. Method: a manual clock, one
+    /// connection for each state.
     #[test]
     fn each_state_has_its_limit() {
         let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -135,14 +137,13 @@ mod tests {
             }
         }
         let first = |at: usize| ended.iter().position(|ended| ended[at]);
-        // The first look sees them, and the time counts from there; the transaction was used once
-        // more at the third.
+        // Time counts from the first check; the third check sees activity in the transaction.
         assert_eq!([first(0), first(1), first(2), first(3)], [Some(2), Some(7), Some(6), None]);
     }
 
-    /// Goal: a client that does not take its last words keeps no thread and no lock: its socket is
-    /// closed under it. One whose statement runs is left to it. Method: two connections that are
-    /// ended, and what their clients can read; a clock moved by hand.
+    /// Goal: a client that does not read its final message keeps no thread and no lock: its socket
+    /// is closed. A connection whose statement runs is left alone. Method: two connections that
+    /// must end, and the bytes that their clients can read; a manual clock.
     #[test]
     fn who_does_not_go_is_cut_off() {
         let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -168,8 +169,8 @@ mod tests {
             watch.look(&registry, &limits);
             closed.push((stuck.entry().doomed().is_some(), is_closed(&its_client), is_closed(&busy_client)));
         }
-        // Seen, ended a second later, looked at from the next time on, and closed when it has had
-        // its time.
+        // The connection is seen, ended a second later, found waiting at the next check, and closed
+        // after its time for the final message.
         let expected =
             [(false, false), (true, false), (true, false), (true, false), (true, true), (true, true)];
         assert_eq!(closed, expected.map(|(doomed, closed)| (doomed, closed, false)));

@@ -1,5 +1,5 @@
-//! One virtual hour of a leveled store at 100 MB/s: what a run costs. `cargo run --release -p
-//! cairn-sim --example one_hour`.
+//! One virtual hour of a leveled store at 100 MB/s, to measure the cost of a run. `cargo run
+//! --release -p cairn-sim --example one_hour`.
 
 use cairn_sim::traffic::Traffic;
 use cairn_sim::{Config, Results, Simulation};

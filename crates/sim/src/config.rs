@@ -1,4 +1,4 @@
-//! A whole configuration: workload, options, machine, and how the run is made. JSON in and out.
+//! The configuration of a run: workload, options, machine and run settings, as JSON.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,46 +9,46 @@ use crate::options::Options;
 use crate::sim::{writes_at_once, writes_per_flush};
 use crate::traffic::Traffic;
 
-/// What the store holds before the run.
+/// The contents of the store before the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Preload {
-    /// Nothing.
+    /// An empty store.
     None,
     /// Every key once, all in the last level, as after a full compaction.
     #[default]
     Settled,
-    /// Every key once in random order, written through the tree without regard to time.
+    /// Every key once in random order, written through the tree in zero time.
     Random,
-    /// Every key once in key order, written through the tree without regard to time.
+    /// Every key once in key order, written through the tree in zero time.
     Sequential,
 }
 
-/// Whether time plays a part.
+/// Whether the run simulates time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Resources take time, jobs run side by side, writers wait.
+    /// Resources take time, jobs run in parallel, and writers wait.
     #[default]
     Timed,
-    /// Flush, then compact until nothing is due, one job at a time: byte counts that depend on no
-    /// machine.
+    /// Flushes, then compacts until nothing is due, one job at a time: byte counts that do not
+    /// depend on the machine.
     Paced,
 }
 
-/// Reads beside the writes.
+/// Reads that run next to the writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Reads {
     /// Lookups a second; 0 for none.
     pub gets_per_sec: f64,
-    /// Of them, for keys that are not there.
+    /// The share of lookups for absent keys.
     pub absent: f64,
     /// Range scans a second.
     pub scans_per_sec: f64,
     /// Entries of a scan.
     pub scan_entries: u64,
-    /// Popularity of keys; that of the writes when absent.
+    /// The distribution of keys; that of the writes when absent.
     pub distribution: Option<Distribution>,
 }
 
@@ -58,31 +58,31 @@ impl Default for Reads {
     }
 }
 
-/// What is asked of the store.
+/// The load on the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workload {
-    /// Different keys.
+    /// Number of distinct keys.
     pub keys: u64,
     /// Bytes of a key.
     pub key_bytes: u64,
-    /// Symbols that a byte of a key takes: 10 for decimal digits, 16 for hexadecimal ones, 256 for
-    /// binary keys.
+    /// The number of different values of a key byte: 10 for decimal digits, 16 for hexadecimal
+    /// ones, 256 for binary keys.
     pub key_radix: u64,
     /// Bytes of a value.
     pub value_bytes: u64,
-    /// Which keys are written.
+    /// The distribution of keys over writes.
     pub distribution: Distribution,
-    /// The share of writes that delete. A trace with deletes has its own.
+    /// The share of writes that are deletes. A trace that lists deletes overrides it.
     pub deletes: f64,
-    /// When how much is written.
+    /// The rate of writes over time.
     pub traffic: Traffic,
-    /// Reads beside the writes.
+    /// Reads that run next to the writes.
     pub reads: Reads,
 }
 
 impl Workload {
-    /// The share of writes that delete: that of the trace, where it says which.
+    /// Returns the share of writes that are deletes, from the trace if it lists them.
     pub fn delete_share(&self) -> f64 {
         match &self.distribution {
             Distribution::Trace { keys, deletes } if !deletes.is_empty() => {
@@ -108,29 +108,30 @@ impl Default for Workload {
     }
 }
 
-/// A configuration. Every field has a default, so `{}` is one.
+/// A configuration. Every field has a default, so `{}` is valid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// Equal seeds give equal traces.
+    /// Equal seeds give equal results.
     pub seed: u64,
-    /// Whether time plays a part.
+    /// Whether the run simulates time.
     pub mode: Mode,
     /// Virtual seconds of a timed run.
     pub duration_secs: f64,
-    /// Writes after which the run ends; 0 for no limit. A paced run must have one.
+    /// The number of writes after which the run ends; 0 for no limit. A paced run needs one.
     pub writes: u64,
     /// Paced: writes between two flushes; 0 to flush full memtables.
     pub writes_per_flush: u64,
-    /// What the store holds before the run.
+    /// The contents of the store before the run.
     pub preload: Preload,
-    /// Real keys that one followed key stands for; 0 chooses by itself.
+    /// Real keys for each sampled one; 0 to choose it automatically.
     pub sample: u64,
-    /// Points of the time series.
+    /// Number of points of the series.
     pub points: usize,
-    /// Bytes that writers may be behind their traffic before the client's memory is full.
+    /// The most bytes that writers may be behind their traffic before the client runs out of
+    /// memory.
     pub backlog_bytes_max: u64,
     /// The workload.
     pub workload: Workload,
@@ -160,38 +161,37 @@ impl Default for Config {
     }
 }
 
-/// Followed keys that a run may have: 8 bytes each in the tree, some more in its tables.
+/// The most sampled keys of a run: 8 bytes each in the tree, and some more in its tables.
 pub(crate) const IDS_MAX: u64 = 1 << 24;
 
-/// Followed writes between two flushes: they are drawn at once, 8 bytes each.
+/// The most sampled writes between two flushes: they are drawn at once, 8 bytes each.
 const FOLLOWED_MAX: u64 = 1 << 24;
 
-/// Followed entries in a full memtable that a run has when it chooses by itself, unless it has so
-/// many keys that fewer must do. From 2,000 entries down to 70 the mean of write amplification of
-/// an hour does not move by as much as another seed moves it, half a percent; below that files
-/// become too coarse.
+/// Sampled entries in a full memtable when the run chooses its sample, unless so many keys force
+/// fewer. From 2,000 entries down to 70, the mean write amplification of an hour changes by less
+/// than another seed changes it, half a percent; below that, files become too coarse.
 const IDS_PER_MEMTABLE: u64 = 88;
 
-/// A run with fewer says so.
+/// Below this many sampled writes for each flush, the run warns that its figures are coarse.
 const COARSE: f64 = 40.0;
 
-/// Followed keys of all when a run chooses by itself.
+/// The total number of sampled keys when the run chooses its sample.
 const IDS_WANTED: u64 = 2_000_000;
 
 impl Config {
-    /// Reads a configuration. `file` is for messages.
+    /// Parses a configuration. `file` is for messages.
     ///
     /// Errors: [`crate::Error::Parse`] with line and setting; [`crate::Error::Option`] for a value
-    /// that cannot be.
+    /// out of range.
     pub fn from_json(text: &str, file: &str) -> Result<Config> {
         let config: Config = crate::json::parse(text, file)?;
         config.check()?;
         Ok(config)
     }
 
-    /// The same without the writes of its trace: small enough for a page, or for one setting to be
-    /// changed by way of JSON. It is no configuration to run until [`Config::with_trace_of`] has
-    /// put them back.
+    /// Returns a copy without the writes of its trace, which is small enough for a web page, or for
+    /// changing one setting through JSON. It cannot be run until [`Config::with_trace_of`] has put
+    /// them back.
     pub fn without_trace(&self) -> Config {
         let mut light = self.clone();
         if let Distribution::Trace { keys, deletes } = &mut light.workload.distribution {
@@ -200,7 +200,7 @@ impl Config {
         light
     }
 
-    /// Takes the writes of the trace of `other`, where its own were left out.
+    /// Takes over the writes of the trace of `other`, if its own were left out.
     pub fn with_trace_of(mut self, other: &Config) -> Config {
         let whole = &other.workload.distribution;
         let is_left_out =
@@ -211,12 +211,13 @@ impl Config {
         self
     }
 
-    /// As JSON, with all fields.
+    /// Returns the configuration as JSON, with all fields.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
 
-    /// Errors: the first setting that cannot be, or that contradicts another.
+    /// Checks the configuration. Errors: the first setting that is out of range or contradicts
+    /// another.
     pub fn check(&self) -> Result<()> {
         let workload = &self.workload;
         expect((1..=1 << 40).contains(&workload.keys), "workload.keys", workload.keys, "1 to 2^40")?;
@@ -266,7 +267,7 @@ impl Config {
         self.check_followed()
     }
 
-    /// Writes between two flushes.
+    /// Returns the number of writes between two flushes.
     fn writes_of_flush(&self) -> u64 {
         match self.mode {
             Mode::Paced => writes_per_flush(self),
@@ -274,8 +275,8 @@ impl Config {
         }
     }
 
-    /// What is to be known of a run that follows so few keys that its files are coarse; `None` of
-    /// others.
+    /// Returns a warning if the run samples so few keys that its files are coarse, and `None`
+    /// otherwise.
     pub fn coarse(&self) -> Option<String> {
         let sample = self.sampling();
         let followed = self.writes_of_flush() as f64 / sample as f64;
@@ -288,7 +289,7 @@ impl Config {
         })
     }
 
-    /// Errors: more writes between two flushes than can be followed, or not one.
+    /// Errors: more sampled writes between two flushes than can be drawn, or fewer than one.
     fn check_followed(&self) -> Result<()> {
         let (most, sample) = (self.writes_of_flush(), self.sampling());
         let fewer = format!("at most {most}, the writes of a flush: otherwise some flushes would be empty");
@@ -305,18 +306,18 @@ impl Config {
         expect(writes <= room, name, value, &most)
     }
 
-    /// Bytes of key and value of an entry that is no tombstone.
+    /// Returns the bytes of key and value of an entry that is no tombstone.
     pub fn entry_bytes(&self) -> u64 {
         self.workload.key_bytes + self.workload.value_bytes
     }
 
-    /// Bytes of key and value of a write in the mean: deletes have no value.
+    /// Returns the mean bytes of key and value of a write: deletes have no value.
     pub fn write_bytes(&self) -> f64 {
         let workload = &self.workload;
         workload.key_bytes as f64 + (1.0 - workload.delete_share()) * workload.value_bytes as f64
     }
 
-    /// Real keys that one followed key stands for.
+    /// Returns the number of real keys for each sampled one.
     pub fn sampling(&self) -> u64 {
         if self.sample > 0 {
             return self.sample;
@@ -328,20 +329,20 @@ impl Config {
     }
 }
 
-/// A workload by name, for the selector of the page and `--workload`.
+/// A named workload, for the web page and for `--workload`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadProfile {
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// What it stands for.
+    /// The use that it represents.
     pub description: String,
     /// The workload.
     pub workload: Workload,
 }
 
 impl WorkloadProfile {
-    /// Errors: [`crate::Error::Parse`].
+    /// Parses a profile. Errors: [`crate::Error::Parse`].
     pub fn from_json(text: &str, file: &str) -> Result<WorkloadProfile> {
         crate::json::parse(text, file)
     }
@@ -353,9 +354,10 @@ mod tests {
 
     use super::*;
 
-    /// Goal: writes that are drawn at once have a bound, so that no setting asks for terabytes of
-    /// memory. Method: too many of them by either setting, with the most that the error names; what
-    /// is as large, but followed in part or ended sooner.
+    /// Goal: the number of writes that are drawn at once is bounded, so that no setting allocates
+    /// terabytes.
+    /// Method: too many of them by either setting, then the limit that the error names; as many
+    /// writes that are sampled or cut off by the end of the run are accepted.
     #[test]
     fn followed_writes_are_bounded() {
         let paced = |writes: u64, writes_per_flush: u64, sample: u64| Config {
@@ -384,9 +386,9 @@ mod tests {
         assert!(said(&config).starts_with("write_buffer_size is "));
     }
 
-    /// Goal: a run whose memtables have hardly a followed write says so, and one that would flush
-    /// nothing is refused. Method: a billion keys with small memtables, of which eight writes are
-    /// followed, then a sample of each size; the usual run.
+    /// Goal: a run with few sampled writes for each memtable warns, and one whose flushes would be
+    /// empty is refused. Method: a billion keys with small memtables, of which eight writes are
+    /// sampled, then a sample of each size; the default run.
     #[test]
     fn coarse_runs_are_told() {
         assert_eq!(Config::default().coarse(), None);
@@ -406,8 +408,8 @@ mod tests {
         Config { writes_per_flush: 5000, ..paced }.check().unwrap();
     }
 
-    /// Goal: a configuration goes without the writes of its trace, and gets them back. Method: one
-    /// with a trace, in JSON; one without is left alone.
+    /// Goal: the writes of a trace can be removed from a configuration and put back. Method: one
+    /// with a trace, through JSON; one without is unchanged.
     #[test]
     fn traces_are_left_out_and_put_back() {
         let mut config = Config::default();

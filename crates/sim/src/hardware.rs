@@ -1,4 +1,4 @@
-//! The machine: a disk, cores, codecs, and what operations cost on them.
+//! The machine: a disk, cores, codecs, and the costs of operations on them.
 
 use std::collections::BTreeMap;
 
@@ -17,28 +17,27 @@ pub struct Disk {
     pub write_mb_per_sec: f64,
     /// Latency of one small read, microseconds.
     pub read_latency_us: f64,
-    /// Latency of making a small write stable (`fdatasync`), microseconds.
+    /// Latency of syncing a small write (`fdatasync`), microseconds.
     pub sync_latency_us: f64,
-    /// What removing a table file waits for, microseconds: its blocks are given back through the
-    /// file system's journal.
+    /// Latency of removing a table file, microseconds: the file system frees its blocks through its
+    /// journal.
     pub remove_latency_us: f64,
-    /// How much longer making a file stable takes when each core has a thread at work,
-    /// microseconds: threads of the system write, and wait for a core too.
+    /// Extra latency of a file sync when every core is busy, microseconds: kernel threads do part
+    /// of the work, and they wait for a core too.
     pub busy_sync_us: f64,
-    /// How much longer removing one takes then, microseconds.
+    /// Extra latency of removing a file when every core is busy, microseconds.
     pub busy_remove_us: f64,
-    /// How much longer making a file stable takes while another thread does nothing but make files
-    /// stable and remove them, microseconds: they share the queue of the disk and the journal of
-    /// the file system.
+    /// Extra latency of a file sync while another thread does nothing but sync and remove files,
+    /// microseconds: both share the disk's queue and the file system's journal.
     pub among_files_sync_us: f64,
-    /// How much longer removing one takes then, microseconds.
+    /// Extra latency of removing a file while another thread does so, microseconds.
     pub among_files_remove_us: f64,
-    /// Requests served at a time.
+    /// Requests that the disk serves in parallel.
     pub queue_depth: f64,
-    /// The most requests a second; 0 for no limit of its own.
+    /// The most requests a second; 0 for no limit beyond latency and queue depth.
     pub iops: f64,
-    /// How far reads and writes go on beside each other: 1 when they share one bandwidth, 2 when
-    /// neither feels the other.
+    /// How well reads and writes overlap: 1 when they share one bandwidth, 2 when neither slows
+    /// down the other.
     pub mixed: f64,
 }
 
@@ -61,16 +60,16 @@ impl Default for Disk {
     }
 }
 
-/// What a codec does with the workload's data on this machine. Speeds are of uncompressed bytes, on
-/// one core.
+/// Figures of a codec on the workload's data and on this machine. Speeds count uncompressed bytes,
+/// on one core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Codec {
-    /// Compressed over uncompressed bytes of data blocks.
+    /// Compressed size of data blocks divided by their uncompressed size.
     pub ratio: f64,
-    /// MB a second.
+    /// Compression speed, MB a second.
     pub compress_mb_per_sec: f64,
-    /// MB a second.
+    /// Decompression speed, MB a second.
     pub decompress_mb_per_sec: f64,
 }
 
@@ -78,30 +77,30 @@ pub struct Codec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CpuCosts {
-    /// A write into memtable and log, microseconds.
+    /// A write into the memtable and the log, microseconds.
     pub put_us: f64,
-    /// Writers that run side by side.
+    /// Writers that run in parallel.
     pub writers: f64,
-    /// How much longer than it asks for a thread sleeps, microseconds.
+    /// How much longer a thread sleeps than it asked for, microseconds.
     pub sleep_extra_us: f64,
     /// Flushing an entry, microseconds.
     pub flush_entry_us: f64,
-    /// Flushing a byte of entry, nanoseconds.
+    /// Flushing a byte of an entry, nanoseconds.
     pub flush_byte_ns: f64,
     /// Merging an input entry, microseconds.
     pub compact_entry_us: f64,
     /// Reading, checking and writing an input byte of a compaction, nanoseconds.
     pub compact_byte_ns: f64,
-    /// What an entry costs a compaction that only reads it, for it is hidden by a newer one, as a
-    /// share of one that it writes too.
+    /// The cost of an input entry that a compaction drops because a newer one shadows it, as a
+    /// share of the cost of one that it also writes.
     pub compact_dropped: f64,
-    /// A lookup without filters and blocks, microseconds.
+    /// A lookup, without its filter checks and block reads, microseconds.
     pub get_us: f64,
-    /// Asking one filter, microseconds.
+    /// Checking one filter, microseconds.
     pub filter_us: f64,
-    /// Finding a key in a block that is in the cache, index included, microseconds.
+    /// Finding a key in a cached block, including the index, microseconds.
     pub block_hit_us: f64,
-    /// Reading a block into the cache, without the disk, microseconds.
+    /// Reading a block into the cache, without the disk's time, microseconds.
     pub block_miss_us: f64,
     /// A step of a scan, microseconds.
     pub next_us: f64,
@@ -131,19 +130,19 @@ impl Default for CpuCosts {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hardware {
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// Where the figures come from, for people.
+    /// The origin of the figures, for people.
     pub source: String,
     /// Cores.
     pub cores: f64,
-    /// Share of file reads that the page cache serves: memory beyond the block cache.
+    /// Share of file reads that the page cache serves, from memory beyond the block cache.
     pub page_cache_hit: f64,
     /// The disk.
     pub disk: Disk,
-    /// What operations cost.
+    /// Processor time of operations.
     pub cpu: CpuCosts,
-    /// What codecs do, by [`Compression::name`].
+    /// Figures of codecs, by [`Compression::name`].
     pub codecs: BTreeMap<String, Codec>,
     /// Dollars an hour, for `optimize`; 0 when unknown.
     pub cost_per_hour: f64,
@@ -174,7 +173,7 @@ impl Default for Hardware {
 }
 
 impl Hardware {
-    /// The codec's figures. One that stores blocks as they are costs nothing.
+    /// Returns the codec's figures. No compression, or an unknown codec, costs nothing.
     pub fn codec(&self, compression: Compression) -> Codec {
         let raw =
             Codec { ratio: 1.0, compress_mb_per_sec: f64::INFINITY, decompress_mb_per_sec: f64::INFINITY };
@@ -184,7 +183,7 @@ impl Hardware {
         self.codecs.get(compression.name()).cloned().unwrap_or(raw)
     }
 
-    /// Errors: the first figure that cannot be, by name.
+    /// Checks that all figures are within their ranges. Errors: the first one that is not, by name.
     pub fn check(&self) -> Result<()> {
         let within = |name: &str, value: f64, least: f64, most: f64| {
             let name = format!("hardware.{name}");

@@ -1,9 +1,9 @@
-//! Latencies in buckets that grow by a twentieth: percentiles within 2.5 %.
+//! Latency histograms with buckets that grow by a twentieth, so that percentiles are within 2.5 %.
 
 use serde::Serialize;
 
 const PER_DECADE: f64 = 48.0;
-/// Sixteen decades: who waits for a stop may wait as long as a run is.
+/// Sixteen decades, because a write that is stopped may wait as long as the whole run.
 const BUCKETS: usize = 768;
 /// The upper end of the first bucket, seconds.
 const LEAST: f64 = 1e-8;
@@ -22,11 +22,11 @@ pub struct Histogram {
 pub struct Percentiles {
     /// The mean.
     pub mean_us: f64,
-    /// Half are below.
+    /// The median.
     pub p50_us: f64,
-    /// 99 of 100 are below.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// 999 of 1000 are below.
+    /// The 99.9th percentile.
     pub p999_us: f64,
     /// The longest.
     pub max_us: f64,
@@ -53,7 +53,7 @@ impl Histogram {
         self.most = self.most.max(secs);
     }
 
-    /// Adds all of another.
+    /// Adds all operations of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (slot, weight) in self.weights.iter_mut().zip(&other.weights) {
             *slot += weight;
@@ -63,12 +63,12 @@ impl Histogram {
         self.most = self.most.max(other.most);
     }
 
-    /// Operations.
+    /// Returns the number of operations.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// Seconds that a share of the operations does not exceed.
+    /// Returns the latency, in seconds, that a share of the operations does not exceed.
     pub fn quantile(&self, share: f64) -> f64 {
         let wanted = self.total * share;
         let mut seen = 0.0;
@@ -82,7 +82,7 @@ impl Histogram {
         self.most
     }
 
-    /// The usual ones.
+    /// Returns the mean, the usual percentiles and the maximum.
     pub fn percentiles(&self) -> Percentiles {
         if self.total <= 0.0 {
             return Percentiles::default();
@@ -102,7 +102,8 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    /// Goal: percentiles within a bucket of the true ones. Method: 1 µs to 10 ms evenly.
+    /// Goal: percentiles are within a bucket of the true ones. Method: latencies from 1 µs to 10
+    /// ms, evenly spaced.
     #[test]
     fn percentiles_are_close() {
         let mut histogram = Histogram::default();
@@ -114,8 +115,8 @@ mod tests {
         assert_eq!(found.max_us, 10_000.0);
     }
 
-    /// Goal: a share that ends just where a latency does is of that one. Method: four latencies of
-    /// equal weight, and the shares that one, two, three and all of them make.
+    /// Goal: a share that ends exactly at a latency returns that latency. Method: four latencies of
+    /// equal weight, and the shares that one, two, three and all of them make up.
     #[test]
     fn shares_that_end_with_a_latency() {
         let mut histogram = Histogram::default();
@@ -127,8 +128,8 @@ mod tests {
         }
     }
 
-    /// Goal: parts put together say what all operations say. Method: latencies dealt out to three
-    /// histograms, the longest to one of them, against one of all.
+    /// Goal: merged histograms give the same percentiles as one histogram of all operations.
+    /// Method: latencies dealt out to three histograms, the longest to only one of them.
     #[test]
     fn parts_make_the_whole() {
         let (mut all, mut parts) = (Histogram::default(), vec![Histogram::default(); 3]);
@@ -147,8 +148,8 @@ mod tests {
         }
     }
 
-    /// Goal: long waits have percentiles as short ones have. Method: stops of a quarter of an hour,
-    /// beside one of a day, and of as long as a run may be.
+    /// Goal: long waits have correct percentiles too. Method: stops of a quarter of an hour and one
+    /// of a day, then one as long as a run may be.
     #[test]
     fn long_waits_have_percentiles() {
         let mut histogram = Histogram::default();

@@ -1,11 +1,11 @@
-//! JSON whose errors name line and setting, in the words of who wrote it and not of the program's
-//! types.
+//! JSON parsing whose errors name the line and the setting, in the user's words instead of the
+//! names of Rust types.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
 use crate::error::{Error, Result};
 
-/// What a parser says of a text that is no JSON, and a user's words for it.
+/// The parser's messages for invalid JSON, and their wording for users.
 const SYNTAX: [(&str, &str); 9] = [
     ("EOF while parsing an object", "the text ends within an object"),
     ("EOF while parsing a list", "the text ends within a list"),
@@ -18,22 +18,21 @@ const SYNTAX: [(&str, &str); 9] = [
     ("trailing comma", "a comma with nothing after it"),
 ];
 
-/// Parses JSON. Errors: [`Error::Parse`] with the line, and the path of the setting that the place
-/// belongs to.
+/// Parses JSON. Errors: [`Error::Parse`] with the line and the path of the setting at that place.
 pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
     parse_at(text).map_err(|(line, what)| Error::parse(file, line, what))
 }
 
-/// As [`parse`], for callers with an error of their own. Errors: the line, counted from 1, and what
-/// is wrong there.
+/// Parses like [`parse`], for callers with an error type of their own. Errors: the line, counted
+/// from 1, and a message.
 pub fn parse_at<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (usize, String)> {
     serde_json::from_str(text).map_err(|error| {
         let line = error.line().max(1);
         let message = error.to_string();
         let what = in_words(message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what));
-        // Where the text ends nothing is told of what came last.
+        // At the end of the text, the setting read last has nothing to do with the error.
         let mut path = if error.is_eof() { String::new() } else { path_at(text, line, error.column()) };
-        // A setting that is told by its name need not be told twice.
+        // The message already names the setting, so its path need not.
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", &path));
         if what.contains(&format!("`{name}`")) {
             path = parent.to_owned();
@@ -42,8 +41,8 @@ pub fn parse_at<T: DeserializeOwned>(text: &str) -> std::result::Result<T, (usiz
     })
 }
 
-/// The line of the setting with this path, such as `workload.mix.read` or `stores[1]`; `None` where
-/// the text has none.
+/// Returns the line of the setting with this path, such as `workload.mix.read` or `stores[1]`, or
+/// `None` if the text does not contain it.
 pub fn line_of(text: &str, path: &str) -> Option<usize> {
     let mut place = Place::default();
     while place.at < text.len() {
@@ -55,7 +54,7 @@ pub fn line_of(text: &str, path: &str) -> Option<usize> {
     None
 }
 
-/// What a parser says of a value, in a user's words.
+/// Rewords a message of the parser for users.
 pub fn in_words(message: &str) -> String {
     if let Some((_, words)) = SYNTAX.iter().find(|(said, _)| *said == message) {
         return (*words).to_owned();
@@ -85,8 +84,8 @@ pub fn in_words(message: &str) -> String {
     }
 }
 
-/// Reads a kind that has no settings: serde would pass over those that are there, whatever
-/// `deny_unknown_fields` says.
+/// Reads a variant without settings. Serde would ignore settings of such a variant in spite of
+/// `deny_unknown_fields`.
 pub(crate) fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<(), D::Error> {
     #[derive(serde::Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -94,11 +93,10 @@ pub(crate) fn no_settings<'de, D: Deserializer<'de>>(deserializer: D) -> std::re
     NoSettings::deserialize(deserializer).map(|NoSettings {}| ())
 }
 
-/// Settings that are all named where another one was expected.
+/// An error about an unknown setting lists all known ones only up to this many.
 const NAMED_MAX: usize = 12;
 
-/// What a parser says of a name and of those that it knows; of many only those that are spelt
-/// nearly so.
+/// Shortens a parser's list of known names. A long list is cut down to the names spelt similarly.
 fn few(message: &str) -> String {
     let names: Vec<&str> = message.split('`').skip(1).step_by(2).collect();
     let Some((name, known)) = names.split_first().filter(|(_, known)| known.len() > NAMED_MAX) else {
@@ -119,7 +117,7 @@ fn few(message: &str) -> String {
     }
 }
 
-/// Letters to be put in, taken out or changed until one name is the other (Levenshtein).
+/// Returns the edit distance of two names (Levenshtein).
 fn steps(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -185,8 +183,8 @@ fn expected_words(expected: &str) -> String {
     words.to_owned()
 }
 
-/// The path of the setting that a parser's place belongs to, from the outermost; empty outside of
-/// all.
+/// Returns the path of the setting at a position of the parser, from the outermost; empty outside
+/// of all settings.
 fn path_at(text: &str, line: usize, column: usize) -> String {
     let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let end = text.len().min(start + column);
@@ -197,7 +195,7 @@ fn path_at(text: &str, line: usize, column: usize) -> String {
     place.path()
 }
 
-/// How far a text has been read, and what is open there. What is no JSON is passed over.
+/// A reading position in a text, and the objects and lists open there. Invalid JSON is skipped.
 #[derive(Debug, Default)]
 struct Place<'a> {
     at: usize,
@@ -206,14 +204,14 @@ struct Place<'a> {
 
 #[derive(Debug)]
 enum Around<'a> {
-    /// An object: the name that was read last, and whether the next text is a name.
+    /// An object: the name that was read last, and whether the next string is a name.
     Object(Option<&'a str>, bool),
-    /// A list, and how many elements are over.
+    /// A list, and the number of elements already read.
     List(usize),
 }
 
 impl<'a> Place<'a> {
-    /// Goes on by a byte, or by a text in quotes.
+    /// Advances by a byte, or by a whole string.
     fn step(&mut self, text: &'a str) {
         match text.as_bytes().get(self.at) {
             Some(b'{') => self.open.push(Around::Object(None, true)),
@@ -265,8 +263,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// Goal: nobody has to know the program's types. Method: each kind of mistake, as the parser
-    /// tells it.
+    /// Goal: errors do not show names of Rust types. Method: each kind of mistake, as the parser
+    /// reports it.
     #[test]
     fn errors_are_in_words() {
         for (message, words) in [
@@ -300,8 +298,8 @@ mod tests {
         assert!(error.contains("options: found 5, expected an object"), "{error}");
     }
 
-    /// Goal: of many settings only those are named that may have been meant. Method: names that are
-    /// nearly right, and one that is not.
+    /// Goal: an unknown setting is answered with the known ones that are spelt similarly. Method:
+    /// names that are nearly right, and one that is not.
     #[test]
     fn near_settings_are_named() {
         assert_eq!(["", "keys", "kyes", "kes"].map(|name| steps(name, "keys")), [4, 0, 2, 1]);
@@ -319,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Goal: what is wrong is named with its line. Method: bad values of several kinds, an unknown
+    /// Goal: errors name the line and the setting. Method: bad values of several kinds, an unknown
     /// key, broken JSON.
     #[test]
     fn errors_name_line_and_setting() {
@@ -349,8 +347,8 @@ mod tests {
         }
     }
 
-    /// Goal: a place has its path, whatever is in the texts before it. Method: quotes, colons and
-    /// brackets within texts, lists, what is closed; and the lines of paths.
+    /// Goal: a position gets the right path, whatever the strings before it contain. Method:
+    /// quotes, colons and brackets within strings, lists, closed objects; and the lines of paths.
     #[test]
     fn places_have_paths() {
         let text =

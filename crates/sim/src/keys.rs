@@ -1,7 +1,8 @@
-//! Which keys are written: streams of sampled key ids.
+//! Key distributions of writes, as streams of sampled key ids.
 //!
-//! Of `keys` real keys, one in `sample` is followed; an id stands for `sample` neighbours in rank.
-//! A draw takes a real rank and divides, so that heads of skewed distributions keep their weight.
+//! Of `keys` real keys, one in `sample` is simulated. An id stands for `sample` neighbours in rank.
+//! A draw takes a real rank and divides it, so that the heads of skewed distributions keep their
+//! weight.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::json::no_settings;
 use crate::rng::{Permutation, Rng};
 use crate::zipf::Zipf;
 
-/// How writes choose their keys.
+/// The distribution of keys over writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Distribution {
@@ -20,40 +21,41 @@ pub enum Distribution {
     #[default]
     #[serde(deserialize_with = "no_settings")]
     Uniform,
-    /// In key order, again from the start after the last.
+    /// In key order, repeated from the start after the last.
     #[serde(deserialize_with = "no_settings")]
     Sequential,
-    /// By rank with weight `rank^-theta`; ranks are scattered over the keys.
+    /// By rank with weight `rank^-theta`; the ranks are scattered over the key space.
     Zipfian {
-        /// The exponent, above 0; YCSB has 0.99.
+        /// The exponent, above 0; YCSB uses 0.99.
         theta: f64,
     },
-    /// New keys at the end, and updates of recent ones by a zipfian age.
+    /// New keys at the end, and updates of recent keys, with zipfian ages.
     Latest {
         /// The exponent of the age.
         theta: f64,
         /// The share of writes that add a key.
         inserts: f64,
     },
-    /// A share of the writes goes to a share of the keys; both evenly. The hot keys are scattered.
+    /// A share of the writes goes to a share of the keys, uniformly within both parts. The hot keys
+    /// are scattered over the key space.
     HotSet {
         /// The share of keys that are hot.
         keys: f64,
-        /// The share of writes that they get.
+        /// The share of writes that go to them.
         writes: f64,
     },
-    /// Each write appends to one of several series, whose keys lie side by side.
+    /// Each write appends to one of several series, whose key ranges are adjacent.
     TimeSeries {
-        /// How many series.
+        /// The number of series.
         series: u64,
     },
-    /// The writes of a recorded trace; again from the start after the last.
+    /// The writes of a recorded trace, repeated from the start after the last.
     Trace {
-        /// Their keys, as indices below `workload.keys`. Copies of a configuration share them.
+        /// The keys, as indices below `workload.keys`. Copies of a configuration share the list.
         #[serde(with = "shared")]
         keys: Arc<Vec<u32>>,
-        /// Which of the writes delete: their places in `keys`, ascending. Where there are none,
-        /// `workload.deletes` is the share of them.
+        /// The writes that are deletes: indices into `keys`, ascending. If empty,
+        /// `workload.deletes` is the share of deletes.
         #[serde(with = "shared", default, skip_serializing_if = "is_empty")]
         deletes: Arc<Vec<u32>>,
     },
@@ -63,7 +65,7 @@ fn is_empty(list: &[u32]) -> bool {
     list.is_empty()
 }
 
-/// Shared lists, as arrays.
+/// Serializes shared lists as arrays.
 mod shared {
     use std::sync::Arc;
 
@@ -79,7 +81,7 @@ mod shared {
 }
 
 impl Distribution {
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn name(&self) -> &'static str {
         match self {
             Distribution::Uniform => "uniform",
@@ -92,7 +94,7 @@ impl Distribution {
         }
     }
 
-    /// Errors: a parameter out of bounds, by name.
+    /// Checks the parameters. Errors: the first one out of bounds, by name.
     pub fn check(&self) -> Result<()> {
         let share =
             |name: &str, value: f64| expect((0.0..=1.0).contains(&value), name, value, "a share from 0 to 1");
@@ -134,25 +136,25 @@ impl Distribution {
 #[derive(Debug, Clone)]
 pub struct KeyStream {
     kind: Distribution,
-    /// Ids.
+    /// The number of ids.
     ids: u64,
-    /// Real keys an id.
+    /// Real keys for each id.
     sample: u64,
-    /// Real keys.
+    /// The number of real keys.
     keys: u64,
     scatter: Permutation,
     zipf: Option<Zipf>,
     rng: Rng,
-    /// The next of sequential kinds; the newest key of `Latest`.
+    /// The next index of sequential kinds; the newest key of `Latest`.
     at: u64,
-    /// Which write of a trace was the last.
+    /// The index of the last write drawn from a trace.
     traced: u64,
-    /// Where each series stands.
+    /// Entries written to each series.
     series: Vec<u64>,
 }
 
 impl KeyStream {
-    /// A stream over `keys` real keys, of which one in `sample` is followed.
+    /// Creates a stream over `keys` real keys, of which one in `sample` is simulated.
     pub fn new(kind: &Distribution, keys: u64, sample: u64, seed: u64) -> KeyStream {
         let ids = (keys / sample).max(1);
         let zipf = match kind {
@@ -179,8 +181,8 @@ impl KeyStream {
         }
     }
 
-    /// A stream that reads what this one writes: of the same popularity, without new keys, with
-    /// draws of its own.
+    /// Creates a stream for a reader of this stream's writes. It has the same popularity, adds no
+    /// keys, and draws independently.
     pub fn reader(&self, seed: u64) -> KeyStream {
         let mut reader = KeyStream { rng: Rng::new(seed), ..self.clone() };
         if let Distribution::Latest { inserts, .. } = &mut reader.kind {
@@ -189,19 +191,19 @@ impl KeyStream {
         reader
     }
 
-    /// Goes to where the newest key of a writer is: readers of the latest keys stay behind it.
+    /// Moves to the newest key of a writer, so that a reader of `Latest` keys follows it.
     pub fn follow(&mut self, writer: &KeyStream) {
         if matches!((&self.kind, &writer.kind), (Distribution::Latest { .. }, Distribution::Latest { .. })) {
             self.at = writer.at % self.ids;
         }
     }
 
-    /// How many ids there are.
+    /// Returns the number of ids.
     pub fn ids(&self) -> u64 {
         self.ids
     }
 
-    /// The id of the next write.
+    /// Returns the id of the next write.
     pub fn next_id(&mut self) -> u32 {
         (match &self.kind {
             Distribution::Uniform => self.rng.below(self.ids),
@@ -212,7 +214,7 @@ impl KeyStream {
             }
             Distribution::Latest { inserts, .. } => {
                 if self.rng.unit() < *inserts {
-                    // Who adds a key writes it.
+                    // An insert writes the key that it adds.
                     self.at = (self.at + 1) % self.ids;
                     self.scatter.of(self.at)
                 } else {
@@ -235,7 +237,8 @@ impl KeyStream {
                 index * length + (*at - 1) % length
             }
             Distribution::Trace { keys, .. } => {
-                // Any of a stride: a trace may repeat itself in steps of one.
+                // Picks a random write of each stride, because a trace may repeat itself with the
+                // period of the stride.
                 let within = if self.sample > 1 { self.rng.below(self.sample) } else { 0 };
                 self.traced = (self.at + within) % keys.len().max(1) as u64;
                 self.at += self.sample;
@@ -245,7 +248,7 @@ impl KeyStream {
         }) as u32
     }
 
-    /// Whether the last write was a delete, where a trace says that.
+    /// Returns whether the last write was a delete, or `None` if the trace does not list deletes.
     fn is_traced_delete(&self) -> Option<bool> {
         match &self.kind {
             Distribution::Trace { deletes, .. } if !deletes.is_empty() => {
@@ -268,12 +271,12 @@ impl KeyStream {
         }
     }
 
-    /// The id that a rank of popularity belongs to.
+    /// Returns the id of a popularity rank.
     pub fn place_of_rank(&self, rank: u64) -> u64 {
         self.scatter.of((rank / self.sample).min(self.ids - 1))
     }
 
-    /// How often the keys of each id are asked for, all keys of the id together; the sum is 1.
+    /// Returns the share of accesses of each id, over all its keys; the sum is 1.
     pub fn popularity(&self) -> Vec<f64> {
         let even = 1.0 / self.ids as f64;
         let mut shares = vec![even; self.ids as usize];
@@ -307,8 +310,8 @@ impl KeyStream {
     }
 }
 
-/// The writes of a workload: keys, and which of them delete. The lab writes the same ones into real
-/// stores.
+/// The writes of a workload: keys, and whether they are deletes. The lab applies the same writes to
+/// real stores.
 #[derive(Debug, Clone)]
 pub struct WriteStream {
     keys: KeyStream,
@@ -317,13 +320,13 @@ pub struct WriteStream {
 }
 
 impl WriteStream {
-    /// The writes that a seed stands for.
+    /// Creates the stream of a seed.
     pub fn new(kind: &Distribution, keys: u64, sample: u64, deletes: f64, seed: u64) -> WriteStream {
         let keys = KeyStream::new(kind, keys, sample, seed);
         WriteStream { keys, rng: Rng::new(seed ^ 0xde1e7e), deletes }
     }
 
-    /// The next one: its id, and whether it deletes.
+    /// Returns the id of the next write, and whether it is a delete.
     #[inline]
     pub fn next_write(&mut self) -> (u32, bool) {
         let id = self.keys.next_id();
@@ -334,13 +337,13 @@ impl WriteStream {
         (id, is_delete)
     }
 
-    /// Where the keys come from.
+    /// Returns the stream of keys.
     pub fn keys(&self) -> &KeyStream {
         &self.keys
     }
 }
 
-/// The probability of each group of `sample` ranks.
+/// Returns the probability of each group of `sample` ranks.
 fn group_shares(zipf: &Zipf, ids: u64, sample: u64, keys: u64) -> impl Iterator<Item = (u64, f64)> + '_ {
     (0..ids).map(move |group| {
         let end = if group + 1 == ids { keys } else { (group + 1) * sample };
@@ -349,7 +352,7 @@ fn group_shares(zipf: &Zipf, ids: u64, sample: u64, keys: u64) -> impl Iterator<
         } else if group < 64 {
             (group * sample..end).map(|rank| zipf.probability(rank)).sum()
         } else {
-            // Past the head the weights of a group hardly differ.
+            // Past the head, the weights within a group hardly differ.
             zipf.probability((group * sample + end) / 2) * (end - group * sample) as f64
         };
         (group, share)
@@ -376,7 +379,8 @@ mod tests {
         Distribution::Trace { keys: Arc::new(keys.to_vec()), deletes: Arc::new(deletes.to_vec()) }
     }
 
-    /// Goal: ids stay in bounds and a seed gives one stream. Method: every kind, exact and sampled.
+    /// Goal: ids stay in bounds, and equal seeds give equal streams. Method: every kind, exact and
+    /// sampled.
     #[test]
     fn streams_are_bounded_and_repeat() {
         for kind in kinds() {
@@ -392,8 +396,8 @@ mod tests {
         }
     }
 
-    /// Goal: deletes of a trace delete their own keys, in every round. Method: a short trace, with
-    /// a share of deletes that would delete others.
+    /// Goal: deletes of a trace stay with their keys in every repetition. Method: a short trace,
+    /// with a share of deletes that must have no effect.
     #[test]
     fn deletes_of_a_trace_keep_their_keys() {
         let mut writes = WriteStream::new(&trace(&[5, 9, 5, 3], &[1, 3]), 1000, 1, 0.5, 7);
@@ -405,8 +409,8 @@ mod tests {
         }
     }
 
-    /// Goal: a trace that repeats itself in steps of the sample keeps all its keys. Method: two
-    /// keys by turns, one write in two followed; counts of both.
+    /// Goal: sampling a trace whose period is the stride keeps all its keys. Method: two
+    /// alternating keys with every second write drawn; counts of both.
     #[test]
     fn sampling_a_trace_keeps_what_alternates() {
         let mut stream = KeyStream::new(&trace(&[100, 900].repeat(500), &[]), 1000, 2, 4);
@@ -414,9 +418,8 @@ mod tests {
         assert!((400..600).contains(&first), "{first}");
     }
 
-    /// Goal: a sampled trace is gone through in as many writes as its part, and again from the
-    /// start. Method: a trace of ascending keys, one write in ten followed: the ids come in order,
-    /// twice.
+    /// Goal: a sampled trace takes its share of the writes, then repeats from the start. Method: a
+    /// trace of ascending keys with one write in ten drawn: the ids come in order, twice.
     #[test]
     fn sampling_a_trace_keeps_its_pace() {
         let keys: Vec<u32> = (0..1000).collect();
@@ -425,8 +428,8 @@ mod tests {
         assert_eq!(found, (0..100).chain(0..100).collect::<Vec<_>>());
     }
 
-    /// Goal: a trace goes through JSON as arrays, and one from before deletes were kept is read.
-    /// Method: both forms there and back.
+    /// Goal: traces are arrays in JSON, and the older form without deletes can be read. Method:
+    /// both forms, read and written.
     #[test]
     fn traces_are_arrays() {
         for (text, kind) in [
@@ -438,9 +441,9 @@ mod tests {
         }
     }
 
-    /// Goal: who reads the latest keys asks for those that were written last, and adds none.
-    /// Method: a writer that has gone on, and the share of lookups of what it wrote last before and
-    /// after its reader has followed.
+    /// Goal: a reader of the latest keys reads those that were written last, and adds none. Method:
+    /// a writer that has moved on, and the share of reads of its newest key before and after the
+    /// reader follows.
     #[test]
     fn readers_of_the_latest_follow_the_writer() {
         let kind = Distribution::Latest { theta: 0.99, inserts: 0.5 };
@@ -460,8 +463,8 @@ mod tests {
         assert_eq!(shares.iter().copied().fold(0.0, f64::max), shares[newest as usize]);
     }
 
-    /// Goal: a setting of another kind is refused, not swallowed. Method: one beside each kind that
-    /// has none, and beside one that has others; the kinds alone.
+    /// Goal: a setting of another kind is refused instead of ignored. Method: one added to each
+    /// kind without settings and to one with others; the kinds alone.
     #[test]
     fn settings_of_other_kinds_are_refused() {
         for kind in [Distribution::Uniform, Distribution::Sequential] {
@@ -475,8 +478,8 @@ mod tests {
         assert!(serde_json::from_str::<Distribution>(other).is_err());
     }
 
-    /// Goal: a key that is added is written, and once. Method: a stream that only adds, and one of
-    /// half updates whose new keys are all there.
+    /// Goal: a key that is added is written, once. Method: a stream that only adds, and one with
+    /// half updates, whose new keys must all appear.
     #[test]
     fn keys_that_are_added_are_written() {
         for inserts in [1.0, 0.5] {
@@ -488,9 +491,9 @@ mod tests {
         }
     }
 
-    /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares
-    /// of the hottest id, and of all ids that are asked for more often than an even share; for the
-    /// latest keys, of a reader whose writer has gone on.
+    /// Goal: popularity matches the stream. Method: counts of 300,000 draws against the shares of
+    /// the hottest id and of all ids above an even share; for the latest keys, from a reader whose
+    /// writer has moved on.
     #[test]
     fn popularity_matches_the_stream() {
         let latest = Distribution::Latest { theta: 0.99, inserts: 0.5 };

@@ -1,72 +1,73 @@
-//! Bytes of entries in a table file: what keys and values become on disk.
+//! Sizes of entries in a table file: the bytes that keys and values take on disk.
 //!
 //! ```text
-//! data block   entries: 3 lengths, unshared part of the internal key (key + 8), value;  restarts;  trailer
+//! data block   entries: 3 lengths, unshared part of the internal key (key + 8), value;
+//!              restarts;  trailer
 //! filter       bits for each key
-//! index        one entry a block: a short separator and the block's handle
+//! index        one entry for each block: a short separator and the block's handle
 //! ```
-//! This is RocksDB's block-based table; Cairn's sorted tables have less around each entry.
+//! This is RocksDB's block-based table; Cairn's table files have less overhead for each entry.
 
 use crate::config::Workload;
 use crate::options::{Engine, Options};
 
-/// Sequence number and kind.
+/// Bytes of sequence number and kind in an internal key.
 const INTERNAL_BYTES: f64 = 8.0;
-/// Entries from one whole key to the next in a block.
+/// Entries from one restart point, which stores a whole key, to the next.
 const RESTART_INTERVAL: f64 = 16.0;
-/// Bytes of a block's checksum and kind, in RocksDB.
+/// Bytes of a block's checksum and compression type in RocksDB.
 const TRAILER_BYTES: f64 = 5.0;
-/// RocksDB ends a block before it is full when it is within this share.
+/// RocksDB may end a block early once it has this share of its size.
 const BLOCK_DEVIATION: f64 = 0.9;
-/// Partitions of the indexes of Cairn's kv.
+/// Bytes of an index partition in Cairn's `kv`.
 pub const PARTITION_BYTES: f64 = 4096.0;
-/// Properties, metaindex and footer.
+/// Bytes of properties, metaindex and footer.
 const FILE_BYTES: f64 = 1000.0;
 
-/// What an entry costs in a file.
+/// The bytes that an entry takes in a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EntryBytes {
-    /// Of a put, uncompressed data block bytes.
+    /// Uncompressed data block bytes of a put.
     pub data: f64,
-    /// Of a tombstone, uncompressed data block bytes.
+    /// Uncompressed data block bytes of a tombstone.
     pub tombstone_data: f64,
-    /// Of either, in filter and index, which are not compressed.
+    /// Bytes in filter and index, which are not compressed.
     pub meta: f64,
-    /// Of either, in the index alone.
+    /// Bytes in the index only.
     pub index: f64,
     /// Entries in a data block.
     pub per_block: f64,
 }
 
 impl EntryBytes {
-    /// Bytes of a put after compression by `ratio`.
+    /// Returns the bytes of a put after compression by `ratio`.
     pub fn put(&self, ratio: f64) -> f64 {
         self.data * effective(ratio) + self.meta
     }
 
-    /// Bytes of a tombstone after compression by `ratio`.
+    /// Returns the bytes of a tombstone after compression by `ratio`.
     pub fn tombstone(&self, ratio: f64) -> f64 {
         self.tombstone_data * effective(ratio) + self.meta
     }
 }
 
-/// Blocks that shrink by less than an eighth are stored as they are.
+/// Returns the effective ratio: a block that shrinks by less than an eighth is stored uncompressed.
 fn effective(ratio: f64) -> f64 {
     if ratio > 0.875 { 1.0 } else { ratio }
 }
 
-/// The bytes of an empty file.
+/// Returns the bytes of an empty file.
 pub fn file_bytes() -> f64 {
     FILE_BYTES
 }
 
-/// Bytes of a varint.
+/// Returns the bytes of a varint.
 pub fn varint_bytes(value: u64) -> f64 {
     f64::from((64 - value.max(1).leading_zeros()).div_ceil(7))
 }
 
-/// Bytes at the end of a key that differ from its neighbour's, `gap` keys away, on average: a digit
-/// differs when the number above it changes.
+/// Returns the mean number of bytes at the end of a key that differ from a neighbour `gap` keys
+/// away. A digit differs when the number above it changes.
 fn unshared_bytes(workload: &Workload, gap: f64) -> f64 {
     let radix = workload.key_radix as f64;
     let mut sum = 0.0;
@@ -78,25 +79,25 @@ fn unshared_bytes(workload: &Workload, gap: f64) -> f64 {
     sum.min(workload.key_bytes as f64)
 }
 
-/// What stands around the entries of a block of Cairn's kv: the frame's head, and the block's
-/// trailer.
+/// Overhead of a block of Cairn's `kv`: the frame header, and the block trailer.
 const FRAME_BYTES: f64 = 20.0;
 const KV_TRAILER_BYTES: f64 = 24.0;
-/// Head and offset of a restart there, and entries from one to the next.
+/// Header and offset of a restart point in Cairn's `kv`, and entries from one to the next.
 const KV_RESTART_BYTES: f64 = 8.0;
 const KV_RESTART_INTERVAL: f64 = 8.0;
-/// Where its index says a block is: offset, length, ordinal.
+/// A block handle in Cairn's index: offset, length and ordinal.
 const KV_HANDLE_BYTES: f64 = 16.0;
 
-/// Bytes of the numbers in a file of Cairn's kv whose writes are so many apart: a block's lowest
-/// number stands once, those above it are varints of the distance and two bits of kind.
+/// Returns the bytes of an entry's sequence number in a file of Cairn's `kv` that spans `writes`
+/// writes. A block stores its lowest number once, and each entry a varint of the distance to it and
+/// two bits of kind.
 pub fn number_bytes(writes: f64) -> f64 {
     varint_bytes((writes.max(1.0) as u64).saturating_mul(4))
 }
 
-/// Entries of a file of Cairn's kv, `docs/src/formats/sstable.md`: what all keys of a block have in
-/// common stands in it once, and so does the length of values that have all the same. `numbers` is
-/// what number and kind take in each.
+/// Returns the bytes of entries in a file of Cairn's `kv`, see `docs/src/formats/sstable.md`. A
+/// block stores the common prefix of its keys once, and the length of its values once if all are
+/// equal. `numbers` is the size of sequence number and kind in each entry.
 pub fn kv_entry_bytes(
     workload: &Workload,
     options: &Options,
@@ -107,8 +108,8 @@ pub fn kv_entry_bytes(
     let (key, value) = (workload.key_bytes as f64, workload.value_bytes as f64);
     let differing = unshared_bytes(workload, gap);
     let next = 1.0 + numbers + differing + value;
-    // A block is cut by an estimate that knows neither what all its keys share nor how long its
-    // values are.
+    // The writer cuts a block by an estimate that knows neither the common prefix of its keys nor
+    // whether its values have one length.
     let estimated = 3.0 + numbers + differing + value;
     let (mut count, mut size) = (1.0f64, KV_TRAILER_BYTES + KV_RESTART_BYTES + 3.0 + key + value);
     // BOUND: a block of 16 MiB has fewer entries than this.
@@ -134,8 +135,9 @@ pub fn kv_entry_bytes(
     }
 }
 
-/// The bytes of entries in a file whose neighbours are `gap` keys apart and whose filter has
-/// `filter_bits` a key; of Cairn's kv where nothing older is below.
+/// Returns the bytes of entries in a file whose neighbouring keys are `gap` keys apart and whose
+/// filter has `filter_bits` bits for each key. For Cairn's `kv`, the file is taken to have no older
+/// data below.
 pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits: f64) -> EntryBytes {
     if options.engine == Engine::CairnKv {
         return kv_entry_bytes(workload, options, gap, filter_bits, 0.0);
@@ -146,7 +148,7 @@ pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits
     let unshared = differing + INTERNAL_BYTES;
     let lengths = 2.0 + varint_bytes(workload.value_bytes);
     let block = options.block_size as f64;
-    // The mean over a restart interval; a block shorter than one has its first key whole too.
+    // Mean over a restart interval; a block shorter than one also stores its first key whole.
     let first = lengths + key + value;
     let next = lengths + unshared + value;
     let full = block_entries(first, next, block);
@@ -159,7 +161,7 @@ pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits
     EntryBytes { data, tombstone_data, meta: index + filter_bits / 8.0, index, per_block: full }
 }
 
-/// Entries that a block takes before it is cut.
+/// Returns the number of entries in a block.
 fn block_entries(first: f64, next: f64, block: f64) -> f64 {
     let mut count: f64 = 1.0;
     let mut size = first + 8.0;
@@ -176,51 +178,53 @@ fn block_entries(first: f64, next: f64, block: f64) -> f64 {
     count
 }
 
-/// The shortest key between two blocks ends after the first byte that differs.
+/// Returns the length of a separator: the shortest key between two blocks ends after the first byte
+/// that differs.
 fn separator_bytes(workload: &Workload, differing: f64) -> f64 {
     (workload.key_bytes as f64 - differing + 1.0).clamp(1.0, workload.key_bytes as f64)
 }
 
-/// The chance that a lookup of an absent key reads two blocks of a file whose keys are `gap` apart.
+/// Returns the probability that a lookup of an absent key reads two blocks of a file whose keys are
+/// `gap` apart.
 ///
-/// The index ends a block at a short separator, somewhere between its last key and the next block's
-/// first: who looks for a key in between and before the separator reads this block, finds its end,
-/// and goes on to the next.
+/// The index ends a block at a short separator, which lies between its last key and the next
+/// block's first key. A lookup of a key between the last key and the separator reads this block,
+/// finds its end, and continues in the next.
 pub fn second_block(workload: &Workload, gap: f64, per_block: f64) -> f64 {
     const PARTS: u32 = 32;
     if gap <= 1.0 {
-        // Every key is there.
+        // Every key is present.
         return 0.0;
     }
     let radix = workload.key_radix as f64;
     let (mut before, mut all) = (0.0, 0.0);
     for part in 0..PARTS {
-        // Gaps of uniform keys are exponential; this is one in the middle of each part of the
-        // distribution.
+        // Gaps of uniform keys are exponentially distributed. This is the middle of each of 32
+        // equal parts of that distribution.
         let step = -gap * (1.0 - (f64::from(part) + 0.5) / f64::from(PARTS)).ln();
         if step <= 1.0 {
             continue;
         }
-        // The separator is the first multiple, in the gap, of the largest power of the radix that
+        // The separator is the first multiple within the gap of the largest power of the radix that
         // has one there.
         let power = radix.powi(step.log(radix) as i32);
         let is_next_power = (step / (power * radix)).min(1.0);
         before += is_next_power * (step - 1.0) / 2.0 + (1.0 - is_next_power) * (power - 1.0) / 2.0;
         all += step - 1.0;
     }
-    // Of the gaps between entries, one a block is between blocks.
+    // One gap for each block lies between blocks.
     if all > 0.0 { before / all / per_block.max(1.0) } else { 0.0 }
 }
 
-/// Lengths, the handle and the restart of an index entry of RocksDB's.
+/// Lengths, handle and restart of an index entry in RocksDB.
 const HANDLE_BYTES: f64 = 2.0 + 6.0 + 4.0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goal: RocksDB's stored size of a record. Method: the 1028 bytes that a table of 16-byte
-    /// keys, 1000-byte values and a filter of 10 bits was measured to have.
+    /// Goal: a record has the size that RocksDB stores. Method: the 1028 bytes measured for a table
+    /// of 16-byte keys, 1000-byte values and a filter of 10 bits.
     #[test]
     fn a_record_has_the_measured_size() {
         let workload = Workload { key_radix: 16, ..Workload::default() };
@@ -233,9 +237,10 @@ mod tests {
         assert_eq!(bytes.put(0.9), bytes.put(1.0));
     }
 
-    /// Goal: absent keys between two blocks. Method: by hand: gaps below the radix cannot hold a
-    /// separator that is no key's neighbour unless a ten lies within; wide gaps are split in the
-    /// middle or earlier; blocks of many entries have few such gaps.
+    /// Goal: the probability of a second block is plausible for absent keys between two blocks.
+    /// Method: bounds by hand. A gap below the radix has a separator of its own only if a multiple
+    /// of ten lies in it; wide gaps are split in the middle or earlier; blocks of many entries have
+    /// few such gaps.
     #[test]
     fn separators_split_gaps() {
         let workload = Workload::default();
@@ -247,7 +252,8 @@ mod tests {
         assert!((second_block(&workload, 50.0, 4.0) * 4.0 - share(50.0)).abs() < 1e-12);
     }
 
-    /// Goal: sparse files share less. Method: gaps of one and of a million keys.
+    /// Goal: keys of sparse files share shorter prefixes. Method: gaps of one and of a million
+    /// keys.
     #[test]
     fn gaps_cost_prefix() {
         let workload = Workload::default();
@@ -257,9 +263,9 @@ mod tests {
         assert!(sparse > dense + 2.0 && sparse < dense + 7.0, "{dense} {sparse}");
     }
 
-    /// Goal: an entry of the lowest level of Cairn's kv costs one byte beside its own, and the
-    /// block's share of what stands around all. Method: 100-byte values of dense keys by hand: 38
-    /// entries a block, each with one or two digits of its key; and what numbers add above.
+    /// Goal: an entry in the last level of Cairn's `kv` has one byte of overhead, plus its share of
+    /// the block's. Method: 100-byte values of dense keys by hand: 38 entries a block, each with
+    /// one or two digits of its key; and the bytes that sequence numbers add in upper levels.
     #[test]
     fn small_entries_of_kv_are_small() {
         let workload = Workload { value_bytes: 100, ..Workload::default() };

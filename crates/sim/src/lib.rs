@@ -1,9 +1,10 @@
-//! A discrete-event simulator of LSM trees that predicts what RocksDB and Cairn's `kv` do.
+//! A discrete-event simulator of LSM trees that predicts the behaviour of RocksDB and Cairn's `kv`.
 //!
-//! It has no threads, clocks or I/O, and no fitted factors: files hold sorted lists of sampled
-//! keys, so that overlap, overwrites and tombstones follow from the keys; compactions are picked by
-//! the engines' own rules; jobs, writers and readers share disk and cores on a virtual clock. The
-//! same configuration and seed give the same trace. `docs/src/design/sim.md` tells how and why.
+//! It has no threads, clocks or I/O, and no fitted factors. Files hold sorted lists of sampled
+//! keys, so overlap, overwrites and tombstones follow from the keys. Compactions are picked by the
+//! engines' own rules. Jobs, writers and readers share disk and cores on a virtual clock. The same
+//! configuration and seed give the same results. `docs/src/design/sim.md` describes the model and
+//! its reasons.
 //!
 //! ```
 //! use cairn_sim::{Config, Simulation};

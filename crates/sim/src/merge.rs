@@ -1,16 +1,16 @@
-//! Merging sorted lists of entries, and cutting the result into files as RocksDB does.
+//! Merges sorted lists of entries, and cuts the result into files as RocksDB does.
 
 use crate::tree::{Entry, File};
 
-/// A sorted list in pieces, as the files of a run hold it: ids ascend over all of them.
+/// A sorted list in pieces, as the files of a run hold it: ids ascend across all of them.
 pub type Pieces<'a> = Vec<&'a [Entry]>;
 
-/// The union of runs, newest first; of entries with the same id the newest stays.
+/// Returns the union of runs, given newest first. Of entries with the same id, the newest is kept.
 pub fn union(runs: &[Pieces<'_>]) -> Vec<Entry> {
     Merger::default().union(runs)
 }
 
-/// Merges, and keeps the memory for the next time.
+/// Merges runs, and keeps its buffers for the next merge.
 #[derive(Debug, Clone, Default)]
 pub struct Merger {
     newer: Vec<Entry>,
@@ -19,8 +19,8 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// See [`union`]. Runs of a merge grow with age: the oldest comes in when those above it have
-    /// become one list.
+    /// Returns the union of runs, see [`union`]. Older runs are usually larger, so the oldest is
+    /// merged last, after the others have become one list.
     pub fn union(&mut self, runs: &[Pieces<'_>]) -> Vec<Entry> {
         let Some((oldest, above)) = runs.split_last() else { return Vec::new() };
         let mut lists: Vec<Vec<Entry>> = Vec::new();
@@ -37,7 +37,7 @@ impl Merger {
     }
 }
 
-/// A run in one piece.
+/// Returns a run as one slice.
 fn whole<'r>(run: &'r Pieces<'_>, memory: &'r mut Vec<Entry>) -> &'r [Entry] {
     if let [only] = run.as_slice() {
         return only;
@@ -47,7 +47,7 @@ fn whole<'r>(run: &'r Pieces<'_>, memory: &'r mut Vec<Entry>) -> &'r [Entry] {
     memory
 }
 
-/// Neighbours in age are paired, smallest sums first, which keeps the order of age.
+/// Merges neighbours in age, smallest sums first, which preserves the order of age.
 fn union_of_lists(mut lists: Vec<Vec<Entry>>, memory: &mut Vec<Entry>) -> Vec<Entry> {
     while lists.len() > 1 {
         let sum = |at: usize| lists[at].len() + lists[at + 1].len();
@@ -60,14 +60,14 @@ fn union_of_lists(mut lists: Vec<Vec<Entry>>, memory: &mut Vec<Entry>) -> Vec<En
     lists.pop().unwrap_or_default()
 }
 
-/// Two lists are merged in two parts side by side: each step waits for the comparison before it,
-/// and steps of the other part fill the time.
+/// Merges two lists as two independent halves in one loop. Each step depends on the comparison
+/// before it, and steps of the other half fill that latency.
 fn union_of_two(newer: &[Entry], older: &[Entry], memory: &mut Vec<Entry>) -> Vec<Entry> {
     let most = newer.len() + older.len();
     if memory.len() < most {
         memory.resize(most, Entry::default());
     }
-    // The longer list is halved, the other one where its ids go over those of the half.
+    // The longer list is halved, and the shorter one is split at the same id.
     let half = |long: &[Entry], short: &[Entry]| {
         let at = long.len() / 2;
         let id = long.get(at).map_or(0, |entry| entry.id());
@@ -96,20 +96,20 @@ fn union_of_two(newer: &[Entry], older: &[Entry], memory: &mut Vec<Entry>) -> Ve
     out
 }
 
-/// A part of two lists whose union is being made.
+/// A half of a merge of two lists.
 struct Part<'a> {
     newer: &'a [Entry],
     older: &'a [Entry],
-    /// Places in both.
+    /// Positions in both lists.
     a: usize,
     b: usize,
-    /// Entries of the union so far.
+    /// Entries written so far.
     count: usize,
 }
 
 impl<'a> Part<'a> {
-    /// Takes the next entry, from both lists where they have the same id. Without branches on the
-    /// keys: which list is next cannot be predicted. False when one of them has ended.
+    /// Takes the next entry, from both lists if they have the same id. Avoids branches on the ids,
+    /// because they cannot be predicted. Returns false when one list has ended.
     #[inline]
     fn step(&mut self, out: &mut [Entry]) -> bool {
         let (Some(&x), Some(&y), Some(slot)) =
@@ -125,31 +125,31 @@ impl<'a> Part<'a> {
         true
     }
 
-    /// What is left when one list has ended.
+    /// Returns the remaining entries once one list has ended.
     fn rest(&self) -> &'a [Entry] {
         let (newer, older) = (self.newer.get(self.a..), self.older.get(self.b..));
         newer.filter(|rest| !rest.is_empty()).or(older).unwrap_or(&[])
     }
 
-    /// How many entries the union has.
+    /// Returns the number of entries of the union.
     fn total(&self) -> usize {
         self.count + self.rest().len()
     }
 }
 
-/// Files in key order, walked along with ascending ids.
+/// A position in files in key order, which moves along with ascending ids.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     files: &'a [File],
 }
 
 impl<'a> Cursor<'a> {
-    /// Over the files of a run.
+    /// Creates a cursor over the files of a run.
     pub fn new(files: &'a [File]) -> Cursor<'a> {
         Cursor { files }
     }
 
-    /// Whether the range of a file holds `id`, which must not be below the last one asked for.
+    /// Whether the range of a file contains `id`. Calls must not go back to smaller ids.
     pub fn covers(&mut self, id: u32) -> bool {
         while self.files.first().is_some_and(|file| file.largest < id) {
             self.files = self.files.get(1..).unwrap_or(&[]);
@@ -158,52 +158,53 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// How output is cut into files.
+/// The rules for cutting output into files.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CutRule {
-    /// The size that files should have.
+    /// The target size of files.
     pub target_bytes: f64,
     /// The size at which a file ends in any case.
     pub most_bytes: f64,
-    /// What a file and the files that it overlaps in the next level may have together.
+    /// The most bytes of a file and the files that it overlaps in the next level together.
     pub compaction_bytes_max: f64,
-    /// Ends files early at boundaries of the next level.
+    /// Whether files may end early at file boundaries of the next level.
     pub at_boundaries: bool,
 }
 
-/// Bytes of entries while a file is written.
+/// Bytes that entries take in a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
-    /// Of a put.
+    /// Bytes of a put.
     pub put: f64,
-    /// Of a tombstone.
+    /// Bytes of a tombstone.
     pub tombstone: f64,
-    /// Of an empty file.
+    /// Bytes of an empty file.
     pub file: f64,
 }
 
 impl Weights {
-    /// Bytes of an entry.
+    /// Returns the bytes of an entry.
     #[inline]
     pub fn of(&self, entry: Entry) -> f64 {
         if entry.is_tombstone() { self.tombstone } else { self.put }
     }
 }
 
-/// The next level while output is written: what the current file overlaps there.
+/// A position in the level below the output, which tracks the overlap of the current file. RocksDB
+/// calls the files there grandparents.
 struct Grandparents<'a> {
     files: &'a [File],
     at: usize,
     in_gap: bool,
     seen: bool,
-    /// Bytes of the files that the current output overlaps.
+    /// Bytes of the files that the current output file overlaps.
     overlapped: f64,
-    /// Boundaries that the current output has crossed.
+    /// File boundaries that the current output file has crossed.
     crossed: u32,
 }
 
 impl Grandparents<'_> {
-    /// Moves to `id`, and returns how many boundaries lie between it and the id before.
+    /// Advances to `id`. Returns the number of boundaries between it and the previous id.
     fn advance(&mut self, id: u32) -> u32 {
         let mut crossed = 0;
         while let Some(file) = self.files.get(self.at) {
@@ -233,7 +234,7 @@ impl Grandparents<'_> {
         crossed
     }
 
-    /// The first id at which [`Grandparents::advance`] will cross a boundary.
+    /// Returns the first id at which [`Grandparents::advance`] will cross a boundary.
     fn next_boundary(&self) -> u64 {
         match self.files.get(self.at) {
             None => u64::MAX,
@@ -252,12 +253,12 @@ impl Grandparents<'_> {
     }
 }
 
-/// Cuts entries into files: the index after the last entry of each, and its bytes.
+/// Cuts entries into files. Returns the index after the last entry of each file, and its bytes.
 ///
-/// Ends a file at the most size; at a boundary of the next level when it would overlap too much
-/// there, would take in a file of the next level that the merge else skips, or has half of its
-/// target size, five percent more for each boundary behind it and nine tenths at most. (RocksDB
-/// since 7.8, `compaction_outputs.cc`.)
+/// A file ends at the maximum size. It also ends at a file boundary of the next level in three
+/// cases: it would overlap too much there; it would take in a file of the next level that the merge
+/// could skip; or it has reached half of its target size, plus five percent for each boundary that
+/// it has crossed, up to nine tenths. (RocksDB since 7.8, `compaction_outputs.cc`.)
 ///
 /// `splits` are ids, ascending, before which a file ends in any case.
 pub fn cut(
@@ -303,8 +304,8 @@ pub fn cut(
     cuts
 }
 
-/// How many entries come before the next one at which a file may end, at least one, and their
-/// bytes.
+/// Returns the number of entries, at least one, before the next place where a file may end, and
+/// their bytes.
 fn stretch(entries: &[Entry], boundary: u64, room: f64, weights: &Weights) -> (usize, f64) {
     if weights.put != weights.tombstone {
         return (1, entries.first().map_or(0.0, |entry| weights.of(*entry)));
@@ -376,8 +377,8 @@ mod tests {
         }
     }
 
-    /// Goal: without a next level a file ends at its most size; with one, at the boundary after
-    /// half of the target. Method: runs of consecutive ids over next levels made by hand.
+    /// Goal: without a next level, a file ends at its maximum size; with one, at the boundary after
+    /// half of the target. Method: consecutive ids over hand-made next levels.
     #[test]
     fn files_end_at_boundaries() {
         let ids: Vec<u32> = (0..1000).collect();
@@ -386,7 +387,8 @@ mod tests {
             cut(&all, next, rule, &[], &WEIGHTS).iter().map(|cut| cut.0).collect::<Vec<_>>()
         };
         assert_eq!(ends(&[], &rule(200.0)), vec![400, 800, 1000]);
-        // At 130 two boundaries are crossed: 60 % of 200 are enough. At 110 they were not.
+        // At 130, two boundaries have been crossed, so 60 % of 200 are enough. At 110 they are not
+        // reached.
         let next = [file(0, 129, 50), file(130, 600, 50), file(700, 999, 50)];
         assert_eq!(ends(&next, &rule(200.0))[0], 130);
         assert_eq!(ends(&[file(0, 109, 50), file(110, 600, 50)], &rule(200.0))[0], 400);
@@ -398,9 +400,9 @@ mod tests {
         assert_eq!(split.iter().map(|cut| cut.0).collect::<Vec<_>>(), vec![150, 500, 900, 1000]);
     }
 
-    /// Goal: boundaries that a file has crossed make the next one no longer. Method: a first file
-    /// that crosses many narrow files below and ends at nine tenths of its target; the next one
-    /// crosses one end and one start, for which 60 % are enough.
+    /// Goal: boundaries crossed by a file do not count for the next file. Method: the first file
+    /// crosses many narrow files below and ends at nine tenths of its target; the next crosses one
+    /// end and one start, for which 60 % are enough.
     #[test]
     fn boundaries_count_for_their_own_file() {
         let ids: Vec<u32> = (0..1000).collect();
@@ -410,8 +412,8 @@ mod tests {
         assert_eq!(cuts.iter().map(|cut| cut.0).collect::<Vec<_>>(), vec![180, 300, 700, 1000]);
     }
 
-    /// Goal: a tombstone takes the room of a tombstone. Method: puts and tombstones by turns, and
-    /// where files of them end.
+    /// Goal: tombstones count with their own size. Method: the file ends of alternating puts and
+    /// tombstones.
     #[test]
     fn tombstones_are_short() {
         let mixed: Vec<Entry> = (0..1000).map(|id| Entry::new(id, 0, id % 2 == 1)).collect();
@@ -423,7 +425,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(64))]
 
-        /// Goal: a union has each id once, the newest entry of it, in order. Method: random lists
+        /// Goal: a union has each id once, in order, with its newest entry. Method: random lists
         /// against a map.
         #[test]
         fn unions_are_maps(lists in prop::collection::vec(prop::collection::btree_set(0u32..200, 0..80), 1..6)) {
@@ -445,8 +447,8 @@ mod tests {
             }
         }
 
-        /// Goal: cutting loses nothing and no file is above its most size. Method: random ids and
-        /// next levels.
+        /// Goal: cutting loses no entries, and no file exceeds the maximum size. Method: random ids
+        /// and next levels.
         #[test]
         fn cuts_cover_everything(ids in prop::collection::btree_set(0u32..5000, 1..900),
                                  bounds in prop::collection::btree_set(0u32..5000, 2..40),

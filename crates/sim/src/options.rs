@@ -1,4 +1,4 @@
-//! Options of the engine, under RocksDB's names and with its defaults; Cairn's own come last.
+//! Options of the store, with RocksDB's names and defaults; Cairn's own come last.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result, expect};
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// Who does the work: decides about rules, table format and scheduling.
+/// The simulated engine, which determines compaction rules, table format and scheduling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Engine {
@@ -18,35 +18,35 @@ pub enum Engine {
     CairnKv,
 }
 
-/// Which files are merged when.
+/// The rules that decide which files are merged, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionStyle {
     /// One sorted run in each level but the first.
     #[default]
     Leveled,
-    /// Runs of similar size.
+    /// Sorted runs of similar size are merged.
     Universal,
-    /// The oldest files go.
+    /// The oldest files are dropped.
     Fifo,
-    /// Cairn only: tiers above, one run at the bottom.
+    /// Cairn only: several runs in the upper levels, one in the last.
     LazyLeveled,
 }
 
-/// Which file of a full level goes first.
+/// The order in which files of a full level are compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionPri {
-    /// The largest, tombstones counted extra.
+    /// The largest file first, with extra weight for tombstones.
     ByCompensatedSize,
-    /// The one whose newest entry is oldest.
+    /// The file whose newest entry is oldest.
     OldestLargestSeqFirst,
-    /// The one whose oldest entry is oldest.
+    /// The file whose oldest entry is oldest.
     OldestSmallestSeqFirst,
-    /// The one that overlaps least of the next level for its size.
+    /// The file that overlaps least of the next level for its size.
     #[default]
     MinOverlappingRatio,
-    /// One after another in key order.
+    /// Files in key order, one after another.
     RoundRobin,
 }
 
@@ -54,19 +54,19 @@ pub enum CompactionPri {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
-    /// Stored as it is.
+    /// No compression.
     #[default]
     None,
     /// Snappy.
     Snappy,
     /// LZ4.
     Lz4,
-    /// Zstandard, its default level.
+    /// Zstandard at its default level.
     Zstd,
 }
 
 impl Compression {
-    /// Its name in configurations.
+    /// Returns its name in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Compression::None => "none",
@@ -81,13 +81,13 @@ impl Compression {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UniversalOptions {
-    /// Percent that the next run may be larger than the sum so far.
+    /// Percent by which the next run may exceed the sum so far.
     pub size_ratio: u64,
-    /// The least runs of a merge.
+    /// The least number of runs in a merge.
     pub min_merge_width: usize,
-    /// The most runs of a merge.
+    /// The most runs in a merge.
     pub max_merge_width: usize,
-    /// Everything is merged when newer runs have this many percent of the oldest.
+    /// Everything is merged when the newer runs reach this percentage of the oldest.
     pub max_size_amplification_percent: u64,
 }
 
@@ -106,9 +106,9 @@ impl Default for UniversalOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FifoOptions {
-    /// The oldest files go while there are more bytes than this.
+    /// The oldest files are dropped while the total size exceeds this.
     pub max_table_files_size: u64,
-    /// Small files are merged within level 0.
+    /// Whether small files are merged within level 0.
     pub allow_compaction: bool,
 }
 
@@ -122,15 +122,15 @@ impl Default for FifoOptions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KvOptions {
-    /// Level 0 is compacted from this many runs on in any case.
+    /// The number of runs at which level 0 is compacted whatever its size.
     pub level_zero_runs_max: usize,
-    /// How much of level 0 is worth a merge, in bytes.
+    /// Bytes of level 0 that make a merge worthwhile.
     pub level_zero_bytes: u64,
-    /// Upper levels get more bits of filter and the last fewer (Monkey).
+    /// Whether upper levels get more filter bits and the last one fewer (Monkey).
     pub filter_by_level: bool,
-    /// Lazy leveling: runs of a level that become one of the next.
+    /// Lazy leveling: the number of runs of a level that are merged into the next.
     pub size_ratio: usize,
-    /// A table with at least this share of tombstones is compacted before its level is full.
+    /// A table file with at least this share of tombstones is compacted before its level is full.
     pub tombstone_ratio: f64,
 }
 
@@ -146,13 +146,13 @@ impl Default for KvOptions {
     }
 }
 
-/// Options of the store. Bytes and counts; names and defaults as in RocksDB unless said.
+/// Options of the store, in bytes and counts. Names and defaults are RocksDB's unless noted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs)] // RocksDB documents its own names; what differs is said.
+#[allow(missing_docs)] // RocksDB documents its own names; only differences are documented here.
 pub struct Options {
     pub engine: Engine,
-    /// The major version whose rules hold. 7 stands for 7.8, 8 and more for what came after.
+    /// The major version whose rules apply. 7 stands for 7.8, 8 and above for later ones.
     pub rocksdb_version: u32,
     pub write_buffer_size: u64,
     pub max_write_buffer_number: usize,
@@ -169,39 +169,39 @@ pub struct Options {
     pub target_file_size_multiplier: u64,
     /// 0 for 25 times `target_file_size_base`.
     pub max_compaction_bytes: u64,
-    /// 0 for none.
+    /// 0 for no limit.
     pub soft_pending_compaction_bytes_limit: u64,
-    /// 0 for none.
+    /// 0 for no limit.
     pub hard_pending_compaction_bytes_limit: u64,
     pub compaction_style: CompactionStyle,
     pub compaction_pri: CompactionPri,
     pub compaction_options_universal: UniversalOptions,
     pub compaction_options_fifo: FifoOptions,
-    /// Seconds; 0 for none.
+    /// Seconds; 0 for no limit.
     pub ttl: u64,
     pub disable_auto_compactions: bool,
     pub max_background_jobs: usize,
     pub max_subcompactions: usize,
     /// Bytes a second; 0 for 16 MiB.
     pub delayed_write_rate: u64,
-    /// Bytes a second for flushes and compactions, of Cairn's for compactions only; 0 for none.
+    /// Bytes a second for flushes and compactions, in Cairn for compactions only; 0 for no limit.
     pub rate_limiter_bytes_per_sec: u64,
     pub compression: Compression,
-    /// Of the last level; the same as `compression` when absent.
+    /// The codec of the last level; `compression` when absent.
     pub bottommost_compression: Option<Compression>,
-    /// Of each level; the last one holds for all deeper levels. Empty for `compression`.
+    /// The codec of each level; the last one applies to all deeper levels. Empty for `compression`.
     pub compression_per_level: Vec<Compression>,
     pub block_size: u64,
-    /// Bloom filter bits a key; 0 for no filter.
+    /// Bloom filter bits for each key; 0 for no filter.
     pub bloom_bits_per_key: f64,
-    /// No filters in the last level.
+    /// Whether the last level goes without filters.
     pub optimize_filters_for_hits: bool,
     /// Bytes.
     pub block_cache_size: u64,
     pub cache_index_and_filter_blocks: bool,
-    /// False leaves the log out.
+    /// Whether writes go to the log.
     pub wal: bool,
-    /// Each write waits for the log on stable storage.
+    /// Whether each write waits for a log sync.
     pub wal_sync: bool,
     pub kv: KvOptions,
 }
@@ -252,11 +252,11 @@ impl Default for Options {
     }
 }
 
-/// No size option is above this: sums of a few stay far from overflow.
+/// The largest value of a size option. It keeps sums of a few of them far from overflow.
 const BYTES_MAX: u64 = 1 << 50;
 
 impl Options {
-    /// Cairn's `kv` with its defaults.
+    /// Returns the defaults of Cairn's `kv`.
     pub fn cairn_kv() -> Options {
         Options {
             engine: Engine::CairnKv,
@@ -271,7 +271,7 @@ impl Options {
         }
     }
 
-    /// Errors: the first option that cannot be, or that contradicts another.
+    /// Checks all options. Errors: the first option that is out of range or contradicts another.
     pub fn check(&self) -> Result<()> {
         self.check_sizes()?;
         self.check_counts()?;
@@ -368,7 +368,7 @@ impl Options {
         )
     }
 
-    /// `max_compaction_bytes`, its default filled in.
+    /// Returns `max_compaction_bytes`, or its default when 0.
     pub fn compaction_bytes_max(&self) -> u64 {
         if self.max_compaction_bytes == 0 {
             25 * self.target_file_size_base
@@ -377,14 +377,14 @@ impl Options {
         }
     }
 
-    /// Whether the files of a level are tried in the order of their writes.
+    /// Whether `compaction_pri` orders the files of a level by sequence number.
     pub fn goes_by_seq(&self) -> bool {
         let priority = self.compaction_pri;
         matches!(priority, CompactionPri::OldestLargestSeqFirst | CompactionPri::OldestSmallestSeqFirst)
     }
 
-    /// Target size of files in a level; `base` is the level that level 0 goes to. RocksDB counts
-    /// levels from it when their sizes are dynamic.
+    /// Returns the target size of files in a level. `base` is the level that level 0 is merged
+    /// into, from which RocksDB counts levels when their sizes are dynamic.
     pub fn target_file_size(&self, level: usize, base: usize) -> u64 {
         if self.engine == Engine::CairnKv || self.compaction_style == CompactionStyle::Fifo {
             return self.target_file_size_base;
@@ -399,15 +399,15 @@ impl Options {
         self.target_file_size_base.saturating_mul(factor)
     }
 
-    /// Whether files of leveled trees end at boundaries of the next level: an option before RocksDB
-    /// 9, and always since, whatever the option says.
+    /// Whether files of leveled trees end at file boundaries of the next level. Before RocksDB 9
+    /// this depends on an option; since then it is always so.
     pub fn aligns_files(&self) -> bool {
         let is_rocksdb = self.engine == Engine::Rocksdb && self.compaction_style == CompactionStyle::Leveled;
         is_rocksdb && (self.level_compaction_dynamic_file_size || self.rocksdb_version >= 9)
     }
 
-    /// Codec of a file written to `level`. `is_last` when nothing is below. `base` is the level
-    /// that level 0 goes to.
+    /// Returns the codec of a file written to `level`. `is_last` says that nothing lies below, and
+    /// `base` is the level that level 0 is merged into.
     pub fn compression_at(&self, level: usize, base: usize, is_last: bool) -> Compression {
         if let (Some(bottom), true) = (self.bottommost_compression, is_last && level > 0) {
             return bottom;
@@ -420,7 +420,7 @@ impl Options {
         list.get(at.min(deepest)).copied().unwrap_or(self.compression)
     }
 
-    /// The delayed write rate to begin with, bytes a second.
+    /// Returns the initial delayed write rate, bytes a second.
     pub fn delayed_rate(&self) -> f64 {
         match (self.delayed_write_rate, self.rate_limiter_bytes_per_sec) {
             (0, 0) => (16 * MIB) as f64,
@@ -429,9 +429,10 @@ impl Options {
         }
     }
 
-    /// Bits of filter a key in files of `level`, when the deepest level with data is `last`.
+    /// Returns the filter bits for each key in files of `level`, when the deepest level with data
+    /// is `last`.
     pub fn filter_bits(&self, level: usize, last: usize) -> f64 {
-        /// ln(10) / ln(2)^2: what makes the filters of a level ten times sharper.
+        /// ln(10) / ln(2)^2: the bits that divide the false positive rate of a level by ten.
         const BITS_A_LEVEL: f64 = 4.8;
         let bits = self.bloom_bits_per_key;
         if bits <= 0.0 {
@@ -452,9 +453,9 @@ impl Options {
 mod tests {
     use super::*;
 
-    /// Goal: files of deeper levels are larger by the multiplier, counted from the base level where
-    /// sizes are dynamic. Method: RocksDB's rule by hand: the base level and the one behind it have
-    /// the base size.
+    /// Goal: files of deeper levels are larger by the multiplier, counted from the base level when
+    /// sizes are dynamic. Method: RocksDB's rule by hand, by which the base level and the one below
+    /// it have the base size.
     #[test]
     fn file_sizes_count_from_the_base_level() {
         let options = Options { target_file_size_multiplier: 2, ..Options::default() };
@@ -465,7 +466,7 @@ mod tests {
         };
         assert_eq!(sizes(&options, 1), [1, 2, 4, 8, 16, 32]);
         let dynamic = Options { level_compaction_dynamic_level_bytes: true, ..options.clone() };
-        // What is above the base level does not count: nothing is written there.
+        // Levels above the base level do not count, because nothing is written there.
         assert_eq!(sizes(&dynamic, 4).get(3..), Some(&[1, 1, 2][..]));
         assert_eq!(sizes(&dynamic, 6).get(5..), Some(&[1][..]));
         let universal = Options { compaction_style: CompactionStyle::Universal, ..options };
@@ -474,8 +475,8 @@ mod tests {
         assert_eq!(sizes(&Options { target_file_size_multiplier: 2, ..Options::cairn_kv() }, 1), [1; 6]);
     }
 
-    /// Goal: since version 9 RocksDB takes no notice of the option that turns aligned files off.
-    /// Method: both values, versions and styles.
+    /// Goal: since version 9, RocksDB ignores the option that turns aligned files off. Method: both
+    /// values, several versions and styles.
     #[test]
     fn files_are_always_aligned_since_version_9() {
         let aligned = |rocksdb_version: u32, level_compaction_dynamic_file_size: bool| {

@@ -1,4 +1,4 @@
-//! From entries to files: what a flush or a compaction writes.
+//! Builds output files: turns the entries of a flush or a compaction into table files.
 
 use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
 use crate::config::Config;
@@ -7,10 +7,10 @@ use crate::merge::{Cursor, CutRule, Merger, Pieces, Weights, cut};
 use crate::options::{CompactionPri, CompactionStyle, Compression, Engine, Options};
 use crate::tree::{Entries, Entry, File, Tree, seq_range};
 
-/// Tombstones weigh this many times the value that they hide, in RocksDB's compensated size.
+/// In RocksDB's compensated size, a tombstone counts for this many times the value that it hides.
 const TOMBSTONE_WEIGHT: f64 = 2.0;
 
-/// What a compaction reads and makes.
+/// The costs and results of a compaction.
 #[derive(Debug, Clone, Default)]
 pub struct Output {
     /// The new files, in key order.
@@ -21,44 +21,48 @@ pub struct Output {
     pub write_bytes: u64,
     /// Real entries read.
     pub entries_in: f64,
-    /// Uncompressed bytes read and written that a codec worked on, by codec.
+    /// Uncompressed bytes of the inputs that are stored compressed, and so must be decompressed.
     pub decompressed_bytes: f64,
-    /// Uncompressed bytes handed to a codec.
+    /// Uncompressed bytes that are compressed.
     pub compressed_bytes: f64,
     /// The codec of the outputs.
     pub compression: Compression,
     /// Uncompressed bytes of all input entries.
     pub raw_bytes: f64,
-    /// Followed entries that went: hidden by newer ones, tombstones with nothing to hide, expired.
+    /// Sampled entries that the merge dropped: shadowed by newer ones, tombstones with nothing left
+    /// to hide, or expired.
     pub dropped: u64,
-    /// Those that were the newest of their key among the inputs, and had outlived their time.
+    /// Dropped entries that were the newest of their key among the inputs but had exceeded their
+    /// TTL.
     pub expired: Vec<Entry>,
 }
 
-/// Makes files. Numbers them.
+/// Builds table files and numbers them.
 #[derive(Debug, Clone)]
 pub struct Builder {
     next_number: u64,
-    /// Real keys a followed one.
+    /// Real keys for each sampled one.
     sample: f64,
-    /// Writes with smaller numbers have outlived their time; kept from merge to merge.
+    /// The sequence number of the oldest write that has not expired.
     oldest_kept: u64,
     merger: Merger,
 }
 
 impl Builder {
-    /// The first file is number 1.
+    /// Creates a builder whose first file has number 1.
     pub fn new(sample: u64) -> Builder {
         Builder { next_number: 1, sample: sample as f64, oldest_kept: 0, merger: Merger::default() }
     }
 
-    /// Merges of Cairn's leave out the writes before this one.
+    /// Makes Cairn's merges drop writes with sequence numbers below `seq`, because they have
+    /// expired.
     pub fn expire_before(&mut self, seq: u64) {
         self.oldest_kept = seq;
     }
 
-    /// Files of some entries for a level. `is_last` when nothing older can be below; `age` is when
-    /// the oldest of them and the newest were flushed, in virtual seconds.
+    /// Builds the files of some entries for a level. `is_last` says that nothing older can lie
+    /// below. `age` holds the flush times of the oldest and the newest of the entries, in virtual
+    /// seconds.
     #[allow(clippy::too_many_arguments)]
     pub fn files(
         &mut self,
@@ -74,7 +78,7 @@ impl Builder {
         self.files_of(config, tree, level, entries, target_bytes, is_last, age, has_tombstones)
     }
 
-    /// As `files`, for who knows whether there are tombstones.
+    /// Builds files like [`Builder::files`], for callers that know whether there are tombstones.
     #[allow(clippy::too_many_arguments)]
     fn files_of(
         &mut self,
@@ -90,13 +94,15 @@ impl Builder {
         let options = &config.options;
         let has_seqs = level == 0 || options.goes_by_seq();
         if is_last && has_seqs && options.engine == Engine::Rocksdb {
-            // RocksDB forgets numbers that no older entry asks for.
+            // RocksDB zeroes the sequence numbers of bottommost entries, since no older entry is
+            // left to compare them with.
             entries.iter_mut().for_each(|entry| *entry = entry.without_seq());
         }
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return (Vec::new(), Compression::None);
         };
-        // Sampling takes one key in S and scales both, so that gaps stay what they are.
+        // Sampling keeps one key in S. It divides the number of keys and the key range by the same
+        // factor, so the gaps between keys stay as they are.
         let gap = f64::from(last.id() - first.id() + 1) / entries.len() as f64;
         let deepest = tree.last_used().max(level);
         let bits = options.filter_bits(level, deepest);
@@ -110,7 +116,7 @@ impl Builder {
             layout::entry_bytes(&config.workload, options, gap, bits)
         };
         let base = base_level(tree, options);
-        // RocksDB looks at levels, not at ranges of keys.
+        // RocksDB decides by level, not by key range.
         let is_bottom = if options.engine == Engine::Rocksdb { level >= tree.last_used() } else { is_last };
         let compression = options.compression_at(level, base, is_bottom);
         let ratio = config.hardware.codec(compression).ratio;
@@ -124,7 +130,7 @@ impl Builder {
         let cuts = cut(&entries, next, &rule, &splits, &weights);
         let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
         if entries.len() < entries.capacity() / 8 * 7 {
-            // Who has left out much leaves room.
+            // A merge that drops many entries leaves much of the capacity unused.
             entries.shrink_to_fit();
         }
         let parts = Entries::divided(entries, cuts.iter().map(|cut| cut.0));
@@ -153,7 +159,7 @@ impl Builder {
         (files.collect(), compression)
     }
 
-    /// Reads the inputs of a merge, and makes its outputs.
+    /// Merges the inputs of a job and builds the output files.
     pub fn merge(&mut self, config: &Config, tree: &Tree, job: &Job) -> Output {
         let mut output = Output::default();
         let mut age = (f64::INFINITY, 0.0f64);
@@ -216,7 +222,7 @@ impl Builder {
     }
 }
 
-/// Takes out tombstones that hide nothing below.
+/// Removes tombstones that hide nothing in deeper levels.
 fn drop_tombstones(config: &Config, tree: &Tree, job: &Job, is_bottommost: bool, entries: &mut Vec<Entry>) {
     let options = &config.options;
     if job.output_level == 0 {
@@ -238,7 +244,7 @@ fn count_tombstones(entries: &[Entry]) -> usize {
     entries.iter().filter(|entry| entry.is_tombstone()).count()
 }
 
-/// Whether nothing outside of the job is older and has a key of its range.
+/// Whether no file outside the job holds an older entry in the job's key range.
 fn is_bottommost(tree: &Tree, job: &Job) -> bool {
     let oldest = job.inputs.iter().map(|input| (input.level, std::cmp::Reverse(input.run))).max();
     let Some((oldest_level, std::cmp::Reverse(oldest_run))) = oldest else { return false };
@@ -254,14 +260,14 @@ fn is_bottommost(tree: &Tree, job: &Job) -> bool {
     })
 }
 
-/// Where files end whatever their size, between the first and the last key.
+/// Returns the keys, between the first and the last, at which a file must end whatever its size.
 fn splits(options: &Options, tree: &Tree, level: usize, next: &[File], range: (u32, u32)) -> Vec<u32> {
     let is_leveled = options.compaction_style == CompactionStyle::Leveled;
     match (options.engine, options.compaction_pri) {
         (Engine::CairnKv, _) if is_leveled && level > 0 => {
             overlap_splits(next, range, overlap_bytes_max(options))
         }
-        // The next turn begins with a file.
+        // The next round-robin compaction starts at the cursor, so a file must start there.
         (Engine::Rocksdb, CompactionPri::RoundRobin) => {
             Some(tree.level(level).cursor()).filter(|&id| id > 0).into_iter().collect()
         }
@@ -269,8 +275,9 @@ fn splits(options: &Options, tree: &Tree, level: usize, next: &[File], range: (u
     }
 }
 
-/// Where Cairn's merges end a file: at the first file of the next level after which so many bytes
-/// of that level have gone by since the last such place, whatever was written between them.
+/// Returns the keys at which Cairn's merges end a file. A file ends where a file of the next level
+/// starts, once `bytes_max` bytes of that level have been passed since the previous such place. The
+/// bytes written in between do not matter.
 fn overlap_splits(next: &[File], range: (u32, u32), bytes_max: u64) -> Vec<u32> {
     let mut splits = Vec::new();
     let mut bytes = 0;
@@ -319,7 +326,7 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
     }
 }
 
-/// Whether a job writes bytes.
+/// Whether a job writes files, as opposed to moving or deleting them.
 pub fn writes(job: &Job) -> bool {
     job.kind == Kind::Merge
 }
@@ -329,8 +336,9 @@ mod tests {
     use super::*;
     use crate::compact::tests::file;
 
-    /// Goal: Cairn's merges end files where so much of the next level has gone by, counted from the
-    /// last such place. Method: files of 40 bytes against 100, whole and from the middle on.
+    /// Goal: Cairn's merges end a file once it overlaps enough bytes of the next level, counted
+    /// from the previous forced end. Method: files of 40 bytes against a limit of 100, over the
+    /// whole range and from the middle on.
     #[test]
     fn splits_count_what_goes_by_below() {
         let next: Vec<File> = (0..8).map(|at| file(u64::from(at), at * 10, at * 10 + 9, 40)).collect();

@@ -1,5 +1,5 @@
-//! Built-in profiles of machines and workloads. They are data files: a new one is a file and a line
-//! here.
+//! Built-in profiles of machines and workloads. They are data files: to add one, add the file and
+//! its name here.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,11 +8,11 @@ use crate::error::Result;
 use crate::hardware::Hardware;
 use crate::options::Compression;
 
-/// A machine, and the codec that its figures are for, if they are for one.
+/// A machine, and the codec for which its figures were measured, if any.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HardwareProfile {
-    /// Set together with the machine.
+    /// The codec, which is set together with the machine.
     #[serde(default)]
     pub compression: Option<Compression>,
     /// The machine.
@@ -20,7 +20,8 @@ pub struct HardwareProfile {
 }
 
 impl HardwareProfile {
-    /// Errors: [`crate::Error::Parse`] with line and setting; a figure that cannot be.
+    /// Parses a profile. Errors: [`crate::Error::Parse`] with line and setting; a figure out of
+    /// range.
     pub fn from_json(text: &str, file: &str) -> Result<HardwareProfile> {
         let profile: HardwareProfile = crate::json::parse(text, file)?;
         profile.hardware.check()?;
@@ -40,23 +41,23 @@ files!(HARDWARE, "hardware": "nvme" "sata-ssd" "ebs-gp3" "hdd" "ec2-m5.xlarge" "
 files!(WORKLOADS, "workloads": "uniform" "zipfian" "hot-set" "sequential-load" "time-series" "latest" "read-mostly"
     "diurnal" "bursts" "spikes" "deletes" "small-values");
 
-/// Names of machines.
+/// Returns the names of the machines.
 pub fn hardware_names() -> Vec<&'static str> {
     HARDWARE.iter().map(|(name, _)| *name).collect()
 }
 
-/// A machine by name; `None` for an unknown one.
+/// Returns a machine by name, or `None` for an unknown one.
 pub fn hardware(name: &str) -> Option<Result<HardwareProfile>> {
     let (name, text) = HARDWARE.iter().find(|(known, _)| *known == name)?;
     Some(HardwareProfile::from_json(text, name))
 }
 
-/// Names of workloads.
+/// Returns the names of the workloads.
 pub fn workload_names() -> Vec<&'static str> {
     WORKLOADS.iter().map(|(name, _)| *name).collect()
 }
 
-/// A workload by name; `None` for an unknown one.
+/// Returns a workload by name, or `None` for an unknown one.
 pub fn workload(name: &str) -> Option<Result<WorkloadProfile>> {
     let (name, text) = WORKLOADS.iter().find(|(known, _)| *known == name)?;
     Some(WorkloadProfile::from_json(text, name))
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// Goal: every file can be read, says where its figures come from, and makes a valid
+    /// Goal: every profile can be read, names the source of its figures, and makes a valid
     /// configuration.
     #[test]
     fn profiles_are_sound() {

@@ -1,4 +1,4 @@
-//! What a run says: totals, levels, stalls, and a series over virtual time.
+//! Results of a run: totals, levels, stalls, and a series over virtual time.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use crate::read::ReadCosts;
 use crate::resource::Resource;
 use crate::stall::{Cause, Stall};
 
-/// How a run ended.
+/// The state of a run, or how it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It is not over.
+    /// The run is not over.
     #[default]
     Running,
-    /// Its time or its writes are over.
+    /// The run reached its time or its number of writes.
     Done,
     /// Writers fell so far behind their traffic that the client's memory is full.
     OutOfMemory,
-    /// Writers are stopped and nothing is left that could let them go on.
+    /// Writers are stopped, and no event can let them go on.
     Stuck,
-    /// More events than a run may have.
+    /// The run exceeded the limit of events.
     TooManyEvents,
 }
 
-/// What is binding at a moment.
+/// The bottleneck at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "what")]
 pub enum Bottleneck {
-    /// Nothing: the store takes all that is offered.
+    /// Nothing: the store accepts all offered writes.
     Nothing,
     /// A resource is full.
     Resource(Resource),
@@ -41,49 +41,49 @@ pub enum Bottleneck {
     Writers,
 }
 
-/// A moment.
+/// A point of the series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Virtual seconds; 0 in paced mode.
     pub secs: f64,
-    /// Real writes so far: what a series of a paced run goes by.
+    /// Real writes so far, the x axis of a paced run's series.
     pub writes: f64,
-    /// MB (10^6 bytes) a second since the last point, in paced mode MB since then: accepted from
-    /// users.
+    /// MB (10^6 bytes) accepted from users, for each second since the last point; in paced mode, in
+    /// total since then.
     pub user_mb: f64,
-    /// Written by flushes.
+    /// MB written by flushes, likewise.
     pub flush_mb: f64,
-    /// Written by compactions.
+    /// MB written by compactions, likewise.
     pub compact_mb: f64,
-    /// Read by compactions.
+    /// MB read by compactions, likewise.
     pub compact_read_mb: f64,
     /// (flushed + compacted) / flushed, since the start.
     pub write_amp: f64,
-    /// Bytes of files over bytes of live data.
+    /// Bytes of files / bytes of live data.
     pub space_amp: f64,
-    /// Files and levels that a lookup of an absent key has to ask.
+    /// Sorted runs that a lookup of an absent key has to check.
     pub read_runs: usize,
-    /// Bytes of levels.
+    /// Bytes of each level.
     pub levels: Vec<u64>,
-    /// Files of levels.
+    /// Number of files of each level.
     pub files: Vec<usize>,
-    /// What compactions have yet to do.
+    /// Pending compaction bytes.
     pub debt_bytes: u64,
-    /// Memtables that wait.
+    /// Memtables that wait for their flush or are being flushed.
     pub sealed: usize,
-    /// What writers may do at this moment.
+    /// The stall at this moment.
     pub stall: Stall,
-    /// The share of the time since the last point that writers were stopped or slept.
+    /// The share of time since the last point for which writers were stopped or slept.
     pub stalled: f64,
-    /// Use of cores, disk reads and disk writes since the last point, 0 to 1.
+    /// Utilization of the cores since the last point, 0 to 1.
     pub cpu: f64,
-    /// See `cpu`.
+    /// Utilization of the disk's read bandwidth, likewise.
     pub disk_read: f64,
-    /// See `cpu`.
+    /// Utilization of the disk's write bandwidth, likewise.
     pub disk_write: f64,
     /// Running jobs at this moment.
     pub jobs: usize,
-    /// What was binding for most of the time since the last point.
+    /// The bottleneck that was binding longest since the last point.
     pub bottleneck: Bottleneck,
     /// Latency of writes since the last point, microseconds: p50, p99.
     pub put_us: (f64, f64),
@@ -106,7 +106,7 @@ pub struct LevelResult {
     pub mean_bytes: f64,
     /// Its target; absent without one.
     pub target_bytes: Option<u64>,
-    /// What compactions into it have written.
+    /// Bytes written by compactions into it.
     pub written_bytes: u64,
 }
 
@@ -115,35 +115,35 @@ pub struct LevelResult {
 pub struct Counters {
     /// Real writes accepted.
     pub writes: f64,
-    /// Bytes of their keys and values.
+    /// Bytes of keys and values of those writes.
     pub user_bytes: f64,
-    /// Bytes of the log.
+    /// Bytes written to the log.
     pub wal_bytes: f64,
-    /// Flushes.
+    /// Number of flushes.
     pub flushes: u64,
-    /// What they wrote.
+    /// Bytes written by flushes.
     pub flush_bytes: u64,
-    /// Merges.
+    /// Number of merges.
     pub compactions: u64,
-    /// Moves, which write nothing.
+    /// Number of moves, which write nothing.
     pub moves: u64,
-    /// Compactions that only removed files.
+    /// Number of compactions that only removed files.
     pub drops: u64,
-    /// What merges read.
+    /// Bytes read by merges.
     pub compact_read_bytes: u64,
-    /// What merges wrote.
+    /// Bytes written by merges.
     pub compact_write_bytes: u64,
-    /// Real entries that merges left out.
+    /// Real entries that merges dropped.
     pub dropped_entries: f64,
-    /// Merges for which the disk alone takes longer than the processor alone.
+    /// Merges that need more disk time than processor time.
     pub io_bound_jobs: u64,
-    /// Merges for which it is the other way round.
+    /// Merges that need more processor time than disk time.
     pub cpu_bound_jobs: u64,
-    /// Merges, moves and drops by reason.
+    /// Number of merges, moves and drops, by reason.
     pub reasons: BTreeMap<Reason, u64>,
 }
 
-/// The whole answer.
+/// All results of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Results {
     /// The configuration's name.
@@ -152,12 +152,11 @@ pub struct Results {
     pub outcome: Outcome,
     /// Virtual seconds; 0 in paced mode.
     pub secs: f64,
-    /// Real keys that a followed one stands for.
+    /// Real keys for each sampled one.
     pub sample: u64,
-    /// Events.
+    /// Number of events.
     pub events: u64,
-    /// (flushed + compacted) / flushed, as RocksDB's statistics have it; 0 where nothing was
-    /// flushed.
+    /// (flushed + compacted) / flushed, as in RocksDB's statistics; 0 if nothing was flushed.
     #[serde(rename = "write_amp")]
     pub write_amplification: f64,
     /// (log + flushed + compacted) / user bytes.
@@ -166,33 +165,33 @@ pub struct Results {
     /// Bytes of files / bytes of keys and values of live data.
     #[serde(rename = "space_amp")]
     pub space_amplification: f64,
-    /// Data blocks and filters of a lookup, the mean over the run when it had reads, else at the
-    /// end: upper levels are saw-teeth.
+    /// Costs of a lookup: the mean over the run if it had reads, otherwise those at the end, which
+    /// depend on how full the upper levels happen to be.
     pub reads: Option<ReadCosts>,
-    /// Accepted MB a second.
+    /// MB a second accepted from users.
     pub user_mb_per_sec: f64,
-    /// MB that the traffic wanted and writers could not deliver.
+    /// MB that the traffic demanded and writers could not deliver.
     pub backlog_mb: f64,
-    /// The share of the time that writers were stopped.
+    /// The share of time for which writers were stopped.
     pub stopped: f64,
-    /// The share of the time that delayed writers slept, which is what the engines count: between
-    /// sleeps they write.
+    /// The share of time for which delayed writers slept, as the engines count it: between sleeps
+    /// they write.
     pub delayed: f64,
-    /// Seconds stopped or slept, by cause.
+    /// Seconds for which writers were stopped or slept, by cause.
     pub stall_secs: BTreeMap<Cause, f64>,
-    /// Whether writers wait at the end.
+    /// The stall at the end.
     pub stall_at_end: Stall,
-    /// What compactions have yet to do at the end.
+    /// Pending compaction bytes at the end.
     pub debt_bytes: u64,
-    /// The share of the time that each bottleneck was binding, largest first.
+    /// The share of time for which each bottleneck was binding, largest first.
     pub bottlenecks: Vec<(Bottleneck, f64)>,
-    /// True when the background work is bound by cores rather than by the disk.
+    /// Whether the background work is bound by cores rather than by the disk.
     pub is_cpu_bound: bool,
-    /// Mean use of the cores.
+    /// Mean utilization of the cores.
     pub cpu: f64,
-    /// Mean use of the disk's read bandwidth.
+    /// Mean utilization of the disk's read bandwidth.
     pub disk_read: f64,
-    /// Mean use of the disk's write bandwidth.
+    /// Mean utilization of the disk's write bandwidth.
     pub disk_write: f64,
     /// Latency of writes.
     pub put: Percentiles,
@@ -200,24 +199,24 @@ pub struct Results {
     pub get: Percentiles,
     /// Latency of scans.
     pub scan: Percentiles,
-    /// Memory of memtables, cache, filters and indexes at the end, bytes.
+    /// Bytes of memory for memtables, cache, filters and indexes at the end.
     pub memory_bytes: u64,
     /// Bytes of all files.
     pub tree_bytes: u64,
-    /// Real live keys.
+    /// Number of real live keys.
     pub live_keys: u64,
     /// Levels at the end.
     pub levels: Vec<LevelResult>,
-    /// Totals.
+    /// Totals of the run.
     pub counters: Counters,
-    /// Of the preload.
+    /// Totals of the preload.
     pub preload: Counters,
-    /// Over virtual time.
+    /// The series over virtual time.
     pub series: Vec<Point>,
 }
 
 impl Counters {
-    /// (flushed + compacted) / flushed; 0 before the first flush, which says nothing.
+    /// Returns (flushed + compacted) / flushed, or 0 before the first flush, when it is undefined.
     pub fn write_amplification(&self) -> f64 {
         if self.flush_bytes == 0 {
             return 0.0;

@@ -1,14 +1,15 @@
 //! Random numbers that are the same everywhere: xoshiro256++ (Blackman and Vigna, 2019), seeded by
 //! SplitMix64.
 
-/// A generator. Equal seeds give equal sequences on every machine and version.
+/// A random number generator. Equal seeds give equal sequences on every machine and in every
+/// version.
 #[derive(Debug, Clone)]
 pub struct Rng {
     state: [u64; 4],
 }
 
 impl Rng {
-    /// The generator of a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Rng {
         let mut at = seed;
         let state = std::array::from_fn(|_| {
@@ -18,7 +19,7 @@ impl Rng {
         Rng { state }
     }
 
-    /// Any number.
+    /// Returns a random 64-bit number.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
@@ -28,32 +29,32 @@ impl Rng {
         result
     }
 
-    /// Evenly in `0..bound`; 0 for a bound of 0. By multiplication: the bias is below 2^-32 for
-    /// bounds below 2^32.
+    /// Returns a number uniformly distributed in `0..bound`, or 0 for a bound of 0. Multiplies
+    /// instead of dividing: the bias is below 2^-32 for bounds below 2^32.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Evenly in `0.0..1.0`.
+    /// Returns a number uniformly distributed in `0.0..1.0`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// From the exponential distribution of this mean.
+    /// Draws from the exponential distribution with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.unit()).ln()
     }
 
-    /// From the standard normal distribution (Box and Muller).
+    /// Draws from the standard normal distribution (Box and Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 }
 
-/// SplitMix64's finalizer: a bijection that spreads neighbours.
+/// SplitMix64's finalizer: a bijection that spreads neighbouring values.
 #[inline]
 pub fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -71,14 +72,14 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of `0..count` that a seed stands for.
+    /// Creates the permutation of `0..count` that belongs to a seed.
     pub fn new(count: u64, seed: u64) -> Permutation {
         let bits = 64 - count.saturating_sub(1).leading_zeros();
         Permutation { count, half_bits: bits.div_ceil(2).max(1), seed: mix(seed ^ 0x5eed) }
     }
 
-    /// Where `index`, which must be below the count, goes. Four rounds, at most four times on
-    /// average.
+    /// Maps `index`, which must be below the count. Walks the cycle at most four times on average,
+    /// with four rounds each.
     #[inline]
     pub fn of(&self, index: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
@@ -102,8 +103,8 @@ impl Permutation {
 mod tests {
     use super::*;
 
-    /// Goal: the permutation hits each place once. Method: all of several counts, round and odd
-    /// ones.
+    /// Goal: the permutation is a bijection. Method: maps all indices for several counts, powers of
+    /// two and others.
     #[test]
     fn permutations_are_bijections() {
         for count in [1, 2, 3, 64, 1000, 4097] {
@@ -114,8 +115,8 @@ mod tests {
         }
     }
 
-    /// Goal: the sequence never changes, since traces are compared across versions. Method: pinned
-    /// first numbers.
+    /// Goal: the sequence never changes, since traces are compared across versions. Method:
+    /// compares the first number with a fixed one.
     #[test]
     fn the_sequence_is_pinned() {
         let mut rng = Rng::new(1);

@@ -1,8 +1,8 @@
-//! The write controller: when writers run free, are slowed down, or stop.
+//! The write controller: decides when writers run freely, are delayed, or are stopped.
 //!
-//! RocksDB's rules: three causes in a fixed order; a delayed rate that is cut by a fifth while debt
-//! grows, by two fifths near a stop, and raised by a quarter while debt falls. Cairn's: a speed
-//! that falls geometrically between a soft and a hard limit.
+//! RocksDB's rules: three causes in a fixed order; a delayed rate that is cut by a fifth while the
+//! debt grows, by two fifths near a stop, and raised by a quarter while the debt shrinks. Cairn's
+//! rules: a rate that falls geometrically between a soft and a hard limit.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::options::{CompactionStyle, Engine, Options};
 
-/// Why writers wait.
+/// The cause of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -18,7 +18,7 @@ pub enum Cause {
     Memtables,
     /// Too many files in level 0.
     LevelZero,
-    /// Too much is left to compact.
+    /// Too many bytes wait for compaction.
     PendingCompaction,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Cause {
 }
 
 impl Cause {
-    /// What happened and what helps, for people.
+    /// Explains the cause and its remedies.
     pub fn explain(self) -> &'static str {
         match self {
             Cause::Memtables => {
@@ -52,16 +52,16 @@ impl Cause {
     }
 }
 
-/// What writers may do.
+/// The state of writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "cause")]
 pub enum Stall {
-    /// Run free.
+    /// Writers run freely.
     #[default]
     None,
-    /// Run at the delayed rate.
+    /// Writers run at the delayed rate.
     Delayed(Cause),
-    /// Wait.
+    /// Writers wait.
     Stopped(Cause),
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Stall {
 }
 
 impl Stall {
-    /// Why, if at all.
+    /// Returns the cause, if writers are stalled.
     pub fn cause(self) -> Option<Cause> {
         match self {
             Stall::None => None,
@@ -90,20 +90,20 @@ impl Stall {
     }
 }
 
-/// What the controller looks at.
+/// The inputs of the controller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signals {
     /// Memtables that wait for their flush or are being flushed.
     pub sealed: usize,
     /// Files, or runs, in level 0.
     pub level_zero: usize,
-    /// The engine's estimate of what compactions have yet to do.
+    /// The engine's estimate of pending compaction bytes.
     pub debt_bytes: u64,
     /// Bytes of the last level.
     pub last_level_bytes: u64,
-    /// How fast flushes are, bytes a second; infinite before the first.
+    /// The speed of flushes, bytes a second; infinite before the first.
     pub flush_speed: f64,
-    /// No compaction runs, and none is due.
+    /// Whether no compaction runs and none is due.
     pub is_settled: bool,
 }
 
@@ -113,24 +113,24 @@ const NEAR_STOP: f64 = 0.6;
 const RECOVERED: f64 = 1.4;
 const RATE_MIN: f64 = 16.0 * 1024.0;
 
-/// Cairn's slowest admitted speed, bytes a second.
+/// The lowest delayed rate of Cairn, bytes a second.
 const CAIRN_SLOW: f64 = 4.0 * 1024.0 * 1024.0;
 
-/// The state between two looks.
+/// The state of the controller between two updates.
 #[derive(Debug, Clone)]
 pub struct Controller {
-    /// What writers may do.
+    /// The state of writers.
     pub stall: Stall,
-    /// Bytes a second while delayed.
+    /// The rate of delayed writers, bytes a second.
     pub delayed_rate: f64,
     rate_max: f64,
     debt_before: u64,
-    /// Compactions are to run side by side.
+    /// Whether several compactions may run in parallel.
     pub is_under_pressure: bool,
 }
 
 impl Controller {
-    /// Without pressure.
+    /// Creates a controller without pressure.
     pub fn new(options: &Options) -> Controller {
         let rate = options.delayed_rate();
         Controller {
@@ -142,7 +142,7 @@ impl Controller {
         }
     }
 
-    /// To be called whenever a memtable is sealed or a job is done.
+    /// Updates the state. Must be called whenever a memtable is sealed or a job ends.
     pub fn update(&mut self, options: &Options, signals: Signals) {
         match options.engine {
             Engine::Rocksdb => self.update_rocksdb(options, signals),
@@ -152,7 +152,7 @@ impl Controller {
 
     fn update_rocksdb(&mut self, options: &Options, signals: Signals) {
         let before = self.stall;
-        // FIFO looks at files too, since its files are all in level 0.
+        // For FIFO, the simulation passes 0 files of level 0, because all its files are there.
         self.stall = rocksdb_stall(options, &signals);
         if let Stall::Delayed(cause) = self.stall {
             let near = match cause {
@@ -161,7 +161,7 @@ impl Controller {
                 Cause::PendingCompaction => is_near_hard_limit(options, signals.debt_bytes),
             };
             if options.disable_auto_compactions {
-                // No compaction would be faster for a lower rate.
+                // A lower rate would not speed up any compaction.
                 self.delayed_rate = self.rate_max;
             } else {
                 self.adjust_rate(before, signals.debt_bytes, near);
@@ -174,8 +174,7 @@ impl Controller {
     }
 
     fn adjust_rate(&mut self, before: Stall, debt: u64, near_stop: bool) {
-        // The first delay, also one after a stop, begins at the rate that is left from the last
-        // one.
+        // The first delay, also one after a stop, starts at the rate left by the last one.
         if !matches!(before, Stall::Delayed(_)) || self.rate_max <= RATE_MIN {
             return;
         }
@@ -208,8 +207,8 @@ impl Controller {
         };
         look(memtables, Cause::Memtables);
         if merges {
-            // A stop that no compaction would ever end is none: limits may be below what
-            // compactions begin at.
+            // If no compaction would end a stop, writers are only delayed: limits may be below the
+            // thresholds at which compactions start.
             let least = if signals.is_settled { CAIRN_SLOW } else { 0.0 };
             look(zero.max(least), Cause::LevelZero);
             look(if limits.0 == 0 { f64::INFINITY } else { pending.max(least) }, Cause::PendingCompaction);
@@ -220,7 +219,7 @@ impl Controller {
             (speed, cause) if speed.is_finite() => Stall::Delayed(cause),
             _ => Stall::None,
         };
-        // Cairn's compactions always run side by side.
+        // Cairn's compactions always run in parallel.
         self.is_under_pressure = true;
     }
 }
@@ -258,14 +257,14 @@ fn is_near_hard_limit(options: &Options, debt: u64) -> bool {
     hard > 0 && debt.saturating_sub(soft) as f64 > 0.75 * hard.saturating_sub(soft) as f64
 }
 
-/// Whether more than one compaction may run: RocksDB keeps to one as long as it suffices.
+/// Whether more than one compaction may run. RocksDB runs only one for as long as it suffices.
 fn needs_speed_up(options: &Options, signals: &Signals) -> bool {
     let trigger = options.level0_file_num_compaction_trigger;
     let gap = options.level0_slowdown_writes_trigger.saturating_sub(trigger) / 4;
     if signals.level_zero >= (2 * trigger).min(trigger + gap) {
         return true;
     }
-    // Without a soft limit any debt is enough, none at all too.
+    // Without a soft limit the threshold is 0, so any debt is enough, even none.
     let mut limit = options.soft_pending_compaction_bytes_limit / 4;
     if options.rocksdb_version >= 8 && signals.last_level_bytes > 0 {
         let size = (signals.last_level_bytes / 8).max(2 * options.max_bytes_for_level_base);
@@ -274,7 +273,7 @@ fn needs_speed_up(options: &Options, signals: &Signals) -> bool {
     signals.debt_bytes >= limit
 }
 
-/// Cairn: no limit below `soft`, none through at `hard`, in between the speed falls geometrically.
+/// Returns Cairn's rate: no limit below `soft`, zero at `hard`, and a geometric fall in between.
 fn cairn_speed(value: f64, soft: f64, hard: f64) -> f64 {
     const FAST: f64 = 512.0 * 1024.0 * 1024.0;
     if value < soft {
@@ -286,7 +285,8 @@ fn cairn_speed(value: f64, soft: f64, hard: f64) -> f64 {
     }
 }
 
-/// Cairn: with two places left a little faster than flushes, with one left slower.
+/// Returns Cairn's rate for memtables: with two free ones a little faster than flushes, with one
+/// slower.
 fn cairn_memtable_speed(sealed: usize, allowed: usize, flush_speed: f64) -> f64 {
     match allowed.saturating_sub(sealed) {
         0 => 0.0,
@@ -304,8 +304,8 @@ mod tests {
         Signals { sealed, level_zero, debt_bytes, last_level_bytes: 0, flush_speed: 1e8, is_settled: false }
     }
 
-    /// Goal: RocksDB's order of causes, and its rates. Method: signals one after another, the rate
-    /// followed by hand.
+    /// Goal: causes come in RocksDB's order, and rates follow its rules. Method: a sequence of
+    /// signals, with the rate computed by hand.
     #[test]
     fn rates_follow_the_rules() {
         let options = Options::default();
@@ -330,8 +330,8 @@ mod tests {
         assert_eq!(controller.stall, Stall::None);
     }
 
-    /// Goal: where RocksDB does not compact by itself, the delayed rate is the user's. Method:
-    /// delays by memtables, one after another, beside compactions and without.
+    /// Goal: without automatic compactions, RocksDB's delayed rate stays as configured. Method:
+    /// consecutive delays by memtables, with compactions and without.
     #[test]
     fn without_compactions_the_rate_stays() {
         for disable_auto_compactions in [true, false] {
@@ -346,9 +346,9 @@ mod tests {
         }
     }
 
-    /// Goal: compactions run side by side from RocksDB's limits of debt on. Method: limits by hand
-    /// of both families of versions: a quarter of the soft limit, an eighth of the last level, and
-    /// none without a soft limit.
+    /// Goal: compactions run in parallel from RocksDB's debt thresholds on. Method: thresholds by
+    /// hand for both families of versions: a quarter of the soft limit, an eighth of the last
+    /// level, and 0 without a soft limit.
     #[test]
     fn debt_speeds_compactions_up() {
         let least = |rocksdb_version: u32, soft: u64, last_level_bytes: u64| {
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(least(8, 64 << 30, 1 << 30), Some(512 << 20));
     }
 
-    /// Goal: Cairn's speed is continuous and monotone between its limits. Method: steps of level 0.
+    /// Goal: Cairn's rate falls monotonically between its limits. Method: steps of level 0.
     #[test]
     fn cairn_slows_down_geometrically() {
         let options = Options::cairn_kv();

@@ -1,4 +1,4 @@
-//! How much is written when: models of traffic over virtual time.
+//! Models of write traffic over virtual time.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,24 +11,24 @@ use crate::rng::Rng;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Traffic {
-    /// As fast as the store takes it: closed loop.
+    /// As fast as the store accepts writes: a closed loop.
     #[serde(deserialize_with = "no_settings")]
     Unlimited,
-    /// The same all the time.
+    /// A constant rate.
     Constant {
         /// MB a second.
         mb_per_sec: f64,
     },
     /// A sine over a day, from `low` to `high`.
     Diurnal {
-        /// MB a second at the lowest.
+        /// MB a second at the minimum.
         low: f64,
-        /// MB a second at the highest.
+        /// MB a second at the maximum.
         high: f64,
         /// Seconds of a period; a day has 86400.
         period_secs: f64,
     },
-    /// Bursts with pauses, both of exponential length.
+    /// Bursts and pauses, both of exponentially distributed length.
     OnOff {
         /// MB a second in bursts.
         mb_per_sec: f64,
@@ -37,16 +37,16 @@ pub enum Traffic {
         /// Mean seconds of a pause.
         off_secs: f64,
     },
-    /// A new rate every so often, lognormal around a median.
+    /// A new rate at regular times, lognormally distributed around a median.
     Lognormal {
         /// The median, MB a second.
         median: f64,
         /// The standard deviation of the logarithm.
         sigma: f64,
-        /// Seconds that a rate lasts.
+        /// Seconds until the next rate.
         every_secs: f64,
     },
-    /// A base rate with spikes at exponential distances.
+    /// A base rate with spikes at exponentially distributed distances.
     Spikes {
         /// MB a second between spikes.
         base: f64,
@@ -54,14 +54,14 @@ pub enum Traffic {
         spike: f64,
         /// Mean seconds from the end of a spike to the next one.
         every_secs: f64,
-        /// Seconds of a spike.
+        /// Seconds that a spike lasts.
         length_secs: f64,
     },
-    /// Recorded rates, again from the start after the last.
+    /// Recorded rates, repeated from the start after the last.
     Replay {
         /// Seconds of each rate.
         step_secs: f64,
-        /// MB a second, one after another.
+        /// MB a second, in order.
         mb_per_sec: Vec<f64>,
     },
 }
@@ -72,11 +72,11 @@ impl Default for Traffic {
     }
 }
 
-/// Steps of the sine: the rate is constant within one.
+/// Steps of a sine period: the rate is constant within one.
 const DIURNAL_STEPS: f64 = 96.0;
 
 impl Traffic {
-    /// Errors: a rate or a time that cannot be, by name.
+    /// Checks all rates and times. Errors: the first one out of range, by name.
     pub fn check(&self) -> Result<()> {
         let rate = |name: &str, value: f64| {
             let name = format!("workload.traffic.{name}");
@@ -120,13 +120,13 @@ impl Traffic {
     }
 }
 
-/// Walks through a traffic model.
+/// Steps through a traffic model.
 #[derive(Debug, Clone)]
 pub struct TrafficClock {
     traffic: Traffic,
     rng: Rng,
     is_on: bool,
-    /// Bytes a second now; infinite for closed loop.
+    /// The current rate in bytes a second; infinite for a closed loop.
     pub bytes_per_sec: f64,
     /// When the rate changes next, in virtual seconds; infinite for never.
     pub until: f64,
@@ -134,7 +134,7 @@ pub struct TrafficClock {
 }
 
 impl TrafficClock {
-    /// At time 0.
+    /// Creates a clock at time 0.
     pub fn new(traffic: &Traffic, seed: u64) -> TrafficClock {
         let mut clock = TrafficClock {
             traffic: traffic.clone(),
@@ -148,7 +148,7 @@ impl TrafficClock {
         clock
     }
 
-    /// Goes on to the next rate, which holds from `until` on.
+    /// Advances to the next rate, which starts at the old `until`.
     pub fn advance(&mut self) {
         let now = self.until;
         let (rate, lasts) = match &self.traffic {
@@ -169,7 +169,7 @@ impl TrafficClock {
             }
             Traffic::Spikes { base, spike, every_secs, length_secs } => {
                 self.is_on = !self.is_on;
-                // The first stretch is one without a spike.
+                // The first interval has no spike.
                 if self.is_on {
                     (base * 1e6, self.rng.exponential(*every_secs).max(1e-3))
                 } else {
@@ -191,7 +191,8 @@ impl TrafficClock {
 mod tests {
     use super::*;
 
-    /// Goal: a rate beside a closed loop is refused, which has none. Method: with one, and without.
+    /// Goal: a closed loop has no rate, so one in its settings is refused. Method: with one, and
+    /// without.
     #[test]
     fn a_closed_loop_has_no_rate() {
         let read = serde_json::from_str::<Traffic>;
@@ -200,8 +201,8 @@ mod tests {
         assert!(error.contains("unknown field `mb_per_sec`"), "{error}");
     }
 
-    /// Goal: long-run means are those of the parameters. Method: time-weighted means of each model
-    /// over many changes.
+    /// Goal: the long-run mean of each model matches its parameters. Method: time-weighted means
+    /// over many rate changes.
     #[test]
     fn means_are_right() {
         let cases = [

@@ -1,9 +1,10 @@
-//! The tree: levels of sorted runs of files, and files as sorted lists of followed keys.
+//! The tree: levels of sorted runs of files, and files as sorted lists of sampled keys.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A followed key in a file: its id, the number of its write, and whether it is a tombstone.
+/// A sampled key in a file: its id, the sequence number of its write, and whether it is a
+/// tombstone.
 ///
 /// ```text
 /// 63      40 39            1 0
@@ -12,26 +13,26 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry(pub u64);
 
-/// Where the id begins: above it stands what [`crate::config::IDS_MAX`] allows.
+/// The position of the id, which has the bits that [`crate::config::IDS_MAX`] needs.
 const ID_BITS: u32 = 24;
 const ID_SHIFT: u32 = u64::BITS - ID_BITS;
 const SEQ_MASK: u64 = (1 << ID_SHIFT) - 2;
 const _: () = assert!(crate::config::IDS_MAX <= 1 << ID_BITS);
 
 impl Entry {
-    /// What the write with number `seq` left.
+    /// Creates the entry of the write with sequence number `seq`.
     pub fn new(id: u32, seq: u64, is_tombstone: bool) -> Entry {
         Entry(u64::from(id) << ID_SHIFT | (seq << 1 & SEQ_MASK) | u64::from(is_tombstone))
     }
 
-    /// The followed key.
+    /// Returns the sampled key.
     #[inline]
     pub fn id(self) -> u32 {
         (self.0 >> ID_SHIFT) as u32
     }
 
-    /// The number of its write among those of followed keys: what RocksDB calls a sequence number.
-    /// 0 where no older entry can be.
+    /// Returns the sequence number, which counts writes of sampled keys. 0 if no older entry can
+    /// exist.
     #[inline]
     pub fn seq(self) -> u64 {
         (self.0 & SEQ_MASK) >> 1
@@ -43,32 +44,32 @@ impl Entry {
         self.0 & 1 == 1
     }
 
-    /// The same without its number.
+    /// Returns the entry without its sequence number.
     #[inline]
     pub fn without_seq(self) -> Entry {
         Entry(self.0 & !SEQ_MASK)
     }
 }
 
-/// The oldest and the newest write among some entries.
+/// Returns the smallest and the largest sequence number of some entries.
 pub fn seq_range(entries: &[Entry]) -> (u64, u64) {
     let seqs = || entries.iter().map(|entry| entry.seq());
     (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0))
 }
 
-/// What a file holds: a stretch of what its job has written, which lies in one piece. One job
-/// writes a dozen files of a hundred entries or so, and memory that was asked for and copied for
-/// each would take longer than their merge.
+/// The entries of a file: a range of the output of its job, which is allocated in one piece. A job
+/// writes a dozen files of about a hundred entries, and an allocation and a copy for each would
+/// take longer than the merge.
 #[derive(Debug, Clone)]
 pub struct Entries {
     all: Arc<Vec<Entry>>,
-    // Ids have fewer bits.
+    // Ids have fewer than 32 bits.
     from: u32,
     to: u32,
 }
 
 impl Entries {
-    /// Divides entries into those before each of `ends`, which ascend.
+    /// Splits entries at `ends`, which ascend: each part ends before the entry of that index.
     pub fn divided(entries: Vec<Entry>, ends: impl Iterator<Item = usize>) -> impl Iterator<Item = Entries> {
         let all = Arc::new(entries);
         let mut from = 0;
@@ -95,46 +96,46 @@ impl FromIterator<Entry> for Entries {
     }
 }
 
-/// A table file. What rules look at comes first: they go over thousands of files, and it is half of
-/// what a file takes.
+/// A table file. The fields that compaction rules read come first, in half of the struct, because
+/// the rules scan thousands of files.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct File {
-    /// Higher numbers were made later.
+    /// The file number; newer files have higher numbers.
     pub number: u64,
-    /// The first id.
+    /// The smallest id.
     pub smallest: u32,
-    /// The last id, inclusive.
+    /// The largest id, inclusive.
     pub largest: u32,
-    /// Its length on disk.
+    /// Size on disk.
     pub bytes: u64,
-    /// `bytes`, with what its tombstones hide added, as RocksDB weighs it.
+    /// `bytes` plus the size of the values that its tombstones hide, as RocksDB weighs it.
     pub compensated_bytes: u64,
-    /// Followed tombstones.
+    /// Number of sampled tombstones.
     pub tombstones: u32,
-    /// A running job reads it.
+    /// Whether a running job reads it.
     pub compacting: bool,
-    /// When the oldest of its data was flushed, virtual seconds.
+    /// The time at which its oldest data was flushed, virtual seconds.
     pub created_secs: f64,
-    /// When the newest of its data was flushed.
+    /// The time at which its newest data was flushed.
     pub newest_secs: f64,
-    /// The oldest and the newest write among its entries. Below level 0 kept only where
-    /// `compaction_pri` goes by them.
+    /// The smallest and the largest sequence number of its entries. Below level 0, it is maintained
+    /// only if `compaction_pri` uses it.
     pub seqs: (u64, u64),
-    /// Its data blocks' compressed over uncompressed bytes.
+    /// Compressed size of its data blocks / their uncompressed size.
     pub ratio: f64,
-    /// What it holds, ids ascending.
+    /// Its entries, by ascending id.
     pub entries: Entries,
 }
 
 impl File {
-    /// Whether the ranges have an id in common.
+    /// Whether its range overlaps `smallest..=largest`.
     #[inline]
     pub fn overlaps(&self, smallest: u32, largest: u32) -> bool {
         self.smallest <= largest && smallest <= self.largest
     }
 
-    /// The share of its entries that are tombstones.
+    /// Returns the share of its entries that are tombstones.
     pub fn tombstone_ratio(&self) -> f64 {
         f64::from(self.tombstones) / self.entries.len().max(1) as f64
     }
@@ -145,27 +146,27 @@ impl File {
 pub struct Run {
     /// Higher is newer within a level.
     pub id: u64,
-    /// Never none in a tree.
+    /// The files; never empty in a tree.
     pub files: Vec<File>,
 }
 
 impl Run {
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
-    /// Bytes of all files, tombstones weighed.
+    /// Returns the bytes of all files, with the extra weight of tombstones.
     pub fn compensated_bytes(&self) -> u64 {
         self.files.iter().map(|file| file.compensated_bytes).sum()
     }
 
-    /// Whether a running job reads a file of it.
+    /// Whether a running job reads one of its files.
     pub fn is_compacting(&self) -> bool {
         self.files.iter().any(|file| file.compacting)
     }
 
-    /// Indices of the files that have an id in common with the range.
+    /// Returns the indices of the files that overlap `smallest..=largest`.
     pub fn overlapping(&self, smallest: u32, largest: u32) -> std::ops::Range<usize> {
         let from = self.files.partition_point(|file| file.largest < smallest);
         let to = self.files.partition_point(|file| file.smallest <= largest);
@@ -176,158 +177,158 @@ impl Run {
 /// A level: runs, newest first. RocksDB's levels below 0 have at most one.
 #[derive(Debug, Clone, Default)]
 pub struct Level {
-    /// The runs. Only the tree changes them: sums go along.
+    /// The runs. Only the tree changes them, together with the sums.
     pub runs: Vec<Run>,
-    /// Sums over all files. Rules ask for them at every event, and a level may have ten thousand
-    /// files.
+    /// Sums over all files. Compaction rules read them at every event, and a level may have ten
+    /// thousand files.
     bytes: u64,
     compensated_bytes: u64,
     /// Compensated bytes of files that running jobs read.
     busy_bytes: u64,
-    /// Where RocksDB's round robin goes on: files before this id have had their turn.
+    /// The round-robin cursor of RocksDB: files before this id have had their turn.
     cursor: u32,
 }
 
 impl Level {
-    /// Bytes of all files.
+    /// Returns the bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Bytes of files that no job reads, tombstones weighed.
+    /// Returns the bytes of files that no job reads, with the extra weight of tombstones.
     pub fn free_bytes(&self) -> u64 {
         self.compensated_bytes - self.busy_bytes
     }
 
-    /// Bytes of all files, tombstones weighed.
+    /// Returns the bytes of all files, with the extra weight of tombstones.
     pub fn compensated_bytes(&self) -> u64 {
         self.compensated_bytes
     }
 
-    /// Where the next turn begins; 0 for the start, and where files do not take turns.
+    /// Returns the round-robin cursor; 0 for the start, and if round robin is not used.
     pub fn cursor(&self) -> u32 {
         self.cursor
     }
 
-    /// The file whose turn it is when they go one after another.
+    /// Returns the index of the file whose turn it is in round robin.
     pub fn next_in_turn(&self) -> usize {
         let files = self.only();
         let at = files.partition_point(|file| file.smallest < self.cursor);
         if at < files.len() { at } else { 0 }
     }
 
-    /// All files, run by run.
+    /// Returns all files, run by run.
     pub fn files(&self) -> impl Iterator<Item = &File> {
         self.runs.iter().flat_map(|run| &run.files)
     }
 
-    /// Files of the only run; none when there is none.
+    /// Returns the files of the only run; empty if there is none.
     pub fn only(&self) -> &[File] {
         self.runs.first().map_or(&[], |run| &run.files)
     }
 
-    /// How many files.
+    /// Returns the number of files.
     pub fn file_count(&self) -> usize {
         self.runs.iter().map(|run| run.files.len()).sum()
     }
 }
 
-/// What a running compaction reads and writes, for those that are picked beside it.
+/// The levels and key range of a running compaction, which later picks must avoid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Running {
-    /// Its number.
+    /// The number of the job.
     pub job: u64,
-    /// Its first level.
+    /// The input level.
     pub from_level: usize,
-    /// Where it writes.
+    /// The output level.
     pub output_level: usize,
-    /// The first id of its inputs.
+    /// The smallest id of its inputs.
     pub smallest: u32,
-    /// The last id of its inputs.
+    /// The largest id of its inputs.
     pub largest: u32,
 }
 
-/// All levels and what runs on them.
+/// All levels, and the compactions that run on them.
 #[derive(Debug, Clone)]
 pub struct Tree {
-    /// From level 0.
+    /// The levels, from level 0.
     pub levels: Vec<Level>,
-    /// Compactions under way.
+    /// Running compactions.
     pub running: Vec<Running>,
 }
 
-/// Files of one run that a job takes: level, run id, file numbers in key order.
+/// Files of one run that a job reads: level, run id, and file numbers in key order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// The level.
     pub level: usize,
     /// The run.
     pub run: u64,
-    /// The numbers.
+    /// The file numbers.
     pub files: Vec<u64>,
-    /// The first id and the last: a run of a large store has thousands of files, and only those
-    /// between are looked at.
+    /// The smallest and the largest id. A run of a large store has thousands of files, and only
+    /// those in this range are scanned.
     pub range: (u32, u32),
 }
 
 impl Input {
-    /// Where its files are in their run, others perhaps between them.
+    /// Returns the indices of its files in their run; other files may lie between them.
     fn span(&self, run: &Run) -> std::ops::Range<usize> {
         run.overlapping(self.range.0, self.range.1)
     }
 }
 
 impl Tree {
-    /// An empty tree.
+    /// Creates an empty tree.
     pub fn new(levels: usize) -> Tree {
         Tree { levels: vec![Level::default(); levels], running: Vec::new() }
     }
 
-    /// A level; the number must be below that of the levels.
+    /// Returns a level; an empty one if the number is out of range.
     pub fn level(&self, level: usize) -> &Level {
         static NONE: Level =
             Level { runs: Vec::new(), bytes: 0, compensated_bytes: 0, busy_bytes: 0, cursor: 0 };
         self.levels.get(level).unwrap_or(&NONE)
     }
 
-    /// The deepest level with files; 0 when there is none.
+    /// Returns the deepest level with files; 0 if there is none.
     pub fn last_used(&self) -> usize {
         (0..self.levels.len()).rev().find(|&level| !self.level(level).runs.is_empty()).unwrap_or(0)
     }
 
-    /// Bytes of all levels.
+    /// Returns the bytes of all levels.
     pub fn bytes(&self) -> u64 {
         self.levels.iter().map(Level::bytes).sum()
     }
 
-    /// How many files.
+    /// Returns the number of files.
     pub fn file_count(&self) -> usize {
         self.levels.iter().map(Level::file_count).sum()
     }
 
-    /// Sorted runs that a scan merges.
+    /// Returns the number of sorted runs that a scan merges.
     pub fn run_count(&self) -> usize {
         self.levels.iter().map(|level| level.runs.len()).sum()
     }
 
-    /// Whether a running job writes to this part of a level.
+    /// Whether a running job writes to this range of a level.
     pub fn is_written(&self, level: usize, smallest: u32, largest: u32) -> bool {
         self.running
             .iter()
             .any(|job| job.output_level == level && job.smallest <= largest && smallest <= job.largest)
     }
 
-    /// Whether a level has files, or will when a running job ends.
+    /// Whether a level has files, or will have when a running job ends.
     pub fn is_used(&self, level: usize) -> bool {
         !self.level(level).runs.is_empty() || self.running.iter().any(|job| job.output_level == level)
     }
 
-    /// Marks files as read by a job, or not.
+    /// Marks files as read by a job, or as free.
     pub fn mark(&mut self, inputs: &[Input], compacting: bool) {
         for input in inputs {
             let Some(level) = self.levels.get_mut(input.level) else { continue };
             let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
-            // Both are in key order.
+            // File numbers and files are both in key order.
             let mut numbers = input.files.iter().peekable();
             let span = input.span(run);
             for file in run.files.get_mut(span).unwrap_or(&mut []) {
@@ -344,7 +345,7 @@ impl Tree {
         }
     }
 
-    /// Notes that the files of an input have had their turn.
+    /// Advances the round-robin cursor past the files of an input.
     pub fn pass(&mut self, input: &Input) {
         if let Some(level) = self.levels.get_mut(input.level) {
             let next = level.only().iter().find(|file| file.smallest > input.range.1);
@@ -352,7 +353,7 @@ impl Tree {
         }
     }
 
-    /// The files of an input.
+    /// Returns the files of an input.
     pub fn files_of<'a>(&'a self, input: &'a Input) -> impl Iterator<Item = &'a File> + 'a {
         let run = self.level(input.level).runs.iter().find(move |run| run.id == input.run);
         let mut numbers = input.files.iter().peekable();
@@ -366,7 +367,7 @@ impl Tree {
         })
     }
 
-    /// Takes files out.
+    /// Removes files.
     pub fn remove(&mut self, inputs: &[Input]) -> Vec<File> {
         let mut removed = Vec::new();
         for input in inputs {
@@ -375,8 +376,8 @@ impl Tree {
         removed
     }
 
-    /// Takes the inputs of a job out and puts its outputs in. Mostly they come where others of the
-    /// same run go: the files behind them, perhaps thousands, then move once, or stay.
+    /// Replaces the inputs of a job by its outputs. Most outputs take the place of inputs of the
+    /// same run, so that the files behind them, perhaps thousands, move once or not at all.
     pub fn replace(
         &mut self,
         inputs: &[Input],
@@ -394,8 +395,7 @@ impl Tree {
         removed
     }
 
-    /// Whether the files of an input stand together, and those that are to come reach no others of
-    /// their run.
+    /// Whether the files of an input are adjacent, and `files` overlap no other files of their run.
     fn have_room(&self, input: &Input, files: &[File]) -> bool {
         let run = self.level(input.level).runs.iter().find(|run| run.id == input.run);
         let (Some(run), Some(first), Some(last)) = (run, files.first(), files.last()) else { return false };
@@ -406,7 +406,7 @@ impl Tree {
             && run.files.get(span.end).is_none_or(|file| last.largest < file.smallest)
     }
 
-    /// Takes the files of an input out, and puts `files` in their place.
+    /// Removes the files of an input, and inserts `files` in their place.
     fn take(&mut self, input: &Input, files: Vec<File>, removed: &mut Vec<File>) {
         let Some(level) = self.levels.get_mut(input.level) else { return };
         let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { return };
@@ -431,8 +431,8 @@ impl Tree {
         level.runs.retain(|run| !run.files.is_empty());
     }
 
-    /// Puts files, which are in key order and overlap nothing of it, into a run of a level, made
-    /// when it is not there.
+    /// Inserts files, in key order and without overlap, into a run of a level. Creates the run if
+    /// it does not exist.
     pub fn add(&mut self, level: usize, run_id: u64, files: Vec<File>) {
         let Some(level) = self.levels.get_mut(level) else { return };
         if files.is_empty() {
@@ -445,7 +445,8 @@ impl Tree {
         }
         match level.runs.iter_mut().find(|run| run.id == run_id) {
             Some(run) => {
-                // Output of one job may go to several gaps: a moved file can stand between.
+                // Outputs of one job may belong into several gaps, because a moved file can lie
+                // between them.
                 let is_one_gap = files
                     .first()
                     .zip(files.last())
@@ -466,8 +467,8 @@ impl Tree {
         }
     }
 
-    /// What must hold at all times: runs sorted and disjoint, newest first; files sorted, with
-    /// right bounds. The first that does not, in words.
+    /// Checks the invariants: runs are sorted and disjoint, newest first; files are sorted and have
+    /// correct bounds; sums are correct. Returns a description of the first violation.
     pub fn broken_invariant(&self) -> Option<String> {
         for (at, level) in self.levels.iter().enumerate() {
             if level.runs.windows(2).any(|pair| pair[0].id <= pair[1].id) {
@@ -507,7 +508,7 @@ mod tests {
     use super::*;
     use crate::compact::tests::file;
 
-    /// A level of one run of files over these ids, each of ten bytes.
+    /// A tree whose level 1 has one run of files with these ranges, each of ten bytes.
     fn tree_of(ranges: &[(u32, u32)]) -> Tree {
         let mut tree = Tree::new(3);
         let files = ranges.iter().enumerate().map(|(number, (from, to))| file(number as u64, *from, *to, 10));
@@ -515,8 +516,8 @@ mod tests {
         tree
     }
 
-    /// Goal: the files of a range are those that have an id of it. Method: every range over files
-    /// with gaps and without, and of one id, against each file by itself.
+    /// Goal: a range finds exactly the files that overlap it. Method: every range over files with
+    /// and without gaps, and a file of one id, against each file by itself.
     #[test]
     fn ranges_have_their_files() {
         let tree = tree_of(&[(2, 4), (5, 5), (8, 12), (13, 13), (16, 18)]);
@@ -531,8 +532,8 @@ mod tests {
         }
     }
 
-    /// Goal: outputs stand in key order, whichever of the gaps of their run they go to. Method:
-    /// each file of a run and each two neighbours replaced by outputs in their place, before,
+    /// Goal: outputs end up in key order, whichever gaps of their run they belong into. Method:
+    /// replaces each file and each two neighbours of a run by outputs in their place, before,
     /// behind and on both sides of others.
     #[test]
     fn outputs_find_their_place() {

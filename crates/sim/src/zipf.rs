@@ -1,5 +1,5 @@
-//! Exact zipfian ranks: rejection-inversion (Hörmann and Derflinger, ACM TOMACS 1996), without
-//! tables.
+//! Exact zipfian ranks without tables, by rejection-inversion (Hörmann and Derflinger, ACM TOMACS
+//! 1996).
 
 use crate::rng::Rng;
 
@@ -16,7 +16,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// For `count >= 1` ranks and `theta > 0`.
+    /// Creates the distribution for `count >= 1` ranks and `theta > 0`.
     pub fn new(count: u64, theta: f64) -> Zipf {
         let count = count.max(1) as f64;
         let mut zipf = Zipf { count, theta, low: 0.0, high: 0.0, shortcut: 0.0, norm: 1.0 };
@@ -27,7 +27,7 @@ impl Zipf {
         zipf
     }
 
-    /// The antiderivative of x^-theta that is 0 at 1.
+    /// Returns the antiderivative of x^-theta that is 0 at 1.
     fn integral(&self, x: f64) -> f64 {
         let log = x.ln();
         let e = 1.0 - self.theta;
@@ -39,8 +39,8 @@ impl Zipf {
         if e.abs() < 1e-9 { value.exp() } else { (1.0 + e * value).max(f64::MIN_POSITIVE).powf(1.0 / e) }
     }
 
-    /// The weights of ranks `0..count`: the head exactly, the tail by the midpoint rule, whose
-    /// error is below 1e-7.
+    /// Returns the sum of the weights of ranks `0..count`: exact for the head, by the midpoint rule
+    /// with an error below 1e-7 for the tail.
     fn sum(&self, count: u64) -> f64 {
         const EXACT: u64 = 1000;
         let head: f64 = (1..=count.min(EXACT)).map(|rank| (rank as f64).powf(-self.theta)).sum();
@@ -52,7 +52,7 @@ impl Zipf {
         head + tail
     }
 
-    /// A rank. Needs 1.1 tries on average.
+    /// Draws a rank. Needs 1.1 tries on average.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
@@ -65,12 +65,12 @@ impl Zipf {
         }
     }
 
-    /// The probability of a rank.
+    /// Returns the probability of a rank.
     pub fn probability(&self, rank: u64) -> f64 {
         ((rank + 1) as f64).powf(-self.theta) / self.norm
     }
 
-    /// The probability of ranks below `rank`.
+    /// Returns the probability of all ranks below `rank`.
     #[cfg(test)]
     pub fn cumulative(&self, rank: u64) -> f64 {
         self.sum(rank) / self.norm
@@ -81,9 +81,9 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// Goal: drawn shares are the formula's. Method: 200,000 draws for several exponents, also 1
-    /// and one where many draws are rejected, against the probability of the first two ranks and of
-    /// the first hundred.
+    /// Goal: draws follow the formula. Method: 200,000 draws for several exponents, including 1 and
+    /// one with many rejections, against the probabilities of the first two ranks and of the first
+    /// hundred.
     #[test]
     fn draws_follow_the_formula() {
         for theta in [0.5, 0.99, 1.0, 1.2, 3.0] {

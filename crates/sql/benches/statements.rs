@@ -1,19 +1,20 @@
-//! What prepared statements cost an application that embeds them, without clients and protocols.
-//! `[CAIRN_ROWS=200000] cargo bench -p cairn-sql --bench statements [-- FILTER]`.
+//! Measures the cost of prepared statements for an application that embeds the database, without
+//! clients and protocols. `[CAIRN_ROWS=200000] cargo bench -p cairn-sql --bench statements [--
+//! FILTER]`.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use cairn_sql::{Connection, Database, Datum, DatumRef, Outcome, Statement};
 use cairn_vfs::{Clock, SystemClock};
 
-/// Runs of a statement that are timed together, and how often: the median is told.
+/// The number of measurements of each statement. The median is reported.
 const TURNS: usize = 9;
 
-/// A number below `rows` that follows from another in no order.
+/// Returns a pseudorandom number below `rows`, derived from `at`.
 fn mix(at: u64, rows: u64) -> u64 {
     (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20) % rows
 }
 
-/// Reads every value of every row. Gives how many rows there were.
+/// Reads every value of every row, and returns the number of rows.
 fn read(connection: &mut Connection, statement: &Statement, params: &[Datum]) -> u64 {
     let Outcome::Rows(mut rows) = connection.run(statement, params).unwrap() else { return 0 };
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Connections: what a program talks to.
+//! Connections: the interface of a program to a database.
 
 use cairn_table::schema::ColumnType;
 
@@ -12,20 +12,20 @@ use crate::sqlstate::{FEATURE_NOT_SUPPORTED, SYNTAX_ERROR};
 use crate::statement::{Statement, StatementKind};
 use crate::syntax::parse;
 
-/// Ends what a connection is doing, from another thread.
+/// Cancels a connection's statements from another thread.
 #[derive(Debug, Clone)]
 pub struct Canceller(cairn_table::Canceller);
 
 impl Canceller {
-    /// The statement that runs now ends with 57014. None that begins later is touched, but for
-    /// those of the same message: [`Connection::begin_message`].
+    /// Ends the running statement with 57014. Statements that begin later are unaffected, except
+    /// those of the same message: see [`Connection::begin_message`].
     pub fn cancel(&self) {
         self.0.cancel();
     }
 }
 
-/// A session: settings, a transaction, prepared statements. One thread at a time uses it, and waits
-/// for what it asks.
+/// A session: settings, a transaction and prepared statements. It serves one thread at a time, and
+/// every call blocks until it is done.
 #[derive(Debug)]
 pub struct Connection {
     database: Database,
@@ -34,7 +34,7 @@ pub struct Connection {
 
 #[cfg(test)]
 impl Connection {
-    /// Two runs of a query, of which none has come to its end.
+    /// Starts two runs of a query, and leaves both unfinished.
     pub(crate) fn run_twice(&mut self, query: &crate::query::Query) -> [crate::query::Batches; 2] {
         let mut run = || query.run(&mut self.session, &[]).unwrap();
         [run(), run()]
@@ -46,12 +46,12 @@ impl Connection {
         Connection { session: Session::new(database.shared(), id), database }
     }
 
-    /// What it is a connection to.
+    /// The database of this connection.
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// A number of its own among those of its database, as `pg_backend_pid()` gives it.
+    /// The number of this connection, unique within its database, as `pg_backend_pid()` returns it.
     pub fn id(&self) -> u32 {
         self.session.backend
     }
@@ -63,7 +63,7 @@ impl Connection {
             return Ok(statement);
         }
         let statement = self.session.prepare(sql, &[])?;
-        // Under the text that it was asked for with, blanks and all.
+        // Cached under the text as the caller wrote it, blanks included.
         let is_kept = matches!(
             statement.kind(),
             StatementKind::Query | StatementKind::Change | StatementKind::Transaction
@@ -74,42 +74,43 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Tables, indexes and views, as a statement would see them now: within a transaction, with its
-    /// own changes.
+    /// Returns the tables, indexes and views as a statement would see them now. Within a
+    /// transaction that includes its own changes.
     ///
     /// Errors: 25P02 in a transaction that has failed.
     pub fn catalog(&mut self) -> Result<std::sync::Arc<cairn_table::Catalog>> {
         self.session.begin_statement()?;
         let catalog = self.session.transaction().map(|open| std::sync::Arc::clone(open.view().catalog()));
-        // What was only read is not missed when ending fails.
+        // The statement only read, so a failure to end it loses nothing.
         let _ = self.session.end_statement(true);
         catalog
     }
 
-    /// Sequences by namespace and name, as a statement would see them now.
+    /// Returns the sequences, with namespace and name, as a statement would see them now.
     ///
-    /// Errors: 25P02 in a transaction that has failed; the disk's.
+    /// Errors: 25P02 in a transaction that has failed; those of the disk.
     pub fn sequences(&mut self) -> Result<Vec<((String, String), Sequence)>> {
         let joined = self.session.in_block();
         self.session.begin_statement()?;
         let all = self.session.transaction().and_then(|open| crate::sequence::all(open.view()));
         if !joined {
-            // What was only read is not missed when ending fails.
+            // The statement only read, so a failure to end it loses nothing.
             let _ = self.session.end_statement(true);
         }
         all
     }
 
-    /// Runs one statement to its end and gives the rows that it changed, or returned.
+    /// Runs one statement to completion, and returns the number of rows that it changed or
+    /// returned.
     ///
-    /// Errors: whatever is wrong with it, with PostgreSQL's codes.
+    /// Errors: any error of the statement, with PostgreSQL's codes.
     pub fn execute(&mut self, sql: &str, params: &[Datum]) -> Result<u64> {
         let statement = self.statement(sql)?;
         let outcome = self.session.run(&statement, params, false)?;
         finish(outcome)
     }
 
-    /// Runs one statement that gives rows.
+    /// Runs one statement that returns rows.
     ///
     /// Errors: as [`Connection::execute`].
     pub fn query(&mut self, sql: &str, params: &[Datum]) -> Result<Rows<'_>> {
@@ -120,10 +121,10 @@ impl Connection {
         }
     }
 
-    /// Runs several statements, separated by semicolons, and throws away the rows. Without a
-    /// transaction of their own they are one transaction together.
+    /// Runs several statements, separated by semicolons, and discards their rows. Statements
+    /// outside of an explicit transaction form one transaction together.
     ///
-    /// Errors: of the first one that fails; those behind it are not run.
+    /// Errors: that of the first statement that fails; the statements after it are not run.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
         let all = parse(sql).inspect_err(|_| self.session.fail_block())?;
         let together = all.len() > 1;
@@ -159,15 +160,16 @@ impl Connection {
         finish(outcome).map(|_| ())
     }
 
-    /// Parses a statement and binds it to tables. Kept by its text.
+    /// Parses a statement and binds it to tables. The result is kept in the plan cache under its
+    /// text.
     ///
-    /// Errors: whatever is wrong with it, and 42601 for more than one.
+    /// Errors: any error of the statement, and 42601 for more than one statement.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
         let statement = self.statement(sql)?;
         if !self.is_stale(&statement) {
             return Ok(statement);
         }
-        // Its columns may be others now, and whoever prepares is told about them.
+        // The columns may have changed since, and the caller of prepare reads them.
         let statement = self.session.prepare(sql, &[])?;
         if statement.sql() == sql {
             self.session.keep(&statement);
@@ -175,29 +177,28 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Whether a kept statement was planned for another catalog than the one it would run on, or
-    /// under other settings.
+    /// Whether a cached statement was planned for another version of the catalog than the one it
+    /// would run on, or under other settings.
     fn is_stale(&self, statement: &Statement) -> bool {
         let planned = statement.planned();
         matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
             && (planned.catalog, planned.settings) != self.session.versions()
     }
 
-    /// As [`Connection::prepare`], with the types of parameters, as far as they are known.
+    /// Like [`Connection::prepare`], with the types of parameters as far as they are known.
     ///
     /// Errors: as [`Connection::prepare`].
     pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
         if types.iter().all(Option::is_none) { self.prepare(sql) } else { self.session.prepare(sql, types) }
     }
 
-    /// Sees that a prepared query still is what it was: its tables and columns are there, and its
-    /// rows have the columns that its caller knows. Costs nothing where no definition has changed
-    /// since.
+    /// Checks that a prepared query is still valid: its tables and columns exist, and its rows have
+    /// the columns that the caller knows. The check is free if no definition has changed since.
     ///
-    /// Errors: whatever is wrong with it by now, and 0A000 for other columns. As an error of the
-    /// statement's run they end the transaction that is open.
+    /// Errors: any error of the statement as it stands now, and 0A000 if its columns have changed.
+    /// Like errors of running the statement, they fail the open transaction.
     pub fn revalidate(&mut self, statement: &Statement) -> Result<()> {
-        // What asks for the system catalogs is planned anew each time that it runs.
+        // A statement that reads the system catalogs is planned anew for each run.
         let is_of_now = statement.planned().catalog == u64::MAX;
         if is_of_now || !self.is_stale(statement) {
             return Ok(());
@@ -221,10 +222,10 @@ impl Connection {
         self.session.run(statement, params, true)
     }
 
-    /// As [`Connection::run`], but of rows only the first few are given: a cursor of this name has
-    /// the others, for [`Connection::fetch`], as long as the transaction lasts. The name is one
-    /// that no cursor has, which [`Connection::cursor`] tells; one that has it is gone. Other
-    /// statements run between.
+    /// Like [`Connection::run`], but returns only the first few rows. A cursor of this name keeps
+    /// the rest for [`Connection::fetch`] until the transaction ends. Pick a name that no cursor
+    /// has, which [`Connection::cursor`] tells; an existing cursor of this name is replaced. Other
+    /// statements may run in between.
     ///
     /// Errors: as [`Connection::run`]; 54000 for too many cursors.
     pub fn run_in_parts(
@@ -237,112 +238,113 @@ impl Connection {
         self.session.run_in_parts(statement, params, name, most)
     }
 
-    /// Some more rows of a cursor, which DECLARE or [`Connection::run_in_parts`] made; 0 for all.
-    /// [`Rows::tag`] is the query's.
+    /// Returns up to `most` further rows of a cursor that DECLARE or [`Connection::run_in_parts`]
+    /// made; 0 means all of them. [`Rows::tag`] is that of the query.
     ///
-    /// Errors: 34000 where there is none; those of computing the rows. A cursor that has failed
-    /// gives 55000 from then on.
+    /// Errors: 34000 if no such cursor exists; those of computing the rows. A cursor that has
+    /// failed returns 55000 from then on.
     pub fn fetch(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
         self.session.fetch_more(name, most)
     }
 
-    /// The columns of the rows of a cursor; `None` where there is none of this name.
+    /// Returns the result columns of a cursor; `None` if no cursor has this name.
     pub fn cursor(&self, name: &str) -> Option<&[Column]> {
         self.session.cursors.get(name).map(|cursor| &*cursor.columns)
     }
 
-    /// The number of a cursor; `None` where there is none of this name. No other cursor of the
-    /// connection has it: whoever comes back later sees whether this is the same one.
+    /// Returns the number of a cursor; `None` if no cursor has this name. Numbers are unique within
+    /// the connection, so a caller can tell later whether the name still means the same cursor.
     pub fn cursor_number(&self, name: &str) -> Option<u64> {
         self.session.cursors.get(name).map(|cursor| cursor.number)
     }
 
-    /// Closes a cursor, in a transaction that has failed too. Without effect where there is none.
+    /// Closes a cursor, also in a transaction that has failed. Does nothing if no cursor has this
+    /// name.
     pub fn close_cursor(&mut self, name: &str) {
-        // Who wants it gone does not mind that it is.
+        // Closing a cursor that does not exist is not an error here.
         let _ = self.session.cursors.close(name);
     }
 
-    /// Begins a transaction that the statements up to [`Connection::end_implicit`] are in together,
-    /// unless one is open. BEGIN among them makes it an ordinary one; COMMIT and ROLLBACK end it.
-    /// For the wire protocol, where several statements come at once.
+    /// Begins a transaction that covers all statements up to [`Connection::end_implicit`], unless
+    /// one is open. A BEGIN among them turns it into an explicit transaction; COMMIT and ROLLBACK
+    /// end it. The wire protocol uses this when several statements arrive at once.
     ///
     /// Errors: as BEGIN.
     pub fn begin_implicit(&mut self) -> Result<()> {
         self.session.begin_implicit()
     }
 
-    /// Commits what [`Connection::begin_implicit`] began, or takes it back after an error. Nothing
-    /// where BEGIN has made it an ordinary one.
+    /// Commits the transaction that [`Connection::begin_implicit`] began, or rolls it back after an
+    /// error. Does nothing if BEGIN has made it explicit.
     ///
     /// Errors: as COMMIT.
     pub fn end_implicit(&mut self) -> Result<()> {
         self.session.end_implicit()
     }
 
-    /// Something that belongs to the open transaction has failed outside of it, such as reading the
-    /// parameters of one of its statements: it can only be taken back now. Without effect outside
-    /// of transactions.
+    /// Marks the open transaction as failed, after an error outside of its statements, such as one
+    /// in reading the parameters of a statement. It can only be rolled back from then on. Does
+    /// nothing outside of a transaction.
     pub fn fail(&mut self) {
         self.session.fail_block();
     }
 
-    /// Where it is with its transaction.
+    /// The state of the transaction.
     pub fn status(&self) -> TransactionStatus {
         self.session.status()
     }
 
-    /// What other threads end its statements with.
+    /// Returns the handle by which other threads cancel this connection's statements.
     pub fn canceller(&self) -> Canceller {
         Canceller(self.session.canceller.clone())
     }
 
-    /// From here on requests to cancel hold for all statements up to the next call of this, also
-    /// for those that have not begun; what was asked before is forgotten. For the wire protocol,
-    /// where a message has several statements, and a request may come between them. Without it each
-    /// call begins anew.
+    /// Makes requests to cancel hold for all statements up to the next call of this method,
+    /// including those that have not begun. Earlier requests are forgotten. The wire protocol calls
+    /// it because a message may hold several statements, and a request may arrive between them.
+    /// Without it, each statement starts with no request pending.
     pub fn begin_message(&mut self) {
         self.session.keeps_cancels = true;
         self.session.canceller.reset();
     }
 
-    /// As SET.
+    /// Sets a setting, as SET does.
     ///
-    /// Errors: 42704 for a setting that does not exist, 22023 for a value that it cannot have.
+    /// Errors: 42704 for a setting that does not exist, 22023 for an invalid value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
         self.session.set_named(name, &[value.to_owned()], false)
     }
 
-    /// What settings are now is what RESET, DISCARD ALL and the like make of them from here on: for
-    /// whoever sets some before the session's own statements come.
+    /// Makes the current settings the defaults that RESET, DISCARD ALL and the like restore. Meant
+    /// for settings that are made before the session's own statements run.
     pub fn keep_settings(&mut self) {
         self.session.context.settings.keep();
     }
 
-    /// A number that is another one after each change of a setting, also where a transaction takes
-    /// it back; and at times where nothing has changed.
+    /// A version that differs after every change of a setting, including those undone by a
+    /// rollback. It may also change without one.
     pub fn settings_version(&self) -> u64 {
         self.session.context.settings.version
     }
 
-    /// Says who is connected: what `current_user` gives. It is `cairn` at first; all may do
+    /// Sets the name that `current_user` returns. The default is `cairn`. Every user may do
     /// everything.
     pub fn set_user(&mut self, name: &str) {
         self.session.context.settings.set_user(name);
     }
 
-    /// As SHOW. `None` for a setting that does not exist.
+    /// Returns a setting, as SHOW does; `None` for a setting that does not exist.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.session.setting(name)
     }
 
-    /// What there was to be told since the last time.
+    /// Takes the notices that have accumulated since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.session.notices)
     }
 }
 
-/// Sees an outcome to its end. Gives the rows that were changed or returned.
+/// Drains an outcome, and returns the number of rows changed or returned.
 fn finish(outcome: Outcome<'_>) -> Result<u64> {
     match outcome {
         Outcome::Done(tag) => Ok(tag.rows.unwrap_or(0)),

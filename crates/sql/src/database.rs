@@ -1,4 +1,4 @@
-//! Databases: where they are, and what they are given to work with.
+//! Databases and the settings with which they are opened.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,31 +14,31 @@ use crate::query::General;
 use crate::sequence::Counters;
 use crate::sqlstate::{OUT_OF_MEMORY, UNDEFINED_FILE};
 
-/// Pages in memory at the least: what threads that split nodes need.
+/// The least number of pages in the buffer pool, which threads that split nodes need.
 const LEAST_FRAMES: usize = 256;
 
-/// What a commit waits for.
+/// The place that a commit's changes must reach before it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Nothing: it is lost with the process.
+    /// Memory of the process: the commit is lost if the process ends.
     Memory,
-    /// The operating system has it: it is lost with the machine.
+    /// The operating system: the commit is lost if the machine fails.
     Buffered,
-    /// The disk has it.
+    /// The disk.
     #[default]
     Sync,
 }
 
-/// An open database. Clones are the same one; it is closed with the last of them and of its
-/// connections.
+/// An open database. Clones share it. It is closed when the last of them and of its connections is
+/// dropped.
 #[derive(Debug, Clone)]
 pub struct Database(Arc<Shared>);
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub tables: cairn_table::Database,
-    /// Where the files of COPY and of backups are.
+    /// The file system of COPY and of backups.
     pub fs: Arc<dyn Fs>,
     pub clock: Arc<dyn Clock>,
     pub durability: cairn_table::Durability,
@@ -47,24 +47,24 @@ pub(crate) struct Shared {
     pub threads: usize,
     pub memory_limit: u64,
     pub read_only: bool,
-    /// The disk had no room to open it for changes.
+    /// The disk was too full to open the database for changes.
     pub is_full: bool,
-    /// When it was opened, in microseconds since 1970.
+    /// The time of opening, in microseconds since 1970.
     pub started: i64,
-    /// What it is called, as far as clients ask.
+    /// The name reported to clients.
     pub name: String,
     pub sequences: Mutex<Counters>,
     pub general: OnceLock<General>,
     runtime: OnceLock<Runtime>,
     timers: OnceLock<Runtime>,
     backends: AtomicU32,
-    /// The last number that a change of any session's settings has.
+    /// The version of the last change of settings in any session.
     pub settings_versions: Arc<AtomicU64>,
     seed: u64,
 }
 
-/// Threads of the general path. Ending does not wait for them: what they do has nobody any more who
-/// waits for it.
+/// The threads of the general path. Dropping it does not wait for them, because no one needs their
+/// results any more.
 #[derive(Debug)]
 struct Runtime(Option<tokio::runtime::Runtime>);
 
@@ -76,11 +76,11 @@ impl Drop for Runtime {
     }
 }
 
-/// Room on the stack of such a thread, of which the system gives what is used: a plan of as many
-/// levels as there may be is computed by as many calls.
+/// The stack of such a thread; the system allocates only the part in use. Computing a plan takes as
+/// many nested calls as it has levels, up to the limit on those.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Threads that are started when they are needed first.
+/// Returns a pool of threads, and starts it at the first call.
 fn threads(place: &OnceLock<Runtime>, count: usize, name: &str) -> Result<tokio::runtime::Handle> {
     if let Some(Runtime(Some(runtime))) = place.get() {
         return Ok(runtime.handle().clone());
@@ -93,29 +93,29 @@ fn threads(place: &OnceLock<Runtime>, count: usize, name: &str) -> Result<tokio:
         .build()
         .map_err(|error| Error::new(OUT_OF_MEMORY, format!("threads cannot be started: {error}")))?;
     let handle = runtime.handle().clone();
-    // Somebody else may have been faster: theirs is as good.
+    // If another thread has been faster, its pool is used.
     let kept = place.get_or_init(|| Runtime(Some(runtime)));
     Ok(kept.0.as_ref().map_or(handle, |runtime| runtime.handle().clone()))
 }
 
 impl Shared {
-    /// The threads of the general path, which are started when they are needed first.
+    /// The threads of the general path, started at the first call.
     ///
-    /// Errors: 53200 where the system has no more threads to give.
+    /// Errors: 53200 if the system has no more threads.
     pub fn runtime(&self) -> Result<tokio::runtime::Handle> {
         threads(&self.runtime, self.threads, "cairn-sql")
     }
 
-    /// A thread that does nothing but look at the time: those of queries may be at work for long.
+    /// The thread that only serves timers. The threads of queries may be busy for long.
     ///
     /// Errors: as [`Shared::runtime`].
     pub fn timers(&self) -> Result<tokio::runtime::Handle> {
         threads(&self.timers, 1, "cairn-sql-time")
     }
 
-    /// Gives back space that nothing is in.
+    /// Returns unused space to the file system.
     ///
-    /// Errors: the file system's.
+    /// Errors: those of the file system.
     pub fn reclaim(&self) -> Result<()> {
         self.tables.vacuum()?;
         Ok(())
@@ -125,7 +125,7 @@ impl Shared {
         self.backends.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Where a session's random numbers begin.
+    /// The seed of a session's random numbers.
     pub fn seed(&self, backend: u32) -> u64 {
         self.seed ^ u64::from(backend).wrapping_mul(0xd134_2543_de82_ef95)
     }
@@ -133,12 +133,12 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // What fails here leaves a gap in a sequence, as a crash does.
+        // A failure leaves a gap in a sequence, as a crash does.
         let _ = crate::sequence::close(self);
     }
 }
 
-/// A statement's time, which runs.
+/// The running timeout of a statement.
 #[derive(Debug)]
 pub(crate) struct Timer {
     fired: Arc<AtomicBool>,
@@ -146,7 +146,7 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// Cancels after so much time.
+    /// Cancels the statement after this time.
     pub fn start(shared: &Shared, after: Duration, canceller: &cairn_table::Canceller) -> Result<Timer> {
         let fired = Arc::new(AtomicBool::new(false));
         let (flag, canceller) = (Arc::clone(&fired), canceller.clone());
@@ -169,7 +169,7 @@ impl Drop for Timer {
     }
 }
 
-/// What a database is opened with.
+/// The settings with which a database is opened.
 #[derive(Debug, Clone)]
 pub struct Builder {
     fs: Arc<dyn Fs>,
@@ -204,97 +204,98 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The file system it is in: the machine's by default.
+    /// Sets the file system of the database. The default is that of the machine.
     #[must_use]
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = fs;
         self
     }
 
-    /// The file system in which COPY finds the files that it names, and to which backups go: the
-    /// database's own by default, which for one in memory nobody else sees.
+    /// Sets the file system in which COPY finds its files and to which backups go. The default is
+    /// the database's own; that of a database in memory is invisible to others.
     #[must_use]
     pub fn files(mut self, fs: Arc<dyn Fs>) -> Self {
         self.files = Some(fs);
         self
     }
 
-    /// Time: the machine's by default.
+    /// Sets the clock. The default is that of the machine.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// How much of it is kept in memory, in bytes: 128 MiB by default.
+    /// Sets the size of the buffer pool, in bytes. The default is 128 MiB.
     #[must_use]
     pub fn cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// What commits wait for: the disk by default. The setting `synchronous_commit` changes it for
-    /// a session.
+    /// Sets the durability of commits. The default is the disk. The setting `synchronous_commit`
+    /// changes it for a session.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How long statements may take: for ever by default. The setting `statement_timeout` changes
-    /// it for a session.
+    /// Sets the time limit of statements. There is none by default. The setting `statement_timeout`
+    /// changes it for a session.
     #[must_use]
     pub fn statement_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.statement_timeout = timeout;
         self
     }
 
-    /// How long statements wait for rows that another transaction has changed: for ever by default,
-    /// as deadlocks are found. The setting `lock_timeout` changes it for a session.
+    /// Sets the time that statements wait for rows changed by another transaction. It is unlimited
+    /// by default, because deadlocks are detected. The setting `lock_timeout` changes it for a
+    /// session.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// How many threads work on one query: as many as there are processors by default.
+    /// Sets the number of threads per query. The default is the number of processors.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// How much memory sorts, joins and groups of all queries together may take, in bytes: 1 GiB by
-    /// default. More goes to temporary files. Any limit will do: an operator may have 8 MiB
-    /// whatever it is. SQLSTATE 53200 is for what can neither go to files nor be had in another
-    /// way, as `NOT IN` of a subquery that does not fit.
+    /// Sets the memory that the sorts, joins and groups of all queries together may take, in bytes.
+    /// The default is 1 GiB. Beyond the limit they spill. Any limit works, because each operator
+    /// may use 8 MiB regardless of it. SQLSTATE 53200 remains for operations that can neither spill
+    /// nor be computed in another way, such as `NOT IN` of a subquery that does not fit.
     #[must_use]
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.memory_limit = bytes;
         self
     }
 
-    /// Whether a database is made where there is none: true by default. An empty file without a log
-    /// is none, too.
+    /// Sets whether to create a database that does not exist. The default is true. An empty file
+    /// without a log counts as no database.
     #[must_use]
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// Refuses all changes with 25006, and makes no database where there is none. Opening one
-    /// recovers it all the same, and keeps others out.
+    /// Rejects all changes with 25006, and creates no database. Opening one still recovers it, and
+    /// still locks it.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Opens the database in this file, or makes one.
+    /// Opens the database in this file, or creates it.
     ///
-    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no
-    /// database, 58P01 where there is none and [`Builder::create`] or [`Builder::read_only`] says
-    /// that none is made.
+    /// Errors: 58030 if the file system fails, XX001 if the file is damaged or not a database,
+    /// 58P01 if it does not exist and [`Builder::create`] or [`Builder::read_only`] forbids its
+    /// creation.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let path = path.as_ref();
         if self.read_only || !self.create {
@@ -306,7 +307,7 @@ impl Builder {
         options.lock_timeout = self.lock_timeout;
         options.clock = Arc::clone(&self.clock);
         let tables = match cairn_table::Database::open(&self.fs, path, &options) {
-            // What is there can be read all the same.
+            // On a full disk the existing contents can still be read.
             Err(error) if error.is_full() => {
                 cairn_table::Database::open_shadow(&self.fs, path, &options).map_err(|_| error)?
             }
@@ -345,14 +346,14 @@ impl Builder {
         Ok(Database(Arc::new(shared)))
     }
 
-    /// Fails where there is nothing, or an empty file, which would become a database.
+    /// Fails if there is no file, or an empty one, which would become a database.
     fn expect_database(&self, path: &Path) -> Result<()> {
         let missing = |what: &str| Err(Error::new(UNDEFINED_FILE, format!("{} {what}", path.display())));
         let log = cairn_table::log_dir(&cairn_table::real_path(&self.fs, path)?);
         if !self.fs.exists(path).map_err(cairn_table::Error::from)? {
             return missing("is not there");
         }
-        // With a log it is what a power loss has left of one.
+        // An empty file with a log is a database after a power loss.
         let found = self.fs.metadata(path).map_err(cairn_table::Error::from)?;
         if found.is_file && found.len == 0 && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
             return missing("is not a database: it is empty");
@@ -362,44 +363,43 @@ impl Builder {
 }
 
 impl Database {
-    /// Opens the database in this file, or makes one, with the settings that [`Builder`] starts
-    /// with.
+    /// Opens the database in this file, or creates it, with the defaults of [`Builder`].
     ///
     /// Errors: as [`Builder::open`].
     pub fn open(path: impl AsRef<Path>) -> Result<Database> {
         Builder::default().open(path)
     }
 
-    /// To open one with other settings.
+    /// Returns a builder, to open a database with other settings.
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// A new session.
+    /// Opens a session.
     pub fn connect(&self) -> Connection {
         self.connect_as(self.take_id())
     }
 
-    /// A number that no connection has, for whoever names a session before it begins:
-    /// [`Database::connect_as`].
+    /// Returns an unused connection number, for callers that must name a session before it begins:
+    /// see [`Database::connect_as`].
     pub fn take_id(&self) -> u32 {
         self.0.take_backend()
     }
 
-    /// A new session of a number from [`Database::take_id`], each of which is for one:
-    /// [`Connection::id`].
+    /// Opens a session under a number from [`Database::take_id`]. Each number is for one session:
+    /// see [`Connection::id`].
     pub fn connect_as(&self, id: u32) -> Connection {
         Connection::new(self.clone(), id)
     }
 
-    /// Writes all changes into the file, so that opening it needs no log.
+    /// Writes all changes into the file, so that the next opening needs no log.
     ///
-    /// Errors: 58030 where the file system fails.
+    /// Errors: 58030 if the file system fails.
     pub fn checkpoint(&self) -> Result<()> {
         Ok(self.0.tables.checkpoint()?)
     }
 
-    /// The tables, for programs that use them without SQL as well.
+    /// The tables, for programs that also use them without SQL.
     pub fn tables(&self) -> &cairn_table::Database {
         &self.0.tables
     }
@@ -408,17 +408,17 @@ impl Database {
         Arc::clone(&self.0)
     }
 
-    /// Copies the database as it is at one moment, while others change it.
+    /// Copies a snapshot of the database to `to`, while other transactions change it.
     ///
-    /// Errors: 58030 where the file system fails.
+    /// Errors: 58030 if the file system fails.
     pub fn backup(&self, to: &Path) -> Result<()> {
         Ok(self.0.tables.backup(&self.0.fs, to)?)
     }
 
-    /// Looks through everything: trees, the entry of each row in each index, pages. It waits until
-    /// no transaction runs, this thread's own included.
+    /// Checks the whole database: the trees, the entry of each row in each index, and the pages. It
+    /// waits until no transaction runs, including those of the calling thread.
     ///
-    /// Errors: XX001 for the first thing that is wrong; 58030 where the file system fails.
+    /// Errors: XX001 for the first damage found; 58030 if the file system fails.
     pub fn check(&self) -> Result<cairn_table::CheckReport> {
         Ok(self.0.tables.check()?)
     }

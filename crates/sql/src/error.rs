@@ -1,4 +1,4 @@
-//! What can go wrong with a statement.
+//! Errors of statements.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use cairn_vfs::ErrorKind;
 
 use crate::sqlstate;
 
-/// A failed statement or operation. Small to move: what it says is elsewhere.
+/// The error of a statement or an operation. It is cheap to move, because its contents are boxed.
 #[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
@@ -22,14 +22,14 @@ struct Inner {
     source: Option<cairn_table::Error>,
 }
 
-/// What of the database an error is about, as far as it says. Of constraints that were violated:
-/// their names, and the tables that have them; of NULL where there may be none: the column.
+/// The database object that an error is about, as far as it is known. For a violated constraint,
+/// its name and its table; for a violated NOT NULL, the column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Subject {
     /// The namespace of the table.
     pub schema: Option<String>,
-    /// The table. Of a foreign key it is the one that refers, whichever was to be changed.
+    /// The table. For a foreign key it is the referring table, even if the other one was changed.
     pub table: Option<String>,
     /// The column.
     pub column: Option<String>,
@@ -67,7 +67,7 @@ impl Subject {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error with one of the codes in [`sqlstate`].
+    /// Returns an error with one of the codes in [`sqlstate`].
     pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
         Error(Box::new(Inner {
             sqlstate,
@@ -81,83 +81,83 @@ impl Error {
         }))
     }
 
-    /// Something that PostgreSQL or the standard has, and this engine has not.
+    /// Returns the error for a feature of PostgreSQL or the standard that this engine lacks.
     pub fn unsupported(what: impl fmt::Display) -> Self {
         Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
     }
 
-    /// Adds what precisely was found.
+    /// Adds the details of the error.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.0.detail = Some(detail.into());
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds a suggestion for the user.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// Adds where in the statement it is: the character, counted from 1.
+    /// Adds the position in the statement, in characters counted from 1.
     #[must_use]
     pub fn at(mut self, position: usize) -> Self {
         self.0.position = Some(position);
         self
     }
 
-    /// Adds what of the database it is about.
+    /// Adds the database object that the error is about.
     #[must_use]
     pub(crate) fn about(mut self, subject: Subject) -> Self {
         self.0.subject = subject;
         self
     }
 
-    /// Adds which of PostgreSQL's routines says so.
+    /// Adds the PostgreSQL routine that raises this error.
     #[must_use]
     pub(crate) fn in_routine(mut self, routine: &'static str) -> Self {
         self.0.routine = Some(routine);
         self
     }
 
-    /// The routine of PostgreSQL's that has this error, where clients tell errors of one code apart
-    /// by it.
+    /// The PostgreSQL routine that raises this error. Clients use it to distinguish errors of the
+    /// same code.
     pub fn routine(&self) -> Option<&'static str> {
         self.0.routine
     }
 
-    /// The code: five characters, PostgreSQL's.
+    /// PostgreSQL's code, five characters.
     pub fn sqlstate(&self) -> &'static str {
         self.0.sqlstate
     }
 
-    /// What happened, in one line.
+    /// The message, in one line.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What precisely was found.
+    /// The details of the error.
     pub fn detail(&self) -> Option<&str> {
         self.0.detail.as_deref()
     }
 
-    /// What to do about it.
+    /// A suggestion for the user.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
 
-    /// Where in the statement: the character, counted from 1.
+    /// The position in the statement, in characters counted from 1.
     pub fn position(&self) -> Option<usize> {
         self.0.position
     }
 
-    /// What of the database it is about: the constraint that was violated, its table, the column.
+    /// The database object that the error is about: the violated constraint, its table, the column.
     pub fn subject(&self) -> &Subject {
         &self.0.subject
     }
 
-    /// What the caller may do about it.
+    /// Classifies the error by the caller's possible reactions.
     pub fn kind(&self) -> ErrorKind {
         if let Some(source) = &self.0.source {
             return source.kind();
@@ -178,7 +178,7 @@ impl Error {
         }
     }
 
-    /// True where the same transaction may succeed when it is run again from its start.
+    /// Whether the same transaction may succeed if it is run again from its start.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate(), sqlstate::SERIALIZATION_FAILURE | sqlstate::DEADLOCK_DETECTED)
     }
@@ -199,7 +199,7 @@ impl std::error::Error for Error {
 impl From<cairn_table::Error> for Error {
     fn from(source: cairn_table::Error) -> Self {
         use cairn_table::Error as E;
-        // Ours, on its way through the tables.
+        // An error of this crate that has passed through the tables.
         if let E::Refused { cause } = &source
             && let Some(error) = cause.downcast_ref::<Error>()
         {

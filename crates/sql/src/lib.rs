@@ -1,11 +1,11 @@
 //! SQL over transactional tables.
 //!
-//! What applications do all day (reading and changing single rows and short ranges of one table) is
-//! compiled once to operations on the table's trees; everything else goes through DataFusion.
-//! `docs/src/design/sql.md` tells how and why. Where engines differ, PostgreSQL is right.
+//! The statements that applications run most (reading and changing single rows and short ranges of
+//! one table) are compiled once to operations on the table's trees; everything else goes through
+//! DataFusion. `docs/src/design/sql.md` describes the design and its reasons. Where SQL engines
+//! differ, PostgreSQL is the reference.
 //!
-//! A [`Connection`] waits for what it does. It may be used within an asynchronous runtime, on a
-//! thread that may wait.
+//! A [`Connection`] blocks. Within an asynchronous runtime, use it on a thread that may block.
 #![forbid(unsafe_code)]
 
 mod batch;

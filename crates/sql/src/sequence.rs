@@ -1,12 +1,13 @@
-//! Sequences: what `serial` columns count with.
+//! Sequences, from which `serial` columns take their values.
 //!
-//! A sequence is a row of a table that nobody sees, and a number in memory that all sessions share.
-//! The row says where to go on after a restart: it is ahead of the number by up to [`BLOCK`]
-//! values, so that counting writes nothing most of the time. Who takes a value that the row is not
-//! ahead of moves the row just before their own commit, in a transaction beside it, so a value that
-//! was committed is never given again; and others who want to move it wait for that moment only,
-//! with nothing that anybody waits for. But whoever has made or altered a sequence has its row up
-//! to their own end. Closing the database moves the rows back to where the numbers are.
+//! A sequence consists of a row in a hidden table, and of a counter in memory that all sessions
+//! share. The row says where to continue after a restart. It is up to [`BLOCK`] values ahead of the
+//! counter, so that most values are given out without a write. A transaction that takes a value
+//! beyond the row advances the row just before its own commit, in a separate transaction, so that a
+//! committed value is never given out again. Other sessions that advance the row wait for that
+//! short transaction only, which holds no other lock. A transaction that creates or alters a
+//! sequence, however, locks its row until it ends. When the database is closed, the rows are set
+//! back to the counters.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,35 +25,35 @@ use crate::sqlstate::{
 };
 use crate::syntax::name_parts;
 
-/// The namespace of what nobody sees.
+/// The namespace of hidden tables.
 pub(crate) const HIDDEN: &str = "cairn_catalog";
 const TABLE: &str = "sequences";
-/// Values between two writes.
+/// The number of values between two writes.
 const BLOCK: u32 = 256;
 
-/// A sequence's name: its namespace and its own.
+/// The namespace and name of a sequence.
 pub(crate) type Name = (String, String);
 
-/// What a sequence is.
+/// The properties of a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
-    /// What it gives next at the earliest; `None` after the last value.
+    /// The earliest next value; `None` after the last value.
     pub next: Option<i64>,
-    /// Its first value.
+    /// The first value.
     pub start: i64,
-    /// From one value to the next; below zero it counts down.
+    /// The step between values; negative to count down.
     pub increment: i64,
     /// The least value.
     pub minimum: i64,
     /// The greatest value.
     pub maximum: i64,
-    /// Whether it begins again after the last value.
+    /// Whether it restarts after the last value.
     pub cycles: bool,
-    /// The column that it counts for, `table.column`: it goes with that.
+    /// The column that owns it, as `table.column`. The sequence is dropped with that column.
     pub owner: Option<String>,
 }
 
-/// The least and the greatest number of a type.
+/// Returns the range of an integer type.
 pub(crate) fn bounds_of(kind: Type) -> (i64, i64) {
     match kind {
         Type::SmallInt => (i16::MIN.into(), i16::MAX.into()),
@@ -62,13 +63,13 @@ pub(crate) fn bounds_of(kind: Type) -> (i64, i64) {
 }
 
 impl Sequence {
-    /// Counts from 1 to the most that a type holds.
+    /// Returns a sequence that counts from 1 to the maximum of a type.
     pub(crate) fn of(kind: Type, owner: Option<String>) -> Self {
         let (_, maximum) = bounds_of(kind);
         Sequence { next: Some(1), start: 1, increment: 1, minimum: 1, maximum, cycles: false, owner }
     }
 
-    /// The value behind one.
+    /// Returns the value after `value`.
     fn after(&self, value: i64) -> Option<i64> {
         let next =
             value.checked_add(self.increment).filter(|next| (self.minimum..=self.maximum).contains(next));
@@ -81,8 +82,8 @@ impl Sequence {
         })
     }
 
-    /// Counts within other bounds from now on. One that had come to its end goes on behind the old
-    /// bound where there is room now.
+    /// Changes the bounds. An exhausted sequence continues after the old bound if the new bounds
+    /// allow it.
     pub(crate) fn set_bounds(&mut self, minimum: i64, maximum: i64) {
         let behind =
             if self.increment > 0 { self.maximum.checked_add(1) } else { self.minimum.checked_sub(1) };
@@ -90,14 +91,14 @@ impl Sequence {
         self.next = self.next.or(behind.filter(|next| (minimum..=maximum).contains(next)));
     }
 
-    /// The value that decides whether it is within its bounds: the next one, or the last one where
-    /// it has come to its end.
+    /// The value that must be within the bounds: the next one, or the last one of an exhausted
+    /// sequence.
     pub(crate) fn place(&self) -> i64 {
         self.next.unwrap_or(if self.increment > 0 { self.maximum } else { self.minimum })
     }
 
-    /// What it would give after so many values more, or gives now where it would begin again or end
-    /// before.
+    /// Returns the value that follows `count` more values. If the sequence would restart or end
+    /// before, it returns the next value.
     fn ahead(&self, count: u32) -> Option<i64> {
         let next = self.next?;
         let reach = i128::from(next) + i128::from(self.increment) * i128::from(count);
@@ -106,13 +107,13 @@ impl Sequence {
     }
 }
 
-/// The number in memory.
+/// The counter in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Counter {
     sequence: Sequence,
-    /// Values that the row is ahead by.
+    /// The number of values by which the row is ahead.
     left: u32,
-    /// Counts the moves of the row, and the other changes after which it is not known to be ahead.
+    /// Counts the advances of the row, and other changes after which the row may not be ahead.
     moves: u64,
 }
 
@@ -121,14 +122,14 @@ impl Counter {
         Counter { sequence, left: 0, moves: 0 }
     }
 
-    /// The row has to be moved before the next value is committed.
+    /// Requires that the row is advanced before the next value is committed.
     fn fall_behind(&mut self) {
         self.left = 0;
         self.moves += 1;
     }
 
-    /// Is what it was before a change. It still counts on from here, so that no value is given
-    /// twice, unless the change has set it somewhere else.
+    /// Undoes a change. The counter does not go back, so that no value is given out twice, unless
+    /// the change has set it to another value.
     fn take_back(&mut self, before: Sequence, has_moved: bool) {
         let bounds = before.minimum..=before.maximum;
         self.sequence.set_bounds(before.minimum, before.maximum);
@@ -138,26 +139,26 @@ impl Counter {
     }
 }
 
-/// What was done to a sequence, to be taken back where it is not committed.
+/// A change of a sequence, to be undone if it is not committed.
 #[derive(Debug)]
 struct Change {
     name: Name,
-    /// As it was; `None` where there was none.
+    /// The earlier state; `None` for a new sequence.
     before: Option<Counter>,
-    /// Whether it was given another place to go on from.
+    /// Whether the change has set the counter.
     has_moved: bool,
 }
 
-/// What all sessions share.
+/// The counters, shared by all sessions.
 pub(crate) type Counters = HashMap<Name, Counter>;
 
-/// What a session knows of sequences. Queries that run on other threads count too: who needs both
-/// locks takes that of the counters first.
+/// A session's state of sequences. Queries that run on other threads draw values too. A thread that
+/// needs both locks takes that of the counters first.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSequences {
     inner: Mutex<Inner>,
-    /// Whether the transaction may have something to do with sequences. Most have nothing, and
-    /// their ends need no lock.
+    /// Whether the transaction may have used sequences. Most have not, and end without taking a
+    /// lock.
     is_used: AtomicBool,
 }
 
@@ -165,24 +166,24 @@ pub(crate) struct SessionSequences {
 struct Inner {
     current: HashMap<Name, i64>,
     last: Option<Name>,
-    /// Those whose rows have to be moved before the commit.
+    /// Sequences whose rows must be advanced before the commit.
     behind: HashSet<Name>,
-    /// What this transaction has done to sequences, the oldest first: others must not know of it if
-    /// it does not commit.
+    /// The transaction's changes of sequences, oldest first. They must be undone if it does not
+    /// commit.
     changes: Vec<Change>,
-    /// Those whose rows are this transaction's. They stay so when their changes are taken back.
+    /// Sequences whose rows this transaction has locked. Undoing changes does not unlock them.
     own: HashSet<Name>,
 }
 
 impl Inner {
-    /// Notes a change. The row says what the sequence is now.
+    /// Records a change, which has been written to the row.
     fn note(&mut self, change: Change) {
         self.behind.remove(&change.name);
         self.own.insert(change.name.clone());
         self.changes.push(change);
     }
 
-    /// Takes a change back.
+    /// Undoes a change.
     fn take_back(&mut self, counters: &mut Counters, change: Change) {
         let Change { name, before, has_moved } = change;
         let mut counter = match (counters.remove(&name), before) {
@@ -197,34 +198,33 @@ impl Inner {
             }
             (None, Some(before)) => before,
         };
-        // Values may have been given since that the row, as it was, does not know of.
+        // Values may have been given out since that are beyond the restored row.
         counter.fall_behind();
         counters.insert(name.clone(), counter);
         self.behind.insert(name);
     }
 }
 
-/// What is said of a name that no sequence has.
+/// Returns the error for an unknown sequence.
 pub(crate) fn undefined(name: &str) -> Error {
     Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
 }
 
-/// Namespace and name, as a text has them.
+/// Splits a text into namespace and name.
 pub(crate) fn parse_name(text: &str, schema: &str) -> Name {
     let mut parts = name_parts(text);
     let name = parts.pop().unwrap_or_default();
     (parts.pop().unwrap_or_else(|| schema.to_owned()), name)
 }
 
-/// The sequence that an identity column counts with: its namespace and its own name. `None` for
-/// other columns.
+/// Returns the namespace and name of an identity column's sequence; `None` for other columns.
 pub fn identity_sequence(def: &TableDef, column: &ColumnDef) -> Option<(String, String)> {
     column.identity?;
     let text = column.default.as_deref()?.strip_prefix("nextval('")?.strip_suffix("')")?;
     Some(parse_name(&text.replace("''", "'"), &def.schema))
 }
 
-/// The identity column that counts with a sequence.
+/// Returns the identity column that uses a sequence.
 pub(crate) fn identity_column<'c>(
     catalog: &'c Catalog,
     name: &Name,
@@ -239,11 +239,11 @@ pub(crate) fn identity_column<'c>(
 }
 
 impl SessionSequences {
-    /// What the session knows, for who is about to note something of the transaction.
+    /// Locks the session's state in order to record something of the transaction.
     fn used(&self) -> MutexGuard<'_, Inner> {
         let inner = lock(&self.inner);
-        // ORDER: with the loads of the transaction's end, which comes after what its queries did on
-        // other threads.
+        // ORDER: pairs with the loads at the end of the transaction, which come after its queries'
+        // work on other threads.
         self.is_used.store(true, Release);
         inner
     }
@@ -276,9 +276,9 @@ impl SessionSequences {
         Ok(value)
     }
 
-    /// `currval`, and `lastval` without a name.
+    /// `currval`, and `lastval` if no name is given.
     ///
-    /// Errors: 55000 where this session has taken no value.
+    /// Errors: 55000 if this session has drawn no value.
     pub fn current(&self, schema: &str, text: Option<&str>) -> Result<i64> {
         let inner = lock(&self.inner);
         let name = match text {
@@ -295,8 +295,8 @@ impl SessionSequences {
         })
     }
 
-    /// `DISCARD SEQUENCES`: what `currval` and `lastval` tell of, which nobody may learn who gets
-    /// the session next.
+    /// `DISCARD SEQUENCES`: forgets the values of `currval` and `lastval`, so that the next user of
+    /// the session cannot read them.
     pub fn forget(&self) {
         let mut inner = lock(&self.inner);
         inner.current.clear();
@@ -328,7 +328,7 @@ impl SessionSequences {
         Ok(value)
     }
 
-    /// Makes a sequence, as a part of the transaction.
+    /// Creates a sequence as a part of the transaction.
     ///
     /// Errors: those of the table.
     pub fn create(
@@ -346,9 +346,9 @@ impl SessionSequences {
         Ok(())
     }
 
-    /// Changes one.
+    /// Alters a sequence.
     ///
-    /// Errors: 42P01 where there is none, those of `change` and of the table.
+    /// Errors: 42P01 if there is none, those of `change` and of the table.
     pub fn alter(
         &self,
         shared: &Shared,
@@ -371,8 +371,8 @@ impl SessionSequences {
             let has_moved = sequence.next != counter.sequence.next;
             let before = Some(counter.clone());
             counter.sequence = sequence.clone();
-            // ORDER: before the row is written. Whoever takes a value from here on moves the row
-            // once this transaction has ended.
+            // ORDER: before the row is written. A session that draws a value from here on advances
+            // the row after this transaction has ended.
             counter.fall_behind();
             self.used().note(Change { name: name.clone(), before, has_moved });
             sequence
@@ -381,7 +381,7 @@ impl SessionSequences {
         Ok(())
     }
 
-    /// Removes one. False when there is none.
+    /// Drops a sequence. Returns false if there is none.
     ///
     /// Errors: those of the table.
     pub fn remove(&self, shared: &Shared, transaction: &mut Transaction, name: &Name) -> Result<bool> {
@@ -396,7 +396,7 @@ impl SessionSequences {
         Ok(removed)
     }
 
-    /// Moves the rows of those sequences that were counted past them.
+    /// Advances the rows of sequences whose counters have passed them.
     ///
     /// Errors: those of the table.
     pub fn write_back(&self, shared: &Shared, transaction: &mut Transaction) -> Result<()> {
@@ -411,8 +411,8 @@ impl SessionSequences {
         };
         for (is_own, name) in behind {
             if is_own {
-                // Its row is this transaction's already. Nobody is told that it is ahead before it
-                // is committed, so it is not.
+                // This transaction has locked the row. Before it commits, the row must not count as
+                // being ahead, so it is not moved ahead.
                 advance(shared, transaction, &name, 0)?;
             } else if let Some(moved) = transaction.beside(|other| advance(shared, other, &name, BLOCK))? {
                 moved.tell(shared, &name);
@@ -421,16 +421,16 @@ impl SessionSequences {
         Ok(())
     }
 
-    /// How much the transaction has done to sequences, for [`SessionSequences::take_back`].
+    /// Returns the number of changes of sequences so far, for [`SessionSequences::take_back`].
     pub fn mark(&self) -> usize {
         lock(&self.inner).changes.len()
     }
 
-    /// Sequences are what they were at a mark. Values that were given since are not given again,
-    /// except those of places that sequences were set to since.
+    /// Restores the sequences to their state at a mark. Values given out since are not given out
+    /// again, unless the sequence had been set to them since.
     ///
-    /// To be called while their rows are still the transaction's: others find either what it had
-    /// made of them or what they were.
+    /// Call it while the transaction still has their rows locked, so that others see either its
+    /// changes or the restored state.
     pub fn take_back(&self, shared: &Shared, mark: usize) {
         let changes = {
             let mut inner = lock(&self.inner);
@@ -447,8 +447,8 @@ impl SessionSequences {
         }
     }
 
-    /// The transaction has ended, or is about to be taken back. Sequences are what they were before
-    /// it, if it was not committed.
+    /// Ends the transaction, before a rollback or after a commit. Unless it is committed, all
+    /// changes of sequences are undone.
     pub fn end(&self, shared: &Shared, committed: bool) {
         if !self.is_used.load(Acquire) {
             return;
@@ -464,23 +464,23 @@ impl SessionSequences {
     }
 }
 
-/// A row that was moved.
+/// A row that has been advanced.
 #[derive(Debug)]
 struct Moved {
     to: i64,
-    /// The number of this move.
+    /// The number of this advance.
     number: u64,
 }
 
 impl Moved {
-    /// Says how far a row is ahead whose move is in the log. Nothing where it was moved again
-    /// since: whoever did that has counted further, or says that it is behind.
+    /// Records how far the row is ahead, once its advance is in the log. Does nothing if there was
+    /// another advance since: its transaction has a later value, or has marked the row as behind.
     fn tell(&self, shared: &Shared, name: &Name) {
         let mut counters = lock(&shared.sequences);
         let Some(counter) = counters.get_mut(name).filter(|counter| counter.moves == self.number) else {
             return;
         };
-        // Others may have counted on meanwhile.
+        // Others may have drawn values meanwhile.
         if let Some(next) = counter.sequence.next {
             let left = (i128::from(self.to) - i128::from(next)) / i128::from(counter.sequence.increment);
             counter.left = u32::try_from(left).unwrap_or(0);
@@ -488,18 +488,17 @@ impl Moved {
     }
 }
 
-/// Moves a row ahead of its number. `None` where there is no more to be told: it is ahead because
-/// of somebody else, or has no number to be ahead of.
+/// Advances a row beyond its counter. `None` if there is nothing to record: another transaction has
+/// advanced it, or there is no counter.
 fn advance(shared: &Shared, transaction: &mut Transaction, name: &Name, by: u32) -> Result<Option<Moved>> {
     let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else { return Ok(None) };
     let (key, mut row) = (key_of(&table, name), RowBuf::default());
     if !transaction.lock(&table, &key, &mut row)? {
         return Ok(None);
     }
-    // What the sequence is stands in the row: what is in memory may be a change that is not
-    // committed.
+    // The properties come from the row, because those in memory may be an uncommitted change.
     let sequence = of_row(&row.row(&table));
-    // ORDER: the lock first. Whoever moves the row after this one counts from a later number.
+    // ORDER: the lock first. The next transaction that advances the row starts from a later value.
     let (next, number) = {
         let mut counters = lock(&shared.sequences);
         let Some(counter) = counters.get_mut(name).filter(|counter| counter.left == 0) else {
@@ -512,7 +511,7 @@ fn advance(shared: &Shared, transaction: &mut Transaction, name: &Name, by: u32)
     Ok(next.map(|to| Moved { to, number }))
 }
 
-/// Counts on from where the rows say, in a database that was just opened.
+/// Initializes the counters from the rows, after the database has been opened.
 ///
 /// Errors: those of the table.
 pub(crate) fn load_all(shared: &Shared) -> Result<()> {
@@ -522,7 +521,7 @@ pub(crate) fn load_all(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Moves rows back to where the numbers are: the database is closed.
+/// Sets the rows back to the counters, when the database is closed.
 pub(crate) fn close(shared: &Shared) -> Result<()> {
     let mut counters = lock(&shared.sequences);
     let ahead: Vec<(Name, Sequence)> = counters
@@ -541,7 +540,7 @@ pub(crate) fn close(shared: &Shared) -> Result<()> {
     Ok(transaction.commit(Durability::Buffered)?)
 }
 
-/// All sequences that a view sees.
+/// Returns all sequences that are visible in a view.
 pub(crate) fn all(view: &View) -> Result<Vec<(Name, Sequence)>> {
     use std::ops::Bound::Unbounded;
     let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(Vec::new()) };
@@ -555,7 +554,7 @@ pub(crate) fn all(view: &View) -> Result<Vec<(Name, Sequence)>> {
     Ok(all)
 }
 
-/// The sequence of this name, where a view sees one.
+/// Returns the sequence of this name, if it is visible in a view.
 pub(crate) fn find(view: &View, name: &Name) -> Result<Option<Sequence>> {
     let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(None) };
     let mut row = RowBuf::default();
@@ -563,7 +562,7 @@ pub(crate) fn find(view: &View, name: &Name) -> Result<Option<Sequence>> {
     Ok(found.then(|| of_row(&row.row(table))))
 }
 
-/// As [`all`], with what they give next as it is now: the rows are ahead of that.
+/// Like [`all`], with the current next values, which the rows are ahead of.
 pub(crate) fn all_now(shared: &Shared, view: &View) -> Result<Vec<(Name, Sequence)>> {
     let mut sequences = all(view)?;
     let counters = lock(&shared.sequences);
@@ -596,7 +595,7 @@ fn of_row(row: &RowRef<'_>) -> Sequence {
 
 fn key_of(table: &Table, name: &Name) -> Vec<u8> {
     let mut key = Vec::new();
-    // Both are text, as the key's columns are.
+    // Both are text, like the columns of the key.
     let _ = table.key_format().encode(&[Value::Text(&name.0), Value::Text(&name.1)], &mut key);
     key
 }
@@ -628,7 +627,7 @@ fn put(transaction: &mut Transaction, table: &Arc<Table>, name: &Name, sequence:
     Ok(())
 }
 
-/// The table that sequences are in; it is made when it is needed first.
+/// Returns the table of sequences, and creates it at the first call.
 fn table(transaction: &mut Transaction) -> Result<Arc<Table>> {
     if let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE) {
         return Ok(Arc::clone(table));

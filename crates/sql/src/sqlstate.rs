@@ -1,4 +1,4 @@
-//! Codes of errors, as PostgreSQL's manual lists them.
+//! Error codes, as listed in PostgreSQL's manual.
 
 #![allow(missing_docs, reason = "the names are the documentation, and PostgreSQL's manual has them all")]
 

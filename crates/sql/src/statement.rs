@@ -6,13 +6,13 @@ use cairn_vfs::sync::{Arc, Current};
 use crate::outcome::Column;
 use crate::session::{Plan, Planned};
 
-/// What a statement does, as far as its caller may want to know before it runs.
+/// The kind of a statement, known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StatementKind {
-    /// Nothing at all: only blanks and comments.
+    /// Only blanks and comments.
     Empty,
-    /// SELECT, VALUES, EXPLAIN, SHOW: reads, and gives rows.
+    /// SELECT, VALUES, EXPLAIN, SHOW: reads and returns rows.
     Query,
     /// INSERT, UPDATE, DELETE.
     Change,
@@ -20,25 +20,25 @@ pub enum StatementKind {
     Copy,
     /// BEGIN, COMMIT, ROLLBACK, SAVEPOINT, RELEASE.
     Transaction,
-    /// FETCH and EXECUTE: rows of a cursor, or what a statement of PREPARE gives. What its columns
-    /// are depends on what has that name when it runs.
+    /// FETCH and EXECUTE: rows of a cursor, or the result of a statement of PREPARE. Their columns
+    /// depend on the cursor or statement that has the name at run time.
     Fetch,
     /// CREATE, ALTER, DROP, SET, DECLARE, CLOSE and the like.
     Utility,
 }
 
-/// A prepared statement: parsed, bound to tables, with types of parameters and columns known. Cheap
-/// to clone. Any connection of its database runs it; it is planned anew when the tables have
-/// changed.
+/// A prepared statement: parsed and bound to tables, with known parameter types and columns. It is
+/// cheap to clone, and any connection of its database can run it. It is replanned after the tables
+/// have changed.
 #[derive(Debug, Clone)]
 pub struct Statement(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     sql: String,
-    /// Types of parameters that the caller gave.
+    /// The parameter types given by the caller.
     given: Vec<Option<ColumnType>>,
-    /// As it was prepared first.
+    /// The first plan.
     first: Arc<Planned>,
     planned: Current<Planned>,
 }
@@ -57,7 +57,7 @@ impl Statement {
         self.0.planned.load_full()
     }
 
-    /// Whether that is its plan.
+    /// Whether this is the current plan.
     #[inline]
     pub(crate) fn is_planned(&self, planned: &Arc<Planned>) -> bool {
         self.0.planned.is(planned)
@@ -67,24 +67,24 @@ impl Statement {
         self.0.planned.store(Arc::clone(planned));
     }
 
-    /// Whether its rows have the columns that they had when it was prepared.
+    /// Whether its rows still have the columns that they had when it was prepared.
     pub(crate) fn is_as_prepared(&self, planned: &Arc<Planned>) -> bool {
         let (old, new) = (&self.0.first.columns, &planned.columns);
         Arc::ptr_eq(old, new)
             || old.len() == new.len() && old.iter().zip(new.iter()).all(|(a, b)| a.kind == b.kind)
     }
 
-    /// Its text.
+    /// The text of the statement.
     pub fn sql(&self) -> &str {
         &self.0.sql
     }
 
-    /// What it does.
+    /// The kind of the statement.
     pub fn kind(&self) -> StatementKind {
         self.0.first.kind
     }
 
-    /// The name of the cursor that it declares; `None` where it does not.
+    /// The name of the cursor that it declares; `None` for other statements.
     pub fn declares(&self) -> Option<&str> {
         match &self.0.first.plan {
             Plan::Declare(declare) => Some(&declare.declared.name),
@@ -92,8 +92,8 @@ impl Statement {
         }
     }
 
-    /// Whether it runs outside of transactions only, and so never together with others: VACUUM and
-    /// DISCARD ALL.
+    /// Whether it only runs outside of a transaction, and so never together with other statements:
+    /// VACUUM and DISCARD ALL.
     pub fn is_alone(&self) -> bool {
         match &self.0.first.plan {
             Plan::Utility(tree) => tree.is_alone(),
@@ -110,7 +110,7 @@ impl Statement {
         Arc::clone(&self.0.first.columns)
     }
 
-    /// The columns of its rows; none where it gives no rows.
+    /// The columns of its rows; empty if it returns no rows.
     pub fn columns(&self) -> &[Column] {
         &self.0.first.columns
     }

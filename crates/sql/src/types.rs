@@ -3,13 +3,13 @@
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
-/// PostgreSQL's name for a type, as its messages have it.
+/// Returns PostgreSQL's name for a type, as its messages use it.
 pub(crate) fn name_of(kind: &ColumnType) -> &'static str {
     let (name, list) = names_of(kind);
     if kind.is_list { list } else { name }
 }
 
-/// The names of a type and of lists of it.
+/// Returns the names of a type, and of lists of it.
 fn names_of(kind: &ColumnType) -> (&'static str, &'static str) {
     if kind.is_json {
         return ("json", "json[]");

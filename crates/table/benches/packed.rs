@@ -1,4 +1,4 @@
-//! What packed leaves save and cost, for the lab's table of records. `[CAIRN_ROWS=1000000]
+//! Savings and costs of packed leaves, for the lab's table of records. `[CAIRN_ROWS=1000000]
 //! [CAIRN_ROUNDS=3] cargo bench -p cairn-table --bench packed [-- FILTER]`.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
@@ -30,14 +30,14 @@ const COLUMNS: [(&str, Type); 7] = [
     ("note", Type::Text),
 ];
 
-/// A good mixer of one number (Steele, Lea and Flood's SplitMix64, its last step).
+/// Mixes the bits of a number (the last step of SplitMix64 by Steele, Lea and Flood).
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     value ^ (value >> 31)
 }
 
-/// The texts of a record, as the lab's suite makes them.
+/// Builds the texts of a record, as the lab's suite does.
 fn texts(id: u64, name: &mut String, note: &mut String) -> (u64, u64) {
     let (a, b) = (mix(id << 1), mix(id << 1 | 1));
     name.clear();
@@ -84,7 +84,7 @@ struct Bench {
 const LOAD: &str = "load, a row";
 
 impl Bench {
-    /// Something that can be done again and again: the best time of some.
+    /// Measures a repeatable operation: reports the best of several times.
     fn best(&self, name: &str, count: u64, mut work: impl FnMut()) {
         if !self.skips(name) {
             let best = (0..self.rounds).map(|_| self.time(&mut work)).min().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Bench {
         }
     }
 
-    /// Something that is done once.
+    /// Measures an operation that is done once.
     fn once(&self, name: &str, count: u64, work: impl FnOnce()) {
         if !self.skips(name) {
             println!("{name:<40} {:>10.1} ns", self.time(work) as f64 / count as f64);

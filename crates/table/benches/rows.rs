@@ -1,4 +1,4 @@
-//! What single operations on rows cost, without SQL. `[CAIRN_ROWS=1000000] cargo bench -p
+//! Costs of single operations on rows, without SQL. `[CAIRN_ROWS=1000000] cargo bench -p
 //! cairn-table --bench rows [-- FILTER]`.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
@@ -38,7 +38,7 @@ fn def(name: &str, indexed: bool) -> TableDef {
     }
 }
 
-/// Counting looks at a leaf in some nanoseconds: once is too short to time.
+/// Counting takes only some nanoseconds per leaf, so a single count is too short to measure.
 const COUNTS: i64 = 1_000;
 
 struct Bench {
@@ -62,12 +62,12 @@ impl Bench {
     }
 }
 
-/// A number below `rows` that follows from another in no order.
+/// Returns a pseudo-random number below `rows`, derived from another.
 fn mix(at: i64, rows: i64) -> i64 {
     (at.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64 % rows
 }
 
-/// Scans by blocks: a column of numbers, one of the key, one of texts, and the number of rows.
+/// Measures block scans: a numeric column, a key column, a text column, and the number of rows.
 fn blocks(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
     let everything = (Bound::Unbounded, Bound::Unbounded);
     for (name, column) in
@@ -100,8 +100,8 @@ fn blocks(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
     });
 }
 
-/// Deletes as applications do them: rows that came lately, some in each leaf of an index. Each is
-/// locked first, and a savepoint of its own.
+/// Measures deletes as applications do them: recent rows, a few in each leaf of an index. Each row
+/// is locked first and has a savepoint of its own.
 fn delete_of_few(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
     const NAME: &str = "delete of few, transactions of 500, an index";
     if !bench.wants(NAME) {
@@ -274,7 +274,7 @@ fn main() {
         });
     }
     delete_of_few(&bench, &db, &make("x", true), rows);
-    // Each with keys of its own, so that nobody waits for anybody's rows.
+    // Each thread has its own keys, so no thread waits for another's rows.
     let table = make("w", true);
     bench.run("insert by eight threads, transactions of 500, sync", rows / 4, || {
         cairn_vfs::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Copies of a database, while others use it.
+//! Copies of a database while it is in use.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -16,14 +16,14 @@ use crate::view::View;
 use crate::{Error, Result};
 
 impl Database {
-    /// Makes a database at another path that has what is committed now. Others read and write
-    /// meanwhile; only changes of the schema wait. The copy is packed, as after a vacuum, and
-    /// durable when this returns.
+    /// Copies the current commits to a new database at another path. Reads and writes continue
+    /// meanwhile; only schema changes wait. The copy is packed, as after a vacuum, and durable when
+    /// this returns.
     ///
-    /// Cost: reads all rows, writes all pages of the copy. Errors: [`Error::AlreadyExists`] when
-    /// there is something at the path, or what a database at that path would take for its log or
-    /// its double write; those of reading and of bulk inserts, and then what there is of the copy
-    /// is removed.
+    /// Cost: reads all rows, writes all pages of the copy. Errors: [`Error::AlreadyExists`] if
+    /// there is already a file at the path, or one that a database there would take for its log or
+    /// its double write; those of reading and of bulk inserts, after which the incomplete copy is
+    /// removed.
     pub fn backup(&self, fs: &Arc<dyn Fs>, to: &Path) -> Result<()> {
         let source = self.begin(Isolation::Snapshot)?;
         if let Some(there) = crate::storage::Store::find(fs, to)? {
@@ -31,7 +31,7 @@ impl Database {
         }
         let copied = self.copy_to(fs, to, source.view());
         if copied.is_err() {
-            // The first error is the one to tell.
+            // Report the first error.
             let _ = crate::storage::Store::remove(fs, to);
         }
         copied
@@ -50,7 +50,7 @@ impl Database {
         for table in catalog.tables() {
             tables.insert(table.id(), copy_table(&mut transaction, view, table)?);
         }
-        // References last: rows need not be looked up for them, since they were consistent.
+        // Foreign keys last, without checking the rows, because the source was consistent.
         for table in catalog.tables().filter(|table| !table.def().foreign_keys.is_empty()) {
             if let Some(new) = tables.get(&table.id()).cloned() {
                 add_references(&mut transaction, table.def(), &new, &tables)?;
@@ -60,7 +60,7 @@ impl Database {
             transaction.create_view(crate::schema::ViewDef::clone(view), false)?;
         }
         transaction.commit(Durability::Sync)?;
-        // Empty trees that bulk inserts have replaced.
+        // Frees the empty trees that bulk inserts have replaced.
         copy.vacuum()?;
         copy.sync()
     }

@@ -1,4 +1,4 @@
-//! Looking through a whole database: whether it is sound, and which pages are used.
+//! Checking a whole database for consistency, and determining the pages in use.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -12,27 +12,27 @@ use crate::storage::{Direction, Node, Tree, chain_pages};
 use crate::transaction::Transaction;
 use crate::view::long_place;
 
-/// What a database consists of.
+/// The contents of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Tables.
+    /// Number of tables.
     pub tables: u64,
-    /// Rows of all tables.
+    /// Number of rows in all tables.
     pub rows: u64,
-    /// Entries of all indexes.
+    /// Number of entries in all indexes.
     pub entries: u64,
-    /// Pages of the file.
+    /// Number of pages of the file.
     pub pages: u32,
-    /// Pages that something is on.
+    /// Number of pages in use.
     pub used_pages: u32,
-    /// Pages that the next ones to be written will be taken from.
+    /// Number of pages on the list of free pages.
     pub free_pages: u32,
-    /// Pages that neither is known of: what a crash has left. A vacuum makes them free.
+    /// Number of pages that are neither in use nor free, left by a crash. A vacuum frees them.
     pub lost_pages: u32,
 }
 
-/// The pages that something is on, each once.
+/// The set of pages in use.
 #[derive(Debug, Default)]
 pub(crate) struct Pages {
     used: BTreeSet<u32>,
@@ -58,14 +58,15 @@ impl Pages {
         self.used.last().copied().unwrap_or_default()
     }
 
-    /// Looks at all trees of a catalog. Gives the records that are not ghosts, by tree.
+    /// Reads all given trees. Returns their pages, and the number of records that are not ghosts,
+    /// by tree.
     pub(crate) fn of(inner: &Inner, roots: &[u32]) -> Result<(Pages, Vec<u64>)> {
         let mut pages = Pages::default();
         pages.add(inner, 0)?;
         let mut counts = Vec::with_capacity(roots.len());
         for &root in roots {
-            // Again from the start when somebody changes a page that was looked at: so first into a
-            // set of its own.
+            // The check starts over if a page changes meanwhile, so the pages go into a separate
+            // list first.
             let (mut found, mut count) = (Vec::new(), 0);
             let space = inner.store.space();
             Tree::open(space, root).check_with(&mut |page, level, bytes| {
@@ -80,7 +81,7 @@ impl Pages {
                 let node = Node(bytes);
                 let records = node.count().map_err(|_| inner.damaged_record(page))?;
                 if node.is_packed().map_err(|_| inner.damaged_record(page))? {
-                    // None of them is a ghost or long.
+                    // A packed leaf has neither ghosts nor long rows.
                     count += records as u64;
                     return Ok(());
                 }
@@ -101,18 +102,18 @@ impl Pages {
     }
 }
 
-/// All trees: the catalog's, and each table's.
+/// Returns the roots of all trees: the catalog's, and those of each table.
 pub(crate) fn all_roots(transaction: &Transaction) -> Vec<u32> {
     let tables = transaction.view().catalog().tables();
     std::iter::once(ROOT).chain(tables.flat_map(|table| table.roots())).collect()
 }
 
 impl Database {
-    /// Looks through everything: that trees are sound, that each row has its entry in each index
-    /// and no entry is without a row, that no page is used twice. It waits until no other
-    /// transaction runs, and they wait for it: one of this thread's own would be waited for for
-    /// ever. Cost: reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption),
-    /// the first thing that is wrong.
+    /// Checks everything: that trees are sound, that each row has its entry in each index and each
+    /// entry has a row, and that no page is used twice. Waits until no other transaction runs, and
+    /// they wait for it; a transaction of the calling thread would be waited for forever. Cost:
+    /// reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption), the first
+    /// problem found.
     pub fn check(&self) -> Result<CheckReport> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema_afresh()?;
@@ -142,7 +143,7 @@ impl Database {
     }
 }
 
-/// Looks each row up in each index, and counts: so there is no entry too many either.
+/// Looks up each row in each index, and compares the counts, which reveals surplus entries.
 fn check_table(transaction: &Transaction, table: &Arc<Table>) -> Result<(u64, u64)> {
     let everything = (Bound::Unbounded, Bound::Unbounded);
     let view = transaction.view();

@@ -1,12 +1,13 @@
-//! Cleaning up: what ended transactions have left goes when nobody needs it any more.
+//! Cleaning up: removing the remains of ended transactions once they are no longer needed.
 //!
 //! ```text
-//!   ended, and seen by all:  versions are forgotten | claims are let go of | ghosts are removed, a leaf at a time | chains and trees are given back
+//!   ended, and visible to all:  forget versions | release claims | remove ghosts, leaf by leaf
+//!                               | free chains and trees
 //! ```
 //!
-//! Every transaction that ends cleans up after some that have ended before, side by side with
-//! others who do: so nobody falls behind. Giving a tree back needs to be alone, as those before it
-//! may have left ghosts there.
+//! Every transaction that ends cleans up after some earlier ones, concurrently with others that do
+//! so. This way, cleaning keeps up. Freeing a tree requires exclusive access, because earlier
+//! transactions may have left ghosts there.
 
 use std::collections::{HashSet, VecDeque};
 use std::mem::take;
@@ -20,20 +21,20 @@ use crate::database::Inner;
 use crate::mvcc::{Ended, Ghost, Taken};
 use crate::storage::{Giving, RunMemory, Store, Tree, free_chain, is_ghost};
 
-/// Who cleans up, and what could not be.
+/// The state of cleaning up, and the work that could not be done.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaning {
-    /// Held for reading by those who give back what ended transactions have left. They may have no
-    /// snapshot, so that nobody else would know of them.
+    /// Held for reading while freeing the remains of ended transactions. Those who do this may have
+    /// no snapshot, so nothing else shows their presence.
     turn: RwLock<()>,
-    /// Ghosts that could not be removed in their turn, because somebody had the key: it may have
-    /// been given up since.
+    /// Ghosts that could not be removed in their turn because their key was claimed. The claim may
+    /// have been released since.
     left: Mutex<VecDeque<Ghost>>,
 }
 
 impl Inner {
-    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions
-    /// at once; nothing while somebody does it alone.
+    /// Forgets versions that are no longer needed, and removes the records they were kept for, of
+    /// up to `most` transactions. Does nothing while another thread has exclusive access.
     pub(crate) fn clean(&self, most: usize) -> Result<()> {
         let _giving = Giving::back();
         {
@@ -43,15 +44,15 @@ impl Inner {
                 return self.clean_after_all(seen);
             }
         }
-        // Somebody has dropped a table, or what it was in before.
+        // A table was dropped, or its trees were replaced.
         match self.cleaning.turn.try_write() {
             Ok(turn) => self.clean_with(&turn, most),
             Err(_) => Ok(()),
         }
     }
 
-    /// Cleans up after everybody, and keeps others from it: who looks at all pages must not see
-    /// them given back meanwhile.
+    /// Cleans up after all ended transactions, and keeps others from doing so: a scan of all pages
+    /// must not see pages being freed.
     pub(crate) fn clean_alone(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let turn = write(&self.cleaning.turn);
         self.clean_with(&turn, usize::MAX)?;
@@ -61,8 +62,8 @@ impl Inner {
     fn clean_with(&self, _turn: &RwLockWriteGuard<'_, ()>, most: usize) -> Result<()> {
         let seen = self.commits.take_seen(self.slots.horizon(), most, Taken::All);
         let cleaned = self.clean_after_all(seen.unwrap_or_default());
-        // ORDER: behind those that have just let go of their keys, or ghosts of such keys stay
-        // until somebody cleans up once more.
+        // ORDER: after the claims above are released. Otherwise ghosts with those keys would stay
+        // until the next cleanup.
         self.try_left_again(most)?;
         cleaned
     }
@@ -71,7 +72,7 @@ impl Inner {
         for at in 0..seen.len() {
             let Some(ended) = seen.get_mut(at) else { break };
             if let Err(error) = self.clean_after(ended) {
-                // The rest is for the next one.
+                // The next cleanup does the rest.
                 self.commits.put_back(seen.drain(at..));
                 return Err(error);
             }
@@ -79,12 +80,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Does what is left to be done, and takes it out of the lists. After an error the rest is
-    /// still there.
+    /// Does the remaining work, and removes it from the lists. After an error the rest is still
+    /// listed.
     fn clean_after(&self, ended: &mut Ended) -> Result<()> {
         take(&mut ended.writes).iter().for_each(|write| self.rows.forget(write));
         take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
-        // Those of one that was undone became what they were before.
+        // Ghosts in trees that are freed below go with the trees. After an abort, the listed
+        // records are no longer ghosts, and the removal leaves them alone.
         let Ended { ghosts, trees, chains, .. } = ended;
         ghosts.retain(|ghost| !trees.iter().any(|tree| tree.root == ghost.tree));
         self.remove_ghosts(ghosts)?;
@@ -92,17 +94,17 @@ impl Inner {
         while let Some(tree) = trees.last().copied() {
             let root = tree.root;
             lock(&self.cleaning.left).retain(|ghost| ghost.tree != root);
-            // An error may have put some back that have ended before.
+            // After an error, transactions that ended earlier may be in the queue again.
             self.commits.forget_ghosts_of(root);
             self.store.begin_to_free(root)?;
-            // What has begun is not begun again.
+            // Freeing a tree must not begin twice.
             trees.pop();
             self.store.free_begun(tree)?;
         }
         Ok(())
     }
 
-    /// Tries those once more whose keys somebody had.
+    /// Retries ghosts whose keys were claimed.
     fn try_left_again(&self, most: usize) -> Result<()> {
         let mut some: Vec<Ghost> = {
             let mut left = lock(&self.cleaning.left);
@@ -114,15 +116,15 @@ impl Inner {
         removed
     }
 
-    /// All ghosts were removed, and trees may be elsewhere.
+    /// Forgets the list, because all ghosts were removed, and trees may have moved.
     pub(crate) fn forget_ghosts(&self) {
         lock(&self.cleaning.left).clear();
     }
 
-    /// Removes what is left of rows that nobody sees, and takes out of the list what it is done
-    /// with: what is damaged as well, which would be no better the next time. Where somebody is
-    /// about to put another row, or may still see the one that was there, nothing is done until
-    /// later. Cost: the list is sorted, and a walk down the tree for each leaf that has some.
+    /// Removes ghosts that no snapshot needs, and removes those that are finished from the list,
+    /// including damaged ones, for which a retry would not help. If a key is claimed for a new row,
+    /// or the old row may still be seen, the ghost stays for later. Cost: sorts the list, and one
+    /// descent for each leaf with ghosts.
     pub(crate) fn remove_ghosts(&self, ghosts: &mut Vec<Ghost>) -> Result<()> {
         ghosts.sort_unstable();
         let (mut done, mut result, mut memory) = (0, Ok(()), RunMemory::default());
@@ -143,8 +145,8 @@ impl Inner {
     }
 }
 
-/// Removes those of some keys that are ghosts and free, and tells which are not free; they are in
-/// order. Gives how many it is done with.
+/// Removes those of some sorted keys that are ghosts and free, and reports those that are not free.
+/// Returns how many keys are finished.
 fn remove_in_runs<K: AsRef<[u8]>>(
     tree: &Tree,
     keys: &[K],
@@ -168,8 +170,8 @@ fn remove_in_runs<K: AsRef<[u8]>>(
     (done, Ok(()))
 }
 
-/// Removes what those had not removed any more who were there before: nobody sees what they were.
-/// Of trees that are still somebody's.
+/// Removes ghosts that earlier processes left, in trees that still exist. No snapshot can see their
+/// rows.
 pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32, Vec<u8>)>) -> Result<()> {
     let roots: HashSet<u32> = catalog.tables().flat_map(|table| table.roots()).chain([ROOT]).collect();
     ghosts.retain(|(root, _)| roots.contains(root));
@@ -178,14 +180,14 @@ pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32
     for some in ghosts.chunk_by(|(a, _), (b, _)| a == b) {
         let Some((root, _)) = some.first() else { continue };
         let keys: Vec<&[u8]> = some.iter().map(|(_, key)| &key[..]).collect();
-        // Nobody else is there yet.
+        // No other transaction runs yet.
         remove_in_runs(&Tree::open(store.space(), *root), &keys, |_| true, |_| (), &mut memory).1?;
     }
     Ok(())
 }
 
-/// Does something with each of a list, and takes out those that it is done with. What is damaged is
-/// done with as well: it would be no better the next time.
+/// Processes each element of a list, and removes those that are finished. Damaged ones count as
+/// finished, because a retry would not help.
 fn each<T>(list: &mut Vec<T>, mut work: impl FnMut(&mut T) -> Result<()>) -> Result<()> {
     let mut done = 0;
     let mut result = Ok(());

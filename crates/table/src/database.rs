@@ -17,52 +17,52 @@ use crate::transaction::{SchemaLock, Spare, Transaction};
 use crate::view::long_row;
 use crate::{Error, Result, hook};
 
-/// What a commit promises when it returns.
+/// The durability that a commit guarantees when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The kernel has it: it survives the process, not the power.
+    /// In the page cache: survives a crash of the process, but not a power loss.
     Buffered,
-    /// Stable storage has it.
+    /// On stable storage.
     #[default]
     Sync,
 }
 
-/// What transactions see of each other.
+/// The isolation level of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
-    /// Each statement sees what was committed before it began.
+    /// Each statement sees the commits before it began.
     #[default]
     ReadCommitted,
-    /// All statements see what was committed before the first one. Of two that change the same row,
-    /// the second fails.
+    /// All statements see the commits before the first one. If two transactions change the same
+    /// row, the second one fails.
     Snapshot,
-    /// As if transactions had run one after the other. One fails that has read what another has
-    /// changed meanwhile.
+    /// As if transactions had run one after another. A transaction fails if it has read data that
+    /// another has changed meanwhile.
     Serializable,
 }
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// Pages and log.
     pub store: StoreOptions,
-    /// A checkpoint follows so many bytes of log: what a recovery has to read, at most about twice.
-    /// Default 256 MiB.
+    /// Amount of log after which a checkpoint follows. Recovery has to read at most about twice as
+    /// much. Default 256 MiB.
     pub checkpoint_bytes: u64,
-    /// Memory for sorting: entries of an index that is made, rows of a bulk load and of a backup
-    /// that do not come in order. What is more goes to a file beside the database, which is gone
-    /// afterwards. Default 64 MiB.
+    /// Memory for sorting: the entries of a new index, and the rows of a bulk load or a backup that
+    /// do not arrive in order. The rest spills to a temporary file beside the database. Default 64
+    /// MiB.
     pub sort_bytes: usize,
-    /// How long a transaction waits for a row that another one has. `None`, the default: until that
-    /// one ends; circles are found at once, not by time.
+    /// How long a transaction waits for a row that another one holds. `None`, the default, for no
+    /// limit; deadlocks are detected at once, not by a timeout.
     pub lock_timeout: Option<Duration>,
-    /// Whether trees that are built at once, by bulk inserts into empty tables and new indexes, get
-    /// packed leaves where these save a quarter of the bytes at least. The default: rows that are
-    /// changed later cost more the first time, as their leaf is taken apart. Files have both kinds
-    /// in any case.
+    /// Whether bulk-built trees, for bulk inserts into empty tables and for new indexes, get packed
+    /// leaves where these save at least a quarter of the bytes. Default true. The first change of a
+    /// row in a packed leaf costs more, because the leaf must be unpacked. Files may contain both
+    /// kinds in any case.
     pub pack: bool,
-    /// Time, for the timeout.
+    /// The clock for the timeout.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -79,33 +79,33 @@ impl Default for Options {
     }
 }
 
-/// Counts of a database.
+/// Statistics of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Transactions that changed something and committed, since it was opened.
+    /// Transactions with changes that committed since it was opened.
     pub commits: u64,
-    /// Transactions that changed something and were undone.
+    /// Transactions with changes that were undone.
     pub aborts: u64,
-    /// Circles of waiting transactions.
+    /// Deadlocks detected.
     pub deadlocks: u64,
-    /// Serializable transactions and snapshots that could not be put in a line.
+    /// Transactions at the levels snapshot and serializable that could not be serialized.
     pub serialization_failures: u64,
-    /// Snapshots that there are.
+    /// Current number of snapshots.
     pub snapshots: usize,
-    /// Rows of which old versions or locks are kept.
+    /// Number of rows with old versions or locks.
     pub versioned_rows: usize,
-    /// Ended transactions whose versions somebody may still need.
+    /// Ended transactions whose versions may still be needed.
     pub ended: usize,
 }
 
-/// A database, open. Clones share it; the last one closes it.
+/// An open database. Clones share it; dropping the last one closes it.
 #[derive(Debug, Clone)]
 pub struct Database {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What all handles share.
+/// The state shared by all handles.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) store: Store,
@@ -117,17 +117,17 @@ pub(crate) struct Inner {
     pub(crate) schema: SchemaLock,
     pub(crate) options: Options,
     next_transaction: AtomicU64,
-    /// How many there ever were.
+    /// Number of sorters created so far.
     sorters: AtomicU64,
     failed: AtomicBool,
     cause: OnceLock<Arc<str>>,
     checkpointed: AtomicU64,
     checkpointing: Mutex<()>,
     pub(crate) cleaning: Cleaning,
-    /// The first error of giving space and log back since somebody asked.
+    /// The first error in freeing space or releasing log since it was last reported.
     put_off: Mutex<Option<Error>>,
     pub(crate) counts: Counts,
-    /// The file that this is a shadow of, locked: see [`Database::open_shadow`].
+    /// The locked file that this is a shadow of: see [`Database::open_shadow`].
     pub(crate) shadowed: Option<Box<dyn File>>,
 }
 
@@ -139,18 +139,19 @@ pub(crate) struct Counts {
 }
 
 impl Database {
-    /// Opens a database, or makes one. What was committed before a crash is there, what was not is
+    /// Opens or creates a database. After a crash, committed changes are present and others are
     /// not.
     ///
-    /// Cost: reads the log since the last checkpoint, and undoes what did not commit. Errors:
-    /// `Busy` while somebody has it open; [`Error::Corruption`]; the file system's.
+    /// Cost: reads the log since the last checkpoint, and undoes transactions that did not commit.
+    /// Errors: `Busy` while it is open elsewhere; [`Error::Corruption`]; the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
         let mut rng =
             SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
         Database::open_seeded(fs, path, options, &mut rng)
     }
 
-    /// As [`Database::open`], with the randomness that the log marks its segments by.
+    /// Like [`Database::open`], with the random number generator from which the salts of the log
+    /// are drawn.
     pub fn open_seeded(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -197,9 +198,8 @@ impl Database {
         Transaction::begin(&self.inner, isolation, Canceller::new(), self.inner.options.lock_timeout)
     }
 
-    /// As [`Database::begin`], of a transaction that somebody else can cancel, also while it waits
-    /// for who changes the schema, and that waits for others so long.
-    /// Errors: [`Error::Cancelled`] besides.
+    /// Like [`Database::begin`], with a canceller, which also ends a wait for a schema change, and
+    /// with a lock timeout. Errors: also [`Error::Cancelled`].
     pub fn begin_with(
         &self,
         isolation: Isolation,
@@ -209,8 +209,8 @@ impl Database {
         Transaction::begin(&self.inner, isolation, canceller.clone(), lock_timeout)
     }
 
-    /// As [`Database::begin_with`], with what a transaction has left that ended before: cheaper,
-    /// and without counts in memory that threads share.
+    /// Like [`Database::begin_with`], but reuses an ended transaction, which is cheaper and avoids
+    /// reference counts that threads share.
     pub fn begin_from(
         &self,
         spare: Option<Spare>,
@@ -221,23 +221,22 @@ impl Database {
         Transaction::begin_from(spare, &self.inner, isolation, canceller, lock_timeout)
     }
 
-    /// Writes what is in memory only, so that the next opening has little to do, and gives the log
-    /// back that nobody needs. Others go on meanwhile.
-    /// Errors: the pool's and the log's.
+    /// Writes dirty pages, so that the next opening has little to do, and releases the log that is
+    /// no longer needed. Other transactions continue meanwhile. Errors: the pool's and the log's.
     ///
-    /// What has failed since the last call behind commits and rollbacks, which have nothing to do
-    /// with it, is told here as well, once.
+    /// Also reports, once, the first failure since the last call in the cleanup after commits and
+    /// rollbacks, whose outcome it does not affect.
     pub fn checkpoint(&self) -> Result<()> {
         self.inner.checkpoint()?;
         lock(&self.inner.put_off).take().map_or(Ok(()), Err)
     }
 
-    /// Makes everything durable that was committed before. Errors: the log's.
+    /// Makes all previous commits durable. Errors: the log's.
     pub fn sync(&self) -> Result<()> {
         self.inner.store.sync()
     }
 
-    /// Counts.
+    /// Returns statistics.
     pub fn stats(&self) -> Stats {
         let inner = &self.inner;
         Stats {
@@ -251,19 +250,20 @@ impl Database {
         }
     }
 
-    /// How many pages the file has, and how many of them are free. Cost: reads the free ones.
+    /// Returns the number of pages of the file, and the number of free ones. Cost: reads the free
+    /// ones.
     pub fn pages(&self) -> Result<(u32, u32)> {
         let space = self.inner.store.space();
         Ok((space.pages()?, space.free_pages()?))
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         self.inner.store.space().path()
     }
 
-    /// The number of the newest committed catalog: another one after each committed change of the
-    /// schema. Takes no lock.
+    /// Returns the version of the newest committed catalog, which changes with each committed
+    /// schema change. Takes no lock.
     pub fn catalog_version(&self) -> u64 {
         self.inner.catalog.load().version()
     }
@@ -299,7 +299,7 @@ fn load_catalog(store: &Store) -> Result<Catalog> {
 }
 
 impl Inner {
-    /// Errors when an earlier failure has left memory and log apart.
+    /// Fails if an earlier failure has left memory and log inconsistent.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.failed.load(Ordering::Relaxed) { Err(self.failure()) } else { Ok(()) }
@@ -311,7 +311,7 @@ impl Inner {
         Error::Failed { cause }
     }
 
-    /// Nothing can be trusted from now on but what is on disk.
+    /// Marks the database as failed: from now on only its files can be trusted.
     pub(crate) fn fail(&self, error: &Error) {
         let _ = self.cause.set(error.to_string().into());
         self.failed.store(true, Ordering::SeqCst);
@@ -325,7 +325,7 @@ impl Inner {
         self.next_transaction.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// What one of several sorters may use that run at the same time.
+    /// Returns a temporary place and memory for one of several sorters in use at the same time.
     pub(crate) fn scratch(&self, sorters: usize) -> Scratch {
         let number = self.sorters.fetch_add(1, Ordering::Relaxed);
         self.store.scratch(number, self.options.sort_bytes / sorters.max(1))
@@ -339,8 +339,8 @@ impl Inner {
         self.catalog.load_full()
     }
 
-    /// Writes pages and gives log back, up to where the oldest transaction that writes may have
-    /// begun. True when none of the log before it is left.
+    /// Writes dirty pages and releases log, up to where the oldest writing transaction may have
+    /// begun. Returns true if none of the log before it is left.
     pub(crate) fn checkpoint(&self) -> Result<bool> {
         self.checkpoint_with(&lock(&self.checkpointing))
     }
@@ -349,11 +349,12 @@ impl Inner {
         self.check()?;
         hook::at("makes a checkpoint");
         let end = self.log_end();
-        // ORDER: the log's end first, then the writers: one that is missed has all its records
-        // behind the end.
+        // ORDER: the end of the log first, then the writers. A writer that is missed has all its
+        // records after that end.
         let needed = self.slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
-        // ORDER: and then this once more: one that could not be undone is no writer any more by the
-        // time that it says so, and the next opening needs the log for it.
+        // ORDER: then this check once more. A transaction that could not be undone marks the
+        // database as failed before it stops being a writer, and the next opening needs the log to
+        // undo it.
         self.check()?;
         let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
@@ -364,14 +365,14 @@ impl Inner {
         Ok(is_all)
     }
 
-    /// A checkpoint, if the log has grown enough since the last one. Whoever commits calls it.
+    /// Makes a checkpoint if the log has grown enough since the last one. Called after commits.
     pub(crate) fn checkpoint_when_due(&self) -> Result<()> {
         if !self.is_checkpoint_due() {
             return Ok(());
         }
         hook::at("a checkpoint is due");
         let Ok(alone) = self.checkpointing.try_lock() else { return Ok(()) };
-        // Somebody may have made it since the look.
+        // Another thread may have made one between the check and the lock.
         if self.is_checkpoint_due() { self.checkpoint_with(&alone).map(|_| ()) } else { Ok(()) }
     }
 
@@ -398,15 +399,15 @@ impl Inner {
         }
     }
 
-    /// Does for everybody what a transaction's end is a good occasion for. It has ended by then, so
-    /// its caller is not told of what fails here.
+    /// Does maintenance at the end of a transaction. The transaction has already ended, so its
+    /// caller does not get errors from here.
     pub(crate) fn tidy_up(&self, most: usize) {
         for done in [self.clean(most), self.checkpoint_when_due()] {
             done.unwrap_or_else(|error| self.put_off(error));
         }
     }
 
-    /// Keeps an error for who asks for a checkpoint.
+    /// Keeps an error for the next explicit checkpoint.
     pub(crate) fn put_off(&self, error: Error) {
         lock(&self.put_off).get_or_insert(error);
     }

@@ -1,16 +1,16 @@
-//! What can go wrong with a database, and what to do about it.
+//! Errors of a database, and how callers can react to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use cairn_vfs::ErrorKind;
 
-/// A table by its names.
+/// The names of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
     /// Its namespace.
     pub schema: String,
-    /// Its name there.
+    /// Its name in the namespace.
     pub table: String,
 }
 
@@ -18,20 +18,20 @@ pub struct Relation {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A page could not be had, or not be written.
+    /// A page could not be read or written.
     #[error(transparent)]
     Pool(#[from] cairn_pool::Error),
-    /// Pages are not what a writer of this format writes.
+    /// A page has contents that are invalid in this format.
     #[error("page {page} of {} is damaged: {what}", file.display())]
     Corruption {
         /// The database file.
         file: PathBuf,
-        /// The page.
+        /// The page number.
         page: u32,
-        /// What was found and what was expected.
+        /// The problem: found and expected contents.
         what: String,
     },
-    /// A file with bytes that begin no database. Nothing was written to it.
+    /// The file does not begin like a database. Nothing was written to it.
     #[error("{} is not a database: expected an empty file or a database file", file.display())]
     NotADatabase {
         /// The file.
@@ -40,50 +40,50 @@ pub enum Error {
     /// The log refused a record.
     #[error("the log cannot be written: {cause}")]
     Log {
-        /// What it said.
+        /// The log's error.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// A log that cannot be read.
+    /// The log cannot be read.
     #[error(transparent)]
     Recovery(#[from] Arc<cairn_wal::Error>),
-    /// An argument or setting is wrong.
+    /// An argument or option is invalid.
     #[error("{what}")]
     Invalid {
         /// The argument, its value and what was expected.
         what: String,
     },
-    /// A key or value is longer than a page has room for.
+    /// A key and value are too long for a page.
     #[error("a record of {key} + {value} bytes is too long: at most {most} together are allowed")]
     TooLong {
-        /// Bytes of the key.
+        /// Size of the key in bytes.
         key: usize,
-        /// Bytes of the value.
+        /// Size of the value in bytes.
         value: usize,
-        /// The most that both may have.
+        /// The maximum for both together.
         most: usize,
     },
-    /// The file has as many pages as it can.
+    /// The file has the maximum number of pages.
     #[error("the database has no pages left: 2^32 is the maximum")]
     NoPages,
-    /// Too many at the same time.
+    /// Too many concurrent uses.
     #[error("too many {what} at the same time: {most} is the maximum")]
     Busy {
-        /// What there are too many of.
+        /// The resource that is exhausted.
         what: &'static str,
-        /// The most.
+        /// The maximum number.
         most: usize,
     },
-    /// An earlier failure left changes in memory that could be neither logged nor undone. Opening
-    /// the database again recovers it.
+    /// An earlier failure left changes in memory that could be neither logged nor undone. Reopening
+    /// the database recovers it.
     #[error("the database has to be opened again after a failure: {cause}")]
     Failed {
-        /// What failed.
+        /// The failure.
         cause: Arc<str>,
     },
-    /// Two rows with the same values in columns where there may be only one.
+    /// Two rows with the same values in unique columns.
     #[error("duplicate key value violates unique constraint \"{index}\"")]
     UniqueViolation {
         /// The namespace of the table.
@@ -95,7 +95,7 @@ pub enum Error {
         /// The columns and values: `(a, b)=(1, 2)`.
         key: String,
     },
-    /// NULL where there may be none.
+    /// NULL in a column that does not allow it.
     #[error("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")]
     NotNull {
         /// The namespace of the table.
@@ -105,30 +105,30 @@ pub enum Error {
         /// The column.
         column: String,
     },
-    /// A reference to a row that is not there, or that would not be there any more.
+    /// A reference to a row that does not exist or would no longer exist.
     #[error("{change} on table \"{table}\" violates foreign key constraint \"{constraint}\"{on}")]
     ForeignKeyViolation {
-        /// What was tried: `insert or update`, `update or delete`.
+        /// The attempted change: `insert or update`, `update or delete`.
         change: &'static str,
-        /// The table that was to be changed.
+        /// The table to be changed.
         table: String,
         /// The constraint.
         constraint: String,
-        /// The table that refers, and has the constraint.
+        /// The referencing table, which has the constraint.
         child: Box<Relation>,
         /// The other table: ` on table "b"`, or nothing.
         on: Box<str>,
-        /// The columns and values, and what is with them.
+        /// The columns and values, and the problem with them.
         detail: String,
     },
-    /// A row that follows another one, and may not be: whoever makes the rules for rows said so
-    /// ([`Rules`](crate::Rules)).
+    /// A referencing row that a foreign key would change, but that is not allowed according to the
+    /// [`Rules`](crate::Rules).
     #[error("{cause}")]
     Refused {
-        /// What they said.
+        /// The reason.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
-    /// A text that is longer than its column says.
+    /// A text that is longer than its column allows.
     #[error("value too long for type {kind} in column \"{column}\"")]
     TooWide {
         /// The column.
@@ -136,7 +136,7 @@ pub enum Error {
         /// Its type.
         kind: String,
     },
-    /// A number that has more digits than its column says.
+    /// A number with more digits than its column allows.
     #[error("numeric field overflow in column \"{column}\" of type {kind}")]
     OutOfRange {
         /// The column.
@@ -144,70 +144,70 @@ pub enum Error {
         /// Its type.
         kind: String,
     },
-    /// A value of another type than the column's, or one that no column can hold.
+    /// A value of a type other than the column's, or one that no column can hold.
     #[error("column \"{column}\" is of type {kind}, and {what}")]
     WrongType {
         /// The column.
         column: String,
         /// Its type.
         kind: String,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// The transaction cannot be put in a line with others. Try it again from its beginning.
+    /// The transaction cannot be serialized with others. Retry it from its beginning.
     #[error("could not serialize access: {what}")]
     SerializationFailure {
-        /// Why.
+        /// The reason.
         what: &'static str,
     },
-    /// Transactions wait for each other in a circle. This one has to be undone, and can be tried
-    /// again.
+    /// A deadlock: transactions wait for each other. This one must be rolled back, and can be
+    /// retried.
     #[error("deadlock detected")]
     Deadlock {
-        /// The transactions of the circle, by their numbers.
+        /// The numbers of the transactions in the cycle.
         detail: String,
     },
-    /// Waited for a lock for as long as is allowed.
+    /// The lock timeout has expired.
     #[error("canceling statement due to lock timeout")]
     LockTimeout,
-    /// Somebody cancelled it.
+    /// The operation was cancelled.
     #[error("canceling statement due to user request")]
     Cancelled,
-    /// A table that was looked up before its schema was changed, or before that change was taken
-    /// back: look it up again.
+    /// A table that was looked up before its schema changed, or before such a change was rolled
+    /// back. Look it up again.
     #[error("table \"{table}\" was changed or removed since it was looked up")]
     StaleTable {
-        /// Its name, as it was.
+        /// Its former name.
         table: String,
     },
-    /// A name that is taken.
+    /// The name is already in use.
     #[error("{what} \"{name}\" already exists")]
     AlreadyExists {
-        /// What has it.
+        /// The kind of object that has it.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// A name that nothing has.
+    /// There is no object with this name.
     #[error("{what} \"{name}\" does not exist")]
     NotFound {
-        /// What was expected.
+        /// The expected kind of object.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// Something else needs it.
+    /// Another object depends on it.
     #[error("cannot drop {what} because other objects depend on it")]
     InUse {
-        /// What.
+        /// The object.
         what: String,
-        /// Who needs it.
+        /// The dependent object.
         detail: String,
     },
 }
 
 impl Error {
-    /// Whether the disk has no room, or the owner's share of it is used up.
+    /// Returns whether the disk is full, or the quota of the user is exhausted.
     pub fn is_full(&self) -> bool {
         match self {
             Error::Pool(cairn_pool::Error::Log { cause, .. }) | Error::Log { cause } => {
@@ -224,7 +224,7 @@ impl Error {
         }
     }
 
-    /// What the caller may do about it.
+    /// Returns the kind of error, which tells how a caller can react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Pool(error) => error.kind(),

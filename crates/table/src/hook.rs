@@ -1,4 +1,4 @@
-//! Places at which a test stops a thread, or does something else there. In other builds there is
+//! Points in the code at which a test can stop a thread or run other code. In other builds they do
 //! nothing.
 
 #[cfg(test)]
@@ -12,12 +12,12 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// A thread has come to a place.
+/// Called when a thread reaches a point.
 #[inline]
 pub(crate) fn at(place: &'static str) {
     #[cfg(test)]
     {
-        // Taken out meanwhile, so that what it calls can come by here.
+        // The hook is removed meanwhile, so that code it calls can pass here too.
         let hook = HOOK.with(|hook| hook.borrow_mut().take());
         if let Some(mut hook) = hook {
             hook(place);
@@ -28,13 +28,13 @@ pub(crate) fn at(place: &'static str) {
     let _ = place;
 }
 
-/// Calls this wherever the thread comes to a place, from now on.
+/// Sets the hook that this thread calls at each point from now on.
 #[cfg(test)]
 pub(crate) fn set(hook: impl FnMut(&'static str) + 'static) {
     HOOK.with(|place| *place.borrow_mut() = Some(Box::new(hook)));
 }
 
-/// Calls nothing any more.
+/// Removes the hook.
 #[cfg(test)]
 pub(crate) fn clear() {
     HOOK.with(|place| *place.borrow_mut() = None);

@@ -1,6 +1,6 @@
 //! Relational engine: clustered B+trees over a buffer pool and a write-ahead log.
 //!
-//! `docs/src/design/sql.md` tells how and why.
+//! `docs/src/design/sql.md` explains how and why.
 #![forbid(unsafe_code)]
 
 mod backup;
@@ -27,7 +27,7 @@ mod transaction;
 mod vacuum;
 mod view;
 
-/// An error of the pages below: what is behind [`Error::Pool`].
+/// An error of the buffer pool, as in [`Error::Pool`].
 pub use cairn_pool::Error as PoolError;
 
 pub use blocks::{Block, BlockScan, ByteValues, ColumnBuf, ColumnValues, Validity};

@@ -1,4 +1,4 @@
-//! Databases that are only read: what an opening would write stays in memory.
+//! Shadow databases: opened read-only, with all writes kept in memory.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::storage::{log_dir, pages_path, real_path};
 use crate::{Database, Options, Result};
 
 impl Database {
-    /// Opens a database without writing to its files: what a crash has left is recovered in memory,
-    /// and so is every change, which is gone when this is closed. Needs no room on the disk, and no
-    /// right to write there. Keeps others out as long as it is open, as their changes would be read
-    /// in part.
+    /// Opens a database without writing to its files. Recovery after a crash, and all later
+    /// changes, happen in memory and are lost when it is closed. Needs no disk space and no write
+    /// permission. Excludes other processes while it is open, because their changes would be seen
+    /// partially.
     ///
-    /// Cost: as [`Database::open`], and memory for the pages and the log that the recovery writes.
+    /// Cost: as [`Database::open`], and memory for the pages and the log that recovery writes.
     /// Errors: as [`Database::open`]; files that cannot be mapped.
     pub fn open_shadow(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
         let path = &*real_path(fs, path)?;
@@ -37,14 +37,14 @@ impl Database {
         }
         let memory: Arc<dyn Fs> = Arc::new(memory);
         let mut database = Database::open(&memory, path, options)?;
-        // Nobody else has it yet.
+        // This is the only handle so far.
         if let Some(inner) = Arc::get_mut(&mut database.inner) {
             inner.shadowed = Some(file);
         }
         Ok(database)
     }
 
-    /// Whether it was opened by [`Database::open_shadow`].
+    /// Returns whether it was opened by [`Database::open_shadow`].
     pub fn is_shadow(&self) -> bool {
         self.inner.shadowed.is_some()
     }

@@ -1,13 +1,16 @@
-//! Sorting records by their keys, in as much memory as is allowed and a file for the rest.
+//! External sorting of records by key: in memory up to a limit, and in a file beyond that.
 //!
 //! ```text
-//!   push ... push | full: sort, write a run | push ... | full: sort, write a run | ...        read all runs at once, the least key first
+//!   push ... push | full: sort, write a run | push ... | full: sort, write a run | ...
+//!   then merge all runs, the least key first
 //!
-//!   run:   block | block | ...        block:  length u32 | hash u64 | records        record:  lengths of key and value u32, key, value
+//!   run:     block | block | ...
+//!   block:   length u32 | hash u64 | records
+//!   record:  lengths of key and value u32, key, value
 //! ```
 //!
-//! The file has lost its name before it has a byte, so nothing of it outlives the process. Its
-//! blocks are hashed: what comes back is what was written, or an error.
+//! The file is unlinked before anything is written, so nothing of it outlives the process. Its
+//! blocks are hashed, so reads return exactly the data written, or an error.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,30 +25,30 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::{Error, Result};
 
-/// Bytes of a block where memory allows.
+/// Block size if memory allows.
 const BLOCK: usize = 64 << 10;
-/// As many runs are read at once.
+/// Maximum number of runs merged at once.
 const RUNS: usize = 256;
 const HEADER: usize = 12;
 
-/// Where a sorter writes what it has no memory for.
+/// The file and memory that a sorter may use.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
     pub(crate) fs: Arc<dyn Fs>,
-    /// A name that nobody else has in use.
+    /// A name that is not in use.
     pub(crate) path: PathBuf,
-    /// Bytes of records in memory, and of what is known of each.
+    /// Bytes for records in memory, including the metadata of each.
     pub(crate) memory: usize,
 }
 
-/// Records, to be put in order.
+/// A sorter that collects records.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     scratch: Scratch,
     bytes: Vec<u8>,
     places: Vec<Place>,
     spilled: Option<Spilled>,
-    /// Every key so far came after the one before it.
+    /// Whether every key so far is greater than the one before it.
     is_ordered: bool,
 }
 
@@ -58,7 +61,7 @@ struct Place {
     value: u32,
 }
 
-/// Runs in a file.
+/// Runs spilled to a file.
 #[derive(Debug)]
 pub(crate) struct Spilled {
     file: Box<dyn File>,
@@ -79,7 +82,7 @@ impl Sorter {
         Sorter { scratch, bytes: Vec::new(), places: Vec::new(), spilled: None, is_ordered: true }
     }
 
-    /// Takes a record. Errors: the file system's, when there was no memory left.
+    /// Adds a record. Errors: the file system's, if memory was full.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if !self.has_room(key.len() + value.len()) {
             self.is_ordered = false;
@@ -89,24 +92,24 @@ impl Sorter {
         let start = self.bytes.len();
         self.bytes.extend(key);
         self.bytes.extend(value);
-        // Records are parts of a page.
+        // Records are parts of a page, so their lengths fit.
         self.places.push(Place { head: head(key), start, key: key.len() as u32, value: value.len() as u32 });
         Ok(())
     }
 
-    /// Whether a record of so many bytes goes into memory beside those that are there.
+    /// Returns whether a record of this size fits in memory with the existing ones.
     pub(crate) fn has_room(&self, len: usize) -> bool {
         let used = self.bytes.len() + self.places.len() * size_of::<Place>();
         used + len + size_of::<Place>() <= self.scratch.memory || self.places.is_empty()
     }
 
-    /// Whether all records are in memory, and came in the order of their keys, each of them once.
+    /// Returns whether all records are in memory and arrived in key order without duplicates.
     pub(crate) fn is_ordered(&self) -> bool {
         self.is_ordered
     }
 
-    /// Gives the records that are in memory in the order in which they came, and lets go of them.
-    /// Errors: those of `each`.
+    /// Passes the records in memory to `each`, in order of arrival, and removes them. Errors: those
+    /// of `each`.
     pub(crate) fn take_all(&mut self, mut each: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         let mut all = Sorter {
             bytes: take(&mut self.bytes),
@@ -135,7 +138,7 @@ impl Sorter {
         self.places = places;
     }
 
-    /// Writes what is in memory as a run.
+    /// Writes the records in memory as a run.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let mut spilled = match self.spilled.take() {
@@ -154,7 +157,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Puts everything in order. Errors: the file system's.
+    /// Sorts everything. Errors: the file system's.
     pub(crate) fn finish(mut self) -> Result<Sorted> {
         if self.spilled.is_none() {
             self.sort();
@@ -164,7 +167,7 @@ impl Sorter {
         let Some(mut spilled) = self.spilled.take() else {
             return Ok(Sorted::Memory { sorter: self, next: 0 });
         };
-        // Their memory is the blocks' from now on.
+        // The blocks use this memory from now on.
         (self.bytes, self.places) = (Vec::new(), Vec::new());
         let most = (self.scratch.memory / spilled.block).clamp(2, RUNS);
         while spilled.runs.len() > most {
@@ -182,7 +185,7 @@ impl Sorter {
     }
 }
 
-/// Records in order.
+/// Sorted records.
 #[derive(Debug)]
 pub(crate) enum Sorted {
     Memory { sorter: Sorter, next: usize },
@@ -190,8 +193,8 @@ pub(crate) enum Sorted {
 }
 
 impl Sorted {
-    /// The next key and value. Errors: the file system's; [`Error::Corruption`] when the file has
-    /// not kept what was written.
+    /// Returns the next key and value. Errors: the file system's; [`Error::Corruption`] if the file
+    /// does not contain the data that was written.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         match self {
             Sorted::Memory { sorter, next } => {
@@ -216,7 +219,7 @@ struct Run {
 impl Spilled {
     fn new(scratch: &Scratch) -> Result<Spilled> {
         let file = scratch.fs.open(&scratch.path, OpenOptions::create())?;
-        // One of this name is what a crash has left between these two lines.
+        // An existing file of this name was left by a crash between these two lines.
         scratch.fs.remove(&scratch.path)?;
         file.set_len(0)?;
         let block = (scratch.memory / 8).clamp(512, BLOCK);
@@ -260,7 +263,7 @@ impl Spilled {
         Error::Corruption { file: self.file.path().to_owned(), page: 0, what: what.to_owned() }
     }
 
-    /// Reads the block at `at` of a run. Gives where the next one is.
+    /// Reads the block at offset `at` of a run. Returns the offset of the next one.
     fn read_block(&self, at: u64, to: &mut Vec<u8>) -> Result<u64> {
         let mut header = [0; HEADER];
         self.file.read_exact_at(&mut header, at)?;
@@ -279,13 +282,13 @@ impl Spilled {
     }
 }
 
-/// Several runs, read at once.
+/// A merge of several runs.
 #[derive(Debug)]
 pub(crate) struct Merge {
     sources: Vec<Source>,
-    /// The next key of each source that has one.
+    /// The next key of each source that is not exhausted.
     heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
-    /// The one that was given last.
+    /// The record returned last.
     current: Option<(Vec<u8>, usize)>,
 }
 
@@ -294,13 +297,13 @@ pub(crate) struct Merge {
 struct Source {
     left: Range<u64>,
     block: Vec<u8>,
-    /// Where the next record is in the block, and where the value of the last one was.
+    /// Offset of the next record in the block, and location of the last record's value.
     at: usize,
     value: Range<usize>,
 }
 
 impl Source {
-    /// Goes to the next record, whose key goes into a buffer. False after the last.
+    /// Moves to the next record and reads its key into a buffer. Returns false after the last one.
     fn advance(&mut self, spilled: &Spilled, key: &mut Vec<u8>) -> Result<bool> {
         if self.at == self.block.len() {
             if self.left.is_empty() {

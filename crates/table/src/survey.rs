@@ -1,5 +1,5 @@
-//! What a database looks like inside: its trees, level by level, how full their pages are, and in
-//! which form their columns are written.
+//! A survey of a database: its trees, level by level, the fill of their pages, and the forms of
+//! their columns.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,50 +13,50 @@ use crate::storage::{Node, Packed, StreamForm, Tree, chain_pages, page_size_of};
 use crate::view::long_place;
 use crate::{Error, Result};
 
-/// Shares of a page that [`LevelSurvey::fill`] tells apart.
+/// Number of classes in [`LevelSurvey::fill`].
 const TENTHS: usize = 10;
 
-/// A whole database.
+/// A survey of a whole database.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Bytes of a page.
+    /// Page size in bytes.
     pub page_size: usize,
-    /// Pages of the file.
+    /// Number of pages of the file.
     pub pages: u32,
-    /// Of these, pages that nothing is on and that the next ones will be taken from.
+    /// Number of those on the list of free pages.
     pub free_pages: u32,
-    /// The tree that has the tables' definitions.
+    /// The catalog's tree.
     pub catalog: TreeSurvey,
     /// The tables.
     pub tables: Vec<TableSurvey>,
 }
 
-/// A table with its indexes.
+/// A survey of a table and its indexes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TableSurvey {
     /// The table.
     pub table: Arc<Table>,
-    /// The tree of its rows.
+    /// The row tree.
     pub rows: TreeSurvey,
-    /// Those of its indexes, in their order.
+    /// The trees of its indexes, in order.
     pub indexes: Vec<TreeSurvey>,
 }
 
-/// A tree, as far as it could be read.
+/// A survey of a tree, as far as it could be read.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct TreeSurvey {
-    /// The page of its root.
+    /// The root page.
     pub root: u32,
-    /// Its levels, the leaves first.
+    /// The levels, leaves first.
     pub levels: Vec<LevelSurvey>,
     /// Pages of rows that are too long for a leaf.
     pub long_pages: u64,
-    /// How many columns of packed leaves have which form: each column of each leaf counts.
+    /// Number of columns of packed leaves by form. Each column of each leaf counts.
     pub forms: BTreeMap<StreamForm, u64>,
-    /// What is wrong with it, if something is: the figures are of what was read before.
+    /// Damage, if any; the other fields then cover the part read before it.
     pub damage: Option<Error>,
 }
 
@@ -64,17 +64,18 @@ pub struct TreeSurvey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LevelSurvey {
-    /// How many.
+    /// Number of pages.
     pub pages: u64,
-    /// Of these, leaves whose records are columns.
+    /// Number of packed leaves among them.
     pub packed_pages: u64,
-    /// Records in them; of inner nodes one less than children.
+    /// Number of records; in an inner node, one less than its children.
     pub records: u64,
-    /// Bytes of them that trees can use.
+    /// Bytes of the pages available to trees.
     pub bytes: u64,
-    /// Of these, bytes that no record has.
+    /// Number of these bytes that are free.
     pub free_bytes: u64,
-    /// How many pages are filled up to a tenth, up to two, ... to the whole.
+    /// Number of pages that are up to one tenth full, up to two tenths, and so on to completely
+    /// full.
     pub fill: [u64; TENTHS],
 }
 
@@ -86,7 +87,7 @@ impl LevelSurvey {
         self.bytes += bytes as u64;
         self.free_bytes += free as u64;
         let used = bytes.saturating_sub(free);
-        // What is full to a boundary belongs to the tenth below it.
+        // A page exactly at a boundary belongs to the lower tenth.
         let tenth = (used * TENTHS).div_ceil(bytes.max(1)).saturating_sub(1).min(TENTHS - 1);
         if let Some(pages) = self.fill.get_mut(tenth) {
             *pages += 1;
@@ -95,17 +96,16 @@ impl LevelSurvey {
 }
 
 impl Database {
-    /// Bytes of a page by what the file at `path` says of itself; `None` when it is no database. So
-    /// that whoever did not make it knows how to open it.
-    /// Errors: the file system's.
+    /// Returns the page size that the file at `path` states, or `None` if it is not a database. For
+    /// opening a database with an unknown page size. Errors: the file system's.
     pub fn page_size_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<u32>> {
         page_size_of(&*fs.open(path, OpenOptions::read())?)
     }
 
-    /// Looks at all trees. What is damaged is told of its tree, and the others are looked at all
-    /// the same. Others may go on; what they change meanwhile may be counted or not. Cost: reads
-    /// all pages that trees have. Errors: [`Error::Busy`]; those of page 0 and of the list of free
-    /// pages.
+    /// Surveys all trees. Damage is recorded for its tree, and the others are surveyed
+    /// nevertheless. Other transactions may continue; their concurrent changes may or may not be
+    /// included. Cost: reads all pages of trees. Errors: [`Error::Busy`]; those of page 0 and of
+    /// the list of free pages.
     pub fn survey(&self) -> Result<Survey> {
         let transaction = self.begin(Isolation::Snapshot)?;
         let (inner, space) = (&self.inner, self.inner.store.space());
@@ -132,7 +132,7 @@ impl TreeSurvey {
         let root = tree.root();
         let mut found = TreeSurvey { root, ..TreeSurvey::default() };
         let looked = tree.check_with(&mut |page, level, bytes| {
-            // Again from the start when somebody changes a page that was looked at.
+            // The check starts over if a page changes meanwhile.
             if page == root {
                 found = TreeSurvey { root, ..TreeSurvey::default() };
             }

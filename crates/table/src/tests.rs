@@ -1,4 +1,4 @@
-//! What only a thread shows that is stopped at the right place.
+//! Races that only show when a thread is stopped at a certain point.
 
 mod checkpoints;
 mod free_list;
@@ -33,7 +33,7 @@ fn on(column: usize) -> Vec<KeyColumn> {
     vec![KeyColumn { column, order: Order::default() }]
 }
 
-/// A table of two whole numbers, the first of which is the key.
+/// Defines a table of two integers, the first of which is the key.
 fn def(name: &str) -> TableDef {
     let column = |name: &str| ColumnDef {
         name: name.to_owned(),

@@ -34,11 +34,11 @@ pub use rules::Rules;
 pub(crate) use schema_lock::SchemaLock;
 pub use spare::Spare;
 
-/// How many ended transactions one that ends cleans up after: more than one, so that they do not
-/// pile up.
+/// Number of ended transactions that an ending one cleans up after: more than one, so that they do
+/// not accumulate.
 const CLEAN: usize = 16;
 
-/// A place in a transaction to go back to.
+/// A point in a transaction to roll back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint {
     undo: usize,
@@ -52,63 +52,65 @@ pub struct Savepoint {
     statement: Mark,
 }
 
-/// Reads and changes that happen together or not at all. Dropping it undoes its changes.
+/// A transaction: reads and changes that take effect together or not at all. Dropping it undoes its
+/// changes.
 ///
-/// One thread uses it at a time; its [`View`] can be read from many.
+/// Only one thread at a time uses it; its [`View`] may be read by many.
 #[derive(Debug)]
 pub struct Transaction {
     view: View,
     isolation: Isolation,
-    /// As others see it. From the first change or lock on.
+    /// The transaction as others see it, from the first change or lock on.
     state: Option<Arc<State>>,
     writer: Option<WriterSlot>,
     undo: Vec<Arc<Write>>,
-    /// What undoing it takes.
+    /// The space needed to undo it.
     debt: Debt,
-    /// Those that were undone: others may have read what they wrote, and look for the versions.
+    /// Undone changes. Others may have read their contents and look for the versions.
     undone: Vec<Arc<Write>>,
-    /// Rows that it has, to be let go of when nobody needs their versions: trees and keys.
+    /// Rows that it has locked, as tree and key, to be released when their versions are no longer
+    /// needed.
     claims: Vec<(u32, Key)>,
-    /// The row that was locked last, unless something was changed or undone since. Nobody else can
+    /// The row locked last, unless something was changed or undone since. No other transaction can
     /// change it.
     looked: Option<Looked>,
     /// Records that became ghosts, to be removed then.
     ghosts: Vec<Ghost>,
-    /// Counts the savepoints.
+    /// Number of savepoints so far.
     epoch: u32,
-    /// Alive as long as there are views that were fixed with this epoch: what is changed meanwhile
-    /// is of the next one.
+    /// Alive as long as there are views fixed at this epoch. Changes made meanwhile belong to the
+    /// next epoch.
     fixed: Weak<Fixed>,
-    /// Trees that go if it does not commit.
+    /// Trees to free unless it commits.
     made: Vec<u32>,
-    /// Trees that go if it does.
+    /// Trees to free if it commits.
     dropped: Vec<u32>,
-    /// Trees that go in either case: a savepoint from before they were made was gone back to.
+    /// Trees to free in either case, because a rollback to a savepoint undid their creation.
     unmade: Vec<u32>,
-    /// First pages of chains that go if it does not commit, and that go if it does.
+    /// First pages of chains: those to free unless it commits, and those to free if it commits.
     new_chains: Vec<u32>,
     old_chains: Vec<u32>,
-    /// First pages of what goes in either case.
+    /// First pages of chains to free in either case.
     left_chains: Vec<u32>,
-    /// Catalogs before each change of the schema.
+    /// The catalogs before each schema change.
     catalogs: Vec<Arc<Catalog>>,
-    /// Where the last table is that was found in the catalog, which keeps it there. 0 for none.
+    /// Address of the last table found in the catalog, which keeps the table alive. 0 for none.
     checked: usize,
-    /// Changes of numbers of rows.
+    /// Changes of row counts.
     counts: Vec<(Arc<Counters>, i64)>,
-    /// Those before are of earlier savepoints.
+    /// Entries before this position belong to earlier savepoints.
     counts_since: usize,
     has_schema_lock: bool,
-    /// For a record of the log.
+    /// Buffer for a log record.
     header: Vec<u8>,
-    /// For a record that is looked at before it is changed.
+    /// Buffer for a record that is inspected before it is changed.
     found: Vec<u8>,
-    /// For the entry of a row in an index.
+    /// Buffer for the index entry of a row.
     entry: Entry,
-    /// Snapshots of earlier statements: a clone of the view may still have one.
+    /// Snapshots of earlier statements, which clones of the view may still hold.
     own_snapshots: Vec<Weak<Snapshot>>,
     lock_timeout: Option<Duration>,
-    /// What its changes have left to be done about foreign keys.
+    /// Foreign key work that its changes have left to be done.
     statement: Statement,
     is_over: bool,
 }
@@ -137,7 +139,7 @@ impl Transaction {
         Ok(Transaction::new(view, isolation, lock_timeout))
     }
 
-    /// Where it notes what it reads.
+    /// Returns a read set if the isolation level needs one.
     fn reads_of(isolation: Isolation) -> Option<Arc<Mutex<ReadSet>>> {
         (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()))
     }
@@ -177,69 +179,69 @@ impl Transaction {
         }
     }
 
-    /// How long it waits for rows that another transaction has changed, and for changes of the
-    /// schema, from now on; `None` for as long as it takes.
+    /// Sets how long it waits for rows that another transaction has changed, and for schema
+    /// changes; `None` for no limit.
     pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
         self.lock_timeout = timeout;
     }
 
-    /// Its number. Others learn of it with the first change, and so does the transaction itself: 0
-    /// before.
+    /// Returns its number. It is assigned with the first change; before, this is 0.
     pub fn id(&self) -> u64 {
         self.state.as_ref().map_or(0, |state| state.id)
     }
 
-    /// What it sees of others.
+    /// Returns its isolation level.
     pub fn isolation(&self) -> Isolation {
         self.isolation
     }
 
-    /// Whether it has changed or locked anything.
+    /// Returns whether it has changed or locked anything.
     pub fn has_written(&self) -> bool {
         self.state.is_some()
     }
 
-    /// What it sees now, its own changes included. A clone goes on seeing what this statement sees.
+    /// Returns the data that it sees now, including its own changes. A clone keeps seeing the data
+    /// of this statement.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// Until [`Transaction::unfix_view`], clones of its view go on seeing what is there now, and
-    /// nothing of what it changes afterwards: for rows that are read while it changes others, or
-    /// the same. Cost: an allocation; a row that was changed before and is changed again while
-    /// there are such clones has a version for each.
+    /// Fixes its view. Until [`Transaction::unfix_view`], clones keep seeing the current data and
+    /// none of its later changes: for rows that are read while others, or the same ones, are
+    /// changed. Cost: an allocation; a row that is changed again while there are such clones has a
+    /// version for each.
     pub fn fix_view(&mut self) {
-        // Changes are told apart by the savepoint that they are behind.
+        // Changes are distinguished by the savepoint that they follow.
         self.view.own_until = self.epoch;
         let fixed = self.fixed.upgrade().unwrap_or_default();
         self.fixed = Arc::downgrade(&fixed);
         self.view.fixed = Some(fixed);
     }
 
-    /// Clones of its view see its own later changes again. Those that are fixed stay so.
+    /// Makes new clones of its view see its own later changes again. Fixed clones stay fixed.
     pub fn unfix_view(&mut self) {
         (self.view.own_until, self.view.fixed) = (u32::MAX, None);
     }
 
-    /// What is changed from now on is told apart from what was changed before.
+    /// Begins an epoch, which distinguishes later changes from earlier ones.
     fn next_epoch(&mut self) {
         self.epoch += 1;
         self.fixed = Weak::new();
     }
 
-    /// What stops it.
+    /// Returns the canceller that stops it.
     pub fn canceller(&self) -> &Canceller {
         &self.view.canceller
     }
 
-    /// To be called before each statement: with read committed, it sees from now on what is
-    /// committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
+    /// Must be called before each statement. With read committed, the transaction then sees all
+    /// current commits. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
         self.view.db.check()?;
         if self.isolation == Isolation::ReadCommitted { self.look_again() } else { Ok(()) }
     }
 
-    /// Sees from now on what is committed by now.
+    /// Takes a new snapshot of all current commits.
     fn look_again(&mut self) -> Result<()> {
         if self.view.snapshot.csn != self.view.db.slots.last() {
             let old = std::mem::replace(&mut self.view.snapshot, self.view.db.another_snapshot()?);
@@ -251,8 +253,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Marks a place that [`Transaction::rollback_to`] goes back to. Cost: nothing; but rows
-    /// changed before it and again after it have a version for each.
+    /// Creates a savepoint for [`Transaction::rollback_to`]. Cost: none, except that rows changed
+    /// both before and after it have a version for each.
     pub fn savepoint(&mut self) -> Savepoint {
         self.next_epoch();
         self.counts_since = self.counts.len();
@@ -269,10 +271,10 @@ impl Transaction {
         }
     }
 
-    /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked
-    /// since stay locked. Errors: [`Error::Invalid`] for a savepoint between changes of one
-    /// statement, when that has ended ([`Transaction::end_changes`]); the pool's and the log's, and
-    /// then the database has to be opened again.
+    /// Undoes everything since a savepoint, which remains valid. Rows locked since stay locked.
+    /// Errors: [`Error::Invalid`] for a savepoint between the changes of a statement that has ended
+    /// ([`Transaction::end_changes`]); the pool's and the log's, after which the database must be
+    /// reopened.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         let _giving = Giving::undo();
         self.statement.go_back(savepoint.statement)?;
@@ -285,8 +287,8 @@ impl Transaction {
         self.counts_since = savepoint.counts;
         self.dropped.truncate(savepoint.dropped);
         self.unmade.extend(self.made.drain(savepoint.made.min(self.made.len())..));
-        // Who looks through all pages has a snapshot, and may have read a row before it was taken
-        // back: then its pages stay until that is seen by all.
+        // A scan of all pages holds a snapshot, and may have read a row before it was undone. The
+        // row's pages then stay until every snapshot sees that.
         let kept = savepoint.new_chains.min(self.new_chains.len());
         let is_looked_at = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
         for mut chain in self.new_chains.drain(kept..) {
@@ -294,7 +296,7 @@ impl Transaction {
                 self.left_chains.push(chain);
                 continue;
             }
-            // Everything was taken back, whatever comes of this.
+            // The rollback is complete even if this fails.
             if let Err(error) = free_chain(self.view.db.store.space(), &mut chain) {
                 self.left_chains.extend((error.kind() != ErrorKind::Corruption).then_some(chain));
                 self.view.db.put_off(error);
@@ -308,7 +310,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives every row that was changed since back what it was, the last change first.
+    /// Restores every row changed since, the last change first.
     fn undo_since(&mut self, at: usize) -> Result<()> {
         self.looked = None;
         while self.undo.len() > at {
@@ -323,15 +325,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Makes its changes visible to others, and as durable as is asked. Of a serializable
-    /// transaction that has read what others have changed meanwhile: it is undone, and
-    /// [`Error::SerializationFailure`] says so. Cost with [`Durability::Sync`]: a sync of the log,
-    /// which all share who commit at the same time.
+    /// Makes its changes visible to others, with the requested durability. A serializable
+    /// transaction that has read data changed by others meanwhile is undone and fails with
+    /// [`Error::SerializationFailure`]. Cost with [`Durability::Sync`]: one sync of the log, shared
+    /// by concurrent commits.
     ///
-    /// Errors: those of [`Transaction::end_changes`], which is done first where it was not, and
-    /// then the transaction is undone; the log's, and whether it is committed is known after the
-    /// database has been opened again then. What fails behind the commit, of giving space and log
-    /// back, is told by the next [`Database::checkpoint`](crate::Database::checkpoint).
+    /// Errors: those of [`Transaction::end_changes`], which runs first if it has not yet, after
+    /// which the transaction is undone; the log's, after which only reopening the database shows
+    /// whether it committed. Failures after the commit, in freeing space or releasing the log, are
+    /// reported by the next [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
         if self.commit_here(durability, &mut || {})? {
             let db = Arc::clone(&self.view.db);
@@ -341,8 +343,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits; false where there was nothing to commit. Its snapshot is still there. Where it is
-    /// to be undone instead, `undoes` is called first.
+    /// Commits. Returns false if there was nothing to commit. Keeps its snapshot. If it must be
+    /// undone instead, calls `undoes` first.
     fn commit_here(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
         self.end_changes().inspect_err(|_| undoes())?;
         self.is_over = true;
@@ -361,7 +363,7 @@ impl Transaction {
             db.store.sync_to(lsn).inspect_err(|error| db.fail(error))?;
         }
         db.commits.publish(&db.slots, lsn, Some(db.store.synced()));
-        // Somebody before it may still be waiting for the disk.
+        // An earlier commit may still be waiting for the disk.
         if !state.wait(Some(LOOK), || db.has_failed()) {
             return Err(Error::Failed { cause: "a commit before this one failed".into() });
         }
@@ -376,7 +378,7 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Appends the commit's record. `None` when it may not commit; then it was undone.
+    /// Appends the commit record. Returns `None` if it may not commit; it has been undone then.
     fn put_in_line(
         &mut self,
         state: &Arc<State>,
@@ -389,8 +391,8 @@ impl Transaction {
         }
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
         let line = db.commits.begin(read, || {
-            // ORDER: before the commit, and kept in the log as long as it: a recovery gives these
-            // trees back.
+            // ORDER: before the commit record, and kept in the log as long as it, because recovery
+            // frees these trees.
             for tree in self.gone(true) {
                 db.store.append(&Record::Dropped { transaction: state.id, tree })?;
             }
@@ -406,8 +408,8 @@ impl Transaction {
                 Ok(None)
             }
             Err(error) => {
-                // Nothing can be logged, so nothing can be undone either; who waits for it learns
-                // that it failed.
+                // Without the log nothing can be undone either. Waiting transactions learn that it
+                // failed.
                 self.view.db.fail(&error);
                 state.end();
                 Err(error)
@@ -415,7 +417,7 @@ impl Transaction {
         }
     }
 
-    /// What others have to know of it after its end.
+    /// Returns the information that other transactions need after its end.
     fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
         use std::mem::take;
         let trees = self.gone(commits);
@@ -436,8 +438,8 @@ impl Transaction {
         }
     }
 
-    /// Trees that go with its end. What it has made itself and takes back has no long rows of its
-    /// own: those are among its chains.
+    /// Returns the trees to free at its end. Trees that it created and takes back have no long rows
+    /// of their own, because those are among its chains.
     fn gone(&self, commits: bool) -> Vec<Gone> {
         let (whole, rest) = if commits { (&self.dropped[..], &[][..]) } else { (&[][..], &self.made[..]) };
         let whole = whole.iter().map(|root| Gone { root: *root, with_chains: true });
@@ -445,8 +447,8 @@ impl Transaction {
         whole.chain(rest).collect()
     }
 
-    /// Undoes its changes. Errors: the pool's and the log's, and then the database has to be opened
-    /// again.
+    /// Undoes its changes. Errors: the pool's and the log's, after which the database must be
+    /// reopened.
     pub fn rollback(mut self) -> Result<()> {
         self.is_over = true;
         self.abort()?;
@@ -478,15 +480,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Sees another catalog from now on. Gives the one before.
+    /// Switches to another catalog, and returns the previous one.
     fn use_catalog(&mut self, catalog: Arc<Catalog>) -> Arc<Catalog> {
         self.checked = 0;
         std::mem::replace(&mut self.view.catalog, catalog)
     }
 
-    /// Sees that a table is what the catalog says it is: the trees of one that was planned with in
-    /// a schema that has been taken back may be anybody's by now.
-    /// Errors: [`Error::StaleTable`].
+    /// Checks that a table is the one in the catalog. If it was planned with under a schema that
+    /// was rolled back, its trees may have been reused. Errors: [`Error::StaleTable`].
     #[inline]
     fn check_table(&mut self, table: &Arc<Table>) -> Result<()> {
         if Arc::as_ptr(table).addr() == self.checked { Ok(()) } else { self.find_table(table) }
@@ -498,13 +499,13 @@ impl Transaction {
                 self.checked = Arc::as_ptr(table).addr();
                 Ok(())
             }
-            // Of another generation, with other statistics perhaps.
+            // Another version of the definition, perhaps with other statistics.
             Some(now) if now.roots() == table.roots() && now.def() == table.def() => Ok(()),
             _ => Err(Error::StaleTable { table: table.def().name.clone() }),
         }
     }
 
-    /// Makes it known as one that writes.
+    /// Registers the transaction as a writer.
     fn writing(&mut self) -> Result<Arc<State>> {
         let state = self.known();
         if self.writer.is_none() {
@@ -514,7 +515,7 @@ impl Transaction {
         Ok(state)
     }
 
-    /// Makes it known to others.
+    /// Registers the transaction, so that others can see it.
     fn known(&mut self) -> Arc<State> {
         if let Some(state) = &self.state {
             return Arc::clone(state);
@@ -525,7 +526,7 @@ impl Transaction {
         state
     }
 
-    /// What is obsolete when a record is replaced: its chain.
+    /// Notes the chain of a replaced record, which is obsolete.
     fn note_old_chain(&mut self, before: &[u8]) {
         if let Some((_, _, first)) = long_place(before) {
             self.old_chains.push(first);
@@ -541,13 +542,13 @@ impl Transaction {
     }
 }
 
-/// How long who waits sleeps between two looks at whether it should go on.
+/// Interval at which a waiting transaction checks whether it should continue.
 const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_over {
-            // An error marks the database, and the next call tells it.
+            // An error marks the database as failed, and the next call reports it.
             let _ = self.abort();
             self.view.db.tidy_up(CLEAN);
         }
@@ -556,7 +557,7 @@ impl Drop for Transaction {
 }
 
 impl Inner {
-    /// A snapshot for a new transaction, which waits while somebody changes the schema.
+    /// Returns a snapshot for a new transaction. Waits while the schema is being changed.
     fn snapshot(&self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<Arc<Snapshot>> {
         let mut snapshot = Snapshot::none(&self.slots);
         self.look(&mut snapshot, canceller, lock_timeout)?;
@@ -572,8 +573,8 @@ impl Inner {
     ) -> Result<()> {
         loop {
             snapshot.take(|| self.log_end())?;
-            // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so
-            // first, and looks at the slots afterwards.
+            // ORDER: take the slot, then check the schema lock. A schema change takes the lock
+            // first and checks the slots afterwards.
             if !self.schema.is_held() {
                 return Ok(());
             }
@@ -582,7 +583,7 @@ impl Inner {
         }
     }
 
-    /// A snapshot for a transaction that has one.
+    /// Returns a snapshot for a transaction that already has one.
     fn another_snapshot(&self) -> Result<Arc<Snapshot>> {
         let mut snapshot = Snapshot::none(&self.slots);
         snapshot.take(|| self.log_end())?;
@@ -591,7 +592,7 @@ impl Inner {
 
     fn set_catalog(&self, catalog: &Arc<Catalog>) {
         let mut catalog = Catalog::clone(catalog);
-        // Whoever changes the schema is alone.
+        // Only one transaction at a time changes the schema.
         catalog.set_version(self.catalog.load().version() + 1);
         self.catalog.store(Arc::new(catalog));
     }

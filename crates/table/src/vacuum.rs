@@ -1,12 +1,12 @@
-//! Giving space back: what nobody needs is removed, pages move to the front of the file, and its
-//! end is cut off.
+//! Vacuum: removes ghosts, moves pages towards the start of the file, and truncates it.
 //!
 //! ```text
-//!   ghosts go | which pages are used? | those in front that are not become the free list | nodes and chains move there | the file is cut off
+//!   remove ghosts | find the pages in use | the unused ones in front become the free list
+//!   | move nodes and chains there | truncate the file
 //! ```
 //!
-//! Every step is a change like any other, so a crash leaves a sound database that is as long as
-//! before.
+//! Every step is a change like any other, so a crash leaves a sound database of the previous
+//! length.
 
 use std::ops::Bound;
 
@@ -21,23 +21,23 @@ use crate::storage::{Direction, Giving, Tree, relocate_chain};
 use crate::transaction::Transaction;
 use crate::view::long_place;
 
-/// What a vacuum has done.
+/// The result of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct VacuumReport {
-    /// Pages of the file before.
+    /// Number of pages of the file before.
     pub pages_before: u32,
-    /// Pages of the file after. None fewer where there was no room for a new segment of the log,
-    /// and so the old one could not be given back: then the next vacuum cuts the file off.
+    /// Number of pages of the file after. Unchanged if there was no space for a new log segment, so
+    /// that the old one could not be released: the next vacuum truncates the file then.
     pub pages_after: u32,
-    /// Records of rows that were deleted long ago, removed.
+    /// Number of ghosts removed.
     pub ghosts: u64,
 }
 
 impl Database {
-    /// Makes the file as short as its contents allow. It waits until no other transaction runs, and
-    /// they wait for it. Cost: reads the whole file, and writes what moves.
-    /// Errors: the pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
+    /// Makes the file as short as its contents allow. Waits until no other transaction runs, and
+    /// they wait for it. Cost: reads the whole file, and writes the pages that move. Errors: the
+    /// pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
     pub fn vacuum(&self) -> Result<VacuumReport> {
         let _giving = Giving::back();
         self.inner.make_room();
@@ -56,14 +56,14 @@ impl Database {
                 break;
             }
         }
-        // What was moved is known by now to be used, and nothing behind the last of it is.
+        // The new pages count as used now, and no page after the last of them is in use.
         let (pages, _) = Pages::of(&self.inner, &roots)?;
         let end = pages.last() + 1;
         let free: Vec<u32> = (1..end).filter(|page| !pages.has(*page)).collect();
         space.set_free(end, &free)?;
-        // ORDER: the log is given back before the file is cut off. What is left of it may have
-        // changes of pages behind the end, and a recovery would make these anew, with nothing on
-        // them that the changes fit to.
+        // ORDER: the log is released before the file is truncated. Otherwise the log might contain
+        // changes of pages beyond the end, and recovery would create these pages anew, without the
+        // contents that the changes apply to.
         let is_cut = self.inner.checkpoint()?;
         if is_cut {
             space.truncate(end)?;
@@ -71,13 +71,12 @@ impl Database {
         report.pages_after = if is_cut { end } else { report.pages_before.max(end) };
         drop(cleaning);
         transaction.rollback()?;
-        // Others find room again.
+        // The reserve can be allocated again.
         let _ = self.inner.store.restore_reserve();
         Ok(report)
     }
 
-    /// Removes ghosts, and moves the roots of trees to the front, which the catalog has to learn
-    /// of.
+    /// Removes ghosts, and moves the roots of trees towards the start, which changes the catalog.
     fn move_roots(&self, report: &mut VacuumReport) -> Result<()> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema_afresh()?;
@@ -98,7 +97,7 @@ impl Database {
 }
 
 impl Inner {
-    /// Removes what is left of rows that are gone. Gives how many there were.
+    /// Removes the ghosts of a tree. Returns how many there were.
     fn remove_ghosts_of(&self, root: u32) -> Result<u64> {
         let tree = Tree::open(self.store.space(), root);
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
@@ -113,8 +112,8 @@ impl Inner {
         Ok(count)
     }
 
-    /// Makes the pages free that nothing is on and that come before as many as are used. Gives that
-    /// number: what is behind it has to move.
+    /// Frees the unused pages below the number of used pages. Returns that number: pages at or
+    /// above it have to move.
     fn gather_free(&self, roots: &[u32]) -> Result<u32> {
         let (pages, _) = Pages::of(self, roots)?;
         let target = pages.len();
@@ -124,8 +123,8 @@ impl Inner {
         Ok(target)
     }
 
-    /// Moves long rows that have a page from `from` on. False when there was no room for one
-    /// further to the front.
+    /// Moves long rows that have a page at or above `from`. Returns false if there was no lower
+    /// free page for one.
     fn relocate_chains(&self, tree: &Tree, from: u32) -> Result<bool> {
         let space = self.store.space();
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
@@ -147,14 +146,14 @@ impl Inner {
 }
 
 impl Transaction {
-    /// Gives a table roots that are further to the front.
+    /// Gives a table new roots further towards the start.
     fn move_roots(&mut self, table: &Arc<Table>, from: u32) -> Result<()> {
         let db = Arc::clone(&self.view().db);
         let space = db.store.space();
         let mut trees = table.trees();
         for tree in trees.iter_mut().filter(|tree| tree.root() >= from) {
-            // The page that is not the root in the end is nobody's, and free with the next look at
-            // which ones are used.
+            // Whichever root page is not used in the end is found to be free by the next scan of
+            // the pages in use.
             *tree = tree.copy_root()?;
         }
         let new = Table::new(table.id(), table.def().clone(), &trees, Arc::clone(&table.counters));

@@ -1,4 +1,4 @@
-//! Reading: what a transaction sees, from any thread.
+//! Views: the data that a transaction sees, readable from any thread.
 
 use std::fmt;
 use std::ops::Bound;
@@ -12,33 +12,33 @@ use crate::mvcc::{Canceller, ReadSet, Seen, Snapshot, State};
 use crate::storage::{ColumnSet, Cursor, Direction, Store, Tree};
 use crate::{Error, Result};
 
-/// A range of keys that owns its ends.
+/// An owned range of keys.
 pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Says that there is a view which is not to see what its transaction does from now on.
+/// Marks that a view exists which must not see later changes of its transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Fixed;
 
-/// The database at one moment: what was committed before it, and what its transaction has done
-/// since. Can be cloned, sent to other threads and kept; as long as it lives old versions are kept
-/// for it, and changes of the schema wait.
+/// The database at one moment: the commits before it, and the changes of its transaction since. It
+/// can be cloned, sent to other threads and kept. While it exists, old versions are kept for it,
+/// and schema changes wait.
 #[derive(Clone)]
 pub struct View {
     pub(crate) db: Arc<Inner>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) snapshot: Arc<Snapshot>,
-    /// The transaction whose changes are seen before they are committed.
+    /// The transaction whose uncommitted changes are visible.
     pub(crate) own: Option<Arc<State>>,
-    /// The last of its savepoints whose changes are seen; `u32::MAX` for all that it makes.
+    /// The last of its savepoints whose changes are visible; `u32::MAX` for all its changes.
     pub(crate) own_until: u32,
-    /// That it is fixed at `own_until`, as its transaction may go on.
+    /// Set if the view is fixed at `own_until` although its transaction may continue.
     pub(crate) fixed: Option<Arc<Fixed>>,
-    /// What was read, if somebody wants to know.
+    /// The read set in which reads are recorded, if there is one.
     pub(crate) reads: Option<Arc<Mutex<ReadSet>>>,
     pub(crate) canceller: Canceller,
 }
 
-/// A row that was read, to be used again and again: it keeps its buffers.
+/// A buffer for a row that was read, reusable for further rows.
 #[derive(Debug, Default, Clone)]
 pub struct RowBuf {
     key: Vec<u8>,
@@ -46,7 +46,8 @@ pub struct RowBuf {
 }
 
 impl RowBuf {
-    /// The row that was read into it. With no row, or one of another table, its columns are NULL.
+    /// Returns the row that was read into the buffer. If there is none, or it is of another table,
+    /// its columns are NULL.
     pub fn row<'a>(&'a self, table: &'a Table) -> RowRef<'a> {
         const EMPTY: &[u8] = &[0];
         let bytes = if self.bytes.is_empty() { EMPTY } else { &self.bytes[..] };
@@ -65,33 +66,33 @@ impl RowBuf {
     }
 }
 
-/// What a record of a tree says about a row.
+/// Whether a record of a tree represents a row.
 pub(crate) enum Found {
     Row,
     Nothing,
 }
 
 impl View {
-    /// The tables that there are.
+    /// Returns the catalog.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
-    /// The same, which something else stops.
+    /// Returns the same view with another canceller.
     #[must_use]
     pub fn stopped_by(self, canceller: Canceller) -> View {
         View { canceller, ..self }
     }
 
-    /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none.
-    /// Cost: a walk down the tree without a latch, some hundred nanoseconds. Errors:
+    /// Reads the row with a key in the format of [`Table::key_format`]. Returns false if there is
+    /// none. Cost: a descent without latches, some hundred nanoseconds. Errors:
     /// [`Error::Corruption`], the pool's.
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         self.get_wanted(table, key, ColumnSet::ALL, row)
     }
 
-    /// As [`View::get`], for who looks at some columns of the row only, besides its key: others may
-    /// be NULL. Cost: what they take of a packed leaf is not looked at.
+    /// Like [`View::get`], for callers that need only some columns of the row, besides its key:
+    /// others may be NULL. Cost: in a packed leaf, the data of other columns is not read.
     pub fn get_columns(
         &self,
         table: &Table,
@@ -115,7 +116,7 @@ impl View {
         Ok(found)
     }
 
-    /// Reads the record that is seen at a key of any tree; false when there is none.
+    /// Reads the visible record at a key of any tree. Returns false if there is none.
     pub(crate) fn read(&self, tree: &Tree, key: &[u8], bytes: &mut Vec<u8>) -> Result<bool> {
         self.read_wanted(tree, key, ColumnSet::ALL, bytes)
     }
@@ -132,7 +133,7 @@ impl View {
         Ok(matches!(self.resolve(bytes)?, Found::Row))
     }
 
-    /// Puts what is seen of a record into the place of what was read. Nothing becomes no bytes.
+    /// Replaces a record that was read by its visible version. No record becomes no bytes.
     pub(crate) fn look_back(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
         let mut before = Vec::new();
         let own = self.own.as_ref().map(|own| (own, self.own_until));
@@ -143,7 +144,7 @@ impl View {
         }
     }
 
-    /// Tells ghosts from rows, and fetches long rows.
+    /// Distinguishes ghosts from rows, and fetches long rows.
     pub(crate) fn resolve(&self, bytes: &mut Vec<u8>) -> Result<Found> {
         match bytes.first() {
             None => Ok(Found::Nothing),
@@ -156,8 +157,8 @@ impl View {
         }
     }
 
-    /// The rows of a range, in the order of the table's keys or of an index. Nothing is read before
-    /// the first call of [`Scan::next`].
+    /// Scans the rows of a range, in the order of the table's key or of an index. Nothing is read
+    /// before the first call of [`Scan::next`].
     pub fn scan(
         &self,
         table: &Arc<Table>,
@@ -170,7 +171,7 @@ impl View {
         Ok(Scan { view: self.clone(), table, index, cursor, bytes: Vec::new(), count: 0 })
     }
 
-    /// A cursor over a range of a table or an index, which is noted as read.
+    /// Returns a cursor over a range of a table or an index, and records the range as read.
     pub(crate) fn cursor(
         &self,
         table: &Table,
@@ -185,8 +186,9 @@ impl View {
         Ok(tree.scan(range, direction))
     }
 
-    /// As [`View::scan`], for who looks at some columns of the rows only, besides their keys:
-    /// others may be NULL. Cost: what they take of a packed leaf is neither copied nor unpacked.
+    /// Like [`View::scan`], for callers that need only some columns of the rows, besides their
+    /// keys: others may be NULL. Cost: in a packed leaf, the data of other columns is neither
+    /// copied nor unpacked.
     pub fn scan_columns(
         &self,
         table: &Arc<Table>,
@@ -202,10 +204,9 @@ impl View {
         Ok(scan)
     }
 
-    /// How many rows a range has, about, for whoever has to choose between ways to them: ranges of
-    /// up to some thousand rows are counted, and of others the ends are looked for. Cost: some
-    /// microseconds.
-    /// Errors: as [`View::get`].
+    /// Estimates the number of rows in a range, for choosing between access paths. Ranges of up to
+    /// some thousand rows are counted; for others the positions of the ends are looked up. Cost:
+    /// some microseconds. Errors: as [`View::get`].
     pub fn rows_about(
         &self,
         table: &Arc<Table>,
@@ -216,8 +217,8 @@ impl View {
         if guess <= ROWS_COUNTED { self.count(table, index, range) } else { Ok(guess) }
     }
 
-    /// Divides a range into parts of about the same size, for as many threads to scan. There may be
-    /// fewer. Cost: reads a node or two. Errors: as [`View::get`].
+    /// Splits a range into parts of similar size, to be scanned by as many threads. There may be
+    /// fewer parts. Cost: reads one or two nodes. Errors: as [`View::get`].
     pub fn split(
         &self,
         table: &Arc<Table>,
@@ -268,28 +269,28 @@ impl fmt::Debug for View {
     }
 }
 
-/// Rows in order. It has a copy of a leaf at a time, so nobody waits for it.
+/// A scan of rows in order. It holds a copy of one leaf at a time, so no other thread waits for it.
 #[derive(Debug)]
 pub struct Scan {
     view: View,
     table: Arc<Table>,
     index: Option<usize>,
     cursor: Cursor,
-    /// The record, where it is not what the tree has.
+    /// The visible record, if it differs from the one in the tree.
     bytes: Vec<u8>,
     count: u32,
 }
 
-/// Rows that are counted where about so many are expected.
+/// Up to this estimate, rows are counted.
 const ROWS_COUNTED: u64 = 2_000;
 
-/// How many records pass between two looks at the canceller.
+/// Number of records between two checks of the canceller.
 const LOOK: u32 = 64;
 
 impl Scan {
-    /// The next row; `None` after the last. Of a scan of an index it has the columns that the index
-    /// has ([`Table::index_covers`]), and the row's key.
-    /// Errors: [`Error::Cancelled`], [`Error::Corruption`], the pool's.
+    /// Returns the next row; `None` after the last one. A scan of an index returns the columns that
+    /// the index contains ([`Table::index_covers`]), and the row's key. Errors:
+    /// [`Error::Cancelled`], [`Error::Corruption`], the pool's.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "the row borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<RowRef<'_>>> {
@@ -299,8 +300,8 @@ impl Scan {
         self.row().map(Some)
     }
 
-    /// Goes to the next row; false after the last. For loops that give away the row they stop at.
-    /// Errors: as [`Scan::next`].
+    /// Moves to the next row. Returns false after the last one. For loops that return the row at
+    /// which they stop. Errors: as [`Scan::next`].
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         loop {
@@ -332,7 +333,7 @@ impl Scan {
         }
     }
 
-    /// The row that [`Scan::advance`] went to. Errors: [`Error::Corruption`].
+    /// Returns the row that [`Scan::advance`] moved to. Errors: [`Error::Corruption`].
     #[inline]
     pub fn row(&self) -> Result<RowRef<'_>> {
         let (key, own) = (self.cursor.key(), &self.bytes[..]);
@@ -347,13 +348,13 @@ impl Scan {
         }
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 }
 
-/// A long row, whole: its flags and its bytes. Errors: [`Error::Corruption`]; the pool's.
+/// Returns a long row: its flags and all its bytes. Errors: [`Error::Corruption`]; the pool's.
 pub(crate) fn long_row(store: &Store, record: &[u8]) -> Result<Vec<u8>> {
     let Some((flags, len, first)) = long_place(record) else {
         return Err(store.space().damaged(0, "the record of a long row has no position"));
@@ -367,7 +368,7 @@ impl Inner {
     }
 }
 
-/// Flags, length and first page of a long row.
+/// Returns flags, length and first page of a long row.
 pub(crate) fn long_place(record: &[u8]) -> Option<(u8, usize, u32)> {
     let (&flags, rest) = record.split_first()?;
     let (len, rest) = rest.split_first_chunk::<4>()?;

@@ -1,7 +1,7 @@
 //! Whole databases under schedules that follow from a seed.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-table --test shuttle`, with a target folder
-//! of its own; see `testing/schedules.rs` for what that shows and what not.
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-table --test shuttle`, with a separate
+//! target directory. See `testing/schedules.rs` for the scope and the limits of these tests.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
@@ -23,7 +23,7 @@ fn on(column: usize) -> Vec<KeyColumn> {
     vec![KeyColumn { column, order: Order::default() }]
 }
 
-/// A table of two whole numbers: a key, and one with an index of its own.
+/// Defines a table of two integers: a key, and one with an index.
 fn def(name: &str, unique: bool) -> TableDef {
     let column = |name: &str| ColumnDef {
         name: name.to_owned(),
@@ -90,7 +90,7 @@ fn begin(db: &Database) -> Transaction {
     db.begin(Isolation::ReadCommitted).unwrap()
 }
 
-/// A database with a table that has some rows.
+/// Creates a database with a table that has some rows.
 fn with_rows(unique: bool, rows: &[(i32, i32)]) -> (Database, Arc<Table>) {
     let db = database();
     let mut transaction = begin(&db);
@@ -100,10 +100,9 @@ fn with_rows(unique: bool, rows: &[(i32, i32)]) -> (Database, Arc<Table>) {
     (db, table)
 }
 
-/// Goal: no update is lost with read committed, and whoever locks a row finds there what its next
-/// statement sees.
-/// Method: threads that lock a row, look at it in a statement of their own, and raise its number;
-/// one of them is undone and tries again.
+/// Goal: no update is lost with read committed, and a locked row has the contents that the next
+/// statement sees. Method: threads that lock a row, read it in a statement of their own, and
+/// increment its number; one of them is undone and retries.
 #[test]
 fn locked_rows_are_seen() {
     explore(1_000, || {
@@ -133,9 +132,9 @@ fn locked_rows_are_seen() {
     });
 }
 
-/// Goal: whoever finds nothing in the way of a row, because the one that was there has been
-/// deleted, does not see that one afterwards. Method: one thread deletes a row, another one puts
-/// one with the same unique number, and looks at all of the table.
+/// Goal: a transaction that finds no conflict, because the conflicting row was deleted, does not
+/// see that row afterwards. Method: one thread deletes a row, another one inserts a row with the
+/// same unique number and scans the table.
 #[test]
 fn rows_in_place_of_deleted_ones_are_alone() {
     explore(1_000, || {
@@ -158,7 +157,7 @@ fn rows_in_place_of_deleted_ones_are_alone() {
                         assert_eq!(count(&transaction, &table), 1);
                         transaction.commit(Durability::Buffered).unwrap();
                     }
-                    // It has the index's entry, and wants the row; the other one has that.
+                    // It holds the index entry and requests the row, which the other one holds.
                     other => assert!(matches!(other, Err(Error::Deadlock { .. })), "{other:?}"),
                 }
             });
@@ -168,9 +167,9 @@ fn rows_in_place_of_deleted_ones_are_alone() {
     });
 }
 
-/// Goal: a parent and its child that go in two transactions leave no child alone, and the parent's
-/// deletion is refused only while the child is there. Method: one thread deletes the child, another
-/// one the parent; a third one puts a child there.
+/// Goal: a parent and its child deleted by two transactions leave no orphaned child, and deleting
+/// the parent is refused only while the child exists. Method: one thread deletes the child, another
+/// one the parent; a third one inserts a child.
 #[test]
 fn parents_and_children_that_go() {
     explore(700, || {

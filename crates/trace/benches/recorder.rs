@@ -1,13 +1,13 @@
-//! What recording costs a user of `kv`: `cargo bench -p cairn-trace --features kv --bench recorder
-//! -- [PAIRS] [WORD]`.
+//! The cost of recording for a user of `kv`: `cargo bench -p cairn-trace --features kv --bench
+//! recorder -- [PAIRS] [WORD]`.
 //!
-//! Pairs of 100,000 lookups each, or six times as many operations with writes among them, with and
-//! without a recorder, on one store. Within a pair the two take turns of 10,000 operations, who
-//! goes first being drawn: what disturbs the machine, and what a flush costs, hits both. Printed is
-//! the median of the pairs' ratios with the interval of its ranks (95 %), and of how many keys one
-//! was recorded in the end: rows with "auto" leave that to the recorder, as is the default. "no
-//! recorder" compares a handle with itself: what it says is noise. With "no keys" the recorder is
-//! asked and records nothing.
+//! A pair measures one store with and without a recorder: 100,000 lookups each, or six times as
+//! many operations if there are writes. The two sides alternate in turns of 10,000 operations, in
+//! random order, so that disturbances of the machine and the cost of flushes hit both. The output
+//! is the median ratio of the pairs with its rank interval (95 %), and the final sample (one key in
+//! n). In rows with "auto" the recorder chooses the sample, as by default. "no recorder" compares a
+//! handle with itself: its result is noise. With "no keys" the recorder decides for each operation,
+//! but records none.
 #![allow(clippy::disallowed_methods)]
 
 use std::path::Path;
@@ -23,22 +23,22 @@ type Failure = Box<dyn std::error::Error>;
 
 const ENTRIES: u64 = 100_000;
 const OPERATIONS: u64 = 100_000;
-/// Operations until the other one's turn. Long beside the half of a millisecond after which the
-/// recorder's thread has taken out what was recorded, so that little of that falls into the
-/// other's, and short beside what other users of the machine do to it.
+/// Operations per turn. A turn is long compared with the half millisecond in which the helper
+/// drains the rings, so that little of that work falls into the other side's turn. It is short
+/// compared with disturbances by other users of the machine.
 const TURN: u64 = 10_000;
-/// Pairs with writes are longer, so that each has a flush and the merges that follow.
+/// Operations per pair with writes: enough for a flush and the compactions that follow.
 const WRITES: u64 = 6 * OPERATIONS;
 /// A keyspace besides the default one.
 const NAMED: &str = "named";
-/// Operations of a batch, and of a lookup of several keys.
+/// Operations per batch and per multi-get.
 const TOGETHER: u64 = 100;
-/// Of so many keys a sample follows one.
+/// The sample of rows that record one key in ten.
 const SAMPLE: u32 = 10;
-/// Of these there is none that is recorded.
+/// A sample so small that no key is in it.
 const NONE: u32 = 1_000_000_000;
-/// Pairs that do not count: caches fill, and the recorder finds its share of the keys, which takes
-/// it 50 ms for each step.
+/// Pairs that are not counted, in which caches fill and the recorder finds its share of keys, at 50
+/// ms per halving.
 const WARM_UP: u64 = 20;
 
 #[derive(Clone, Copy)]
@@ -48,29 +48,28 @@ enum Load {
     Mixed,
     /// Writes in batches of [`TOGETHER`].
     Batch,
-    /// As [`Load::Batch`], each of keys that follow one another: nothing writes faster.
+    /// Like [`Load::Batch`], with ascending keys: the fastest way to write.
     Ascending(Each),
-    /// Lookups of [`TOGETHER`] keys at once.
+    /// Multi-gets of [`TOGETHER`] keys.
     MultiGet,
 }
 
-/// What the operations of a batch are like. Keys are of 16 bytes and values of 8, unless it says
-/// otherwise.
+/// The operations of a batch. Unless a variant says otherwise, keys have 16 bytes and values 8.
 #[derive(Clone, Copy)]
 enum Each {
     Alike,
-    /// Values of 0 to 59 bytes: none is as long as the one before.
+    /// Values of 0 to 59 bytes, no two neighbours of equal length.
     Varied,
-    /// Every other one a removal.
+    /// Every second operation is a deletion.
     Alternating,
     Removal,
-    /// In a keyspace with a name.
+    /// In a named keyspace.
     Named,
     /// Keys of 8 bytes.
     Short,
     /// Keys of 32 bytes.
     Long,
-    /// Keys of 16 and of 32 bytes in turn, as of records and of an index.
+    /// Keys of 16 and 32 bytes in turn, as of records and of an index.
     Mixed,
 }
 
@@ -107,8 +106,8 @@ fn key(number: u64) -> [u8; 16] {
     key
 }
 
-/// Nanoseconds an operation of each side. Begins with nothing left over of the pair before: what
-/// that has still to be merged would be paid by this one.
+/// Measures one pair. Returns nanoseconds per operation for each side. Flushes and compacts first,
+/// so that this pair does not pay for the writes of the one before.
 fn pair(settled: &Db, sides: [&TracedDb; 2], load: Load, seed: u64) -> Result<[f64; 2], Failure> {
     if load.writes() {
         settled.flush()?;
@@ -127,7 +126,7 @@ fn pair(settled: &Db, sides: [&TracedDb; 2], load: Load, seed: u64) -> Result<[f
     Ok(nanos.map(|nanos| nanos / operations as f64))
 }
 
-/// Nanoseconds. One function for both sides, so that both run the same code.
+/// Runs one turn and returns its nanoseconds. Not inlined, so that both sides run the same code.
 #[inline(never)]
 fn turn(db: &TracedDb, load: Load, rng: &mut SeededRng) -> Result<f64, Failure> {
     let value = [7_u8; 100];
@@ -187,7 +186,7 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
     (at((count - 1.0) / 2.0 - reach), at((count - 1.0) / 2.0), at((count - 1.0) / 2.0 + reach + 1.0))
 }
 
-/// Without `options` both sides are without a recorder.
+/// Compares both sides. Without `options`, neither side has a recorder.
 fn compare(
     dir: &Path,
     name: &str,
@@ -235,7 +234,7 @@ fn compare(
     Ok(())
 }
 
-/// The recorder by itself: nanoseconds a lookup, of the quietest of some turns.
+/// Measures the recorder in isolation: nanoseconds per lookup in the fastest of several turns.
 fn alone(dir: &Path) -> Result<(), Failure> {
     let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(StdFs::new());
     let all = Options { sample: Sample::OneIn(1), ..Options::default() };
@@ -261,7 +260,7 @@ fn main() -> Result<(), Failure> {
     for argument in std::env::args().skip(1) {
         match argument.parse() {
             Ok(number) => pairs = number,
-            // Asked by the test runner what there is to run: a bench has no tests.
+            // The test runner lists tests with `--list`; a benchmark has none.
             Err(_) if argument == "--list" => return Ok(()),
             Err(_) if argument.starts_with('-') => {}
             Err(_) => word = argument,

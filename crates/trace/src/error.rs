@@ -1,4 +1,4 @@
-//! What can go wrong with a trace, and what to do about it.
+//! Errors of trace operations, classified by how a caller can react.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,44 +12,45 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// The file is something else: it does not begin as a trace does.
+    /// The file is not a trace: it does not begin with the magic number.
     #[error("{} is not a trace: it does not begin with CAIRNTRC", file.display())]
     Foreign {
         /// The file.
         file: PathBuf,
     },
-    /// The header of a trace, or its sound blocks, do not hold what a writer of this format writes.
+    /// The header, or a block with a valid checksum, has contents that no writer of this format
+    /// produces.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The file.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// The byte offset of the damage.
         offset: u64,
-        /// What was found and what was expected.
+        /// The bad content, and the expected content.
         what: String,
     },
-    /// The trace is sound but needs a version that is not here.
+    /// The trace is intact, but this build does not support its version.
     #[error("{} cannot be read: {what}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What it asks for, and what is supported.
+        /// The version that the file has, and the supported versions.
         what: String,
     },
-    /// A file to be imported is not what it should be.
+    /// An input file of an import is malformed.
     #[error("{input}{}: {what}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
     Input {
         /// The file, or `standard input`.
         input: String,
-        /// Such as `line 7` or `byte 12`.
+        /// The position, such as `line 7` or `byte 12`.
         place: Option<String>,
-        /// What was found and what was expected.
+        /// The bad content, and the expected content.
         what: String,
     },
-    /// An argument or option is wrong.
+    /// An argument or option is invalid.
     #[error("{what}")]
     Invalid {
-        /// The argument, its value and what was expected.
+        /// The argument, its value and the expected values.
         what: String,
     },
 }
@@ -63,7 +64,7 @@ impl Error {
         Error::Invalid { what: what.into() }
     }
 
-    /// What the caller may do about it.
+    /// Returns the class of the error, which tells the caller how to react.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),
@@ -73,7 +74,7 @@ impl Error {
         }
     }
 
-    /// True when the disk is full.
+    /// Returns true if the disk is full.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full())
     }

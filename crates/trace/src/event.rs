@@ -1,32 +1,32 @@
-//! One operation, as it is recorded and as it is read.
+//! A single operation of a trace, in the form in which it is recorded and read.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use serde::Serialize;
 
-/// What was done.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// A lookup of one key.
     Get,
-    /// A key was set.
+    /// A write of one key.
     Put,
-    /// A key was removed.
+    /// A deletion of one key.
     Delete,
-    /// An operand for a merge operator.
+    /// A write of a merge operand.
     Merge,
-    /// Entries in order from a key on.
+    /// A scan: entries in key order, starting at a key.
     Scan,
-    /// All keys between two were removed.
+    /// A deletion of all keys in a range.
     DeleteRange,
-    /// A statement of SQL.
+    /// An SQL statement.
     Statement,
-    /// A block or page was asked of a cache.
+    /// A request to a cache for a block or page.
     Block,
 }
 
 impl Kind {
-    /// All of them, in the order of their numbers in the format.
+    /// All kinds, in the order of their numbers in the file format.
     pub const ALL: [Kind; 8] = [
         Kind::Get,
         Kind::Put,
@@ -38,7 +38,7 @@ impl Kind {
         Kind::Block,
     ];
 
-    /// Its name in tables and in CSV.
+    /// Returns the name that tables and CSV files use for this kind.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Get => "get",
@@ -52,55 +52,57 @@ impl Kind {
         }
     }
 
-    /// The kind of a name.
+    /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// True for what changes the store. Of statements the kind does not say it.
+    /// Returns true if the operation changes the store. Always false for [`Kind::Statement`],
+    /// because the kind does not tell whether a statement writes.
     pub fn is_write(self) -> bool {
         matches!(self, Kind::Put | Kind::Delete | Kind::Merge | Kind::DeleteRange)
     }
 
-    /// True for what reads the store or a cache.
+    /// Returns true if the operation reads the store or a cache.
     pub fn is_read(self) -> bool {
         matches!(self, Kind::Get | Kind::Scan | Kind::Block)
     }
 }
 
-/// What is known of an operation beside its key.
+/// The properties of an operation apart from its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail<'a> {
-    /// [`Kind::Get`]: the value's bytes. `None` where nobody said what came of it; `Some(None)` where there was no
-    /// value.
+    /// [`Kind::Get`]: the value's size in bytes. `None` if the outcome is unknown; `Some(None)` if
+    /// there was no value.
     Get(Option<Option<u64>>),
-    /// [`Kind::Put`]: the value's bytes.
+    /// [`Kind::Put`]: the value's size in bytes.
     Put(u64),
     /// [`Kind::Delete`].
     Delete,
-    /// [`Kind::Merge`]: the operand's bytes.
+    /// [`Kind::Merge`]: the operand's size in bytes.
     Merge(u64),
-    /// [`Kind::Scan`]: entries read, and whether in descending order.
+    /// [`Kind::Scan`]: the number of entries read, and the direction.
     Scan {
-        /// How many entries were read.
+        /// The number of entries read.
         entries: u64,
-        /// From the key downwards.
+        /// True for a scan in descending order from the key.
         backwards: bool,
     },
-    /// [`Kind::DeleteRange`]: the end, exclusive, in the same form as the key, and its real length.
+    /// [`Kind::DeleteRange`]: the exclusive end in the same form as the key, and its original
+    /// length.
     DeleteRange {
-        /// The end; its hash where keys are hashed.
+        /// The end key, or its hash if keys are hashed.
         end: &'a [u8],
-        /// Bytes of the end.
+        /// Length in bytes of the original end key.
         end_bytes: u32,
     },
-    /// [`Kind::Statement`]: rows returned or changed.
+    /// [`Kind::Statement`]: the number of rows returned or changed.
     Statement(u64),
-    /// [`Kind::Block`]: its bytes, and whether the cache had it, where that is known.
+    /// [`Kind::Block`]: the block's size, and whether the cache held it, if that is known.
     Block {
-        /// Bytes of the block.
+        /// Size of the block in bytes.
         bytes: u64,
-        /// Whether the cache that was traced had it.
+        /// Whether the traced cache held the block.
         hit: Option<bool>,
     },
 }
@@ -108,24 +110,24 @@ pub enum Detail<'a> {
 /// One operation of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Nanoseconds since the trace began. Where the trace has no times, a number that only grows.
+    /// Nanoseconds since the trace began. In a trace without times, an increasing number.
     pub time_ns: u64,
-    /// The thread, or several that share a lane.
+    /// The recording thread, or several threads that share a lane.
     pub lane: u32,
-    /// Belongs to the event before: one batch, one multi-get.
+    /// True if this event belongs to the same batch or multi-get as the event before.
     pub joined: bool,
-    /// The keyspace (column family), 0 for the default one.
+    /// The keyspace (column family); 0 is the default one.
     pub keyspace: u32,
-    /// The key; its hash in 8 bytes, little-endian, where keys are hashed.
+    /// The key. If keys are hashed: the key's hash as 8 bytes, little-endian.
     pub key: &'a [u8],
-    /// Bytes of the real key.
+    /// Length in bytes of the original key.
     pub key_bytes: u32,
-    /// The rest.
+    /// The properties that depend on the kind.
     pub detail: Detail<'a>,
 }
 
 impl Event<'_> {
-    /// What was done.
+    /// Returns the kind of the operation.
     pub fn kind(&self) -> Kind {
         match self.detail {
             Detail::Get(_) => Kind::Get,
@@ -139,13 +141,15 @@ impl Event<'_> {
         }
     }
 
-    /// A number for the key that other keys have with a chance of about 2^-64: keyspaces are apart.
+    /// Returns a number that identifies the key within its keyspace. Two keys collide with a
+    /// probability of about 2^-64; the same key in two keyspaces has two numbers.
     #[inline]
     pub fn id(&self) -> u64 {
         xxh3_64_seeded(self.key, u64::from(self.keyspace))
     }
 
-    /// Bytes of the value, operand or block, where there is one and its size is known.
+    /// Returns the size in bytes of the value, operand or block, if there is one and its size is
+    /// known.
     pub fn value_bytes(&self) -> Option<u64> {
         match self.detail {
             Detail::Get(Some(found)) => found,

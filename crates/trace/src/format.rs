@@ -1,21 +1,24 @@
-//! The bytes of a trace: header, heads of blocks, records. One writer and one reader for each, side
-//! by side.
+//! The byte layout of a trace: header, block heads and records. Each has its encoder and its
+//! decoder here, side by side.
 //!
 //! ```text
 //!   +--------+---------+---------+- - -+---------+
 //!   | header | block 0 | block 1 |     |   end   |      docs/src/formats/trace.md
 //!   +--------+---------+---------+- - -+---------+
-//!   header   magic 8 · version 4 · flags 4 · started 8 · file id 8 · sample 4 · source bytes 4 · source · [hash seed 8] · checksum 8
-//!   block    magic 4 · bytes 4 · records 4 · lane 2 · sample 2 · first ns 8 · last ns 8 · number 8 · checksum 8 · records
-//!   end      the same with all records · dropped · [ns an operation] in place of records, varints
-//!   record   kind and flags 1 · [delta ns] · [keyspace] · key · detail            varints but for the first byte and hashes
+//!   header   magic 8 · version 4 · flags 4 · started 8 · file id 8 · sample 4 · source bytes 4 ·
+//!            source · [hash seed 8] · checksum 8
+//!   block    magic 4 · bytes 4 · records 4 · lane 2 · sample 2 · first ns 8 · last ns 8 ·
+//!            number 8 · checksum 8 · records
+//!   end      as a block, but varints for records: all records · dropped · [ns an operation]
+//!   record   kind and flags 1 · [delta ns] · [keyspace] · key · detail
+//!            all varints except the first byte and hashes
 //! ```
 //!
-//! What stands in brackets is version 3's, and was version 2's, which a recorder writes that may
-//! lower its share of the keys. Each of its blocks says in its head of how many keys one was
-//! recorded when the block was written: the largest of these is what the whole trace is a sample
-//! of, also where its end is missing. Whatever was recorded before of other keys is passed over by
-//! who reads. Version 1 has zeros there.
+//! The fields of header and end in brackets exist in versions 2 and 3, whose recorder may lower the
+//! share of keys. There, each block head holds the sample at the time when the block was written:
+//! one key in n. The largest n of all heads is the sample of the whole trace, even if the end block
+//! is missing. A reader skips earlier records of keys outside that sample. In version 1 the sample
+//! field of a block head is zero.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_codec::varint;
@@ -24,27 +27,28 @@ use crate::event::{Detail, Event};
 
 /// The first bytes of a trace.
 pub const MAGIC: [u8; 8] = *b"CAIRNTRC";
-/// The version of a trace whose share of the keys stays as it is.
+/// The version of a trace whose share of keys is constant.
 pub const VERSION: u32 = 1;
-/// The version of one whose share may have been lowered: who knows only version 1 would take what
-/// was recorded before for the whole.
+/// The version of a trace whose share of keys may have been lowered. It is a new version because a
+/// reader of version 1 would not skip the records of keys outside the final sample.
 pub const VERSION_ADAPTIVE: u32 = 3;
-/// The same as it was recorded before: by [`SampleHash::Xxh3`].
+/// The former version of such a trace, which samples by [`SampleHash::Xxh3`].
 pub const VERSION_ADAPTIVE_XXH3: u32 = 2;
-/// The first bytes of a block.
+/// The magic number of a block.
 pub const BLOCK_MAGIC: [u8; 4] = *b"TBLK";
-/// The first bytes of the last block.
+/// The magic number of the last block.
 pub const END_MAGIC: [u8; 4] = *b"TEND";
-/// The longest key that is kept; of statements the rest is cut off.
+/// The maximum length of a stored key or statement. Longer ones are truncated.
 pub const KEY_BYTES_MAX: usize = 65_535;
 
-/// Bytes of a header without its source and a hash seed.
+/// Bytes of a header without source and hash seed.
 pub const HEADER_BYTES: usize = 48;
-/// Bytes of the head of a block.
+/// Bytes of a block head.
 pub const BLOCK_HEAD_BYTES: usize = 48;
-/// Bytes of a block's records at most: a reader refuses more before it trusts a length.
+/// The maximum size of a block's records. A reader rejects longer blocks before it trusts their
+/// length.
 pub const BLOCK_BYTES_MAX: usize = 16 << 20;
-/// Bytes of the source at most.
+/// The maximum length of the source.
 pub const SOURCE_BYTES_MAX: usize = 4096;
 
 const CHECKED_BYTES: usize = 40;
@@ -58,59 +62,59 @@ const DELTA: u8 = 0x80;
 
 const _: () = assert!(CHECKED_BYTES + 8 == BLOCK_HEAD_BYTES);
 
-/// How keys stand in a trace.
+/// The form in which a trace stores keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeyForm {
-    /// As hashes, seeded with a number that is not in the trace.
+    /// As hashes. Their seed is not stored in the trace.
     #[default]
     Hashed,
-    /// As they are.
+    /// Unchanged.
     Raw,
 }
 
-/// Which hash of a key says whether it is in the sample.
+/// The hash function that decides whether a key is in the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SampleHash {
     /// [`cairn_codec::key_hash`].
     #[default]
     Rapid,
-    /// [`cairn_codec::checksum::xxh3_64_seeded`], of traces that were recorded before there was the
-    /// other. They are still read.
+    /// [`cairn_codec::checksum::xxh3_64_seeded`]: used by version 2, which can still be read.
     Xxh3,
 }
 
-/// What a trace has whose share of the keys may have been lowered while it was recorded.
+/// Sampling parameters of a trace whose share of keys may have been lowered during recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adaptive {
-    /// The hash that decides.
+    /// The hash function.
     pub hash: SampleHash,
-    /// Its seed. Of a trace of hashes it is not kept, since guessed keys could be looked up by it;
-    /// nor is it needed.
+    /// The seed of the hash function. Zero in a trace of hashes, which does not need it: with the
+    /// seed one could test guessed keys.
     pub seed: u64,
 }
 
-/// What a trace says of itself.
+/// The header of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// How keys are kept.
+    /// The form in which keys are stored.
     pub keys: KeyForm,
-    /// False where times are only an order, as of a list of pages.
+    /// False if times are only an order, as in a list of pages.
     pub timed: bool,
-    /// The wall clock at the start, ns since 1970.
+    /// The wall clock at the start, in nanoseconds since 1970.
     pub started_ns: u64,
-    /// The seed of the checksums: a block of another file is none of this one.
+    /// The seed of the checksums, so that a block of another file is never taken for one of this
+    /// file.
     pub file_id: u64,
-    /// The operations of one key in so many were recorded; at first, where the share may have been
-    /// lowered: see [`crate::Trace::sample`].
+    /// The operations of one key in this many were recorded. If the share may have been lowered,
+    /// this is the initial value; see [`crate::Trace::sample`].
     pub sample: u32,
-    /// That the share may have been lowered while it was recorded, with how.
+    /// Present if the share may have been lowered during recording.
     pub adaptive: Option<Adaptive>,
-    /// What was traced.
+    /// A description of the traced program.
     pub source: String,
 }
 
 impl Header {
-    /// The header's bytes. A source that is too long is cut.
+    /// Encodes the header. A source that is too long is truncated.
     pub fn encode(&self) -> Vec<u8> {
         let mut cut = self.source.len().min(SOURCE_BYTES_MAX);
         while !self.source.is_char_boundary(cut) {
@@ -142,9 +146,9 @@ impl Header {
         out
     }
 
-    /// The header at the front of `bytes` and its length.
+    /// Decodes the header at the front of `bytes` and returns it with its length.
     ///
-    /// Errors: what is wrong, and whether it is only the version.
+    /// Errors: the defect, and whether it is only an unknown version.
     pub fn decode(bytes: &[u8]) -> Result<(Header, usize), HeaderError> {
         let bad = |what: &str| HeaderError { what: what.to_owned(), version: false };
         let mut rest = bytes;
@@ -192,40 +196,39 @@ impl Header {
     }
 }
 
-/// Why a header was refused.
+/// The reason why a header was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderError {
-    /// What was found.
+    /// A description of the defect.
     pub what: String,
-    /// True where only the version is another.
+    /// True if only the version is unknown.
     pub version: bool,
 }
 
 /// The head of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockHead {
-    /// True for the last block of a trace.
+    /// True for the end block of a trace.
     pub end: bool,
-    /// Bytes of its records.
+    /// Size of the records in bytes.
     pub bytes: u32,
-    /// How many records.
+    /// The number of records.
     pub records: u32,
-    /// Whose. Below 2^16.
+    /// The lane of the records, below 2^16.
     pub lane: u32,
-    /// Of how many keys one was recorded when it was written; 0 where that is not told, as of
-    /// version 1.
+    /// One key in this many was recorded when the block was written. 0 if unknown, as in version 1.
     pub sample: u16,
-    /// When the first one was.
+    /// The time of the first record.
     pub first_ns: u64,
-    /// When the last one was.
+    /// The time of the last record.
     pub last_ns: u64,
-    /// Its place among the blocks of the file.
+    /// The block's index within the file.
     pub number: u64,
 }
 
 impl BlockHead {
-    /// Fills the front of `block`, which has room for the head and holds the records, and puts the
-    /// checksum in.
+    /// Writes the head and its checksum to the front of `block`, which has space for the head,
+    /// followed by the records.
     pub fn seal(&self, block: &mut [u8], file_id: u64) {
         let mut head = [0; CHECKED_BYTES];
         let magic = if self.end { END_MAGIC } else { BLOCK_MAGIC };
@@ -245,7 +248,8 @@ impl BlockHead {
         sum.copy_from_slice(&checksum.to_le_bytes());
     }
 
-    /// The block at the front of `bytes` and its records. `None` for one that is cut or not sound.
+    /// Decodes the block at the front of `bytes` and returns its head and its records. Returns
+    /// `None` if the block is incomplete or its checksum does not match.
     pub fn decode(bytes: &[u8], file_id: u64) -> Option<(BlockHead, &[u8])> {
         let (front, rest) = bytes.split_at_checked(BLOCK_HEAD_BYTES)?;
         let (head, mut sum) = front.split_first_chunk::<CHECKED_BYTES>()?;
@@ -278,19 +282,19 @@ impl BlockHead {
     }
 }
 
-/// Of head and records both: the records' own checksum is the seed of the head's.
+/// Computes the checksum of head and records: the checksum of the records seeds that of the head.
 fn checksum(head: &[u8; CHECKED_BYTES], records: &[u8], file_id: u64) -> u64 {
     xxh3_64_seeded(head, xxh3_64_seeded(records, file_id))
 }
 
-/// A key as it is about to be written.
+/// A key in the form in which it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StoredKey<'a> {
     Hash(u64, u32),
     Raw(&'a [u8]),
 }
 
-/// What of an event is not its key.
+/// The fields of a record other than key and detail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     pub joined: bool,
@@ -298,7 +302,7 @@ pub(crate) struct Frame {
     pub keyspace: u32,
 }
 
-/// Appends one record. `end` is the key that ends a range of [`Detail::DeleteRange`].
+/// Appends one record. `end` is the end key of a [`Detail::DeleteRange`].
 #[inline]
 pub(crate) fn encode(
     out: &mut Vec<u8>,
@@ -308,8 +312,8 @@ pub(crate) fn encode(
     end: Option<StoredKey<'_>>,
 ) {
     match short(frame, key, detail) {
-        // In one piece with zeros behind it, which are cut off again: a store of fixed length
-        // instead of a byte at a time.
+        // Append the whole array and truncate the padding: a store of fixed length is faster than
+        // one byte at a time.
         Some((bytes, length)) => {
             let whole = out.len() + length;
             out.extend_from_slice(&bytes);
@@ -319,8 +323,8 @@ pub(crate) fn encode(
     }
 }
 
-/// The record of a lookup or a write with a hashed key, which nearly all are, where its numbers are
-/// small; and its length.
+/// Encodes a lookup or write with a hashed key and small numbers, which is nearly every record.
+/// Returns the zero-padded bytes and their length.
 #[inline]
 fn short(frame: Frame, key: StoredKey<'_>, detail: Detail<'_>) -> Option<([u8; 16], usize)> {
     let (kind, number) = match detail {
@@ -398,7 +402,7 @@ fn push_key(out: &mut Vec<u8>, key: StoredKey<'_>) {
     }
 }
 
-/// As [`varint::push`], for numbers that are mostly small.
+/// Like [`varint::push`], but optimized for small numbers.
 #[inline]
 fn push_varint(out: &mut Vec<u8>, value: u64) {
     match value {
@@ -408,10 +412,10 @@ fn push_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Reads the record at the front of `bytes`, whose predecessor was at `before_ns`; the event and
-/// what it takes.
+/// Decodes the record at the front of `bytes`; the record before it has the time `before_ns`.
+/// Returns the event and the number of bytes consumed.
 ///
-/// Errors: what is wrong with it.
+/// Errors: a description of the defect.
 pub(crate) fn decode<'a>(
     bytes: &'a [u8],
     keys: KeyForm,
@@ -479,7 +483,7 @@ fn take_key<'a>(rest: &mut &'a [u8], keys: KeyForm) -> Result<(&'a [u8], u32), &
     Ok((key, key_bytes))
 }
 
-/// The next number in records or the end block.
+/// Takes the next varint of a record or of the end block.
 pub(crate) fn take_varint(rest: &mut &[u8]) -> Result<u64, &'static str> {
     let (value, used) =
         varint::decode(rest).map_err(|_| "a number is cut short or not in its shortest form")?;

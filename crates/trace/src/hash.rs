@@ -1,7 +1,7 @@
-//! The table of [`cairn_hash`] with a recorder beside it. Used as a [`Reader`] is, and dereferences
-//! to it.
+//! A [`cairn_hash`] table whose lookups are recorded. [`TracedReader`] has the methods of
+//! [`Reader`] and dereferences to it.
 //!
-//! Not recorded: [`Reader::scan`], [`Reader::verify`] and whatever else goes through the whole
+//! Not recorded: [`Reader::scan`], [`Reader::verify`] and all other operations that read the whole
 //! table.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use cairn_hash::table::{Reader, ValueReader};
 use crate::event::Detail;
 use crate::recorder::Recorder;
 
-/// A [`Reader`] whose lookups are recorded. Without a recorder a lookup costs a branch more.
+/// A [`Reader`] whose lookups are recorded. Without a recorder, a lookup costs one extra branch.
 #[derive(Debug)]
 pub struct TracedReader {
     reader: Reader,
@@ -21,12 +21,13 @@ pub struct TracedReader {
 }
 
 impl TracedReader {
-    /// Records the lookups through the returned handle; nothing where `recorder` is `None`.
+    /// Wraps a reader so that lookups through the returned handle are recorded. If `recorder` is
+    /// `None`, nothing is recorded.
     pub fn new(reader: Reader, recorder: Option<Recorder>) -> TracedReader {
         TracedReader { reader, recorder }
     }
 
-    /// As [`Reader::get`].
+    /// Like [`Reader::get`].
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let value = self.reader.get(key)?;
@@ -34,14 +35,15 @@ impl TracedReader {
         Ok(value)
     }
 
-    /// As [`Reader::get_into`].
+    /// Like [`Reader::get_into`].
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let found = self.reader.get_into(key, value)?;
         self.record(key, found.then_some(value.len()));
         Ok(found)
     }
 
-    /// As [`Reader::contains`]; a lookup of the trace, of which the value's length is not known.
+    /// Like [`Reader::contains`]. Recorded as a lookup; the length of a value that exists is
+    /// unknown.
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         let found = self.reader.contains(key)?;
         if let Some(recorder) = &self.recorder {
@@ -50,14 +52,14 @@ impl TracedReader {
         Ok(found)
     }
 
-    /// As [`Reader::get_reader`]; a lookup of the trace, however much of the value is read.
+    /// Like [`Reader::get_reader`]. Recorded as one lookup, however much of the value is read.
     pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
         let value = self.reader.get_reader(key)?;
         self.record(key, value.as_ref().map(|value| value.remaining() as usize));
         Ok(value)
     }
 
-    /// As [`Reader::get_many`]; the lookups are recorded as belonging together.
+    /// Like [`Reader::get_many`]. The lookups are recorded as one batch.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -106,8 +108,8 @@ mod tests {
     use super::*;
     use crate::{Options, Trace};
 
-    /// Goal: lookups are in the trace with what came of them. Method: each way to look up, present
-    /// keys and absent ones.
+    /// Goal: lookups are recorded with their outcomes. Method: every lookup method, on present and
+    /// on absent keys.
     #[test]
     fn lookups_are_recorded() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

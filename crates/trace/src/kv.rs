@@ -1,8 +1,8 @@
-//! [`cairn_kv`] with a recorder beside it.
+//! A [`cairn_kv`] store whose operations are recorded.
 //!
-//! A [`TracedDb`] is used as a [`Db`] is, and dereferences to it for what is no operation on
-//! records. Without a recorder it costs a branch; so a program can always use it, and record when
-//! the environment asks for that.
+//! [`TracedDb`] has the methods of [`Db`] and dereferences to it for everything that is not an
+//! operation on records. Without a recorder an operation costs one extra branch, so a program can
+//! always use it and record only when the environment requests it.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! Not recorded: transactions, and tables that are ingested. What the types that are dereferenced
-//! to hand out is not traced either.
+//! Not recorded: transactions, ingested tables, and operations through handles that the
+//! dereferenced types return.
 
 use std::ops::Deref;
 
@@ -48,32 +48,33 @@ pub struct TracedKeyspace {
 }
 
 impl TracedDb {
-    /// Records what goes through the returned handle; nothing where `recorder` is `None`.
+    /// Wraps a store so that operations through the returned handle are recorded. If `recorder` is
+    /// `None`, nothing is recorded.
     pub fn new(db: Db, recorder: Option<Recorder>) -> TracedDb {
         let default = TracedKeyspace { keyspace: Keyspace::clone(&db), recorder, number: 0 };
         TracedDb { db, default }
     }
 
-    /// The recorder.
+    /// Returns the recorder.
     pub fn recorder(&self) -> Option<&Recorder> {
         self.default.recorder.as_ref()
     }
 
-    /// As [`Db::keyspace`]. Its number in the trace is that of [`Keyspace::id`].
+    /// Like [`Db::keyspace`]. The trace numbers the keyspace by its [`Keyspace::id`].
     pub fn keyspace(&self, name: &str) -> Option<TracedKeyspace> {
         let keyspace = self.db.keyspace(name)?;
         let number = keyspace.id().0;
         Some(TracedKeyspace { keyspace, recorder: self.default.recorder.clone(), number })
     }
 
-    /// As [`Db::write`]; the operations are recorded as one batch.
+    /// Like [`Db::write`]. The operations are recorded as one batch.
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.db.write(batch)?;
         self.record_batch(batch);
         Ok(())
     }
 
-    /// As [`Db::write_with`].
+    /// Like [`Db::write_with`].
     pub fn write_with(&self, batch: &WriteBatch, durability: cairn_kv::Durability) -> Result<()> {
         self.db.write_with(batch, durability)?;
         self.record_batch(batch);
@@ -106,7 +107,7 @@ impl TracedDb {
     }
 }
 
-/// The traced default keyspace: `db.put(..)` is recorded.
+/// Dereferences to the traced default keyspace, so `db.put(..)` is recorded.
 impl Deref for TracedDb {
     type Target = TracedKeyspace;
 
@@ -121,7 +122,7 @@ impl AsRef<Db> for TracedDb {
     }
 }
 
-/// The keyspace without a recorder, for flushes, statistics and the like.
+/// Dereferences to the untraced keyspace, for flushes, statistics and the like.
 impl Deref for TracedKeyspace {
     type Target = Keyspace;
 
@@ -131,7 +132,7 @@ impl Deref for TracedKeyspace {
 }
 
 impl TracedKeyspace {
-    /// As [`Keyspace::put`].
+    /// Like [`Keyspace::put`].
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
@@ -140,7 +141,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::put_with`].
+    /// Like [`Keyspace::put_with`].
     #[inline]
     pub fn put_with(
         &self,
@@ -154,7 +155,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::delete`].
+    /// Like [`Keyspace::delete`].
     #[inline]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.keyspace.delete(key.as_ref())?;
@@ -162,7 +163,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::delete_with`].
+    /// Like [`Keyspace::delete_with`].
     #[inline]
     pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: cairn_kv::Durability) -> Result<()> {
         self.keyspace.delete_with(key.as_ref(), durability)?;
@@ -170,7 +171,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::merge`].
+    /// Like [`Keyspace::merge`].
     #[inline]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
@@ -179,7 +180,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::merge_with`].
+    /// Like [`Keyspace::merge_with`].
     #[inline]
     pub fn merge_with(
         &self,
@@ -193,7 +194,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::delete_range`].
+    /// Like [`Keyspace::delete_range`].
     pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         let (start, end) = (start.as_ref(), end.as_ref());
         self.keyspace.delete_range(start, end)?;
@@ -201,7 +202,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::delete_range_with`].
+    /// Like [`Keyspace::delete_range_with`].
     pub fn delete_range_with(
         &self,
         start: impl AsRef<[u8]>,
@@ -214,7 +215,7 @@ impl TracedKeyspace {
         Ok(())
     }
 
-    /// As [`Keyspace::get`].
+    /// Like [`Keyspace::get`].
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
@@ -223,7 +224,7 @@ impl TracedKeyspace {
         Ok(value)
     }
 
-    /// As [`Keyspace::get_at`].
+    /// Like [`Keyspace::get_at`].
     pub fn get_at(&self, key: impl AsRef<[u8]>, snapshot: &Snapshot) -> Result<Option<Value>> {
         let key = key.as_ref();
         let value = self.keyspace.get_at(key, snapshot)?;
@@ -231,14 +232,14 @@ impl TracedKeyspace {
         Ok(value)
     }
 
-    /// As [`Keyspace::multi_get`]; the lookups are recorded as belonging together.
+    /// Like [`Keyspace::multi_get`]. The lookups are recorded as one batch.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let values = self.keyspace.multi_get(keys)?;
         self.record_gets(keys, &values);
         Ok(values)
     }
 
-    /// As [`Keyspace::multi_get_at`]; recorded as [`TracedKeyspace::multi_get`].
+    /// Like [`Keyspace::multi_get_at`]. Recorded like [`TracedKeyspace::multi_get`].
     pub fn multi_get_at<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -259,13 +260,13 @@ impl TracedKeyspace {
         });
     }
 
-    /// As [`Keyspace::cursor`]. What is read from one position on is a scan of the trace, noted
-    /// when the cursor moves elsewhere or is dropped.
+    /// Like [`Keyspace::cursor`]. The entries read from one position on are recorded as one scan,
+    /// once the cursor is repositioned or dropped.
     pub fn cursor(&self) -> Result<TracedCursor> {
         Ok(self.traced(self.keyspace.cursor()?, Vec::new()))
     }
 
-    /// As [`Keyspace::cursor_in`].
+    /// Like [`Keyspace::cursor_in`].
     pub fn cursor_in(
         &self,
         range: impl KeyRange,
@@ -276,25 +277,25 @@ impl TracedKeyspace {
         Ok(self.traced(self.keyspace.cursor_in(range, snapshot, options)?, first))
     }
 
-    /// As [`Keyspace::range`]; a scan of the trace, noted when the iterator is dropped.
+    /// Like [`Keyspace::range`]. Recorded as a scan when the iterator is dropped.
     pub fn range(&self, range: impl KeyRange) -> TracedRange {
         let start = range.half_open().0.unwrap_or_default();
         TracedRange { range: self.keyspace.range(range), scan: self.scan(start) }
     }
 
-    /// As [`Keyspace::range_at`]; recorded as [`TracedKeyspace::range`].
+    /// Like [`Keyspace::range_at`]. Recorded like [`TracedKeyspace::range`].
     pub fn range_at(&self, range: impl KeyRange, snapshot: &Snapshot) -> TracedRange {
         let start = range.half_open().0.unwrap_or_default();
         TracedRange { range: self.keyspace.range_at(range, snapshot), scan: self.scan(start) }
     }
 
-    /// As [`Keyspace::prefix`].
+    /// Like [`Keyspace::prefix`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TracedRange {
         let scan = self.scan(prefix.as_ref().to_vec());
         TracedRange { range: self.keyspace.prefix(prefix), scan }
     }
 
-    /// As [`Keyspace::iter`].
+    /// Like [`Keyspace::iter`].
     pub fn iter(&self) -> TracedRange {
         self.range(..)
     }
@@ -330,7 +331,8 @@ struct Scan {
     recorder: Option<Recorder>,
     number: u32,
     start: Vec<u8>,
-    /// Something was asked of it. One that found nothing is an operation too.
+    /// True once the caller has requested an entry. A scan that finds nothing counts as an
+    /// operation.
     is_used: bool,
     entries: u64,
     backwards: bool,
@@ -346,14 +348,14 @@ impl Scan {
         (self.is_used, self.entries) = (false, 0);
     }
 
-    /// An entry of a range was asked for, and was there or not.
+    /// Notes that an entry of a range was requested, and whether there was one.
     #[inline]
     fn step(&mut self, is_there: bool) {
         self.is_used = true;
         self.entries += u64::from(is_there);
     }
 
-    /// A new one begins.
+    /// Records the scan so far and begins a new one.
     fn begin(&mut self, start: &[u8], backwards: bool) {
         self.note();
         if self.recorder.is_some() {
@@ -370,79 +372,81 @@ impl Drop for Scan {
     }
 }
 
-/// A [`DbCursor`] whose scans are recorded: each from a position on, with the entries that it
-/// showed, a position that had none as one of one entry.
+/// A [`DbCursor`] whose scans are recorded. A scan begins at a position and counts the entries that
+/// the cursor returned from there. Positioning where there is no entry counts as a scan of one
+/// entry.
 #[derive(Debug)]
 pub struct TracedCursor {
     cursor: DbCursor,
-    /// Where its range begins.
+    /// The first key of the cursor's range.
     first: Vec<u8>,
     scan: Scan,
 }
 
 impl TracedCursor {
-    /// As [`DbCursor::valid`].
+    /// Like [`DbCursor::valid`].
     #[inline]
     pub fn valid(&self) -> bool {
         self.cursor.valid()
     }
 
-    /// As [`DbCursor::seek_first`].
+    /// Like [`DbCursor::seek_first`].
     pub fn seek_first(&mut self) -> Result<()> {
         self.scan.begin(&self.first, false);
         self.cursor.seek_first()
     }
 
-    /// As [`DbCursor::seek_last`].
+    /// Like [`DbCursor::seek_last`].
     pub fn seek_last(&mut self) -> Result<()> {
         self.cursor.seek_last()?;
         self.scan.begin(self.cursor.key(), true);
         Ok(())
     }
 
-    /// As [`DbCursor::seek`].
+    /// Like [`DbCursor::seek`].
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.scan.begin(key.as_ref(), false);
         self.cursor.seek(key)
     }
 
-    /// As [`DbCursor::seek_for_prev`].
+    /// Like [`DbCursor::seek_for_prev`].
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.scan.begin(key.as_ref(), true);
         self.cursor.seek_for_prev(key)
     }
 
-    /// As [`DbCursor::next`].
+    /// Like [`DbCursor::next`].
     #[inline]
-    #[allow(clippy::should_implement_trait)] // a cursor's `next` moves; it does not hand out
+    #[allow(clippy::should_implement_trait)] // a cursor's `next` moves it and returns no item
     pub fn next(&mut self) -> Result<()> {
         self.cursor.next()?;
         self.scan.entries += u64::from(self.cursor.valid());
         Ok(())
     }
 
-    /// As [`DbCursor::prev`].
+    /// Like [`DbCursor::prev`].
     pub fn prev(&mut self) -> Result<()> {
         self.cursor.prev()?;
         self.scan.entries += u64::from(self.cursor.valid());
         Ok(())
     }
 
-    /// As [`DbCursor::key`].
+    /// Like [`DbCursor::key`].
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.cursor.key()
     }
 
-    /// As [`DbCursor::value`].
+    /// Like [`DbCursor::value`].
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.cursor.value()
     }
 }
 
-/// A [`Range`] whose scan is recorded, with the entries that were taken from either end; of none
-/// where nothing was found. One that is never asked is none.
+/// A [`Range`] that is recorded as a scan, with the number of entries taken from either end. An
+/// iterator that finds nothing is recorded with 0 entries; one that is never advanced is not
+/// recorded.
 #[derive(Debug)]
 pub struct TracedRange {
     range: Range,
@@ -466,7 +470,7 @@ impl DoubleEndedIterator for TracedRange {
         if self.scan.entries == 0
             && let Some(Ok((key, _))) = &next
         {
-            // From the far end it begins elsewhere than the range does.
+            // A scan from the far end begins at its first entry, not at the start of the range.
             self.scan.begin(key, true);
             self.scan.entries = 0;
         }

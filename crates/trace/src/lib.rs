@@ -1,13 +1,13 @@
-//! Traces of storage workloads: what a program asked of its storage engine, when, and of which
-//! keys.
+//! Traces of storage workloads: which operations a program sent to its storage engine, when, and on
+//! which keys.
 //!
 //! ```text
 //!   program ─► kv, hash (wrappers) ─► Recorder ─┐
-//!   files of others ─► import ─► Writer ────────┴─► file ─► Trace ─► events ─► stats, replay, simulator
+//!   other formats ─► import ─► Writer ──────────┴─► file ─► Trace ─► events ─► stats, replay, sim
 //! ```
 //!
-//! A trace holds kinds, times, keys (hashed unless asked otherwise) and sizes; never values. The
-//! format stands in `docs/src/formats/trace.md`, the reasons in `docs/src/design/lab.md`.
+//! A trace holds kinds, times, keys (hashed by default) and sizes. It never holds values. The file
+//! format is documented in `docs/src/formats/trace.md`, the design in `docs/src/design/lab.md`.
 //!
 //! ```
 //! # fn main() -> cairn_trace::Result<()> {

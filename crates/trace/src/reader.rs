@@ -1,5 +1,5 @@
-//! Reading a trace: whole blocks from the start, merged by time; of one whose share of the keys was
-//! lowered, what is of the last share.
+//! Reads a trace: scans all intact blocks from the start, and merges their events by time. If the
+//! recorder lowered the share of keys, only keys of the final share are returned.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -15,33 +15,33 @@ mod filter;
 
 use filter::Filter;
 
-/// Steps of times below this are none.
+/// Clock steps below this are reported as 1 ns.
 const STEP_NS_MIN: u64 = 1_000;
 
-/// How a trace ends.
+/// How a trace file ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// As its writer ended it; so many operations were not recorded, because of a limit or an
-    /// error.
+    /// The writer finished the trace. `dropped` operations were not recorded, because of a limit or
+    /// an error.
     Complete {
-        /// How many.
+        /// The number of operations that were not recorded.
         dropped: u64,
     },
-    /// Without an end: the program was killed, or still goes on. What is before the offset is
-    /// sound.
+    /// There is no end block: the program was killed or is still running. Everything before the
+    /// offset is intact.
     Cut {
-        /// Where the first byte stands that is in no whole block.
+        /// The offset of the first byte that is not part of a complete block.
         offset: u64,
     },
-    /// At a block that is not sound, with more behind it. What is before the offset is sound.
+    /// A block in the middle of the file is damaged. Everything before the offset is intact.
     Damaged {
-        /// Where the block begins.
+        /// The offset of the damaged block.
         offset: u64,
     },
 }
 
 impl Ending {
-    /// What whoever measures by the trace has to know of it, in words; `None` of one that is whole.
+    /// Returns in words why measurements on this trace may be off; `None` for a complete trace.
     pub fn flaw(self) -> Option<String> {
         match self {
             Ending::Complete { dropped: 0 } => None,
@@ -56,11 +56,11 @@ impl Ending {
     }
 }
 
-/// A block that is sound.
+/// An intact block.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     head: BlockHead,
-    /// Where its records begin.
+    /// The offset of its records.
     offset: usize,
 }
 
@@ -71,11 +71,12 @@ pub struct Trace {
     header: Header,
     blocks: Vec<Place>,
     ending: Ending,
-    /// Of how many keys one is in it in the end, and what operations took that had it lowered.
+    /// The final sample (one key in n), and the time of an operation when the share was last
+    /// lowered.
     sample: u32,
     operation_ns: Option<u64>,
     filter: Option<Filter>,
-    /// Events, where they are not all records.
+    /// Cached number of events, if a filter skips some of the records.
     filtered: OnceLock<u64>,
 }
 
@@ -94,12 +95,12 @@ impl std::fmt::Debug for Trace {
 }
 
 impl Trace {
-    /// Opens a trace and checks every block; cost: one pass over the file at the speed of memory or
-    /// disk.
+    /// Opens a trace and verifies every block. Cost: one pass over the file at the speed of memory
+    /// or disk.
     ///
-    /// Errors: [`Error::Vfs`]; [`Error::Foreign`] for a file that does not begin as a trace;
-    /// [`Error::Corruption`] for one whose header is damaged; [`Error::Unsupported`] for another
-    /// version. A trace that is cut or damaged later on is no error: see [`Trace::ending`].
+    /// Errors: [`Error::Vfs`]; [`Error::Foreign`] for a file that is not a trace;
+    /// [`Error::Corruption`] for a damaged header; [`Error::Unsupported`] for an unknown version. A
+    /// trace that is cut or damaged behind the header is not an error: see [`Trace::ending`].
     pub fn open(fs: &dyn Fs, path: &Path) -> Result<Trace> {
         let file = fs.open(path, OpenOptions::read())?;
         let map = file.map()?;
@@ -131,7 +132,7 @@ impl Trace {
         })
     }
 
-    /// True for a file that begins as a trace does, whatever the rest is.
+    /// Returns true if the file begins with the magic number of a trace.
     pub fn is_one(fs: &dyn Fs, path: &Path) -> Result<bool> {
         let file = fs.open(path, OpenOptions::read())?;
         let mut magic = [0; 8];
@@ -142,39 +143,40 @@ impl Trace {
         Ok(enough && magic == format::MAGIC)
     }
 
-    /// What it says of itself.
+    /// Returns the header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// Of how many keys it has the operations of one, all of it: where the share was lowered, what
-    /// was recorded before of other keys is passed over.
+    /// Returns the sample: the trace holds the operations of one key in this many. If the recorder
+    /// lowered the share, this is the final value, and earlier operations of other keys are
+    /// skipped.
     pub fn sample(&self) -> u32 {
         self.sample
     }
 
-    /// Why its recorder lowered the share; `None` where it did not.
+    /// Returns the reason why the recorder lowered the share; `None` if it did not.
     pub fn lowered(&self) -> Option<Lowered> {
         self.filter.map(|_| Lowered { operation_ns: self.operation_ns })
     }
 
-    /// How it ends.
+    /// Returns how the file ends.
     pub fn ending(&self) -> Ending {
         self.ending
     }
 
-    /// Its file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// Operations in its sound blocks. Cost where the share was lowered: that of reading them,
-    /// once.
+    /// Returns the number of operations in intact blocks. If the recorder lowered the share, the
+    /// first call reads all of them.
     pub fn records(&self) -> u64 {
         if self.filter.is_some() {
             return *self.filtered.get_or_init(|| self.events().filter(Result::is_ok).count() as u64);
@@ -182,14 +184,15 @@ impl Trace {
         self.blocks.iter().map(|block| u64::from(block.head.records)).sum()
     }
 
-    /// From the start of the recording to its last operation, ns.
+    /// Returns the time from the start of the recording to its last operation, in nanoseconds.
     pub fn last_ns(&self) -> u64 {
         self.blocks.iter().map(|block| block.head.last_ns).max().unwrap_or(0)
     }
 
-    /// What all times are whole multiples of, in nanoseconds: a second where a clock with whole
-    /// seconds gave them; less than a microsecond is told as 1, and no times but 0 as 0. Cost: that
-    /// of reading them, up to where it is 1, which of a recorder's is after a few.
+    /// Returns the step of the clock: the largest number of nanoseconds of which all times are
+    /// multiples. This is one second if times come from a clock with whole seconds. A step below a
+    /// microsecond is returned as 1, and 0 means that all times are 0. Cost: reads events until the
+    /// result must be 1, which takes a few events in a recorder's trace.
     pub fn step_ns(&self) -> u64 {
         let mut step = 0;
         for event in self.events().map_while(Result::ok) {
@@ -201,7 +204,8 @@ impl Trace {
         step
     }
 
-    /// How many lanes there are: threads, one after another or several beyond 64.
+    /// Returns the number of lanes. A lane is used by one thread at a time; beyond 64 threads,
+    /// several share one.
     pub fn lanes(&self) -> usize {
         let mut lanes: Vec<u32> = self.blocks.iter().map(|block| block.head.lane).collect();
         lanes.sort_unstable();
@@ -209,8 +213,8 @@ impl Trace {
         lanes.len()
     }
 
-    /// All events in order of time; those of a lane in their own order, and a batch without others
-    /// in between.
+    /// Returns all events in order of time. Events of a lane keep their order, and no other event
+    /// comes between those of a batch.
     pub fn events(&self) -> Events<'_> {
         let mut lanes: Vec<LaneCursor<'_>> = Vec::new();
         let mut order: Vec<(u32, usize)> =
@@ -236,7 +240,7 @@ impl Trace {
     }
 }
 
-/// What a pass over the heads of blocks shows.
+/// The result of scanning the block heads.
 struct Scanned {
     blocks: Vec<Place>,
     ending: Ending,
@@ -244,8 +248,8 @@ struct Scanned {
     operation_ns: Option<u64>,
 }
 
-/// The sound blocks from `begin` on, how the file ends, and the least share of the keys that any
-/// block is of.
+/// Scans the intact blocks from `begin` on. Finds out how the file ends, and the smallest share of
+/// keys that a block has.
 fn scan(map: &[u8], begin: usize, header: &Header) -> Scanned {
     let mut blocks: Vec<Place> = Vec::new();
     let (mut at, mut sample) = (begin, header.sample);
@@ -255,7 +259,7 @@ fn scan(map: &[u8], begin: usize, header: &Header) -> Scanned {
         let sound =
             BlockHead::decode(rest, header.file_id).filter(|(head, _)| head.number == blocks.len() as u64);
         let Some((head, records)) = sound else {
-            // A writer that was killed leaves at most one block that is not whole, at the end.
+            // A killed writer leaves at most one incomplete block, at the end.
             let ending = if goes_on(rest) { Ending::Damaged { offset } } else { Ending::Cut { offset } };
             return Scanned { blocks, ending, sample, operation_ns: None };
         };
@@ -278,7 +282,7 @@ fn scan(map: &[u8], begin: usize, header: &Header) -> Scanned {
     }
 }
 
-/// The largest number that both are multiples of.
+/// Returns the greatest common divisor.
 fn common_step(a: u64, b: u64) -> u64 {
     let (mut a, mut b) = (a, b);
     while b > 0 {
@@ -287,26 +291,26 @@ fn common_step(a: u64, b: u64) -> u64 {
     a
 }
 
-/// True where another block begins behind the one at the front of `rest`, which is not sound.
+/// Returns true if another block follows the damaged one at the front of `rest`.
 fn goes_on(rest: &[u8]) -> bool {
     let after = rest.get(1..).unwrap_or_default();
     after.windows(4).any(|window| window == BLOCK_MAGIC || window == END_MAGIC)
 }
 
-/// Where a lane stands.
+/// The read position within a lane.
 #[derive(Debug)]
 struct LaneCursor<'a> {
     lane: u32,
-    /// Its blocks, in order.
+    /// Indexes of its blocks, in order.
     blocks: Vec<usize>,
-    /// How many of them have been begun.
+    /// The number of its blocks that have been started.
     begun: usize,
-    /// What is left of the current one.
+    /// The unread part of the current block.
     rest: &'a [u8],
     left: u32,
     offset: usize,
     before_ns: u64,
-    /// Something of the current batch has passed the filter.
+    /// True if an event of the current batch has passed the filter.
     goes_on: bool,
     next: Option<Event<'a>>,
 }
@@ -327,7 +331,7 @@ impl LaneCursor<'_> {
     }
 }
 
-/// The events of a trace, merged. Fused: after an error there is nothing more.
+/// The events of a trace, merged. After an error the iterator yields nothing more.
 #[derive(Debug)]
 pub struct Events<'a> {
     trace: &'a Trace,
@@ -360,7 +364,8 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// The lane whose next event is the earliest; the current one goes on with its batch.
+    /// Chooses the lane with the earliest next event. The current lane is kept until its batch
+    /// ends.
     fn choose(&mut self) {
         let goes_on = |cursor: &LaneCursor<'_>| cursor.next.is_some_and(|event| event.joined);
         if self.lanes.len() <= 1 || self.lanes.get(self.current).is_some_and(goes_on) {
@@ -388,7 +393,8 @@ impl<'a> Iterator for Events<'a> {
 }
 
 impl Trace {
-    /// The next record of a lane, whoever's key it is of; `None` at its end.
+    /// Decodes the next record of a lane, whether or not its key is in the sample. Returns `None`
+    /// at the end of the lane.
     fn next_in<'a>(&'a self, cursor: &mut LaneCursor<'a>) -> Result<Option<Event<'a>>> {
         while cursor.left == 0 {
             if !cursor.rest.is_empty() {
@@ -414,8 +420,8 @@ impl Trace {
     }
 }
 
-/// Opens whatever bytes there are and reads every event; for the fuzzer. How many events there
-/// were.
+/// Opens arbitrary bytes as a trace and reads every event, for the fuzzer. Returns the number of
+/// events.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) -> usize {
     let fs = cairn_vfs::MemFs::new();

@@ -1,9 +1,9 @@
-//! Recording while a program runs: rings, a clock that is read as seldom as it can be, and errors
-//! that stay here.
+//! Records a running program. Threads write to rings, read the clock as rarely as possible, and
+//! never see errors of the recorder.
 //!
 //! ```text
-//!   operation ─► ring of its thread ─(a helper thread, or whoever finds it full)─► lane ─(64 KiB, or a second)─► file
-//!       key hashed, sampled; a look at the clock now and then                       encoding
+//!   operation ─► thread's ring ─(helper, or thread of a full ring)─► lane ─(64 KiB, 1 s)─► file
+//!       key hashed, sampled; clock read now and then                      encoding
 //! ```
 
 use std::env;
@@ -31,27 +31,28 @@ pub use local::Sampler;
 use local::{HOT, Hot, LOCAL, Local};
 use shared::Shared;
 
-/// The environment's word for the file that [`Recorder::from_env`] writes.
+/// The environment variable that names the file for [`Recorder::from_env`].
 pub const ENV_PATH: &str = "CAIRN_TRACE";
-/// `raw` keeps keys as they are.
+/// The environment variable for the form of keys: `raw` keeps them unchanged.
 pub const ENV_KEYS: &str = "CAIRN_TRACE_KEYS";
-/// `auto`, or a number `n`: the operations of one key in `n` are recorded. See [`Sample`].
+/// The environment variable for the sample: `auto`, or a number `n` to record the operations of one
+/// key in `n`. See [`Sample`].
 pub const ENV_SAMPLE: &str = "CAIRN_TRACE_SAMPLE";
 
-/// How a program is recorded.
+/// Options of a recorder.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How keys are kept. Default: hashed, since keys tell about people.
+    /// The form of keys. Default: hashed, because keys may contain personal data.
     pub keys: KeyForm,
-    /// Whose operations are recorded. Default: [`Sample::Auto`], all keys as long as that costs a
-    /// thread little of its time.
+    /// The share of keys that is recorded. Default: [`Sample::Auto`], which records all keys as
+    /// long as that costs a thread little time.
     pub sample: Sample,
-    /// Recording ends when the file has so many bytes. Default: 16 GiB.
+    /// Recording stops once the file has this many bytes. Default: 16 GiB.
     pub bytes_max: u64,
-    /// What is traced, for whoever reads the trace. Default: nothing.
+    /// A description of the traced program, stored in the trace. Default: empty.
     pub source: String,
-    /// Seeds the hashes of keys. Default: a random number that is kept nowhere, so that traces of
-    /// two runs cannot be joined and guessed keys cannot be looked up.
+    /// The seed of the key hashes. Default: a random number that is stored nowhere. Traces of two
+    /// runs can then not be joined, and nobody can test guessed keys.
     pub hash_seed: Option<u64>,
 }
 
@@ -67,36 +68,39 @@ impl Default for Options {
     }
 }
 
-/// What came of a recording.
+/// The result of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Operations in the file. Where the share was lowered, those of keys that are not in the final
-    /// sample count, though readers pass them over.
+    /// The number of operations in the file. If the share was lowered, this includes operations of
+    /// keys outside the final sample, which readers skip.
     pub records: u64,
-    /// Operations that are not, because of [`Options::bytes_max`] or an error.
+    /// The number of operations that were not recorded because of [`Options::bytes_max`] or an
+    /// error.
     pub dropped: u64,
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub bytes: u64,
-    /// The operations of one key in so many were recorded in the end.
+    /// The final sample: the operations of one key in this many were recorded.
     pub sample: u32,
 }
 
-/// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends
-/// with [`Recorder::finish`] or with the last clone.
+/// Records operations of any number of threads to a trace. Cheap to clone. The trace ends with
+/// [`Recorder::finish`], or when the last clone is dropped.
 ///
-/// An operation costs the hash of its key, in memory of its thread's own; a thread of the
-/// recorder's does the rest. Nothing that goes wrong is shown to the operation: recording stops,
-/// what is not recorded is counted, and [`Recorder::finish`] tells.
+/// Recording an operation costs the calling thread a hash of the key and writes to thread-local
+/// memory. A helper thread does the rest. A recorder never fails an operation: after an error,
+/// recording stops, the operations that follow are counted as dropped, and [`Recorder::finish`]
+/// returns the error.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     shared: Arc<Shared>,
-    /// Of all recorders of the process: a thread knows by it whether its place is in this one.
+    /// Unique in the process. A thread compares it to see whether its cached state belongs to this
+    /// recorder.
     number: u64,
-    /// Ends the recording with the last clone.
+    /// Ends the recording when the last clone is dropped.
     _owner: Arc<Owner>,
 }
 
-/// Goes with the last recorder.
+/// Finishes the trace when the last recorder is dropped.
 #[derive(Debug)]
 struct Owner {
     shared: Arc<Shared>,
@@ -104,23 +108,23 @@ struct Owner {
 }
 
 impl Recorder {
-    /// Records to a new file on the real disk. Errors: [`Error::Vfs`] where there is a file,
+    /// Records to a new file on the real disk. Errors: [`Error::Vfs`] if the file exists,
     /// [`Error::Invalid`].
     pub fn create(path: impl AsRef<Path>, options: Options) -> Result<Recorder> {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         Recorder::create_in(&fs, path.as_ref(), options)
     }
 
-    /// As [`Recorder::create`], on another file system.
+    /// Like [`Recorder::create`], on another file system.
     pub fn create_in(fs: &Arc<dyn Fs>, path: &Path, options: Options) -> Result<Recorder> {
         let shared = Shared::create(fs, path, options, Arc::new(SystemClock::new()))?;
-        // Where there are no more threads to have, those that record do all of it.
+        // If no thread can be started, the recording threads do the helper's work.
         let helper = helper::start(&shared).ok();
         Ok(Recorder::of(shared, helper))
     }
 
-    /// As [`Recorder::create_in`], by a clock of the caller's and without a thread of its own: what
-    /// is written when follows from what is recorded when.
+    /// Like [`Recorder::create_in`], with the caller's clock and without a helper thread, so that
+    /// the times of all writes are deterministic.
     pub fn with_clock(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -135,14 +139,15 @@ impl Recorder {
         Recorder { _owner: Arc::new(Owner { shared: Arc::clone(&shared), helper }), number, shared }
     }
 
-    /// A recorder where the environment asks for one: [`ENV_PATH`] names the file, [`ENV_KEYS`] and
-    /// [`ENV_SAMPLE`] say how. `None` where it does not. `source` says what is traced.
+    /// Creates a recorder if the environment requests one, else returns `None`. [`ENV_PATH`] names
+    /// the file; [`ENV_KEYS`] and [`ENV_SAMPLE`] set options. `source` describes the program.
     ///
-    /// Call [`Recorder::finish`] before the program ends, and say what it returns: whoever asked by
-    /// the environment cannot. Without that a full disk shows only in a trace that has no end.
+    /// Call [`Recorder::finish`] before the program ends and report its result, because the user
+    /// who set the environment cannot call it. Without it, the only sign of a full disk is a trace
+    /// without an end.
     ///
-    /// A file that is there already is left alone, and the next free of `<file>.1`, `<file>.2`, ...
-    /// is written: a program may open several stores, and each gets its trace.
+    /// An existing file is left unchanged: the recorder uses the first free one of `<file>.1`,
+    /// `<file>.2`, ... A program may thus open several stores, each with its own trace.
     pub fn from_env(source: &str) -> Result<Option<Recorder>> {
         let Some(path) = env::var_os(ENV_PATH).filter(|path| !path.is_empty()) else { return Ok(None) };
         let keys = match env::var(ENV_KEYS).as_deref() {
@@ -172,13 +177,14 @@ impl Recorder {
         Ok(None)
     }
 
-    /// Records one operation. `key` is the real key; a [`Detail::DeleteRange`] has the real end.
+    /// Records one operation. `key` is the original key, and so is the end of a
+    /// [`Detail::DeleteRange`].
     #[inline]
     pub fn record(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
         self.record_with(keyspace, key, || detail);
     }
 
-    /// As [`Recorder::record`]; `detail` is asked only for an operation whose key may be in the
+    /// Like [`Recorder::record`]. Calls `detail` only for an operation whose key may be in the
     /// sample.
     #[inline]
     pub fn record_with<'a>(&self, keyspace: u32, key: &[u8], detail: impl FnOnce() -> Detail<'a>) {
@@ -202,7 +208,7 @@ impl Recorder {
             let ring = operation.zip(hot.ring.get());
             let is_in = ring.is_some_and(|(operation, ring)| ring.push(&hot.place, operation, key));
             if !is_in {
-                // It is counted where it is recorded.
+                // The slow path counts it.
                 hot.left.set(left);
             }
             is_in
@@ -212,7 +218,8 @@ impl Recorder {
         }
     }
 
-    /// Where there is something special about it: the clock, the key, the ring, the thread.
+    /// Records an operation that needs the slow path: because the clock must be read, the key is
+    /// long, the ring is full or missing, or the thread's state belongs to another recorder.
     #[cold]
     #[inline(never)]
     fn record_slowly(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
@@ -232,8 +239,8 @@ impl Recorder {
         }
     }
 
-    /// Makes sure that the thread's place is in this recorder, at a time that is known. False where
-    /// nothing is recorded any more.
+    /// Attaches the calling thread to this recorder and reads the clock if necessary. Returns false
+    /// if recording has stopped.
     fn begin(&self, hot: &Hot, local: &mut Local) -> bool {
         let shared = &self.shared;
         if local.recorder != shared.number {
@@ -243,8 +250,8 @@ impl Recorder {
         (hot.left.get() > 0 && hot.epoch.get() == shared.epoch()) || shared.look_at_clock(hot, local)
     }
 
-    /// Records operations that belong together: a batch, a multi-get. Within `fill` nothing else is
-    /// recorded.
+    /// Records operations that belong together, such as a batch or a multi-get. Calls to the
+    /// recorder within `fill` record nothing; they count as dropped.
     pub fn batch(&self, fill: impl FnOnce(&mut Batch<'_>)) {
         let shared = &*self.shared;
         let done = LOCAL.try_with(|local| {
@@ -252,7 +259,8 @@ impl Recorder {
             HOT.with(|hot| {
                 let is_on = self.begin(hot, &mut local);
                 hot.left.set(hot.left.get().saturating_sub(1));
-                // In a lane of several threads nobody else comes between.
+                // Keep the lock of a shared lane, so that no other thread's operation comes
+                // between.
                 let lane = local.lane.as_ref().filter(|lane| lane.ring.is_none()).cloned();
                 let end = lane.as_ref().map(|lane| lock(&lane.end));
                 hot.recorder.set(0);
@@ -266,32 +274,32 @@ impl Recorder {
         }
     }
 
-    /// Records a lookup; `found` is the value's length.
+    /// Records a lookup. `found` is the length of the value.
     #[inline]
     pub fn get(&self, keyspace: u32, key: &[u8], found: Option<usize>) {
         self.record(keyspace, key, Detail::Get(Some(found.map(|bytes| bytes as u64))));
     }
 
-    /// Records a write of a value of so many bytes.
+    /// Records a write of a value with this many bytes.
     #[inline]
     pub fn put(&self, keyspace: u32, key: &[u8], value_bytes: usize) {
         self.record(keyspace, key, Detail::Put(value_bytes as u64));
     }
 
-    /// Records a removal.
+    /// Records a deletion.
     #[inline]
     pub fn delete(&self, keyspace: u32, key: &[u8]) {
         self.record(keyspace, key, Detail::Delete);
     }
 
-    /// Records a scan that began at `from` and read so many entries.
+    /// Records a scan that began at `from` and read this many entries.
     #[inline]
     pub fn scan(&self, keyspace: u32, from: &[u8], entries: u64, backwards: bool) {
         self.record(keyspace, from, Detail::Scan { entries, backwards });
     }
 
-    /// Records a statement of SQL and the rows that it returned or changed. Of a raw trace its text
-    /// is kept, up to 65,535 bytes, literals included.
+    /// Records an SQL statement with the number of rows that it returned or changed. A trace with
+    /// raw keys keeps its text, up to 65,535 bytes, literals included.
     #[inline]
     pub fn statement(&self, text: &str, rows: u64) {
         self.record(
@@ -301,9 +309,9 @@ impl Recorder {
         );
     }
 
-    /// Writes what all threads have recorded so far. Not durable.
+    /// Writes everything that all threads have recorded so far, without making it durable.
     ///
-    /// Errors: the one that ended the recording.
+    /// Errors: the error that ended the recording.
     pub fn flush(&self) -> Result<()> {
         for lane in self.shared.lanes() {
             let mut end = lock(&lane.end);
@@ -316,10 +324,11 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace, with what all threads have recorded before; what others record meanwhile may
-    /// be part of it or not. Durable when it returns. Further calls return the same.
+    /// Ends the trace. It contains everything that threads recorded before the call; operations
+    /// recorded during the call may be missing. The trace is durable when this returns. Further
+    /// calls return the same result.
     ///
-    /// Errors: the one that ended the recording before; the file then reads as one that was cut.
+    /// Errors: the error that ended the recording; the file then reads as one that was cut.
     pub fn finish(&self) -> Result<Summary> {
         self.shared.finish()
     }
@@ -327,55 +336,57 @@ impl Recorder {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        // Nobody is left to be told. A trace without an end reads as one that was cut, which it is.
+        // An error cannot be reported here. The file then reads as a trace that was cut, which is
+        // correct.
         let _ = self.shared.finish();
         if let Some(helper) = self.helper.take() {
-            // It does nothing that could panic, and if it did, that has been printed.
+            // The helper should never panic. If it does, the panic message has already been
+            // printed.
             let _ = helper.join();
         }
     }
 }
 
-/// Operations that belong together, being recorded.
+/// A batch of operations that is being recorded.
 #[derive(Debug)]
 pub struct Batch<'a> {
     shared: &'a Shared,
-    /// The thread's. `None` where nothing is recorded any more.
+    /// The state of the calling thread. `None` if recording has stopped.
     place: Option<(&'a Hot, &'a Local)>,
-    /// Held where the lane has no ring.
+    /// The lock of the lane, held if the lane has no ring.
     end: Option<MutexGuard<'a, LaneEnd>>,
     joined: bool,
 }
 
 impl Batch<'_> {
-    /// Records one of them.
+    /// Records one operation of the batch.
     #[inline]
     pub fn record(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
         self.count(1);
-        // What is not in the sample is not what others are joined to.
+        // Skip a key outside the sample here, so that no later operation is joined to it.
         if !self.sampler().leaves_out(key) {
             self.record_counted(keyspace, key, detail);
         }
     }
 
-    /// What tells operations apart that are not in the sample, for who has many: they are counted
-    /// with [`Batch::count`] all at once, and those that are not left out are recorded with
+    /// Returns the sampler that tells which operations to skip. A caller with many operations
+    /// counts them all at once with [`Batch::count`], and passes those that the sampler keeps to
     /// [`Batch::record_counted`].
     #[inline]
     pub fn sampler(&self) -> Sampler {
         self.place.map_or(Sampler::ALL, |(hot, _)| hot.sampler())
     }
 
-    /// Takes note of how many operations there are.
+    /// Counts operations, whether or not they are in the sample.
     #[inline]
     pub fn count(&mut self, operations: usize) {
         if let Some((hot, _)) = self.place {
-            // The clock's count has the batch as one.
+            // The count until the next clock read includes the batch as one operation.
             hot.batched.set(hot.batched.get().saturating_add(operations as u32));
         }
     }
 
-    /// Records one that was counted and that [`Batch::sampler`] does not leave out.
+    /// Records an operation that is already counted and that [`Batch::sampler`] keeps.
     #[inline(never)]
     pub fn record_counted(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
         let Some((hot, local)) = self.place else { return self.shared.drop_one(key) };

@@ -1,26 +1,26 @@
-//! Of how many keys a trace has the operations: what is asked for, and what it says where it came
-//! otherwise.
+//! Sampling by key: which share of the keys a trace contains, and why the recorder lowered it.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// The share of the keys that is recorded. It is by the key's hash, so that of each key there is
-/// everything or nothing (SHARDS).
+/// The share of keys that is recorded. The key's hash decides, so that a trace contains either all
+/// operations of a key or none (SHARDS).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sample {
-    /// All keys, and fewer of them once a thread's operations are so fast that recording them costs
-    /// it more than 1.1 %, their hashes aside: half, a quarter, one in 256 at least. Never more
-    /// again, so that what is left at the end is a uniform sample, which is all that a reader gets.
+    /// All keys at first, then fewer: if a thread's operations are so fast that recording them
+    /// takes more than 1.1 % of its time (hashing excluded), the share falls to a half, to a
+    /// quarter, and down to one key in 256. It never rises again. A reader returns only operations
+    /// of the final share, which is therefore a uniform sample.
     #[default]
     Auto,
-    /// The operations of one key in so many, from 1 for all, whatever that costs.
+    /// The operations of one key in this many, whatever the cost; 1 for all keys.
     OneIn(u32),
 }
 
 impl Sample {
-    /// Of how many keys one is recorded at first.
+    /// Returns the initial sample: one key in this many is recorded.
     pub(crate) fn first(self) -> u32 {
         match self {
             Sample::Auto => 1,
@@ -52,11 +52,11 @@ impl FromStr for Sample {
     }
 }
 
-/// Why a recorder lowered the share, in words by its `Display`.
+/// The reason why a recorder lowered the share of keys. `Display` gives it in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lowered {
-    /// What an operation took where that was last decided. `None` of a trace without an end, which
-    /// does not tell.
+    /// The time of an operation when the share was last lowered. `None` for a trace without an end
+    /// block, which is where this time is stored.
     pub operation_ns: Option<u64>,
 }
 
@@ -70,21 +70,21 @@ impl fmt::Display for Lowered {
     }
 }
 
-/// Hashes up to this are recorded.
+/// Returns the largest hash that is recorded for this sample.
 #[inline]
 pub(crate) fn threshold(sample: u32) -> u64 {
     u64::MAX / u64::from(sample.max(1))
 }
 
-/// The sample of a threshold: the way back is exact for every number of 32 bits.
+/// Returns the sample for a threshold: the exact inverse of [`threshold`] for all 32-bit samples.
 pub(crate) fn of_threshold(threshold: u64) -> u32 {
     u32::try_from(u64::MAX / threshold.max(1)).unwrap_or(u32::MAX)
 }
 
-/// True for an operation that is in the sample of a threshold, by its key's hash. What is left of a
-/// batch is joined to what is left of it: `joined` says whether the operation belongs to the one
-/// before, and `goes_on`, which is kept from one operation to the next, whether anything of the
-/// current batch is in the sample.
+/// Decides by its key's hash whether an operation is in the sample. The operations of a batch that
+/// remain stay one batch: the first one that remains is joined to nothing, the others to it.
+/// `joined` tells whether the operation belongs to the one before, and is corrected here. `goes_on`
+/// is kept between calls and tells whether an operation of the current batch is in the sample.
 #[inline]
 pub(crate) fn takes(hash: u64, threshold: u64, joined: &mut bool, goes_on: &mut bool) -> bool {
     *goes_on &= *joined;
@@ -100,7 +100,8 @@ pub(crate) fn takes(hash: u64, threshold: u64, joined: &mut bool, goes_on: &mut 
 mod tests {
     use super::*;
 
-    /// Goal: words and thresholds come back as the samples they are of, and others are refused.
+    /// Goal: samples survive the round trip through thresholds and through text, and invalid text
+    /// is refused.
     #[test]
     fn samples_come_back() {
         for sample in [1, 2, 3, 10, 64, 1_000, 65_537, u32::MAX - 1, u32::MAX] {

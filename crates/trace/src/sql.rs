@@ -1,9 +1,9 @@
-//! [`cairn_sql`] with a recorder beside it.
+//! A [`cairn_sql`] connection whose statements are recorded.
 //!
-//! A [`TracedConnection`] is used as a [`Connection`] is, and dereferences to it for what runs no
-//! statements. Recorded is the text of a statement as it was sent (its hash, unless keys are kept
-//! raw), with the rows that it returned or changed; a prepared statement has its `$1` in it, and
-//! what is given for them is not recorded. Statements that fail are not.
+//! [`TracedConnection`] has the methods of [`Connection`] and dereferences to it for everything
+//! that runs no statement. A record holds the text of the statement as sent (its hash, unless keys
+//! are kept raw) and the number of rows returned or changed. A prepared statement is recorded with
+//! its placeholders (`$1`); parameter values are not recorded. Failed statements are not recorded.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +22,7 @@
 //! # }
 //! ```
 //!
-//! Not recorded: [`Connection::begin_implicit`] and [`Connection::end_implicit`], which are no
+//! Not recorded: [`Connection::begin_implicit`] and [`Connection::end_implicit`], which are not
 //! statements.
 
 use std::ops::{Deref, DerefMut};
@@ -33,72 +33,73 @@ use cairn_sql::{
 
 use crate::recorder::Recorder;
 
-/// A [`Connection`] whose statements are recorded. Without a recorder a statement costs a branch
-/// more.
+/// A [`Connection`] whose statements are recorded. Without a recorder, a statement costs one extra
+/// branch.
 #[derive(Debug)]
 pub struct TracedConnection {
     connection: Connection,
     recorder: Option<Recorder>,
 }
 
-/// As [`Outcome`].
+/// Like [`Outcome`].
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "as Outcome: there is one at a time")]
 pub enum TracedOutcome<'c> {
-    /// Rows to be read.
+    /// The statement returns rows.
     Rows(TracedRows<'c>),
-    /// It is done.
+    /// The statement is finished.
     Done(CommandTag),
-    /// `COPY ... FROM STDIN` waits for its bytes. Recorded already, without its rows.
+    /// `COPY ... FROM STDIN` waits for input. It is already recorded, without a row count.
     CopyIn(CopyIn<'c>),
-    /// `COPY ... TO STDOUT` has bytes to give. Recorded already, without its rows.
+    /// `COPY ... TO STDOUT` has output to read. It is already recorded, without a row count.
     CopyOut(CopyOut<'c>),
 }
 
-/// [`Rows`] whose statement is recorded when they are dropped, with as many as were read.
+/// [`Rows`] whose statement is recorded on drop, with the number of rows that were read.
 #[derive(Debug)]
 pub struct TracedRows<'c> {
     rows: Rows<'c>,
-    /// Who records, and the statement's text.
+    /// The recorder, and the statement's text.
     said: Option<(&'c Recorder, String)>,
 }
 
 impl TracedConnection {
-    /// Records what goes through the returned handle; nothing where `recorder` is `None`.
+    /// Wraps a connection so that statements through the returned handle are recorded. If
+    /// `recorder` is `None`, nothing is recorded.
     pub fn new(connection: Connection, recorder: Option<Recorder>) -> TracedConnection {
         TracedConnection { connection, recorder }
     }
 
-    /// The recorder.
+    /// Returns the recorder.
     pub fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
     }
 
-    /// As [`Connection::execute`].
+    /// Like [`Connection::execute`].
     pub fn execute(&mut self, sql: &str, params: &[Datum]) -> Result<u64> {
         let rows = self.connection.execute(sql, params)?;
         self.record(sql, rows);
         Ok(rows)
     }
 
-    /// As [`Connection::query`].
+    /// Like [`Connection::query`].
     pub fn query(&mut self, sql: &str, params: &[Datum]) -> Result<TracedRows<'_>> {
         let TracedConnection { connection, recorder } = self;
         let rows = connection.query(sql, params)?;
         Ok(TracedRows { rows, said: recorder.as_ref().map(|recorder| (recorder, sql.to_owned())) })
     }
 
-    /// As [`Connection::batch`]; each of the statements is recorded, without its rows.
+    /// Like [`Connection::batch`]. Each statement is recorded separately, without a row count.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
         self.connection.batch(sql)?;
         if self.recorder.is_some() {
-            // They have just been run, so they can be told apart.
+            // The batch has just run, so splitting it into statements cannot fail.
             cairn_sql::split(sql)?.iter().for_each(|one| self.record(one, 0));
         }
         Ok(())
     }
 
-    /// As [`Connection::run`].
+    /// Like [`Connection::run`].
     pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<TracedOutcome<'_>> {
         let TracedConnection { connection, recorder } = self;
         let recorder = recorder.as_ref().filter(|_| statement.kind() != StatementKind::Empty);
@@ -134,7 +135,7 @@ impl TracedConnection {
     }
 }
 
-/// The connection without a recorder, for settings, the catalog and the like.
+/// Dereferences to the untraced connection, for settings, the catalog and the like.
 impl Deref for TracedConnection {
     type Target = Connection;
 
@@ -183,8 +184,8 @@ mod tests {
     use crate::event::Detail;
     use crate::{KeyForm, Options, Trace};
 
-    /// Goal: statements are in the trace in their order, with their rows, and failed ones are not.
-    /// Method: each way to run them.
+    /// Goal: statements are recorded in order, with their row counts, and failed statements are not
+    /// recorded. Method: each way to run a statement.
     #[test]
     fn statements_are_recorded() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

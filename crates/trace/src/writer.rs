@@ -1,4 +1,4 @@
-//! Appending blocks to a file, and the writer of one thread that importers use.
+//! Appends blocks to a trace file. Also contains the single-threaded [`Writer`] that importers use.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::format::{
     self, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockHead, Frame, Header, KEY_BYTES_MAX, KeyForm, StoredKey,
 };
 
-/// A block is written once it has so many bytes: some five thousand operations.
+/// A block is written once it has this many bytes: some five thousand operations.
 pub(crate) const BLOCK_BYTES: usize = 64 << 10;
 
 const _: () = assert!(BLOCK_BYTES + 2 * KEY_BYTES_MAX + 128 < BLOCK_BYTES_MAX);
 
-/// The end of a file under construction.
+/// The write end of a trace file under construction.
 #[derive(Debug)]
 pub(crate) struct Tail {
     fs: Arc<dyn Fs>,
@@ -24,31 +24,31 @@ pub(crate) struct Tail {
     offset: u64,
     blocks: u64,
     file_id: u64,
-    /// Blocks say of how many keys one is recorded.
+    /// True if block heads record the sample (one key in n).
     adaptive: bool,
     pub records: u64,
 }
 
-/// What the end of a trace tells of it.
+/// The totals that the end block of a trace stores.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Totals {
     pub last_ns: u64,
-    /// Operations that were not recorded.
+    /// The number of operations that were not recorded.
     pub dropped: u64,
-    /// Of how many keys one was recorded in the end.
+    /// The final sample: one key in `sample` was recorded.
     pub sample: u32,
-    /// What an operation took where that was decided; 0 where nothing was.
+    /// The time of an operation when the share of keys was last lowered; 0 if it never was.
     pub operation_ns: u64,
 }
 
 impl Tail {
-    /// Makes the file, which must not exist, with its header. Leaves none where that cannot be
-    /// written.
+    /// Creates the file, which must not exist, and writes its header. Removes the file again if the
+    /// header cannot be written.
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, header: &Header) -> Result<Tail> {
         let file = fs.open(path, OpenOptions::create_new())?;
         let bytes = header.encode();
         if let Err(error) = file.write_all_at(&bytes, 0) {
-            // Without its header it would be taken for a damaged file of somebody else's.
+            // A file without a header would look like a damaged file of another program.
             let _ = fs.remove(path);
             return Err(error.into());
         }
@@ -63,13 +63,14 @@ impl Tail {
         })
     }
 
-    /// Bytes of the file so far.
+    /// Returns the number of bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.offset
     }
 
-    /// Appends a block whose first bytes are room for its head, recorded of one key in `sample`.
-    /// `head` lacks only that, its number and its length.
+    /// Appends a block that holds the operations of one key in `sample`. The first bytes of `block`
+    /// are reserved for the head. `head` is complete except for the sample, the block number and
+    /// the length.
     pub fn append(&mut self, block: &mut [u8], head: BlockHead, sample: u32) -> Result<()> {
         assert!(block.len() >= BLOCK_HEAD_BYTES, "a block has room for its head");
         let bytes = (block.len() - BLOCK_HEAD_BYTES) as u32;
@@ -82,7 +83,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Marks the end, with what there is to tell, and makes the file durable, name included.
+    /// Writes the end block with the totals. Makes the file and its directory entry durable.
     pub fn finish(&mut self, totals: Totals) -> Result<()> {
         let Totals { last_ns, dropped, sample, operation_ns } = totals;
         let mut block = vec![0; BLOCK_HEAD_BYTES];
@@ -103,16 +104,16 @@ impl Tail {
         };
         self.append(&mut block, head, sample)?;
         self.file.sync_data()?;
-        // ORDER: the content before the name, which is what tells that there is a trace.
+        // ORDER: the contents are synced before the name, because the name announces the trace.
         Ok(self.fs.sync_parent(self.file.path())?)
     }
 }
 
-/// Records of one lane that are not in the file yet.
+/// Records of one lane that have not been written to the file yet.
 #[derive(Debug)]
 pub(crate) struct Pending {
     lane: u32,
-    /// Room for the head, then records.
+    /// Space for the head, followed by the records.
     block: Vec<u8>,
     records: u32,
     pub first_ns: u64,
@@ -132,13 +133,14 @@ impl Pending {
         u64::from(self.records)
     }
 
-    /// True once the block is worth writing.
+    /// Returns true once the block is large enough to be written.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.block.len() >= BLOCK_BYTES
     }
 
-    /// Adds a record at `time_ns`, which is taken for the last one's where it is before that.
+    /// Appends a record with the time `time_ns`. A time before that of the last record is replaced
+    /// by that of the last record.
     #[inline]
     pub fn push(
         &mut self,
@@ -153,8 +155,8 @@ impl Pending {
         self.records += 1;
     }
 
-    /// The next record is at this time; how long after the last one that is. Begins a block where
-    /// there is none.
+    /// Advances to the time of the next record and returns its distance from the last one. Starts a
+    /// new block if none is open.
     fn move_to(&mut self, time_ns: u64) -> u64 {
         if self.records == 0 {
             self.block.clear();
@@ -168,13 +170,13 @@ impl Pending {
         delta_ns
     }
 
-    /// Forgets what there is; how many records that were.
+    /// Discards the pending records and returns how many there were.
     pub fn discard(&mut self) -> u64 {
         u64::from(std::mem::take(&mut self.records))
     }
 
-    /// Writes what there is, recorded of one key in `sample`, and is empty after it, whatever came
-    /// of it.
+    /// Writes the pending records as a block that holds one key in `sample`. Nothing is pending
+    /// afterwards, even after an error.
     pub fn flush(&mut self, tail: &mut Tail, sample: u32) -> Result<()> {
         if self.records == 0 {
             return Ok(());
@@ -194,10 +196,10 @@ impl Pending {
     }
 }
 
-/// Writes a trace whose operations one thread has in order, as an importer does.
+/// Writes a trace from a single thread that has all operations in order, such as an importer.
 ///
-/// After an error the writer is of no use. A file without [`Writer::finish`] reads as one that was
-/// cut.
+/// After an error the writer must not be used any more. A file without [`Writer::finish`] reads as
+/// a trace that was cut.
 #[derive(Debug)]
 pub struct Writer {
     tail: Tail,
@@ -211,7 +213,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the file, which must not exist. Errors: [`Error::Vfs`].
+    /// Creates the file, which must not exist. Errors: [`Error::Vfs`].
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, header: &Header) -> Result<Writer> {
         let tail = Tail::create(fs, path, header)?;
         Ok(Writer {
@@ -225,11 +227,11 @@ impl Writer {
         })
     }
 
-    /// Adds an event; its lane does not count. Keys of a hashed trace are hashed already. A time
-    /// before the last one's is taken for that; in a trace without times each event gets the next
-    /// number, from 0.
+    /// Appends an event, ignoring its lane. For a trace of hashes the caller passes hashed keys. A
+    /// time before that of the last event is replaced by that of the last event. In a trace without
+    /// times, events are numbered from 0.
     ///
-    /// Errors: [`Error::Invalid`] for a key that is too long or no hash, [`Error::Vfs`].
+    /// Errors: [`Error::Invalid`] for a key that is too long or is not a hash, [`Error::Vfs`].
     pub fn add(&mut self, event: &Event<'_>) -> Result<()> {
         let key = self.stored(event.key, event.key_bytes)?;
         let end = match event.detail {
@@ -258,7 +260,8 @@ impl Writer {
         }
     }
 
-    /// Writes what is left and marks the end; the number of records. Durable when it returns.
+    /// Writes the remaining records and the end block. Returns the number of records. The trace is
+    /// durable when this returns.
     pub fn finish(mut self) -> Result<u64> {
         self.pending.flush(&mut self.tail, self.sample)?;
         let (last_ns, sample) = (self.last_ns, self.sample);

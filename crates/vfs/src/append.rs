@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use crate::{Error, File, Operation, Result};
 
-/// Appends to a file through a buffer. Bytes reach the file when the buffer is full or flushed, and
-/// the medium when the file is synced.
+/// Appends to a file through a buffer. Bytes reach the file when the buffer fills up or is flushed,
+/// and the medium when the file is synced.
 ///
-/// After an error the writer stays failed: what of the buffer reached the file is unknown, so going
-/// on could leave a hole. Dropping it discards what is buffered; call [`AppendWriter::flush`] or
-/// [`AppendWriter::into_file`].
+/// After an error the writer stays failed: how much of the buffer reached the file is unknown, so
+/// later writes could leave a hole. Dropping the writer discards buffered bytes; call
+/// [`AppendWriter::flush`] or [`AppendWriter::into_file`] first.
 #[derive(Debug)]
 pub struct AppendWriter {
     file: Arc<dyn File>,
-    /// Where in the file the first buffered byte belongs.
+    /// File offset of the first buffered byte.
     offset: u64,
     buffer: Vec<u8>,
     buffer_bytes: usize,
@@ -28,7 +28,7 @@ impl AppendWriter {
         AppendWriter { file, offset, buffer: Vec::new(), buffer_bytes, failed: false }
     }
 
-    /// Adds `bytes`. Writes that would fill the buffer on their own go straight to the file.
+    /// Appends `bytes`. Writes that would fill the buffer on their own go straight to the file.
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
         self.check()?;
         if self.buffer.len() + bytes.len() <= self.buffer_bytes {
@@ -43,7 +43,8 @@ impl AppendWriter {
             let result = self.file.write_all_at(bytes, self.offset);
             return self.written(result, bytes.len());
         }
-        // Fill the buffer first, so that the file sees whole buffers at multiples of its size.
+        // Fill the buffer first, so that the file sees whole buffers at multiples of the buffer
+        // size.
         let (head, tail) = bytes.split_at(self.buffer_bytes - self.buffer.len());
         self.buffer.extend_from_slice(head);
         self.flush()?;
@@ -51,12 +52,12 @@ impl AppendWriter {
         Ok(())
     }
 
-    /// The offset in the file of the next byte, buffered ones counted.
+    /// Returns the file offset of the next byte, buffered bytes included.
     pub fn position(&self) -> u64 {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Hands the buffered bytes to the file. They are not durable before [`File::sync_data`].
+    /// Writes the buffered bytes to the file. They are not durable before [`File::sync_data`].
     pub fn flush(&mut self) -> Result<()> {
         self.check()?;
         if self.buffer.is_empty() {
@@ -68,12 +69,12 @@ impl AppendWriter {
         self.written(result, len)
     }
 
-    /// The file underneath. It lacks what is still buffered.
+    /// Returns the underlying file. It lacks the bytes that are still buffered.
     pub fn file(&self) -> &Arc<dyn File> {
         &self.file
     }
 
-    /// Flushes, and gives the file back.
+    /// Flushes the buffer and returns the file.
     pub fn into_file(mut self) -> Result<Arc<dyn File>> {
         self.flush()?;
         Ok(self.file)

@@ -1,10 +1,10 @@
-//! Appending to a file by storing into memory: many threads at once, no system call for each
-//! record.
+//! Appends to a file by storing into memory, from many threads at once and without a system call
+//! per record.
 //!
-//! A range of the file is allocated on disk and, where the file system can, mapped. One owner, the
-//! [`AppendMap`], hands out pieces of it in ascending order; whoever holds a [`Slot`] fills it and
-//! commits it, in parallel with the holders of others. What was stored in a shared mapping belongs
-//! to the kernel: it outlives the process, as after `write`. It does not outlive the power before
+//! A range of the file is allocated on disk and, where the file system allows it, mapped. A single
+//! owner, the [`AppendMap`], hands out [`Slot`]s in ascending order of offset. Holders fill and
+//! commit their slots in parallel. Bytes stored in a shared mapping belong to the kernel: like
+//! bytes passed to `write`, they survive the process. They survive a power loss only after
 //! [`File::sync_data`].
 //!
 //! ```text
@@ -12,10 +12,10 @@
 //!     |  all committed   |  some still filling    |   in memory   |  allocated, not in memory  |
 //! ```
 //!
-//! Committing takes no lock and no read-modify-write: a slot stores its end into its place of a
-//! ring, and whoever wants to know how far everything is committed walks the ring. On a file system
-//! without mappings (the simulated ones, and those whose allocations do not hold) a slot is memory
-//! on the heap, and its commit writes it.
+//! Committing takes no lock and needs no read-modify-write. A slot stores its end offset into its
+//! place of a ring, and a reader that needs the committed offset walks the ring. On file systems
+//! without mappings (the simulated ones, and those whose allocations do not hold), a slot is a heap
+//! buffer, and its commit writes the buffer to the file.
 
 use std::fmt;
 use std::io;
@@ -32,63 +32,63 @@ mod region;
 use region::Present;
 pub use region::Region;
 
-/// How many slots may be open at once. A power of two; 4 KiB of memory.
+/// The maximum number of open slots. A power of two. The ring takes 4 KiB of memory.
 const RING: u64 = 512;
 
-/// Zeros are written in pieces of this size where the pages are going to be written back one by
-/// one. What is written together the kernel keeps together, and writes back together: a page of a
-/// large piece costs the piece.
+/// Zeros are written in pieces of this size where pages are going to be written back one by one.
+/// The kernel keeps each write together as a unit and writes the whole unit back for one dirty
+/// page, so larger pieces would cost more.
 const SMALL_PIECE_BYTES: usize = 4 << 10;
 
-/// And in pieces of this size where they are not: a page of a large piece costs a fifth to bring
-/// in.
+/// The piece size where pages are not written back one by one. Faulting in a page of a large piece
+/// costs a fifth as much.
 const LARGE_PIECE_BYTES: usize = 64 << 10;
 
-/// What [`AppendProgress::prepare`] does about the bytes that are there.
+/// How [`AppendProgress::prepare`] treats the existing bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zeros {
-    /// Leaves them: they read as zeros already, or may be anything.
+    /// Leaves them, because they read as zeros already or their content does not matter.
     Keep,
-    /// Overwrites them with zeros. Cheapest to write later without a sync.
+    /// Overwrites them with zeros in large pieces. Later stores that are not synced are cheapest in
+    /// this mode.
     Large,
-    /// Overwrites them with zeros, such that a later sync writes back no more than the pages that
-    /// were touched, and has no metadata to write once the zeros are on the disk. A sync is to be
-    /// expected before the memory is stored into.
+    /// Overwrites them with zeros in small pieces. A later sync then writes back only the pages
+    /// that were touched, and writes no metadata once the zeros are on disk. Expects a sync before
+    /// the memory is stored into.
     Small,
 }
 
-/// The end of a file at which one owner hands out pieces to write. See the [module](self).
+/// The append end of a file, from which one owner hands out slots. See the [module](self).
 ///
-/// Nobody else may write the range, and nobody may cut the file short while it is mapped: on the
-/// real disk that ends the process with `SIGBUS`.
+/// Nothing else may write to the range, and the file must not be truncated while it is mapped: on
+/// the real disk, that kills the process with `SIGBUS`.
 pub struct AppendMap {
     shared: Arc<Held>,
-    /// Offset in the file of the next slot.
+    /// File offset of the next slot.
     next: u64,
     /// Number of the next slot.
     index: u64,
-    /// Slots below this number are committed, for sure.
+    /// Slots below this number are known to be committed.
     done: u64,
-    /// [`Inner::ready`], as last seen.
+    /// The last value seen of [`Inner::ready`].
     ready: u64,
 }
 
-/// What is known of an [`AppendMap`] by everybody: how far it is committed, and how far its memory
-/// is there.
+/// A shared view of an [`AppendMap`]: how far it is committed, and how much memory is ready.
 #[derive(Clone)]
 pub struct AppendProgress {
     shared: Arc<Held>,
 }
 
-/// A piece of a file that its holder alone may write. Dropped without a commit, it fails the whole
-/// [`AppendMap`]: what its bytes are then is unknown, and later slots stand behind them.
+/// A piece of the file that only its holder may write. Dropping a slot without committing it fails
+/// the whole [`AppendMap`], because its bytes are then unknown and later slots come after it.
 pub struct Slot {
     inner: NonNull<Inner>,
     memory: Memory,
     index: u64,
-    /// Offset in the file of its first byte.
+    /// File offset of the first byte.
     start: u64,
-    /// And behind its last.
+    /// File offset past the last byte.
     end: u64,
 }
 
@@ -97,26 +97,27 @@ enum Memory {
     Heap(Box<[u8]>),
 }
 
-/// Keeps [`Inner`] until nobody needs it.
+/// Keeps [`Inner`] alive until its last user is gone.
 struct Held(NonNull<Inner>);
 
 struct Inner {
     file: Arc<dyn File>,
     range: Range<u64>,
     region: Option<Region>,
-    /// The first failure. Set before the slot that failed counts as committed.
+    /// The first failure. Set before the failed slot counts as committed.
     failure: OnceLock<Arc<Error>>,
-    /// Who is told of each failure.
+    /// Called with each failure.
     listener: OnceLock<Listener>,
     ready: Line<AtomicU64>,
-    /// Serialises [`AppendProgress::prepare`]: zeros must never be written where a slot was handed
-    /// out. The offset up to which the process has let go of the memory.
+    /// Serialises [`AppendProgress::prepare`], which must never write zeros over a slot that was
+    /// handed out. The value is the offset up to which memory was released by
+    /// [`AppendProgress::let_go`].
     preparing: Mutex<u64>,
     /// Written by the owner only.
     reserved: Line<Reserved>,
     walked: Line<Mutex<Walked>>,
-    /// Place `index % RING` holds the end of slot `index` once that is committed, and before that
-    /// of an earlier one.
+    /// Entry `index % RING` holds the end of slot `index` once that slot is committed. Before that
+    /// it holds the end of an earlier slot.
     ring: [AtomicU64; RING as usize],
 }
 
@@ -128,7 +129,8 @@ struct Reserved {
 /// See [`AppendMap::on_failure`].
 type Listener = Box<dyn Fn(&Arc<Error>) + Send + Sync>;
 
-/// How far the ring has been walked: slots below `index` are committed, they end at `offset`.
+/// How far the ring has been walked: all slots below `index` are committed, and they end at
+/// `offset`.
 #[derive(Clone, Copy)]
 struct Walked {
     index: u64,
@@ -136,10 +138,10 @@ struct Walked {
 }
 
 impl AppendMap {
-    /// Allocates `range` of `file` on disk, makes the file that long, and maps the range where that
-    /// is safe.
+    /// Allocates `range` of `file` on disk, extends the file to that length, and maps the range
+    /// where that is safe.
     ///
-    /// `range.start` must be a multiple of 4096. Nothing can be reserved before
+    /// `range.start` must be a multiple of 4096. No slot can be reserved before
     /// [`AppendProgress::prepare`]. The new length is not durable before a sync. Errors: `Allocate`
     /// or `SetLen` when the disk is full, `Map`.
     pub fn new(file: Arc<dyn File>, range: Range<u64>) -> Result<AppendMap> {
@@ -175,18 +177,18 @@ impl AppendMap {
         Ok(AppendMap { shared, next: start, index: 0, done: 0, ready: start })
     }
 
-    /// Has `tell` called with the error of each slot that fails, in the thread that it fails in and
-    /// before the slot counts as committed: for who must not wait until he asks
-    /// [`AppendProgress::failure`]. To be set before there are slots, and once: later ones are not
-    /// taken.
+    /// Registers a callback for failed slots. `tell` is called with the error, in the thread where
+    /// the slot fails and before the slot counts as committed. It serves callers that must not wait
+    /// for their next call of [`AppendProgress::failure`]. Set it once, before the first slot;
+    /// later callbacks are ignored.
     pub fn on_failure(&mut self, tell: impl Fn(&Arc<Error>) + Send + Sync + 'static) {
         _ = self.shared.inner().listener.set(Box::new(tell));
     }
 
-    /// The next `len` bytes, for their holder alone; `None` when fewer are ready, or `len` is 0.
-    /// Costs some ten nanoseconds and no system call.
+    /// Reserves the next `len` bytes for exclusive use. Returns `None` when fewer bytes are ready
+    /// or `len` is 0. Costs about ten nanoseconds and no system call.
     ///
-    /// Waits when 512 slots are open, for the oldest of them.
+    /// When 512 slots are open, waits for the oldest of them.
     #[inline]
     pub fn reserve(&mut self, len: usize) -> Option<Slot> {
         let end = self.next.checked_add(len as u64)?;
@@ -209,23 +211,23 @@ impl AppendMap {
         Some(slot)
     }
 
-    /// The offset in the file of the next slot.
+    /// Returns the file offset of the next slot.
     pub fn position(&self) -> u64 {
         self.next
     }
 
-    /// The end of the range.
+    /// Returns the end of the range.
     pub fn end(&self) -> u64 {
         self.shared.inner().range.end
     }
 
-    /// True when slots are memory of a kernel mapping, false when they are on the heap and written
-    /// at their commit.
+    /// Returns true when slots lie in a kernel mapping, and false when they are heap buffers that
+    /// are written at commit.
     pub fn is_mapped(&self) -> bool {
         self.shared.inner().region.is_some()
     }
 
-    /// What others need to know.
+    /// Returns a handle with which other threads follow the progress.
     pub fn progress(&self) -> AppendProgress {
         AppendProgress { shared: Arc::clone(&self.shared) }
     }
@@ -236,7 +238,7 @@ impl AppendMap {
         end <= self.ready
     }
 
-    /// Returns when the place of the next slot in the ring is free.
+    /// Waits until the next slot's place in the ring is free.
     #[cold]
     fn await_place(&mut self) {
         loop {
@@ -250,15 +252,15 @@ impl AppendMap {
 }
 
 impl AppendProgress {
-    /// The offset up to which every slot is committed. Slots that failed count: see
-    /// [`AppendProgress::failure`], which must be asked after this.
+    /// Returns the offset up to which every slot is committed. Failed slots count as committed, so
+    /// callers must check [`AppendProgress::failure`] after this call.
     pub fn committed(&self) -> u64 {
         self.shared.inner().walk().offset
     }
 
-    /// Waits until every slot below `offset`, which must have been handed out, is committed;
-    /// returns [`AppendProgress::committed`]. Their holders are filling memory, so it does not
-    /// sleep.
+    /// Waits until every slot below `offset` is committed, and returns
+    /// [`AppendProgress::committed`]. `offset` must have been handed out. Spins and yields instead
+    /// of sleeping, since the holders only fill memory.
     pub fn wait(&self, offset: u64) -> u64 {
         let mut spins = 0;
         loop {
@@ -275,28 +277,29 @@ impl AppendProgress {
         }
     }
 
-    /// The offset up to which slots have been handed out.
+    /// Returns the offset up to which slots have been handed out.
     pub fn reserved(&self) -> u64 {
         self.shared.inner().reserved.0.offset.load(Ordering::Acquire)
     }
 
-    /// The offset up to which memory is there to hand out.
+    /// Returns the offset up to which memory is ready to be handed out.
     pub fn ready(&self) -> u64 {
         self.shared.inner().ready.0.load(Ordering::Acquire)
     }
 
-    /// Why a slot failed: its write did, or it was dropped without a commit. The bytes from there
-    /// on are unknown.
+    /// Returns the error of the first failed slot: its write failed, or it was dropped without a
+    /// commit. The bytes from that slot on are unknown.
     pub fn failure(&self) -> Option<Arc<Error>> {
         self.shared.inner().failure.get().cloned()
     }
 
-    /// Makes memory ready up to `to` (rounded up to 4096, cut to the range), so that stores there
-    /// read nothing from the disk and allocate nothing, and but for [`Zeros::Small`] take no page
-    /// fault. Does nothing when it is ready already; concurrent calls wait for each other.
+    /// Makes memory ready up to `to` (rounded up to 4096 and capped at the end of the range).
+    /// Stores there then need no disk read and no allocation and, except with [`Zeros::Small`],
+    /// take no page fault. Does nothing when the memory is ready already. Concurrent calls wait for
+    /// each other.
     ///
-    /// Costs 0.3 to 3 microseconds for each 4 KiB. Errors: of writing the zeros; `Map` when pages
-    /// cannot be had, which a store would meet as a signal.
+    /// Costs 0.3 to 3 microseconds per 4 KiB. Errors: a failed write of the zeros; `Map` when the
+    /// kernel cannot provide the pages, which a store would otherwise meet as a signal.
     pub fn prepare(&self, to: u64, zeros: Zeros) -> Result<()> {
         let inner = self.shared.inner();
         let to = to.checked_next_multiple_of(4096).unwrap_or(u64::MAX).min(inner.range.end);
@@ -307,8 +310,8 @@ impl AppendProgress {
         }
         inner.fill(from..to, zeros)?;
         if let Some(region) = &inner.region {
-            // What is synced before it is stored into would be made read-only again, page by page,
-            // with an interruption of all processors for each.
+            // A sync before the first store would make writable pages read-only again, one by one,
+            // and each costs an inter-processor interrupt to all processors.
             let present = if zeros == Zeros::Small { Present::Readable } else { Present::Writable };
             region
                 .populate(from..to, present)
@@ -318,17 +321,17 @@ impl AppendProgress {
         Ok(())
     }
 
-    /// Takes what is committed out of the process's resident memory, if that is `bytes_min` or
-    /// more, whole pages only. It is the kernel's to keep and to write back, as after `write`. Does
-    /// nothing while somebody else prepares memory or lets go of it.
+    /// Removes committed whole pages from the process's resident memory when they amount to at
+    /// least `bytes_min`. The kernel keeps them and writes them back, as after `write`. Does
+    /// nothing while another thread prepares or releases memory.
     ///
-    /// Costs a system call and one interruption of the other processors for all pages; a sync
-    /// interrupts them for each page that is still mapped. Errors: `Map`.
+    /// Costs one system call and one interrupt of the other processors for all pages together.
+    /// Without it, a sync interrupts them once for each page that is still mapped. Errors: `Map`.
     pub fn let_go(&self, bytes_min: u64) -> Result<()> {
         let inner = self.shared.inner();
         let Some(region) = &inner.region else { return Ok(()) };
         let Ok(mut gone) = inner.preparing.try_lock() else { return Ok(()) };
-        // The last page may have the beginning of a slot that is still being filled.
+        // The last page may hold the beginning of a slot that is still being filled.
         let to = region.page_start(self.committed());
         if to < gone.saturating_add(bytes_min.max(1)) {
             return Ok(());
@@ -342,36 +345,37 @@ impl AppendProgress {
 }
 
 impl Slot {
-    /// The bytes. Zeros, but may be anything if they were prepared with [`Zeros::Keep`].
+    /// Returns the bytes of the slot. They are zeros, or arbitrary if they were prepared with
+    /// [`Zeros::Keep`].
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.memory {
-            // SAFETY: the region is mapped, writable and at least this long (`reserve` checked that
-            // the slot ends below `ready`), and stays so until this slot is marked as committed,
-            // which ends its life. Each byte was handed out once, to this slot, which is borrowed
-            // uniquely.
+            // SAFETY: the region is mapped, writable and long enough (`reserve` checked that the
+            // slot ends at or below `ready`). It stays mapped until this slot is marked as
+            // committed, which ends the slot's life. Each byte was handed out once, to this slot,
+            // which is borrowed uniquely.
             Memory::Mapped { start, len } => unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), *len) },
             Memory::Heap(bytes) => bytes,
         }
     }
 
-    /// The offset in the file of the first byte.
+    /// Returns the file offset of the first byte.
     #[inline]
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// The offset in the file behind the last byte.
+    /// Returns the file offset past the last byte.
     #[inline]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Gives the bytes to the kernel. Infallible in a mapping; otherwise errors as
-    /// [`File::write_all_at`], and the whole [`AppendMap`] has failed.
+    /// Hands the bytes to the kernel. Infallible in a mapping. Otherwise it fails like
+    /// [`File::write_all_at`], and then the whole [`AppendMap`] has failed.
     #[inline]
     pub fn commit(self) -> std::result::Result<(), Arc<Error>> {
-        // Marked here, instead of by the destructor.
+        // The slot is marked below; the destructor must not fail it.
         let mut this = ManuallyDrop::new(self);
         let result = match std::mem::replace(&mut this.memory, Memory::Heap(Box::default())) {
             Memory::Mapped { .. } => Ok(()),
@@ -388,16 +392,16 @@ impl Slot {
     }
 
     fn inner(&self) -> &Inner {
-        // SAFETY: `Held` does not free what has slots that are not marked, and this one is not:
-        // marking is the last that it does.
+        // SAFETY: `Inner` is not freed while it has unmarked slots. This slot is unmarked, since
+        // marking is the last access it makes.
         unsafe { self.inner.as_ref() }
     }
 
-    /// Marks the slot as committed, after which `inner` may be gone.
+    /// Marks the slot as committed. `inner` may be freed at any time after that.
     #[inline]
     fn mark_done(&self) {
         let place = &self.inner().ring[(self.index % RING) as usize];
-        // ORDER: release, so that whoever sees the mark sees the bytes and the failure.
+        // ORDER: release, so that a thread that sees the mark also sees the bytes and the failure.
         place.store(self.end, Ordering::Release);
     }
 }
@@ -411,10 +415,10 @@ impl Drop for Slot {
     }
 }
 
-// SAFETY: a slot is the only way to its bytes, and what it shares with others are atomics and
-// locks.
+// SAFETY: a slot has exclusive access to its bytes, and shares only atomics and locks with other
+// threads.
 unsafe impl Send for Slot {}
-// SAFETY: shared access to a slot reads its offsets only.
+// SAFETY: shared access to a slot only reads its offsets.
 unsafe impl Sync for Slot {}
 
 impl Inner {
@@ -427,14 +431,14 @@ impl Inner {
         error
     }
 
-    /// Walks the ring as far as slots are committed.
+    /// Walks the ring over all committed slots.
     fn walk(&self) -> Walked {
         let mut walked = lock(&self.walked.0);
         let slots = self.reserved.0.slots.load(Ordering::Acquire);
         while walked.index < slots {
-            // What stands here is the end of this slot, or that of an earlier one, which lies at or
-            // below `offset`: the owner hands out slot `index + RING` only after this walk has
-            // passed `index`.
+            // This entry holds the end of this slot or of an earlier one. The end of an earlier
+            // slot is at most `offset`, because the owner hands out slot `index + RING` only after
+            // this walk has passed `index`.
             let end = self.ring[(walked.index % RING) as usize].load(Ordering::Acquire);
             if end <= walked.offset {
                 break;
@@ -448,7 +452,7 @@ impl Inner {
         self.walk().index < self.reserved.0.slots.load(Ordering::Acquire)
     }
 
-    /// Writes zeros to a range of which no slot was handed out.
+    /// Writes zeros to a range in which no slot was handed out.
     fn fill(&self, range: Range<u64>, zeros: Zeros) -> Result<()> {
         static ZEROS: [u8; LARGE_PIECE_BYTES] = [0; LARGE_PIECE_BYTES];
         let piece = match (zeros, &self.region) {
@@ -468,7 +472,7 @@ impl Inner {
 
 impl Held {
     fn inner(&self) -> &Inner {
-        // SAFETY: freed by the destructor of this, or after it.
+        // SAFETY: `Inner` is freed in or after the destructor of `self`.
         unsafe { self.0.as_ref() }
     }
 }
@@ -479,32 +483,32 @@ impl Drop for Held {
     }
 }
 
-// SAFETY: `Inner` is `Sync` by its fields, and freed by whoever comes last.
+// SAFETY: `Inner` is `Sync` by its fields, and its last user frees it.
 unsafe impl Send for Held {}
 // SAFETY: as above.
 unsafe impl Sync for Held {}
 
-/// An [`Inner`] without owner. It may have open slots, which hold no count, so that commits need
-/// not change one.
+/// An [`Inner`] whose owner is gone. It may still have open slots: these hold no reference count,
+/// so that a commit need not decrement one.
 struct Grave(NonNull<Inner>);
 
 // SAFETY: as `Held`.
 unsafe impl Send for Grave {}
 
-/// Frees what has no open slots; keeps the rest, `grave` included, until the next call.
+/// Frees every grave without open slots. Keeps the others, `grave` included, until the next call.
 fn bury(grave: Option<Grave>) {
-    // Never held while anything else is done, other locks taken among it; and so of the standard
-    // library always.
+    // Never held while anything else happens, such as taking other locks. It is therefore always a
+    // mutex of the standard library.
     static GRAVES: std::sync::Mutex<Vec<Grave>> = std::sync::Mutex::new(Vec::new());
     let all = || GRAVES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut graves = std::mem::take(&mut *all());
     graves.extend(grave);
-    // SAFETY: what is in a list was not freed, and is in one list only.
+    // SAFETY: an entry of a list has not been freed, and it is in one list only.
     let is_open = |grave: &Grave| unsafe { grave.0.as_ref() }.has_open_slots();
     let (open, idle): (Vec<Grave>, Vec<Grave>) = graves.into_iter().partition(is_open);
     for grave in idle {
-        // SAFETY: made by `Box::leak`; owner and observers are gone (`Held` was dropped), every
-        // slot has marked itself, and this list alone has it.
+        // SAFETY: allocated by a `Box` and leaked. Owner and observers are gone (`Held` was
+        // dropped), every slot has marked itself, and only this list holds the pointer.
         drop(unsafe { Box::from_raw(grave.0.as_ptr()) });
     }
     all().extend(open);

@@ -1,5 +1,4 @@
-//! Argument checks that every file system makes alike, so that an engine meets the same error on
-//! each.
+//! Argument checks shared by all file systems, so that an engine sees the same error on each.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +12,7 @@ fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
-/// A pipe or the like in the place of a file.
+/// The error for opening a pipe or another device as a file.
 pub(crate) fn no_file(path: &Path) -> Error {
     Error::new(Operation::Open, path, invalid("it is a pipe or another device, expected a file"))
 }
@@ -32,7 +31,7 @@ pub(crate) fn check_writable(access: Access) -> io::Result<()> {
     }
 }
 
-/// Offsets are signed inside the kernel.
+/// Checks that the range fits the kernel's signed offsets.
 pub(crate) fn check_offset(offset: u64, len: u64) -> io::Result<()> {
     match offset.checked_add(len) {
         Some(end) if i64::try_from(end).is_ok() => Ok(()),
@@ -40,7 +39,8 @@ pub(crate) fn check_offset(offset: u64, len: u64) -> io::Result<()> {
     }
 }
 
-/// For the simulated file systems; a real one asks the kernel.
+/// Checks the alignment of direct I/O, for the simulated file systems. The real one leaves this to
+/// the kernel.
 pub(crate) fn check_direct(buf: &[u8], offset: u64) -> io::Result<()> {
     let misaligned = buf.as_ptr().addr() | buf.len() | offset as usize;
     if !misaligned.is_multiple_of(DIRECT_ALIGNMENT) {

@@ -1,4 +1,4 @@
-//! Time, owned by whoever runs the engine.
+//! Time, under the control of the code that runs the engine.
 
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of time.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Time since an arbitrary start. Never goes back.
+    /// Returns the time since an arbitrary start. Never goes backwards.
     fn now(&self) -> Duration;
 
-    /// Time since the Unix epoch, by the wall clock. May jump either way.
+    /// Returns the wall-clock time since the Unix epoch. May jump either way.
     fn wall(&self) -> Duration;
 
-    /// Returns after `duration` of [`Clock::now`] has passed.
+    /// Blocks until `duration` has passed on [`Clock::now`].
     fn sleep(&self, duration: Duration);
 }
 
@@ -23,7 +23,7 @@ pub struct SystemClock {
 }
 
 impl SystemClock {
-    /// A clock whose [`Clock::now`] starts at zero here.
+    /// Creates a clock whose [`Clock::now`] starts at zero.
     pub fn new() -> Self {
         SystemClock { start: Instant::now() }
     }
@@ -40,7 +40,7 @@ impl Clock for SystemClock {
         self.start.elapsed()
     }
 
-    /// Zero if the machine believes that it is before 1970.
+    /// Returns zero if the machine's clock is set before 1970.
     fn wall(&self) -> Duration {
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
@@ -50,7 +50,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that moves only when told to. `sleep` moves it and returns at once.
+/// A clock that advances only when told to. `sleep` advances it and returns at once.
 #[derive(Debug)]
 pub struct ManualClock {
     hands: Mutex<Hands>,
@@ -63,12 +63,12 @@ struct Hands {
 }
 
 impl ManualClock {
-    /// Starts with `now` at zero and the wall clock at `wall` since the Unix epoch.
+    /// Creates a clock with `now` at zero and the wall clock at `wall` since the Unix epoch.
     pub fn new(wall: Duration) -> Self {
         ManualClock { hands: Mutex::new(Hands { now: Duration::ZERO, wall }) }
     }
 
-    /// Lets time pass, on both clocks.
+    /// Advances both clocks.
     pub fn advance(&self, duration: Duration) {
         self.change(|hands| {
             hands.now = hands.now.saturating_add(duration);
@@ -76,18 +76,18 @@ impl ManualClock {
         });
     }
 
-    /// Sets the wall clock, forwards or back, as an operator or a time server does. `now` is
-    /// unmoved.
+    /// Sets the wall clock forwards or backwards, as an operator or a time server does. `now` does
+    /// not change.
     pub fn jump_to(&self, wall: Duration) {
         self.change(|hands| hands.wall = wall);
     }
 
-    /// Moves the wall clock ahead without time passing.
+    /// Moves the wall clock forwards without time passing.
     pub fn jump_ahead(&self, by: Duration) {
         self.change(|hands| hands.wall = hands.wall.saturating_add(by));
     }
 
-    /// Moves the wall clock back without time passing; not before the Unix epoch.
+    /// Moves the wall clock backwards without time passing, but not before the Unix epoch.
     pub fn jump_back(&self, by: Duration) {
         self.change(|hands| hands.wall = hands.wall.saturating_sub(by));
     }
@@ -115,7 +115,8 @@ impl Clock for ManualClock {
 mod tests {
     use super::*;
 
-    /// Goal: the system clock never runs back and its wall clock is past the day this was written.
+    /// Goal: the system clock never runs backwards, and its wall clock is past the day this test
+    /// was written.
     #[test]
     fn system_clock_moves_on() {
         let clock = SystemClock::new();

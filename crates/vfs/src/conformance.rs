@@ -1,5 +1,5 @@
-//! What every [`Fs`] must do, run against each of them, so that a test on a simulated disk says
-//! something about a real one.
+//! The behaviour required of every [`Fs`], tested on each of them, so that a test on a simulated
+//! disk also holds for a real one.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::{Advice, ErrorKind, FaultFs, FaultOptions, File, Fs, MemFs, OpenOptio
 
 pub(crate) mod random;
 
-/// A file system under test and a directory of it that is empty.
+/// A file system under test and an empty directory in it.
 struct Subject<'a> {
     fs: &'a dyn Fs,
     root: &'a Path,
@@ -33,7 +33,8 @@ impl Subject<'_> {
     }
 }
 
-/// Kind of the error and name of the `io::ErrorKind` below it: what all file systems must agree on.
+/// Returns the kind of the error and the name of its `io::ErrorKind`, on which all file systems
+/// must agree.
 fn failure<T>(result: Result<T>) -> (ErrorKind, String) {
     match result {
         Ok(_) => panic!("expected an error"),
@@ -203,7 +204,7 @@ fn locks(s: &Subject<'_>) {
     other.try_lock().unwrap();
 }
 
-/// Of those that can do it.
+/// Runs only on file systems that support it.
 fn removal_of_directories(fs: &dyn Fs, root: &Path) {
     let s = Subject { fs, root };
     s.fs.create_dir_all(&s.at("x/y")).unwrap();
@@ -219,7 +220,7 @@ fn removal_of_directories(fs: &dyn Fs, root: &Path) {
 
 type Test = fn(&Subject<'_>);
 
-/// Every test, each on a directory of its own.
+/// Runs every test, each in a directory of its own.
 pub(crate) fn check(fs: &dyn Fs, root: &Path) {
     let tests: [(&str, Test); 8] = [
         ("open_modes", open_modes),
@@ -238,7 +239,7 @@ pub(crate) fn check(fs: &dyn Fs, root: &Path) {
     }
 }
 
-/// Goal: the real file system does what the suite says, so the suite is not wishful.
+/// Goal: the real file system passes the suite, so the suite describes real behaviour.
 #[test]
 fn std_fs_conforms() {
     let directory = tempfile::tempdir().unwrap();
@@ -256,8 +257,8 @@ fn mem_fs_conforms() {
     removal_of_directories(&fs, Path::new("/some"));
 }
 
-/// Goal: so does the disk that loses power, as long as it does not; also while it records and
-/// captures.
+/// Goal: without power losses, the simulated disk that can lose power agrees as well, also while it
+/// records and captures crash points.
 #[test]
 fn fault_fs_conforms() {
     check(&FaultFs::new(FaultOptions::default()), Path::new("/some/where"));

@@ -1,23 +1,25 @@
-//! Errors of the operating system, with the file and the operation that met them.
+//! Errors of the operating system, with the file and the operation they belong to.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// What a caller may do about an error; every Cairn crate sorts its errors into these.
+/// A classification of errors by the action a caller can take. Every Cairn crate maps its errors to
+/// these kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// Somebody else holds the resource: try again later.
+    /// Another process or thread holds the resource: try again later.
     Busy,
-    /// A concurrent change got there first: redo the operation on fresh state.
+    /// A concurrent change came first: redo the operation on fresh state.
     Conflict,
     /// An argument, option or input record is wrong: correct it.
     Invalid,
     /// The file, key or name does not exist.
     NotFound,
-    /// Stored bytes are not what was written: restore from a copy; reading on is not safe.
+    /// Stored bytes differ from the bytes that were written: restore from a copy. Reading on is not
+    /// safe.
     Corruption,
     /// The device or the operating system failed: look at the source.
     Io,
@@ -47,8 +49,8 @@ pub enum Operation {
     Stat,
     Map,
     Lock,
-    /// Not of a file system: a thread that works on files could not be started. The path is the
-    /// directory of those.
+    /// Not a file-system operation: starting a thread that works on files failed. The path is the
+    /// directory of those files.
     StartThread,
 }
 
@@ -79,13 +81,13 @@ impl std::fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 #[error("{}", told(*operation, path, *offset, source))]
 pub struct Error {
-    /// What was being done.
+    /// The operation that failed.
     pub operation: Operation,
-    /// The file or directory it was done to.
+    /// The file or directory it was applied to.
     pub path: PathBuf,
-    /// The byte offset, where the operation has one.
+    /// The byte offset, for operations that have one.
     pub offset: Option<u64>,
-    /// What the operating system said.
+    /// The error of the operating system.
     pub source: io::Error,
 }
 
@@ -93,7 +95,7 @@ fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Err
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     let is_named = !path.as_os_str().is_empty();
     let path = path.display();
-    // Names that people type: whatever they are for, what is wrong is said in the same words.
+    // Names that people type. These mistakes get the same wording whichever operation met them.
     match (operation, source.kind()) {
         (Operation::Open | Operation::Stat | Operation::ReadDir, NotFound) if is_named => {
             return format!("{path} is not there");
@@ -102,8 +104,7 @@ fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Err
         (Operation::ReadDir, NotADirectory) => return format!("{path} is a file, expected a directory"),
         _ => {}
     }
-    // What the system says of a lock that somebody has, "temporarily unavailable", says nothing to
-    // who meets it.
+    // The system's text for a held lock, "temporarily unavailable", does not help the user.
     if operation == Operation::Lock
         && source.kind() == io::ErrorKind::WouldBlock
         && source.raw_os_error().is_some()
@@ -118,7 +119,7 @@ fn at(offset: Option<u64>) -> String {
 }
 
 impl Error {
-    /// Wraps `source`, which `operation` on `path` returned.
+    /// Wraps `source`, the error that `operation` on `path` returned.
     pub fn new(operation: Operation, path: &Path, source: io::Error) -> Self {
         Error { operation, path: path.to_owned(), offset: None, source }
     }
@@ -130,10 +131,10 @@ impl Error {
         self
     }
 
-    /// What the caller may do about it.
+    /// Returns the kind of the error: the action a caller can take.
     pub fn kind(&self) -> ErrorKind {
         if self.operation == Operation::StartThread {
-            // `EAGAIN` as well: nobody holds what is missing here.
+            // This includes `EAGAIN`: no other holder will release the missing resource.
             return ErrorKind::Io;
         }
         match self.source.kind() {
@@ -146,14 +147,14 @@ impl Error {
         }
     }
 
-    /// True when the process, or the system, may have no more files open (`EMFILE`, `ENFILE`).
-    /// Nothing was done, and it can be tried again when some are closed.
+    /// Returns true when the process or the system has reached its limit of open files (`EMFILE`,
+    /// `ENFILE`). Nothing was done, and the operation can be retried after some files are closed.
     pub fn is_out_of_files(&self) -> bool {
         let errno = self.source.raw_os_error();
         errno.is_some() && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).map(Some).contains(&errno)
     }
 
-    /// True when the device or the quota is full (`ENOSPC`, `EDQUOT`, `EFBIG`).
+    /// Returns true when the device or the quota is full (`ENOSPC`, `EDQUOT`, `EFBIG`).
     pub fn is_full(&self) -> bool {
         matches!(
             self.source.kind(),

@@ -1,8 +1,9 @@
-//! A disk that loses power, fills up, fails, lies and rots, all on request and all from a seed.
+//! A simulated disk that loses power, fills up, fails, lies and rots, on request and reproducibly
+//! from a seed.
 //!
-//! [`FaultFs`] is a disk in memory on which nothing is safe before its sync. Each write, length,
-//! name and directory since the last sync that covers it is *pending*; a [`CrashImage`] decides
-//! which of them survive, and in what shape. Why it is made so: `docs/src/design/vfs.md`.
+//! [`FaultFs`] is an in-memory disk on which nothing is safe before its sync. Each write, length,
+//! name and directory is *pending* until a sync covers it. A [`CrashImage`] decides which pending
+//! changes survive, and in what shape. `docs/src/design/vfs.md` explains the design.
 //!
 //! ```
 //! use std::path::Path;
@@ -19,8 +20,8 @@
 //! # Ok::<(), cairn_vfs::Error>(())
 //! ```
 //!
-//! To crash a workload at every operation, see [`crash_sweep`]; to fail each of its operations,
-//! [`fault_sweep`].
+//! To crash a workload at every operation, see [`crash_sweep`]. To fail each of its operations in
+//! turn, see [`fault_sweep`].
 
 use std::path::{Path, PathBuf};
 
@@ -57,13 +58,13 @@ use io::Target;
 use log::LoggedOperation as L;
 use state::State;
 
-/// Inodes keep their numbers through crashes, so one device will do.
+/// Inodes keep their numbers through crashes, so one device number suffices.
 const DEVICE: u64 = 1;
 
 /// A simulated machine with one disk. Clones are the same machine.
 ///
-/// Without faults it behaves as [`MemFs`](crate::MemFs) and [`StdFs`](crate::StdFs) do, errors
-/// included. It is safe to use from many threads; runs are reproducible as far as the order of
+/// Without faults it behaves like [`MemFs`](crate::MemFs) and [`StdFs`](crate::StdFs), errors
+/// included. It is safe to use from many threads. Runs are reproducible as far as the order of
 /// calls is.
 #[derive(Debug, Clone)]
 pub struct FaultFs {
@@ -71,7 +72,7 @@ pub struct FaultFs {
 }
 
 impl FaultFs {
-    /// An empty disk.
+    /// Creates a machine with an empty disk.
     pub fn new(options: FaultOptions) -> Self {
         let rng = SeededRng::new(options.seed).fork("faults");
         FaultFs::from_state(State::new(Arc::new(options), Disk::new(), rng))
@@ -85,88 +86,89 @@ impl FaultFs {
         lock(&self.shared)
     }
 
-    /// Loses power, and returns the machine after the restart. Every handle of this one, and this
-    /// one itself, fails from now on.
+    /// Cuts the power and returns the machine after the restart. This machine and all its handles
+    /// fail from now on.
     pub fn crash(&self, image: CrashImage) -> FaultFs {
         let mut state = self.state();
         state.gate.power_off();
         state.crash_point(state.gate.operations()).image(image)
     }
 
-    /// Loses power, and returns the two fixed images (nothing kept, all kept) and `random` drawn
-    /// ones.
+    /// Cuts the power and returns the two fixed images (nothing kept, everything kept) and `random`
+    /// drawn ones.
     pub fn images_at_crash(&self, random: u64) -> Vec<(CrashImage, FaultFs)> {
         self.state().gate.power_off();
         self.crash_point().images(random).collect()
     }
 
-    /// What a crash would strike now. The machine runs on.
+    /// Returns the state that a crash would hit now. The machine keeps running.
     pub fn crash_point(&self) -> CrashPoint {
         let state = self.state();
         state.crash_point(state.gate.operations())
     }
 
-    /// Begins to remember a [`CrashPoint`] for each state of the disk, until
+    /// Starts recording a [`CrashPoint`] for each state of the disk, until
     /// [`FaultFs::take_crash_points`]. One run of a workload thus yields all its crash points.
     pub fn capture_crash_points(&self) {
         self.state().start_capture();
     }
 
-    /// Ends the capture. The points, in order, the last being now; none when there was no capture.
+    /// Ends the capture and returns the points in order; the last one is the current state. Returns
+    /// none when no capture was running.
     pub fn take_crash_points(&self) -> Vec<CrashPoint> {
         self.state().take_captured()
     }
 
-    /// Loses power when the operation with this index (counted from 0) is asked for. It and all
-    /// later ones fail.
+    /// Cuts the power at the operation with this index (counted from 0). It and all later
+    /// operations fail.
     pub fn crash_at(&self, index: u64) {
         self.state().gate.crash_at(index);
     }
 
-    /// True once the power is lost.
+    /// Returns true once the power is lost.
     pub fn is_powered_off(&self) -> bool {
         self.state().gate.is_powered_off()
     }
 
-    /// How many operations were asked for while there was power: every call of [`Fs`] and [`File`]
-    /// except `path`, `id`, `advise` and drop.
+    /// Returns the number of operations requested while there was power: every call of [`Fs`] and
+    /// [`File`] except `path`, `id`, `advise` and drop.
     pub fn operation_count(&self) -> u64 {
         self.state().gate.operations()
     }
 
-    /// How many of them were of this kind.
+    /// Returns the number of those operations that were of this kind.
     pub fn operation_count_of(&self, operation: Operation) -> u64 {
         self.state().gate.operations_of(operation)
     }
 
-    /// Lets something go wrong. Of several rules that fit, the one added first counts.
+    /// Injects a fault. If several rules match an operation, the one added first applies.
     pub fn inject(&self, rule: Rule) {
         let mut state = self.state();
         state.note(|| L::Inject(rule));
         state.gate.inject(rule);
     }
 
-    /// Lets nothing more go wrong.
+    /// Removes all rules.
     pub fn clear_rules(&self) {
         let mut state = self.state();
         state.note(|| L::ClearRules);
         state.gate.clear_rules();
     }
 
-    /// How many operations a rule has hit.
+    /// Returns the number of operations that a rule has hit.
     pub fn injected_count(&self) -> u64 {
         self.state().gate.injected()
     }
 
-    /// Changes the size of the disk; `None` lifts the limit. Files that are there already stay.
+    /// Changes the size of the disk; `None` lifts the limit. Existing files stay.
     pub fn set_quota(&self, bytes: Option<u64>) {
         let mut state = self.state();
         state.note(|| L::SetQuota(bytes));
         state.quota_bytes = bytes;
     }
 
-    /// Everything asked of this machine since its first life, crashes included; empty unless
-    /// [`FaultOptions::record`] is set.
+    /// Returns the log of everything done to this machine since it was first created, crashes
+    /// included. Empty unless [`FaultOptions::record`] is set.
     pub fn log(&self) -> Vec<LoggedOperation> {
         self.state().log()
     }

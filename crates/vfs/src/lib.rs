@@ -1,15 +1,15 @@
-//! Everything Cairn asks of the operating system, behind traits that a test can own.
+//! Everything Cairn asks of the operating system, behind traits that tests can implement.
 //!
-//! The engines know files through [`Fs`] and [`File`], time through [`Clock`], randomness through
+//! The engines reach files through [`Fs`] and [`File`], time through [`Clock`], randomness through
 //! [`Rng`] and threads through [`thread`] and [`sync`]. The same engine code therefore runs on the
 //! real disk ([`StdFs`]), in memory ([`MemFs`]) and on a simulated disk that loses power, tears
 //! writes and fills up ([`FaultFs`]).
 //!
-//! Durability has one meaning here: data written is *pending* until [`File::sync_data`] returns, a
-//! name that was created, renamed or removed is pending until [`Fs::sync_dir`] of its directory
-//! returns.
+//! Durability has one meaning throughout. Written data is *pending* until [`File::sync_data`]
+//! returns. A name that was created, renamed or removed is pending until [`Fs::sync_dir`] of its
+//! directory returns.
 
-// This is the crate that the others are sent to.
+// The lint sends every other crate here; this crate has to call the disallowed methods itself.
 #![allow(clippy::disallowed_methods)]
 
 mod append;

@@ -1,4 +1,4 @@
-//! A disk in memory, for tests and for data that need not outlive the process.
+//! A file system in memory, for tests and for data that need not survive the process.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use content::{Content, check_end};
 use open::OpenTable;
 use tree::{Found, NameChange, Node, Tree};
 
-/// Files in memory: names lead to inodes, an open file outlives its last name. Errors are those of
-/// [`StdFs`] on Linux. Clones share the files.
+/// A file system in memory. Names refer to inodes, and an open file outlives its last name. Errors
+/// are those of [`StdFs`] on Linux. Clones share the files.
 ///
-/// It starts with an empty root directory; relative paths begin there. Nothing is ever lost: syncs
-/// do nothing.
+/// It starts with an empty root directory, to which relative paths are resolved. Nothing is ever
+/// lost: syncs do nothing.
 ///
 /// [`StdFs`]: crate::StdFs
 #[derive(Debug, Clone)]
@@ -36,18 +36,18 @@ struct State {
 }
 
 impl MemFs {
-    /// An empty disk.
+    /// Creates an empty file system.
     pub fn new() -> Self {
         MemFs { shared: Arc::new(Mutex::new(State { tree: Tree::new(), open: OpenTable::default() })) }
     }
 
-    /// Adds the file `path` as a shadow of another one, from whichever disk: it reads as that one,
-    /// and what is written to it stays here. So what would change files can be tried on them, at a
-    /// cost of the pages that it changes. Nobody may change `file` as long as the shadow is there:
-    /// see [`File::map`].
+    /// Adds a file at `path` that shadows `file`, which may be on any file system. The shadow reads
+    /// like `file`, and writes to it stay in this `MemFs`. Code that changes files can thus be
+    /// tried on them at the cost of the pages it changes. `file` must not change while the shadow
+    /// exists; see [`File::map`].
     ///
-    /// Errors: `Conflict` when there is such a file; there is no directory for it; the other file
-    /// cannot be mapped.
+    /// Errors: `Conflict` when `path` exists; the directory of `path` is missing; `file` cannot be
+    /// mapped.
     pub fn add_shadow(&self, path: &Path, file: &dyn File) -> Result<()> {
         let content = Content::shadow_of(file.map()?);
         let handle = self.open(path, OpenOptions::create_new())?;
@@ -59,8 +59,8 @@ impl MemFs {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is made whole before anything can panic, so a poisoned state is a consistent
-        // one.
+        // Every change is completed before anything can panic, so the state of a poisoned mutex is
+        // consistent.
         lock(&self.shared)
     }
 }
@@ -72,7 +72,7 @@ impl Default for MemFs {
 }
 
 impl State {
-    /// Carries a change out and drops the file that lost its last name by it.
+    /// Applies a change, and frees the file that loses its last name by it.
     fn apply(&mut self, change: &NameChange) {
         let replaced = self.tree.names(change.dir).ok().and_then(|names| names.get(&change.name).copied());
         self.tree.apply(change);
@@ -101,7 +101,8 @@ impl State {
     }
 }
 
-/// `MemFs` has one device. Inodes are numbered within a disk, so ids of two disks can be equal.
+/// The one device of `MemFs`. Inodes are numbered per instance, so ids of two instances can be
+/// equal.
 const DEVICE: u64 = 0;
 
 pub(crate) fn metadata_of<F>(tree: &Tree<F>, inode: u64, device: u64, len: impl Fn(&F) -> u64) -> Metadata {

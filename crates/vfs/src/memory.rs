@@ -1,4 +1,4 @@
-//! Memory that is reserved at once and takes up room page by page, when it is first touched.
+//! Memory that is reserved at once and takes up space page by page, on first touch.
 
 use std::fmt;
 use std::io;
@@ -13,10 +13,10 @@ use crate::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize
 /// Size and alignment of a huge page on x86-64 and on arm64 with 4 KiB base pages.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Anonymous memory of the kernel: zeros, private to the process, given back when dropped.
+/// Anonymous memory from the kernel: zeroed, private to the process, released when dropped.
 ///
-/// It only hands out addresses. Who reads and writes through them settles among its threads who
-/// may, as for memory from an allocator.
+/// It only hands out addresses. As with memory from an allocator, its users coordinate which
+/// threads may read and write through them.
 pub struct Reservation {
     base: NonNull<u8>,
     mapped: usize,
@@ -26,14 +26,14 @@ pub struct Reservation {
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for Reservation {}
-// SAFETY: shared access gives out addresses and advises the kernel, which threads may do side by
-// side.
+// SAFETY: shared access only returns addresses and advises the kernel, both of which are safe from
+// several threads at once.
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
-    /// Reserves `len` bytes, aligned to 4 KiB, and to 2 MiB from that size on. Costs address space
-    /// until it is touched.
-    /// Errors: `OutOfMemory` when there is no such address space, or a limit on it.
+    /// Reserves `len` bytes, aligned to 4 KiB, or to 2 MiB if `len` is at least that. Untouched
+    /// memory only costs address space. Errors: `OutOfMemory` when the address space or a limit on
+    /// it is exhausted.
     pub fn new(len: usize) -> io::Result<Reservation> {
         let slack = if len >= HUGE_PAGE_BYTES { HUGE_PAGE_BYTES } else { 0 };
         // The kernel refuses empty mappings.
@@ -46,61 +46,61 @@ impl Reservation {
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let skip = if slack > 0 { base.as_ptr().align_offset(HUGE_PAGE_BYTES) } else { 0 };
         debug_assert!(skip + len <= mapped);
-        // SAFETY: skip + len <= mapped, so the address lies inside the mapping made above.
+        // SAFETY: `skip + len <= mapped`, so the address lies inside the mapping made above.
         let start = unsafe { base.add(skip) };
         Ok(Reservation { base, mapped, start, len })
     }
 
-    /// Asks for huge pages, which cost fewer misses of the address translation. Without them
-    /// nothing changes.
+    /// Requests huge pages, which reduce TLB misses. Has no effect where the kernel has none.
     pub fn prefer_huge_pages(&self) {
-        // SAFETY: the advice changes how the range is backed, not what it holds.
+        // SAFETY: the advice changes how the range is backed, not its content.
         let _ = unsafe { mm::madvise(self.start.as_ptr().cast(), self.len, mm::Advice::LinuxHugepage) };
     }
 
-    /// The first byte.
+    /// Returns the address of the first byte.
     #[inline]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How many bytes there are.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True for a reservation of nothing.
+    /// Returns true for a reservation of length 0.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Brings the pages of a part in now, so that no later access has to wait for one. What they
-    /// hold stays. Best effort: where the kernel cannot do that ahead, they come when they are
-    /// touched.
+    /// Faults the pages of a part in now, so that no later access waits for one. Their content does
+    /// not change. Best effort: where the kernel cannot populate ahead, pages are faulted in on
+    /// first touch.
     ///
-    /// Errors: `OutOfMemory` when there is none left.
+    /// Errors: `OutOfMemory` when no memory is left.
     pub fn populate(&self, part: Range<usize>) -> io::Result<()> {
         let Some((start, len)) = self.whole_pages(part, true) else { return Ok(()) };
-        // SAFETY: the range is part of the mapping; bringing pages in does not change what they
-        // hold.
+        // SAFETY: the range is part of the mapping, and populating pages does not change their
+        // content.
         match unsafe { mm::madvise(start.as_ptr().cast(), len, mm::Advice::LinuxPopulateWrite) } {
             Err(rustix::io::Errno::NOMEM) => Err(io::ErrorKind::OutOfMemory.into()),
             _ => Ok(()),
         }
     }
 
-    /// Gives the memory of a part back to the system: it holds zeros from then on. Bytes on the
-    /// same page of the system as what lies beside the part stay.
+    /// Returns the memory of a part to the system; the part reads as zeros from then on. Bytes that
+    /// share a system page with memory outside the part keep their content.
     ///
     /// # Safety
-    /// Nobody refers to bytes of the part meanwhile.
+    /// No reference to bytes of the part exists during the call.
     pub unsafe fn release(&self, part: Range<usize>) {
         let Some((start, len)) = self.whole_pages(part, false) else { return };
-        // SAFETY: the range is part of the mapping, and by the caller's word nobody refers to it.
+        // SAFETY: the range is part of the mapping, and the caller guarantees that no reference to
+        // it exists.
         let _ = unsafe { mm::madvise(start.as_ptr().cast(), len, mm::Advice::LinuxDontNeed) };
     }
 
-    /// The pages of the system that a part touches, or those that lie inside it.
+    /// Returns the system pages that a part touches, or those that lie entirely inside it.
     fn whole_pages(&self, part: Range<usize>, touched: bool) -> Option<(NonNull<u8>, usize)> {
         let page = rustix::param::page_size();
         let (from, to) = (part.start.min(self.len), part.end.min(self.len));
@@ -109,14 +109,15 @@ impl Reservation {
         } else {
             (from.next_multiple_of(page), if to == self.len { to } else { to / page * page })
         };
-        // SAFETY: from < to <= len, so the address lies inside the mapping.
+        // SAFETY: `from < to <= len`, so the address lies inside the mapping.
         (from < to).then(|| (unsafe { self.start.add(from) }, to - from))
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made in `new`, is unmapped once, and nothing outlives its owner.
+        // SAFETY: the mapping was made in `new` and is unmapped once; no address outlives its
+        // owner.
         let _ = unsafe { mm::munmap(self.base.as_ptr().cast(), self.mapped) };
     }
 }
@@ -127,12 +128,12 @@ impl fmt::Debug for Reservation {
     }
 }
 
-/// Bytes at an address that direct I/O takes, all zero at first. Dereferences to `[u8]`.
+/// A zero-initialised buffer aligned for direct I/O. Dereferences to `[u8]`.
 #[derive(Debug)]
 pub struct Buffer(Reservation);
 
 impl Buffer {
-    /// `len` bytes, aligned to 4 KiB. Errors: `OutOfMemory`.
+    /// Allocates `len` bytes, aligned to 4 KiB. Errors: `OutOfMemory`.
     pub fn new(len: usize) -> io::Result<Self> {
         Reservation::new(len).map(Buffer)
     }
@@ -143,7 +144,7 @@ impl Deref for Buffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: the reservation is this buffer's alone, and never given back in part.
+        // SAFETY: the reservation belongs to this buffer alone, and no part of it is ever released.
         unsafe { std::slice::from_raw_parts(self.0.start.as_ptr(), self.0.len) }
     }
 }
@@ -151,31 +152,31 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed mutably.
+        // SAFETY: as above, and `self` is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
     }
 }
 
-/// Types whose value of all zero bits is one of theirs.
+/// Types for which all zero bits are a valid value.
 ///
 /// # Safety
-/// All zero bits must be a valid value, the same as the default one, and dropping it must do
-/// nothing. (Not where schedules are explored: there it is the default that counts, since atomics
-/// are more than their bits.)
+/// All zero bits must be a valid value and equal to the default, and dropping it must do nothing.
+/// (In builds that explore schedules, the default value is used instead, since atomics hold more
+/// than their bits there.)
 pub unsafe trait ZeroIsValid: Default {}
 
 macro_rules! zero_is_valid {
     ($($type:ty),*) => {
         $(
-            // SAFETY: an integer, whose zero is all zero bits.
+            // SAFETY: an integer, whose zero consists of zero bits.
             unsafe impl ZeroIsValid for $type {}
         )*
     };
 }
 zero_is_valid!(AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize);
 
-/// A slice of zeros that takes up memory where it was touched. For tables that are sized for the
-/// largest case.
+/// A slice of zeros that takes up memory only where it was touched, for tables that are sized for
+/// the largest case.
 pub struct Zeroed<T> {
     #[cfg(not(cairn_shuttle))]
     memory: Reservation,
@@ -186,7 +187,7 @@ pub struct Zeroed<T> {
 }
 
 impl<T: ZeroIsValid> Zeroed<T> {
-    /// `len` zeros. Errors: as [`Reservation::new`].
+    /// Creates a slice of `len` zeros. Errors: those of [`Reservation::new`].
     pub fn new(len: usize) -> io::Result<Self> {
         const { assert!(align_of::<T>() <= 4096) };
         let bytes = len.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -197,15 +198,15 @@ impl<T: ZeroIsValid> Zeroed<T> {
         Ok(Zeroed { memory, len, values: PhantomData })
     }
 
-    /// The value at `index`.
+    /// Returns the value at `index`.
     ///
     /// # Safety
     /// `index` is below the length.
     #[inline]
     pub unsafe fn at(&self, index: usize) -> &T {
         debug_assert!(index < self.len);
-        // SAFETY: the caller's index is within the memory, which is aligned and was zeros, a value
-        // of T; what changes it since goes through shared references to T.
+        // SAFETY: the index is within the memory, which is aligned and started as zeros, a valid
+        // value of `T`. All later changes go through shared references to `T`.
         unsafe { self.first().add(index).as_ref() }
     }
 }
@@ -225,14 +226,14 @@ impl<T: ZeroIsValid> Deref for Zeroed<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: as in `at`, for all of them.
+        // SAFETY: as in `at`, for all values.
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), self.len) }
     }
 }
 
-// SAFETY: it owns its values, as a vector does.
+// SAFETY: it owns its values, as a `Vec` does.
 unsafe impl<T: Send> Send for Zeroed<T> {}
-// SAFETY: shared access gives shared references to them.
+// SAFETY: shared access only gives out shared references to the values.
 unsafe impl<T: Sync> Sync for Zeroed<T> {}
 
 impl<T> fmt::Debug for Zeroed<T> {
@@ -246,8 +247,9 @@ mod tests {
     use super::*;
     use crate::sync::atomic::Ordering::Relaxed;
 
-    /// Goal: reserved memory is zeros, aligned, can be written, brought in and given back. Method:
-    /// a byte on each page; what lies beside a released part stays.
+    /// Goal: reserved memory is zeroed and aligned, and can be written, populated and released.
+    /// Method: fill it and release all but the first bytes; bytes beside the released part keep
+    /// their content.
     #[test]
     fn reserved_memory() {
         for len in [1, 4096, 10_000, 5 << 20] {
@@ -257,11 +259,11 @@ mod tests {
             memory.prefer_huge_pages();
             memory.populate(0..len).unwrap();
             memory.populate(len..2 * len).unwrap();
-            // SAFETY: the bytes are within the reservation, which nobody else has.
+            // SAFETY: the bytes are within the reservation, to which nothing else refers.
             let bytes = unsafe { std::slice::from_raw_parts_mut(memory.start().as_ptr(), len) };
             assert!(bytes.iter().all(|&byte| byte == 0));
             bytes.fill(7);
-            // SAFETY: the reference above is not used until after.
+            // SAFETY: the reference above is not used after this.
             unsafe { memory.release(100..len) };
             // SAFETY: as above.
             let bytes = unsafe { std::slice::from_raw_parts(memory.start().as_ptr(), len) };
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[cfg(not(cairn_shuttle))]
-    /// Goal: a table of zeros far larger than the memory can be had, and holds what is put into it.
+    /// Goal: a table of zeros far larger than memory can be allocated and stores values.
     #[test]
     fn zeros_are_cheap() {
         let table: Zeroed<AtomicU32> = Zeroed::new(1 << 34).unwrap();

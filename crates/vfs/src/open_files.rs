@@ -1,22 +1,22 @@
-//! How many files the process may have open.
+//! The limit on open files of the process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The most files that this process may have open by now (`RLIMIT_NOFILE`, the soft limit); `None`
-/// without a limit.
+/// Returns the current maximum of open files of this process (the soft `RLIMIT_NOFILE`); `None`
+/// when there is no limit.
 pub fn open_files_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
 }
 
-/// Raises that limit as far as the system lets it without asking anybody (to the hard limit), and
-/// says what it is then.
+/// Raises the limit as far as the process may without privileges (to the hard limit), and returns
+/// the new limit.
 ///
-/// For programs: the soft limit is low by tradition, for the sake of `select`. A library leaves it
-/// to them.
+/// For programs only: the soft limit is traditionally low for the sake of `select`, and raising it
+/// is not a library's decision.
 pub fn raise_open_files_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
-        // Where it is refused, the limit is what it was.
+        // If the kernel refuses, the limit stays as it was.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     }
     open_files_limit()
@@ -26,7 +26,7 @@ pub fn raise_open_files_limit() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: the limit is never lower than before, and no higher than what may be had.
+    /// Goal: the limit never falls, and the hard limit does not change.
     #[test]
     fn it_only_rises() {
         let before = getrlimit(Resource::Nofile);

@@ -1,5 +1,5 @@
-//! Where a result goes that somebody asked for by name: a regular file as a whole, anything else as
-//! it comes.
+//! Output to a path named by a user: a regular file is replaced as a whole, anything else is
+//! written through.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,19 +8,20 @@ use crate::{AtomicFile, File, Fs, Result, atomic};
 
 /// A file that a user has named for a result.
 ///
-/// A regular file, or one that is not there yet, is replaced as [`AtomicFile`] does it. A pipe, a
-/// terminal or another device stays what it is and is written through, and so is a file that is
-/// meant by its being open (`/dev/stdout`). Bytes must be written in order.
+/// A regular or missing file is replaced by way of an [`AtomicFile`]. A pipe, a terminal or another
+/// device is written through, and so is an already open file (`/dev/stdout`). Bytes must be written
+/// in order.
 #[derive(Debug)]
 pub enum OutputFile {
-    /// Appears at the commit.
+    /// A regular file, visible after the commit.
     Whole(AtomicFile),
-    /// Has already what was written.
+    /// A device or an open file, to which bytes go at once.
     Through(Arc<dyn File>),
 }
 
 impl OutputFile {
-    /// Starts writing. Errors: as of [`AtomicFile::create`] and [`Fs::open_stream`]; a directory.
+    /// Opens the output. Errors: those of [`AtomicFile::create`] and [`Fs::open_stream`]; `path` is
+    /// a directory.
     pub fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<OutputFile> {
         match atomic::target(fs, path)? {
             Some(target) => Ok(OutputFile::Whole(AtomicFile::build(fs, path, &target)?)),
@@ -28,7 +29,7 @@ impl OutputFile {
         }
     }
 
-    /// The file to fill, from its beginning and in order.
+    /// Returns the file to fill, from its beginning and in order.
     pub fn file(&self) -> &Arc<dyn File> {
         match self {
             OutputFile::Whole(atomic) => atomic.file(),
@@ -36,7 +37,7 @@ impl OutputFile {
         }
     }
 
-    /// Makes what was written durable, where there is a medium, and gives a regular file its name.
+    /// Makes the written bytes durable, where there is a medium, and gives a regular file its name.
     pub fn commit(self) -> Result<()> {
         match self {
             OutputFile::Whole(atomic) => atomic.commit(),

@@ -1,9 +1,9 @@
-//! Randomness, owned by whoever runs the engine.
+//! Randomness, under the control of the code that runs the engine.
 //!
-//! None of this is for secrets. Seeded streams are xoshiro256++ (Blackman and Vigna, "Scrambled
-//! Linear Pseudorandom Number Generators", ACM TOMS 2021), their state filled by SplitMix64
-//! (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014), as the
-//! authors of xoshiro advise.
+//! None of this is suitable for secrets. Seeded streams are xoshiro256++ (Blackman and Vigna,
+//! "Scrambled Linear Pseudorandom Number Generators", ACM TOMS 2021). Their state is filled by
+//! SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA
+//! 2014), as the authors of xoshiro advise.
 
 use std::fmt::Debug;
 use std::io;
@@ -12,7 +12,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 /// A source of random numbers.
 pub trait Rng: Debug + Send {
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     fn next_u64(&mut self) -> u64;
 
     /// Fills `bytes` with uniform bytes.
@@ -23,9 +23,9 @@ pub trait Rng: Debug + Send {
         }
     }
 
-    /// A uniform number under `bound`; 0 when `bound` is 0. Unbiased (Lemire, "Fast Random Integer
-    /// Generation in an Interval", 2019): a product whose low half falls in the uneven part is
-    /// drawn again.
+    /// Returns a uniform number below `bound`; 0 when `bound` is 0. Unbiased (Lemire, "Fast Random
+    /// Integer Generation in an Interval", 2019): a product whose low half falls in the uneven part
+    /// is drawn again.
     fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.next_u64()) * u128::from(bound);
         if (product as u64) < bound {
@@ -37,36 +37,36 @@ pub trait Rng: Debug + Send {
         (product >> 64) as u64
     }
 
-    /// A uniform number in `0.0..1.0`, in steps of 2^-53.
+    /// Returns a uniform number in `0.0..1.0`, in steps of 2^-53.
     fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// True with probability `p`; never for `p <= 0`, always for `p >= 1`.
+    /// Returns true with probability `p`: never for `p <= 0`, always for `p >= 1`.
     fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 }
 
-/// A reproducible stream: equal seeds give equal numbers, on every machine and in every version.
+/// A reproducible stream: equal seeds give equal numbers on every machine and in every version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeededRng {
     state: [u64; 4],
 }
 
 impl SeededRng {
-    /// The stream of `seed`.
+    /// Creates the stream of `seed`.
     pub fn new(seed: u64) -> Self {
         let mut seed = seed;
         SeededRng { state: std::array::from_fn(|_| splitmix64(&mut seed)) }
     }
 
-    /// An independent stream for a part of a run, named by `label`. The same stream and label
-    /// always give the same child, and `self` does not move, so adding a part leaves the numbers of
-    /// the others as they were.
+    /// Returns an independent stream for a part of a run, named by `label`. The same stream and
+    /// label always give the same child, and `self` does not advance, so adding a part leaves the
+    /// numbers of the others unchanged.
     #[must_use]
     pub fn fork(&self, label: &str) -> SeededRng {
-        // FNV-1a over the label, then through SplitMix64 with each word of the state.
+        // FNV-1a over the label, then SplitMix64 with each word of the state.
         let mut hash = label
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
@@ -77,7 +77,7 @@ impl SeededRng {
         SeededRng::new(hash)
     }
 
-    /// A digest of the state, to check that two runs drew the same numbers.
+    /// Returns a digest of the state, to check that two runs drew the same numbers.
     pub fn fingerprint(&self) -> u64 {
         self.clone().next_u64()
     }
@@ -102,16 +102,16 @@ fn splitmix64(state: &mut u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The kernel's randomness, one system call for each number: for seeds and unique names, not for
+/// The kernel's randomness, at one system call per number: for seeds and unique names, not for
 /// inner loops.
 #[derive(Debug)]
 pub struct SystemRng {
-    /// Stands in if the kernel, having answered once, should ever refuse.
+    /// The substitute if the kernel refuses after it has answered once.
     reserve: SeededRng,
 }
 
 impl SystemRng {
-    /// Asks the kernel for a first number. Fails on kernels without `getrandom` (before 3.17) and
+    /// Draws a first number from the kernel. Fails on kernels without `getrandom` (before 3.17) and
     /// where a sandbox forbids it.
     pub fn new() -> io::Result<Self> {
         Ok(SystemRng { reserve: SeededRng::new(system_u64()?) })
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(splitmix64(&mut seed), 3_203_168_211_198_807_973);
     }
 
-    /// Goal: `below` is in range and even. Method: 60,000 draws under 6; each face within 5 % of
+    /// Goal: `below` is in range and uniform. Method: 60,000 draws below 6; each face within 5 % of
     /// its share (a fair die leaves that band with probability under 1e-6).
     #[test]
     fn below_is_even() {
@@ -168,7 +168,8 @@ mod tests {
         assert!((0..1_000).all(|_| rng.below(big) < big));
     }
 
-    /// Goal: `chance` keeps its ends exactly and its middle roughly; `fill` leaves no byte out.
+    /// Goal: `chance` is exact at its ends and roughly right in the middle; `fill` leaves no byte
+    /// out.
     #[test]
     fn chance_and_fill() {
         let mut rng = SeededRng::new(3);

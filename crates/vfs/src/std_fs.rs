@@ -19,20 +19,20 @@ use crate::{ReadRequest, Result, WriteRequest};
 mod direct;
 mod uring;
 
-/// Symbolic links in a row that are followed.
+/// The maximum number of symbolic links to follow.
 const LINKS_MAX: usize = 40;
 /// Where the kernel shows the open files of processes as links.
 const OPEN_FILES: &str = "/proc";
 
-/// The file system of the machine, through `pread`, `pwrite`, `fdatasync` and friends.
+/// The machine's file system, accessed through `pread`, `pwrite`, `fdatasync` and related calls.
 ///
-/// Interrupted calls (`EINTR`) are repeated. Relative paths are relative to the process's working
-/// directory.
+/// Calls interrupted by a signal (`EINTR`) are repeated. Relative paths are resolved against the
+/// process's working directory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StdFs;
 
 impl StdFs {
-    /// The machine's file system.
+    /// Returns the machine's file system.
     pub fn new() -> Self {
         StdFs
     }
@@ -42,7 +42,7 @@ impl Fs for StdFs {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
         let wrap = |source| Error::new(Operation::Open, path, source);
         check_open(options).map_err(wrap)?;
-        // The open of a pipe would wait until its other end is opened.
+        // Opening a pipe would block until its other end is opened.
         if fs::metadata(path).is_ok_and(|found| has_no_offsets(found.file_type())) {
             return Err(no_file(path));
         }
@@ -57,7 +57,7 @@ impl Fs for StdFs {
             open.custom_flags(OFlags::DIRECT.bits() as i32);
         }
         let file = repeat(|| open.open(path)).map_err(|source| match source.raw_os_error() {
-            // The one meaning that EINVAL has here: this file system knows no direct I/O.
+            // Here EINVAL can only mean that the file system does not support direct I/O.
             Some(errno) if options.direct && errno == Errno::INVAL.raw_os_error() => wrap(io::Error::new(
                 io::ErrorKind::Unsupported,
                 "the file system does not support direct I/O",
@@ -76,8 +76,8 @@ impl Fs for StdFs {
     fn open_stream(&self, path: &Path) -> Result<Box<dyn File>> {
         let wrap = |source| Error::new(Operation::Open, path, source);
         let mut open = fs::OpenOptions::new();
-        // For writing alone: a pipe that we could read as well would not wait for its reader, and
-        // would lose what nobody has read.
+        // Write-only: if we could also read the pipe, the open would not wait for a reader, and
+        // data that nobody reads would be lost.
         open.write(true).truncate(true);
         let file = repeat(|| open.open(path)).map_err(|source| not_made(path, source))?;
         let metadata = file.metadata().map_err(wrap)?;
@@ -98,8 +98,8 @@ impl Fs for StdFs {
                 Err(error) => return Err(wrap(error)),
             }
             let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // What these links say is no path, or that of a file which its holder goes on writing
-            // to.
+            // The text of such a link is either not a path, or the path of a file that its holder
+            // continues to write.
             if fs::canonicalize(dir).map_err(wrap)?.starts_with(OPEN_FILES) {
                 return Ok(None);
             }
@@ -145,7 +145,8 @@ impl Fs for StdFs {
 
     fn sync_dir(&self, path: &Path) -> Result<()> {
         let mut open = fs::OpenOptions::new();
-        // A plain file would open and sync as well, and prove nothing about names.
+        // Without `O_DIRECTORY`, a regular file would open and sync as well, and prove nothing
+        // about names.
         open.read(true).custom_flags(OFlags::DIRECTORY.bits() as i32);
         repeat(|| open.open(path))
             .and_then(|directory| directory.sync_all())
@@ -153,8 +154,8 @@ impl Fs for StdFs {
     }
 }
 
-/// The error of a directory that could not be synced. The one meaning that EINVAL has there: this
-/// file system, one of a network or of a process perhaps, cannot.
+/// Translates the error of a failed directory sync. Here EINVAL can only mean that the file system
+/// does not support it, as with some network and user-space (FUSE) file systems.
 fn or_unsupported(source: io::Error) -> io::Error {
     match source.raw_os_error() {
         Some(errno) if errno == Errno::INVAL.raw_os_error() => io::Error::new(
@@ -165,7 +166,8 @@ fn or_unsupported(source: io::Error) -> io::Error {
     }
 }
 
-/// The error of a file that could not be made: of its directory, where it is that which is missing.
+/// Builds the error for a file that could not be created. It names the directory if that is
+/// missing.
 fn not_made(path: &Path, source: io::Error) -> Error {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     match dir {
@@ -176,12 +178,12 @@ fn not_made(path: &Path, source: io::Error) -> Error {
     }
 }
 
-/// True of pipes, terminals and the like: they take and give bytes in the order in which they come.
+/// Returns true for pipes, terminals and the like, which transfer bytes in order only.
 fn has_no_offsets(kind: fs::FileType) -> bool {
     !kind.is_file() && !kind.is_dir() && !kind.is_block_device()
 }
 
-/// An open descriptor.
+/// An open file descriptor.
 #[derive(Debug)]
 struct StdFile {
     file: fs::File,
@@ -189,7 +191,7 @@ struct StdFile {
     id: FileId,
     access: Access,
     direct: bool,
-    /// It takes bytes in the order in which they come, and knows no offsets.
+    /// True for pipes and the like, which take bytes in order and have no offsets.
     in_order: bool,
 }
 
@@ -212,8 +214,8 @@ impl File for StdFile {
         if let Ok(other) = fs::metadata(path)
             && other.is_file()
         {
-            // The owner's: whoever finds it left over has to open it. No more than rights: who runs
-            // it as whom is not passed on.
+            // The owner keeps read and write access, because a later build has to open a leftover
+            // file. Only permission bits are copied, not set-user-id and set-group-id.
             let mode = other.mode() & 0o777 | 0o600;
             let _ = self.file.set_permissions(fs::Permissions::from_mode(mode));
         }
@@ -237,7 +239,7 @@ impl File for StdFile {
 
     fn read_batch(&self, requests: &mut [ReadRequest<'_>]) {
         let wrap = |offset| move |source| Error::new(Operation::Read, &self.path, source).at(offset);
-        // One call for one part is the shorter way.
+        // For a single part, a plain read is cheaper.
         if requests.len() > 1 && requests.iter().all(|request| check_offset(request.offset, 0).is_ok()) {
             let parts =
                 requests.iter_mut().map(|request| (request.offset, &mut request.buffers[..])).collect();
@@ -253,8 +255,8 @@ impl File for StdFile {
         }
     }
 
-    /// Through the page cache one after the other: the kernel would hand each to a thread of its
-    /// own, which takes longer than the copy.
+    /// Buffered writes go one after the other: the kernel would hand each to a worker thread, which
+    /// takes longer than the copy.
     fn write_batch(&self, requests: &mut [WriteRequest<'_>]) {
         let wrap = |offset| move |source| Error::new(Operation::Write, &self.path, source).at(offset);
         let may_overlap = self.direct && requests.len() > 1 && check_writable(self.access).is_ok();
@@ -288,7 +290,8 @@ impl File for StdFile {
             .map_err(self.wrap(Operation::SetLen))
     }
 
-    /// Nothing happens where the file system cannot reserve (`EOPNOTSUPP`). The length stays.
+    /// Does nothing where the file system cannot reserve space (`EOPNOTSUPP`). The length does not
+    /// change.
     fn allocate(&self, offset: u64, len: u64) -> Result<()> {
         let wrap = |source| Error::new(Operation::Allocate, &self.path, source).at(offset);
         check_writable(self.access).and_then(|()| check_offset(offset, len)).map_err(wrap)?;
@@ -305,7 +308,7 @@ impl File for StdFile {
     }
 
     fn sync_data(&self) -> Result<()> {
-        // There is no medium behind a pipe, and the kernel says so.
+        // A pipe has no medium, so the kernel would refuse to sync it.
         if self.in_order {
             return Ok(());
         }
@@ -331,7 +334,7 @@ impl File for StdFile {
             Advice::WillNeed => rustix::fs::Advice::WillNeed,
             Advice::DontNeed => rustix::fs::Advice::DontNeed,
         };
-        // To the kernel a length of 0 means "to the end"; here it means nothing.
+        // The kernel takes a length of 0 as "to the end of the file"; here it means an empty range.
         if let Some(len) = NonZeroU64::new(len) {
             let _ = rustix::fs::fadvise(&self.file, offset, Some(len), advice);
         }
@@ -342,7 +345,7 @@ impl File for StdFile {
         Map::of_descriptor(self.file.as_fd(), len).map_err(self.wrap(Operation::Map))
     }
 
-    /// `None` for direct I/O as well, which a mapping would bypass.
+    /// Also returns `None` for direct I/O, which a mapping would bypass.
     fn append_region(&self, range: Range<u64>) -> Result<Option<Region>> {
         let wrap = |source| Error::new(Operation::Map, &self.path, source).at(range.start);
         check_writable(self.access).map_err(wrap)?;
@@ -357,7 +360,7 @@ fn id_of(metadata: &fs::Metadata) -> FileId {
     FileId { device: metadata.dev(), inode: metadata.ino() }
 }
 
-/// Repeats a call that a signal interrupted before it did anything.
+/// Repeats a call that was interrupted by a signal before it did anything.
 fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {

@@ -1,7 +1,7 @@
-//! Locks, atomics and condition variables. The engines take them from here and nowhere else.
+//! Locks, atomics and condition variables. The engines take them only from here.
 //!
-//! Built with `--cfg cairn_shuttle` they are those of `shuttle`, which runs all threads of a test
-//! on one and decides by a seed, at each of these calls, which of them goes on.
+//! Built with `--cfg cairn_shuttle`, they are those of `shuttle`, which runs all threads of a test
+//! on one thread. At each of these calls, a seed decides which of them continues.
 
 mod current;
 mod futex;
@@ -23,11 +23,12 @@ pub use std::sync::{
     Weak, atomic,
 };
 
-/// Of the standard library in either build: what sets it must not let other threads run meanwhile.
+/// The type of the standard library in either build. Its initialiser must not let other threads
+/// run.
 pub use std::sync::OnceLock;
 
-/// A value on cache lines of its own (two, since processors fetch pairs): for what threads change
-/// at every step, beside what others only read.
+/// A value on cache lines of its own (two, since processors prefetch pairs). For data that threads
+/// change at every step, next to data that others only read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Line<T>(pub T);
@@ -40,16 +41,16 @@ impl<T> std::ops::Deref for Line<T> {
     }
 }
 
-/// Locks `mutex`, also when a thread panicked while it held it.
+/// Locks `mutex`, even if a thread panicked while holding it.
 ///
-/// For state whose changes are made whole before anything can panic. State that a panic can leave
-/// half changed has to say so itself: an engine latches an error and does not rely on the lock's
-/// mark.
+/// For state whose changes are completed before anything can panic. State that a panic can leave
+/// half changed must record that itself: the engines store their first error and do not rely on the
+/// mutex's poison flag.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits on `condvar` with `guard` released, as [`Condvar::wait`], ignoring a panic of another
+/// Waits on `condvar` with `guard` released, like [`Condvar::wait`], ignoring a panic of another
 /// holder as [`lock`] does.
 pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     condvar.wait(guard).unwrap_or_else(PoisonError::into_inner)
@@ -69,8 +70,8 @@ pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Goal: a panic under a lock does not take the lock from everybody else. Method: panic while
-    /// holding each kind.
+    /// Goal: a panic under a lock does not make the lock unusable. Method: panic while holding each
+    /// kind.
     #[test]
     fn locks_outlive_a_panic() {
         let (mutex, shared) = (Mutex::new(1), RwLock::new(1));
@@ -84,7 +85,8 @@ mod tests {
         assert_eq!((*lock(&mutex), *read(&shared)), (2, 2));
     }
 
-    /// Goal: a waiter sees what was changed under the lock. Method: two threads hand a flag over.
+    /// Goal: a waiter sees a change made under the lock. Method: one thread sets a flag for
+    /// another.
     #[test]
     fn wait_sees_the_change() {
         let state = Arc::new((Mutex::new(false), Condvar::new()));

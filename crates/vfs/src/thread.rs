@@ -1,5 +1,5 @@
-//! Threads. The engines start them here and nowhere else; built with `--cfg cairn_shuttle`, they
-//! are a scheduler's under test (see [`sync`](crate::sync)).
+//! Threads. The engines start them only here. Built with `--cfg cairn_shuttle`, they run under a
+//! scheduler under test (see [`sync`](crate::sync)).
 
 #[cfg(not(cairn_shuttle))]
 use std::cell::Cell;
@@ -17,11 +17,11 @@ pub use threads::{JoinHandle, Scope, ScopedJoinHandle};
 mod refusal;
 pub use refusal::{Refusal, refuse_after};
 
-/// Starts a thread whose name shows in debuggers and profilers (the kernel keeps its first 15
+/// Starts a named thread. The name shows in debuggers and profilers (the kernel keeps its first 15
 /// bytes).
 ///
-/// Errors: what the operating system says when it has no more threads to give, and `InvalidInput`
-/// for a name with a zero byte.
+/// Errors: the operating system's error when it cannot start another thread, and `InvalidInput` for
+/// a name with a zero byte.
 pub fn spawn<F, T>(name: &str, f: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -34,8 +34,8 @@ where
     threads::Builder::new().name(name.to_owned()).spawn(f)
 }
 
-/// Runs `f` with a scope in which threads may borrow from the caller; all of them end before it
-/// returns. As [`std::thread::scope`].
+/// Runs `f` with a scope whose threads may borrow from the caller, and returns after all of them
+/// have ended. Like [`std::thread::scope`].
 pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -43,10 +43,10 @@ where
     threads::scope(f)
 }
 
-/// As [`Scope::spawn`], for a thread that has a name, and that the operating system may refuse: an
-/// error, where the other one panics.
+/// Like [`Scope::spawn`], but names the thread, and returns an error instead of panicking when the
+/// operating system refuses it.
 ///
-/// Errors: as [`spawn`].
+/// Errors: those of [`spawn`].
 pub fn spawn_scoped<'scope, F, T>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -66,8 +66,8 @@ where
     threads::Builder::new().name(name.to_owned()).spawn_scoped(scope, f)
 }
 
-/// How many threads can run at once: processors, cut by affinity and control groups; 1 when that is
-/// unknown.
+/// Returns the number of threads that can run at once: the processors available under CPU affinity
+/// and control groups, or 1 when that is unknown.
 pub fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
@@ -77,8 +77,8 @@ pub fn yield_now() {
     threads::yield_now();
 }
 
-/// A turn of a loop that waits for another thread without sleeping. Under a scheduler under test
-/// that thread is let run: it may be the only one that ends the loop.
+/// One turn of a loop that waits for another thread without sleeping. A scheduler under test lets
+/// other threads run here, since one of them may be the only one that can end the loop.
 #[inline]
 pub fn spin_loop() {
     #[cfg(cairn_shuttle)]
@@ -87,19 +87,20 @@ pub fn spin_loop() {
     std::hint::spin_loop();
 }
 
-/// A step of its own under a scheduler under test, before which others may go on: for what it knows
-/// nothing of. Else nothing.
+/// A scheduling point under a scheduler under test, for operations that the scheduler does not
+/// know. Does nothing otherwise.
 #[inline]
 pub fn step() {
-    // That is all that sleeping means there.
+    // To shuttle, sleeping only means a scheduling point.
     #[cfg(cairn_shuttle)]
     threads::sleep(std::time::Duration::ZERO);
 }
 
-/// A small number of this thread's own, so that threads spread over the parts of something.
+/// Returns a small number unique to this thread, used to spread threads over the parts of a sharded
+/// structure.
 #[inline]
 pub fn number() -> usize {
-    // All threads of a test are one to the operating system.
+    // Under shuttle, all threads of a test are one to the operating system.
     #[cfg(cairn_shuttle)]
     return threads::current().id().into();
     #[cfg(not(cairn_shuttle))]
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(spawn("a\0b", || ()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
     }
 
-    /// Goal: a thread keeps its number, and no other has it.
+    /// Goal: a thread keeps its number, and no other thread has it.
     #[test]
     fn numbers_are_apart() {
         let mine = number();
@@ -140,7 +141,7 @@ mod tests {
         step();
     }
 
-    /// Goal: threads of a scope borrow, carry their names, and are refused without a panic.
+    /// Goal: scoped threads borrow, carry their names, and are refused without a panic.
     #[test]
     fn spawn_scoped_borrows_and_refuses() {
         let text = String::from("borrowed");
@@ -153,9 +154,9 @@ mod tests {
         });
     }
 
-    /// Goal: threads are refused as the system refuses them, from the asked-for one on, to who
-    /// asked for that alone, and no longer than asked. Method: guards within each other; another
-    /// thread beside them.
+    /// Goal: threads are refused with the system's error, from the requested one on, only in the
+    /// thread that asked for it, and only until the guard is dropped. Method: nested guards, with
+    /// another thread beside them.
     #[test]
     fn refusals() {
         let start = || spawn("vfs-refused", || ()).map(|thread| thread.join().unwrap());

@@ -1,9 +1,9 @@
-//! What the log costs: appending by one, two and eight threads, and syncing beside the device's own
-//! flush.
+//! The costs of the log: appending with one, two and eight threads, and syncing compared with a
+//! bare device flush.
 //!
-//! `cargo bench -p cairn-wal` prints one line for each case; the best and the middle of several
-//! rounds, on a log in the temporary folder. `cargo bench -p cairn-wal -- append` runs the cases
-//! whose names contain a word.
+//! `cargo bench -p cairn-wal` prints one line for each case, with the best and the median of
+//! several rounds, on a log in the temporary directory. `cargo bench -p cairn-wal -- append` runs
+//! the cases whose names contain a word.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::path::Path;
@@ -48,7 +48,7 @@ fn main() {
     run("recover/1 thread/40 B", &|| recover(40), "ns");
 }
 
-/// A folder, and a log in it.
+/// A temporary directory for a log.
 struct Bench {
     fs: Arc<dyn Fs>,
     dir: tempfile::TempDir,
@@ -66,7 +66,7 @@ impl Bench {
         Log::open(&self.fs, options, recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap()
     }
 
-    /// Nanoseconds that `work` takes for each of `count` things.
+    /// Returns the nanoseconds that `work` takes per item, for `count` items.
     fn time(&self, count: u64, work: impl FnOnce()) -> f64 {
         let start = self.clock.now();
         work();
@@ -93,7 +93,7 @@ fn append_alone(bytes: usize, background: bool) -> f64 {
     nanos
 }
 
-/// Nanoseconds of wall clock for each record, of all threads together.
+/// Returns the nanoseconds of wall-clock time per record, for all threads together.
 fn append_together(threads: u64, bytes: usize) -> f64 {
     let bench = Bench::new();
     let (log, appender) = bench.log(&Options::default());
@@ -117,7 +117,7 @@ fn append_together(threads: u64, bytes: usize) -> f64 {
     nanos
 }
 
-/// The work that no log can spare: copying into memory and hashing it.
+/// The work that no log can avoid: copying into memory and hashing.
 fn fill_and_hash(bytes: usize) -> f64 {
     let bench = Bench::new();
     let mut memory = vec![0_u8; 1 << 20];
@@ -147,7 +147,7 @@ fn bare_write(bytes: usize) -> f64 {
     })
 }
 
-/// A store and a flush, over bytes that are on the disk already or into a file that grows.
+/// A store and a flush, overwriting existing bytes or extending a file.
 fn bare_sync(bytes: usize, overwrite: bool) -> f64 {
     let bench = Bench::new();
     let count = 3_000;
@@ -176,7 +176,7 @@ fn bare_sync(bytes: usize, overwrite: bool) -> f64 {
     }) / 1e3
 }
 
-/// Microseconds of wall clock for each record that was synced, of all writers together.
+/// Returns the microseconds of wall-clock time per synced record, for all writers together.
 fn sync_together(writers: u64, bytes: usize) -> f64 {
     let bench = Bench::new();
     let (log, appender) = bench.log(&Options::default());

@@ -1,4 +1,4 @@
-//! The one end of a log where records are put in order.
+//! The write end of a log, where records get their order.
 
 use cairn_vfs::AppendMap;
 use cairn_vfs::append_map::Slot;
@@ -13,32 +13,33 @@ use crate::segment::{Prepared, Segment};
 use crate::shared::{Sealed, Shared};
 use crate::{Error, Lsn, Result};
 
-/// What the mark of a log that is closed takes.
+/// The size of the closing mark.
 const MARK_BYTES: usize = HEAD_BYTES + NOTE_BYTES;
 
-/// Hands out room for records, in the order in which a recovery will find them. There is one for
-/// each log; many threads share it under a lock of theirs, which they hold for a reservation and
-/// not for filling it.
+/// Reserves space for records, in the order in which a recovery will find them. Each log has one
+/// appender. Threads share it under a lock of their own, which they hold while reserving but not
+/// while filling.
 #[derive(Debug)]
 pub struct Appender {
     map: AppendMap,
     seed: Seed,
     number: u32,
-    /// Where the segment before ends.
+    /// The end of the previous segment.
     before: Lsn,
-    /// The helper is asked for more memory when a record ends behind this.
+    /// When a record ends past this offset, the helper is asked for more memory.
     wake_at: u64,
     segment: Arc<Segment>,
     shared: Arc<Shared>,
 }
 
-/// Room for one record, for its holder alone.
+/// Space for one record, owned exclusively by its holder.
 ///
-/// Fill [`Reservation::payload_mut`], then [`Reservation::commit`]. One that is dropped instead
-/// leaves room that recoveries pass over. While one is out, no later record can be synced.
+/// Fill [`Reservation::payload_mut`], then call [`Reservation::commit`]. A reservation that is
+/// dropped instead leaves a void record, which recoveries skip. While a reservation is open, no
+/// later record can be synced.
 #[derive(Debug)]
 pub struct Reservation {
-    /// `None` only while it is being dropped.
+    /// `None` only while the reservation is being dropped.
     slot: Option<Slot>,
     lsn: Lsn,
     seed: Seed,
@@ -47,28 +48,28 @@ pub struct Reservation {
 }
 
 impl Appender {
-    /// Begins the first segment of this process.
+    /// Begins the first segment written by this process.
     pub(crate) fn begin(shared: Arc<Shared>, previous: Option<Previous>) -> Result<Appender> {
         let prepared = shared.take_prepared(0)?;
-        // What was taken over.
+        // The oldest segment taken over from earlier processes.
         let oldest = lock(&shared.sealed).front().map(|oldest| oldest.number);
         let (map, segment) = activate(&shared, prepared, previous, oldest)?;
         let (seed, number, before) = (segment.seed, segment.number, previous.map_or(Lsn::ZERO, |p| p.end));
         Ok(Appender { map, seed, number, before, wake_at: 0, segment, shared })
     }
 
-    /// Takes room for a record with a payload of this many bytes, and gives it its position.
+    /// Reserves space for a record with a payload of this many bytes and assigns its position.
     ///
-    /// Costs some ten nanoseconds; where nothing was prepared ahead, now and then a tenth of a
-    /// millisecond for memory, and a few syncs for a segment. Waits when 512 reservations are out.
-    /// Errors: `Invalid` above [`MAX_RECORD_BYTES`]; a full disk, after which it can be tried
-    /// again; all others poison the log.
+    /// Costs about ten nanoseconds. When nothing was prepared ahead, a call occasionally takes a
+    /// tenth of a millisecond for memory, or a few syncs for a segment. Waits when 512 reservations
+    /// are open. Errors: `Invalid` above [`MAX_RECORD_BYTES`]; a full disk, after which the call
+    /// can be retried; all other errors poison the log.
     #[inline]
     pub fn reserve(&mut self, payload_bytes: usize) -> Result<Reservation> {
         self.reserve_kind(payload_bytes, Kind::Data)
     }
 
-    /// Appends a record whose payload is the concatenation of `parts`. Its position.
+    /// Appends a record whose payload is the concatenation of `parts`, and returns its position.
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<Lsn> {
         let mut reservation = self.reserve(parts.iter().map(|part| part.len()).sum())?;
         let mut rest = reservation.payload_mut();
@@ -80,14 +81,14 @@ impl Appender {
         reservation.commit()
     }
 
-    /// The position that the next record begins at.
+    /// Returns the position at which the next record begins.
     pub fn position(&self) -> Lsn {
         Lsn::new(self.number, self.map.position() as u32)
     }
 
-    /// Begins a new segment, so that what was appended so far can be released when it is not needed
-    /// any more. Does nothing in one without records. Returns [`Appender::position`]. Errors as
-    /// [`Appender::reserve`].
+    /// Begins a new segment, so that the records appended so far can be released once they are no
+    /// longer needed. Does nothing if the current segment has no records. Returns
+    /// [`Appender::position`]. Errors: those of [`Appender::reserve`].
     pub fn rotate(&mut self) -> Result<Lsn> {
         self.shared.check()?;
         if self.map.position() > u64::from(HEADER_BYTES) {
@@ -96,9 +97,9 @@ impl Appender {
         Ok(self.position())
     }
 
-    /// Syncs everything and marks the end, so that a later recovery can tell damage to any record
-    /// from a crash. Of a log that has records in its last segment; in another one the header says
-    /// the same. Reservations must be committed before.
+    /// Syncs everything and writes a closing mark, so that a later recovery can distinguish damage
+    /// to any record from a crash. If the last segment has no records, no mark is written, since
+    /// its header serves the same purpose. All reservations must be committed before.
     pub fn close(mut self) -> Result<()> {
         self.mark_end()
     }
@@ -113,8 +114,9 @@ impl Appender {
         self.shared.sync_to(mark)
     }
 
-    /// Appends what the owner has noted ([`Log::set_note`](crate::Log::set_note)), for a recovery
-    /// to find without waiting for the next segment. Its position. Errors as [`Appender::reserve`].
+    /// Appends the owner's note ([`Log::set_note`](crate::Log::set_note)) as a record, so that a
+    /// recovery finds it before the next segment begins. Returns the position of the record.
+    /// Errors: those of [`Appender::reserve`].
     pub fn note(&mut self) -> Result<Lsn> {
         self.append_note(Kind::Note)
     }
@@ -126,7 +128,7 @@ impl Appender {
         reservation.commit_as(kind)
     }
 
-    /// Ends appending: the segment that was written last, and where its last record ends.
+    /// Ends appending. Returns the last segment and the end of its last record.
     pub(crate) fn into_last(self) -> (Arc<Segment>, u64) {
         (Arc::clone(&self.segment), self.map.position())
     }
@@ -138,8 +140,8 @@ impl Appender {
             return Err(too_long(payload_bytes));
         }
         let bytes = record_bytes(payload_bytes);
-        // So there is always room for the mark of a log that is closed, on a full disk as well:
-        // without it the next process has to write anew what this one has synced.
+        // Always leave space for the closing mark, even on a full disk. Without the mark, the next
+        // process has to copy records that this one has already synced.
         let behind = if kind == Kind::Close { 0 } else { MARK_BYTES };
         if self.map.position() + (bytes + behind) as u64 > self.map.end() {
             self.next_segment(bytes + behind)?;
@@ -160,7 +162,7 @@ impl Appender {
         })
     }
 
-    /// What is on stable storage, as records and headers say it.
+    /// Returns the synced offset in the form that records and headers store.
     #[inline]
     fn synced_here(&self) -> u32 {
         let synced = self.shared.synced();
@@ -173,7 +175,7 @@ impl Appender {
         }
     }
 
-    /// When memory is not ready, or the segment is full.
+    /// Reserves when memory is not ready or the segment is full.
     #[cold]
     fn reserve_slowly(&mut self, bytes: usize) -> Result<Slot> {
         loop {
@@ -203,7 +205,7 @@ impl Appender {
         self.shared.want_window(self.segment.progress.clone(), position + 2 * window);
     }
 
-    /// Seals the segment and begins one with room for a record of `bytes`.
+    /// Seals the segment and begins one with space for a record of `bytes`.
     #[cold]
     fn next_segment(&mut self, bytes: usize) -> Result<()> {
         let wanted = u64::from(HEADER_BYTES) + bytes as u64;
@@ -221,7 +223,7 @@ impl Appender {
         };
         let oldest = lock(&self.shared.sealed).front().map_or(self.number, |oldest| oldest.number);
         let (map, segment) = activate(&self.shared, prepared, Some(previous), Some(oldest))?;
-        // Behind that: a segment can be released when there is one after it.
+        // After the activation: a segment can be released only once another follows it.
         lock(&self.shared.sealed).push_back(sealed);
         (self.map, self.seed, self.number, self.before) = (map, segment.seed, segment.number, end_here);
         self.segment = segment;
@@ -238,7 +240,7 @@ fn too_long(payload_bytes: usize) -> Error {
     Error::invalid(format!("a record of {payload_bytes} bytes, expected at most {MAX_RECORD_BYTES}"))
 }
 
-/// Writes the header of a prepared segment, which makes it one.
+/// Writes the header of a prepared segment, which makes it part of the log.
 fn activate(
     shared: &Arc<Shared>,
     mut prepared: Prepared,
@@ -247,14 +249,14 @@ fn activate(
 ) -> Result<(AppendMap, Arc<Segment>)> {
     let number = prepared.number;
     let oldest = oldest.unwrap_or(number);
-    // ORDER: after the oldest is known. What was released before is so by the owner's word, which
-    // the note is then not older than.
+    // ORDER: the note is read after the oldest segment is determined. Earlier segments were
+    // released on the owner's request, and the note must not be older than that.
     let (salt, note) = (shared.salt_of(number), *lock(&shared.note));
     let bytes = u64::from(prepared.bytes());
     let header = Header { number, log_id: shared.log_id, salt, previous, oldest, bytes, note };
     let segment = Arc::new(Segment::new(&prepared, header));
-    // A record that was not written is a hole, and no recovery reaches what is behind it: nothing
-    // more is to be acknowledged, whoever commits.
+    // A failed record is a hole, and no recovery reads past it. No record may be acknowledged from
+    // now on, whichever thread commits it.
     let log = Arc::downgrade(shared);
     prepared.map.on_failure(move |error| {
         if let Some(log) = log.upgrade() {
@@ -274,13 +276,13 @@ fn activate(
 }
 
 impl Reservation {
-    /// The record's position.
+    /// Returns the position of the record.
     #[inline]
     pub fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// Where the payload goes. Zeros.
+    /// Returns the payload to fill, initially zeros.
     #[inline]
     pub fn payload_mut(&mut self) -> &mut [u8] {
         let len = self.len as usize;
@@ -288,14 +290,14 @@ impl Reservation {
         bytes.get_mut(HEAD_BYTES..HEAD_BYTES + len).unwrap_or_default()
     }
 
-    /// Makes it a record, and returns its position. It belongs to the kernel then. It outlives the
-    /// process once all that were reserved before it are committed or given up as well: recoveries
-    /// read from record to record. Whoever acknowledges records that several threads commit waits
-    /// for those, and then asks [`Log::check`](crate::Log::check) whether any of them could not be
-    /// written.
+    /// Completes the record and returns its position. The record then belongs to the kernel. It
+    /// survives the process once every earlier reservation is committed or dropped as well, because
+    /// recoveries read record by record. A thread that acknowledges records committed by several
+    /// threads first waits for all of them, and then calls [`Log::check`](crate::Log::check) to
+    /// learn whether any of them failed.
     ///
-    /// Costs the checksum of the payload. Fails only where the file system has no mappings, as on a
-    /// full disk that does not keep what it has allocated; the log is poisoned then.
+    /// Costs the checksum of the payload. Fails only where the file system has no mappings, for
+    /// example when a disk that does not keep its allocations is full. The log is poisoned then.
     #[inline]
     pub fn commit(self) -> Result<Lsn> {
         self.commit_as(Kind::Data)
@@ -324,7 +326,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            // A failed write has poisoned the log, which tells everybody who comes.
+            // A failed write has poisoned the log, so later calls report it.
             let _ = self.write(slot, Kind::Void);
         }
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a log, and what to do about it.
+//! Errors of a log, and how to handle them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,26 @@ pub enum Error {
     /// The file system failed.
     #[error(transparent)]
     Vfs(#[from] Arc<cairn_vfs::Error>),
-    /// Stored bytes are not what a writer of this format writes, and not what a crash may leave
-    /// either.
+    /// Stored bytes are neither the output of a writer of this format nor a state that a crash can
+    /// leave.
     #[error("{} is damaged at offset {offset}: {what}", file.display())]
     Corruption {
         /// The damaged file.
         file: PathBuf,
-        /// Where in it, in bytes.
+        /// The offset of the damage in bytes.
         offset: u64,
-        /// What was found and what was expected.
+        /// The damage: found and expected values.
         what: String,
     },
-    /// A segment is sound but needs a version that is not here.
+    /// A segment is sound but needs a version that is not supported.
     #[error("{} cannot be used: {what}", file.display())]
     Unsupported {
         /// The file.
         file: PathBuf,
-        /// What it asks for, and what is supported.
+        /// The required version, and the supported ones.
         what: String,
     },
-    /// An argument or option is wrong.
+    /// An argument or option is invalid.
     #[error("{what}")]
     Invalid {
         /// The argument, its value and what was expected.
@@ -57,7 +57,7 @@ impl Error {
         Error::Invalid { what: what.into() }
     }
 
-    /// What the caller may do about it.
+    /// Returns the kind of the error: the action a caller can take.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Vfs(error) => error.kind(),
@@ -68,13 +68,14 @@ impl Error {
         }
     }
 
-    /// True when what is missing may be there later: room on the disk, or files that may be open.
-    /// Of a log that is not poisoned, the operation can be tried again.
+    /// Returns true when the missing resource may become available later: disk space, or open
+    /// files. Unless the log is poisoned, the operation can be retried.
     pub fn can_be_tried_again(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full() || error.is_out_of_files())
     }
 
-    /// True when the disk is full. Of a log that is not poisoned, the operation can be tried again.
+    /// Returns true when the disk is full. Unless the log is poisoned, the operation can be
+    /// retried.
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full())
     }

@@ -1,4 +1,4 @@
-//! The names in a log's directory.
+//! The file names in a log's directory.
 //!
 //! ```text
 //!   000007.wal     a segment: its number, at least six digits
@@ -6,7 +6,7 @@
 //!   000007.wal.tmp a segment being copied when it was cut off; removed when the log is opened
 //! ```
 //!
-//! Other names are nobody's business.
+//! Files with other names are ignored.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ use cairn_vfs::Fs;
 
 use crate::Result;
 
-/// What is in a directory.
+/// The content of a log's directory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listing {
     /// Ascending by number.
     pub(crate) segments: Vec<(u32, PathBuf)>,
     pub(crate) free: Vec<(u32, PathBuf)>,
-    /// What is in nobody's use.
+    /// Leftover temporary files.
     pub(crate) stray: Vec<PathBuf>,
 }
 
 impl Listing {
-    /// Reads the directory; one that is not there is empty.
+    /// Reads the directory. A missing directory counts as empty.
     pub(crate) fn read(fs: &dyn Fs, dir: &Path) -> Result<Listing> {
         let mut listing = Listing::default();
         if !fs.exists(dir)? {
@@ -40,13 +40,13 @@ impl Listing {
                 listing.stray.push(path);
             }
         }
-        // By number: names of more than six digits do not sort.
+        // Sort by number, because names with more than six digits do not sort as text.
         listing.segments.sort_unstable();
         listing.free.sort_unstable();
         Ok(listing)
     }
 
-    /// The highest number that is in use by any name; 0 when none is.
+    /// Returns the highest number used in any name, or 0.
     pub(crate) fn highest(&self) -> u32 {
         self.segments.iter().chain(&self.free).map(|(number, _)| *number).max().unwrap_or(0)
     }
@@ -60,19 +60,19 @@ pub(crate) fn free_path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{number:06}.free"))
 }
 
-/// Whether a path has the name of a log's file: a segment, or a released one.
+/// Returns true if the path is named like a file of a log: a segment, or a released one.
 pub fn is_log_file(path: &Path) -> bool {
     number_of(path, "wal").is_some() || number_of(path, "free").is_some()
 }
 
-/// Whether a path has the name of a copy of a segment that was cut off. The segment itself is
-/// there, or was released: nothing is lost with such a file, and by itself it is no sign of a log.
-/// Who removes a log's files removes these as well.
+/// Returns true if the path is named like an interrupted copy of a segment. The segment itself
+/// still exists or was released, so nothing is lost with such a file, and on its own it does not
+/// indicate a log. Code that removes a log's files removes these as well.
 pub fn is_log_leftover(path: &Path) -> bool {
     number_of(path, "wal.tmp").is_some()
 }
 
-/// The number in a name that is spelled as we spell it.
+/// Parses the number in a file name. Accepts only the exact spelling that this module writes.
 fn number_of(path: &Path, extension: &str) -> Option<u32> {
     let stem = path.file_name()?.to_str()?.strip_suffix(extension)?.strip_suffix('.')?;
     let number: u32 = stem.parse().ok()?;
@@ -83,7 +83,7 @@ fn number_of(path: &Path, extension: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Goal: our names are understood, in the order of their numbers, and no others.
+    /// Goal: the names of this module are recognised, ordered by number, and no others are.
     #[test]
     fn names() {
         let fs = cairn_vfs::MemFs::new();

@@ -1,4 +1,4 @@
-//! The bytes of a segment.
+//! The binary format of a segment.
 //!
 //! ```text
 //!   segment             record, at a multiple of 8
@@ -15,48 +15,47 @@
 //!   16  log id          u64   random, the same in all segments of a log
 //!   24  salt            u64   random, of this segment
 //!   32  previous salt   u64   of the segment before; 0 when there is none
-//!   40  previous end    u64   position: segment number << 32 | offset behind the last record; 0 when there is none
-//!   48  previous synced u32   see below, for that segment
-//!   52  oldest          u32   number of the oldest segment of the log when this one was begun; 0 is not said
+//!   40  previous end    u64   segment number << 32 | end of its last record; 0 when there is none
+//!   48  previous synced u32   of the segment before; see below
+//!   52  oldest          u32   the log's oldest segment when this one was begun; 0 if not recorded
 //!   56  checksum        u64   xxh3-64 of the 56 bytes before
-//!   64  length          u64   of the file, which it has before there is a record; 0 is not said
-//!   72  note            u64 u64   of the log's owner, as it was when the segment was begun
+//!   64  length          u64   of the file, durable before the first record; 0 if not recorded
+//!   72  note            u64 u64   the log owner's note when the segment was begun
 //!   88  checksum        u64   xxh3-64 of the 88 bytes before
 //! ```
 //!
-//! Headers of version 1 end behind the first checksum. Records of kind 3 and 4 have a note as their
-//! payload, or none.
+//! Headers of version 1 end after the first checksum. Records of kind 3 and 4 have a note as their
+//! payload, or no payload.
 //!
-//! Synced is what was certainly on stable storage when the record was begun: 0 for nothing that
-//! matters, 4096 for all earlier segments, more for these and the records of this segment up to
-//! that offset, a multiple of 8.
+//! The synced field states how much was certainly on stable storage when the record was begun. 0
+//! means nothing relevant, and 4096 means all earlier segments. A larger value, a multiple of 8,
+//! means all earlier segments and the records of this segment up to that offset.
 //!
-//! Salt, number and log id make a segment's seed, which is in every record's checksum with the
-//! record's offset: bytes of another segment, of an earlier life of the file, or of another place
-//! in it are no records.
+//! Salt, number and log id form the seed of a segment. The seed and the record's offset go into
+//! every record's checksum. Bytes of another segment, of an earlier use of the file, or of another
+//! offset are therefore never taken for records.
 
 use cairn_codec::checksum::xxh3_64;
 
 use crate::Lsn;
 
-/// What a segment's records begin behind. A page: the header is never written together with
-/// records.
+/// Offset of the first record. One page, so that the header is never written together with records.
 pub(crate) const HEADER_BYTES: u32 = 4096;
-/// Where the header stands, twice, in sectors of their own. Damage to one costs nothing.
+/// Offsets of the two copies of the header, in separate sectors. Damage to one copy loses nothing.
 pub(crate) const HEADER_COPIES: [usize; 2] = [0, 2048];
 const HEADER_USED: usize = 96;
-/// What version 1 used of it.
+/// The header size of version 1.
 const HEADER_USED_1: usize = 64;
 const MAGIC: [u8; 8] = *b"CAIRNWAL";
 pub(crate) const VERSION: u32 = 2;
 
-/// What a log's owner has it carry along: two numbers that only the owner understands. Zeros say
-/// nothing.
+/// Two numbers that the log stores for its owner. Their meaning is up to the owner; zeros mean no
+/// note.
 pub(crate) type Note = [u64; 2];
-/// Bytes of a note.
+/// The size of a note in bytes.
 pub(crate) const NOTE_BYTES: usize = 16;
 
-/// The bytes of a note.
+/// Encodes a note.
 pub(crate) fn note_bytes(note: Note) -> [u8; NOTE_BYTES] {
     let mut bytes = [0; NOTE_BYTES];
     for (place, word) in bytes.chunks_mut(8).zip(note) {
@@ -65,65 +64,65 @@ pub(crate) fn note_bytes(note: Note) -> [u8; NOTE_BYTES] {
     bytes
 }
 
-/// The note that `bytes` are, if they are one.
+/// Decodes a note; `None` if `bytes` has the wrong length.
 pub(crate) fn read_note(bytes: &[u8]) -> Option<Note> {
     (bytes.len() == NOTE_BYTES).then(|| [word(bytes, 0), word(bytes, 8)])
 }
 
-/// Bytes before a record's payload.
+/// The size of a record's head.
 pub(crate) const HEAD_BYTES: usize = 16;
 /// The longest payload of a record: 1 GiB.
 pub const MAX_RECORD_BYTES: usize = 1 << 30;
-/// The longest segment that may be asked for.
+/// The largest allowed segment size.
 pub(crate) const MAX_SEGMENT_BYTES: u32 = 2 << 30;
 const _: () = assert!(MAX_RECORD_BYTES as u64 + 2 * HEADER_BYTES as u64 <= MAX_SEGMENT_BYTES as u64);
 
-/// Bytes that a record with this payload takes, head and padding included.
+/// Returns the size of a record with this payload, including head and padding.
 pub(crate) fn record_bytes(payload_bytes: usize) -> usize {
     (HEAD_BYTES + payload_bytes).next_multiple_of(8)
 }
 
-/// What a segment says of itself and of the one before.
+/// A segment's header: its identity, and the link to the previous segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) number: u32,
     pub(crate) log_id: u64,
     pub(crate) salt: u64,
-    /// The segment whose records come before these; `None` for the first.
+    /// The segment that precedes this one; `None` for the first.
     pub(crate) previous: Option<Previous>,
-    /// The oldest segment that had not been released when this one was begun, itself if there was
-    /// none before; 0 where nothing says so.
+    /// The oldest segment that had not been released when this one was begun: this segment itself
+    /// if there was none before; 0 if not recorded.
     pub(crate) oldest: u32,
-    /// Length of the file, which is on stable storage before this header is; 0 where nothing says
-    /// so.
+    /// Length of the file, durable before this header is written; 0 if not recorded.
     pub(crate) bytes: u64,
-    /// The owner's, when the segment was begun.
+    /// The owner's note when the segment was begun.
     pub(crate) note: Note,
 }
 
-/// The segment before, as the writer left it.
+/// The previous segment, as its writer left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Previous {
     pub(crate) salt: u64,
-    /// Behind its last record.
+    /// The end of its last record.
     pub(crate) end: Lsn,
-    /// What of it, and before it, was certainly on stable storage; see the [module](self).
+    /// How much of it and of earlier segments was certainly on stable storage; see the
+    /// [module](self).
     pub(crate) synced: u32,
 }
 
-/// What one copy of a header says.
+/// The result of decoding one copy of a header.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Header(Header),
     /// Only zeros: never written.
     Blank,
-    /// Sound, of a later version of the format.
+    /// Sound, but of a later version of the format.
     Version(u32),
     Damaged,
 }
 
 impl Header {
-    /// The header page: both copies.
+    /// Encodes the header page with both copies.
     pub(crate) fn encode(&self, page: &mut [u8]) {
         let (salt, end, synced) = self.previous.map_or((0, 0, 0), |p| (p.salt, p.end.get(), p.synced));
         let mut bytes = Vec::with_capacity(HEADER_USED);
@@ -148,7 +147,7 @@ impl Header {
         }
     }
 
-    /// What stands at one of [`HEADER_COPIES`] of a page.
+    /// Decodes the copy at one of the [`HEADER_COPIES`] of a page.
     pub(crate) fn decode(page: &[u8], at: usize) -> Decoded {
         let Some(bytes) = page.get(at..).and_then(<[u8]>::first_chunk::<HEADER_USED>) else {
             return Decoded::Blank;
@@ -172,7 +171,8 @@ impl Header {
         let (synced, oldest) = (said as u32, (said >> 32) as u32);
         let previous = (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced });
         let number = (word(bytes, 8) >> 32) as u32;
-        // Nobody writes such a one, so that it must be forged; what follows need not think of it.
+        // No writer produces such a header, so it must be forged. Later code relies on these
+        // invariants.
         let in_order = previous.is_none_or(|p| p.end.segment() < number && p.synced <= p.end.offset());
         if number == 0 || !in_order || oldest > number {
             return Decoded::Damaged;
@@ -181,7 +181,7 @@ impl Header {
         Decoded::Header(Header { number, log_id, salt, previous, oldest, bytes: bytes_here, note })
     }
 
-    /// What goes into the checksums of the segment's records.
+    /// Returns the seed for the checksums of the segment's records.
     pub(crate) fn seed(&self) -> Seed {
         let mut bytes = [0; 24];
         for (place, word) in bytes.chunks_mut(8).zip([self.log_id, self.salt, u64::from(self.number)]) {
@@ -191,7 +191,7 @@ impl Header {
     }
 }
 
-/// The little-endian word at `at`, or 0 past the end.
+/// Reads the little-endian word at `at`, or 0 past the end.
 fn word(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
@@ -200,20 +200,20 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seed(u64);
 
-/// What a record is for.
+/// The type of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Somebody's payload.
+    /// A payload of the log's user.
     Data = 1,
-    /// Room that was reserved and given up. Its payload means nothing.
+    /// A reservation that was dropped. Its payload is meaningless.
     Void = 2,
-    /// Written when a log is closed, for what it says of the sync before.
+    /// The closing mark. It tells how far the log had been synced.
     Close = 3,
-    /// Written for its note.
+    /// Carries a note.
     Note = 4,
 }
 
-/// A record's head, but for its checksum.
+/// The head of a record, without its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: Kind,
@@ -222,7 +222,7 @@ pub(crate) struct Head {
     pub(crate) synced: u32,
 }
 
-/// Bits of the checksum that the head alone decides.
+/// The bits of the checksum that depend on the head alone.
 const HEAD_MASK: u64 = 0xffff << 48;
 
 impl Head {
@@ -231,7 +231,7 @@ impl Head {
         u64::from(self.len) | u64::from(self.synced | self.kind as u32) << 32
     }
 
-    /// The 16 bytes before `payload` in a record at `offset`.
+    /// Encodes the 16 bytes that precede `payload` in a record at `offset`.
     #[inline]
     pub(crate) fn encode(self, seed: Seed, offset: u32, payload: &[u8]) -> [u8; HEAD_BYTES] {
         let words = self.words();
@@ -241,8 +241,8 @@ impl Head {
         bytes
     }
 
-    /// The head at `offset`, if it looks like one: garbage does by a chance of 2^-16, before the
-    /// payload is looked at.
+    /// Decodes the head at `offset` if it is plausible. Garbage passes with probability 2^-16,
+    /// before the payload is checked.
     #[inline]
     pub(crate) fn decode(seed: Seed, offset: u32, bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let words = word(bytes, 8);
@@ -259,18 +259,18 @@ impl Head {
         (plausible && (mix(seed, offset, words) ^ word(bytes, 0)) & HEAD_MASK == 0).then_some(head)
     }
 
-    /// True when `payload` is what the record was written with.
+    /// Returns true when `payload` matches the checksum of the record.
     pub(crate) fn matches(self, seed: Seed, offset: u32, bytes: &[u8; HEAD_BYTES], payload: &[u8]) -> bool {
         word(bytes, 0) == checksum(mix(seed, offset, self.words()), payload)
     }
 }
 
-/// Mixes everything but the payload. One to one in `words`, so that no change of a head goes
-/// unseen.
+/// Mixes everything but the payload. Bijective in `words`, so that every change of a head is
+/// detected.
 #[inline]
 fn mix(seed: Seed, offset: u32, words: u64) -> u64 {
     let position = seed.0.wrapping_add(u64::from(offset).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    // The finalizer of MurmurHash3 (Appleby), which spreads each bit over all.
+    // The finalizer of MurmurHash3 (Appleby), which spreads each bit over all others.
     let mut hash = words ^ position;
     hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -292,7 +292,7 @@ mod tests {
         Header { number: 7, log_id: 1, salt: 2, previous: Some(previous), oldest: 5, bytes, note }
     }
 
-    /// Goal: a header reads back from either copy, and no flipped bit of one is taken for a header.
+    /// Goal: a header reads back from either copy, and a copy with a flipped bit is never accepted.
     #[test]
     fn header_round_trip() {
         for header in [header(), Header { previous: None, ..header() }, Header { oldest: 0, ..header() }] {
@@ -311,8 +311,8 @@ mod tests {
         assert_eq!(Header::decode(&[1; 95], 0), Decoded::Blank);
     }
 
-    /// Goal: what is sound by its checksum and still cannot be is refused; an earlier version is
-    /// read, and a later one told apart.
+    /// Goal: headers with a valid checksum but impossible values are refused; an earlier version is
+    /// read, and a later one is recognised as such.
     #[test]
     fn header_forgeries() {
         let forge = |at: usize, value: u32| {
@@ -332,8 +332,8 @@ mod tests {
         }
     }
 
-    /// Goal: a record passes in its own place only. Method: every flipped bit, and other seeds,
-    /// offsets and salts.
+    /// Goal: a record is accepted only in its own place. Method: every flipped bit, and other
+    /// seeds, offsets and salts.
     #[test]
     fn records_are_tied_to_their_place() {
         let (seed, offset, payload) = (header().seed(), 4096, b"some payload of a record");
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(Head::decode(seed, 4096, &[0; 16]), None);
     }
 
-    /// Goal: the sizes that the layout promises.
+    /// Goal: record sizes match the documented layout.
     #[test]
     fn sizes() {
         assert_eq!([0, 1, 8, 9, 40].map(record_bytes), [16, 24, 24, 32, 56]);

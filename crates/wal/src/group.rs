@@ -1,17 +1,18 @@
-//! Group commit: many threads that want a sync share one.
+//! Group commit: threads that want a sync at the same time share one.
 //!
-//! One of them leads: it syncs, while the others sleep. The sync covers what was committed when it
-//! began, so there are two groups at a time, those whom it is for and those who came later, and
-//! each sleeps on a word of its own. At its end the leader wakes all of its group, who take no lock
-//! on their way out, and invites one of the other to lead.
+//! One thread leads: it syncs while the others sleep. The sync covers everything committed when it
+//! began. So there are two groups at any time, the threads that the current sync serves and those
+//! that arrived later, and each group sleeps on its own futex. When the sync ends, the leader wakes
+//! its whole group, which takes no lock on the way out, and invites one thread of the other group
+//! to lead.
 //!
 //! ```text
-//!   sync 1  |------------|              woken at its end: those who came before it began, and
-//!   sync 2                |---------|   one of those who came meanwhile, who leads this one
+//!   sync 1  |------------|              its end wakes all who came before it began, and
+//!   sync 2                |---------|   one of those who came meanwhile, to lead this one
 //! ```
 //!
-//! Whoever sleeps has a leader before it, or an invitation is on its way to one of those who sleep
-//! in the same place.
+//! For every sleeper, there is a current leader, or an invitation is on its way to a thread that
+//! sleeps on the same futex.
 
 use cairn_vfs::sync::Futex;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -19,44 +20,45 @@ use cairn_vfs::thread;
 
 use crate::Lsn;
 
-/// Who waits for a sync, and whose turn it is.
+/// The threads that wait for a sync, and the leadership among them.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
-    /// Somebody leads.
+    /// True while a thread leads.
     led: AtomicBool,
-    /// Syncs that have begun.
+    /// Number of syncs begun.
     begun: AtomicU64,
-    /// And those that have ended: as many, or one less.
+    /// Number of syncs ended: equal to `begun` or one less.
     ended: AtomicU64,
-    /// What the last one that began covers at least.
+    /// The last sync that began covers at least this position.
     covered: AtomicU64,
-    /// Where those sleep who wait for sync `n`: at `n % 2`. Both are bumped at the end of each.
+    /// Threads that wait for sync `n` sleep on entry `n % 2`. Both are bumped at the end of each
+    /// sync.
     beds: [Futex; 2],
-    /// Threads inside.
+    /// Number of threads inside [`Group::enter`].
     waiting: AtomicU64,
-    /// Threads that ever came in.
+    /// Number of calls to [`Group::enter`] so far.
     came: AtomicU64,
-    /// Of those, so many were served by syncs that have ended. Leaders change it.
+    /// The number of these calls that completed syncs have served. Written by leaders.
     served: AtomicU64,
-    /// How many the last sync found or left waiting: those whom it was for, and those who came
-    /// meanwhile. Leaders change it.
+    /// The number of threads that the last sync served or that arrived during it. Written by
+    /// leaders.
     last_seen: AtomicU64,
 }
 
-/// The right to sync, which one thread has at a time. Passes on when it is dropped.
+/// The right to sync, held by one thread at a time and passed on when dropped.
 #[derive(Debug)]
 pub(crate) struct Lead<'a> {
     group: &'a Group,
 }
 
 impl Group {
-    /// How many threads are inside [`Group::enter`].
+    /// Returns the number of threads inside [`Group::enter`].
     pub(crate) fn waiting(&self) -> u64 {
         self.waiting.load(Acquire)
     }
 
-    /// Waits until `is_done`, which says whether `lsn` is durable or never will be; or until it is
-    /// this thread's turn to sync, for which it calls `sync`.
+    /// Waits until `is_done` returns true, which means that `lsn` is durable or never will be. If
+    /// it becomes this thread's turn to sync first, calls `sync`.
     pub(crate) fn enter<E>(
         &self,
         lsn: Lsn,
@@ -66,7 +68,7 @@ impl Group {
         self.waiting.fetch_add(1, AcqRel);
         self.came.fetch_add(1, SeqCst);
         let result = match self.wait(lsn, &is_done) {
-            // Somebody else may have made it durable between two looks.
+            // Another leader may have made it durable between the two checks.
             Some(lead) if !is_done() => sync(&lead),
             _ => Ok(()),
         };
@@ -77,14 +79,16 @@ impl Group {
     fn wait(&self, lsn: Lsn, is_done: &impl Fn() -> bool) -> Option<Lead<'_>> {
         let mut slept_for = None;
         loop {
-            // ORDER: before all that is looked at. Who changes it bumps these afterwards.
+            // ORDER: the futexes are read before any condition is checked. A thread that changes a
+            // condition bumps them afterwards.
             let seen = [self.beds[0].load(), self.beds[1].load()];
             if is_done() {
                 if let Some(sync) = slept_for
                     && self.ended.load(SeqCst) < sync
                     && !self.led.load(SeqCst)
                 {
-                    // Invited, and without a need of its own: durable by the sync before already.
+                    // This thread was invited to lead but is already served by the previous sync,
+                    // so it passes the invitation on.
                     self.beds[seat(sync)].wake_one();
                 }
                 return None;
@@ -100,20 +104,20 @@ impl Group {
     }
 }
 
-/// Where those sleep who wait for this sync.
+/// Returns the index of the futex for threads that wait for this sync.
 fn seat(sync: u64) -> usize {
     (sync % 2) as usize
 }
 
 impl Lead<'_> {
-    /// Waits until those have come back whom the last sync has let go.
+    /// Waits for the threads that the last sync released to come back.
     ///
-    /// They have been woken and are on their way: a sync begun right now would be for those alone
-    /// who came meanwhile, and there would be two groups that take turns at the device, each with
-    /// half of the writers.
+    /// They have been woken and are on their way. A sync begun right now would serve only the
+    /// threads that arrived in the meantime. That would split the writers into two groups of half
+    /// the size that take turns at the device.
     pub(crate) fn gather(&self) {
         let (served, expected) = (self.group.served.load(Relaxed), self.group.last_seen.load(Relaxed));
-        // BOUND: a few turns for each thread, whether it comes or not.
+        // BOUND: a few turns for each expected thread, whether it comes or not.
         for _ in 8..8 * expected {
             if self.group.came.load(Acquire) - served >= expected {
                 break;
@@ -122,20 +126,20 @@ impl Lead<'_> {
         }
     }
 
-    /// A sync is about to begin. Says who has come by now, for [`Lead::ended`].
+    /// Marks the beginning of a sync. Returns the number of arrivals so far, for [`Lead::serve`].
     pub(crate) fn begin(&self) -> u64 {
-        // Whoever has come has committed its records before.
+        // A thread commits its records before it arrives.
         let came = self.group.came.load(SeqCst);
         self.group.begun.fetch_add(1, SeqCst);
         came
     }
 
-    /// The sync that is about to begin covers everything up to `lsn`.
+    /// Records that the sync about to begin covers everything up to `lsn`.
     pub(crate) fn covers(&self, lsn: Lsn) {
         self.group.covered.store(lsn.get(), SeqCst);
     }
 
-    /// The sync has served the first `came` who ever came.
+    /// Records that the sync has served the first `came` arrivals.
     pub(crate) fn serve(&self, came: u64) {
         let before = self.group.served.swap(came, Relaxed);
         self.group.last_seen.store(self.group.came.load(SeqCst) - before, Relaxed);
@@ -147,10 +151,11 @@ impl Drop for Lead<'_> {
         let group = self.group;
         let begun = group.begun.load(SeqCst);
         group.ended.store(begun, SeqCst);
-        // ORDER: who has seen the words as they are after this sees that nobody leads.
+        // ORDER: the lead is released before the futexes are bumped, so that a thread that sees the
+        // new words also sees that no thread leads.
         group.led.store(false, SeqCst);
         group.beds.iter().for_each(Futex::bump);
-        // The next leader first: the device waits for it.
+        // Wake the next leader first, since the device is idle until it starts.
         group.beds[seat(begun + 1)].wake_one();
         group.beds[seat(begun)].wake_all();
     }

@@ -1,7 +1,6 @@
 //! The thread that prepares memory and segments ahead of need.
 //!
-//! It does nothing that the appender would not do itself, at the time of need, if the thread were
-//! late.
+//! If the helper is late, the appender does the same work itself when it needs the result.
 
 use cairn_vfs::AppendProgress;
 use cairn_vfs::sync::{Arc, lock, wait};
@@ -9,40 +8,41 @@ use cairn_vfs::sync::{Arc, lock, wait};
 use crate::shared::Shared;
 use crate::{Error, Result};
 
-/// Written memory is let go of in pieces of this size.
+/// Written memory is released in pieces of this size.
 pub(crate) const LET_GO_BYTES: u64 = 1 << 20;
 
-/// What the helper is asked to do.
+/// Requests to the helper.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
-    /// Memory of the segment being written, up to an offset.
+    /// Memory of the current segment, up to an offset.
     window: Option<(AppendProgress, u64)>,
-    /// The segment after that.
+    /// The next segment.
     segment: bool,
     stop: bool,
 }
 
 impl Shared {
-    /// Asks for memory.
+    /// Requests memory of the current segment.
     pub(crate) fn want_window(&self, progress: AppendProgress, to: u64) {
         lock(&self.wanted).window = Some((progress, to));
         self.wanted_changed.notify_one();
     }
 
-    /// Asks for a segment.
+    /// Requests the next segment.
     pub(crate) fn want_segment(&self) {
         lock(&self.wanted).segment = true;
         self.wanted_changed.notify_one();
     }
 
-    /// Ends the helper, after what it is doing.
+    /// Stops the helper after its current work.
     pub(crate) fn stop_helper(&self) {
         lock(&self.wanted).stop = true;
         self.wanted_changed.notify_one();
     }
 
-    /// Brings memory of a segment in. A full disk, where the file system does not keep what was
-    /// allocated, costs nothing but the attempt: no record stands there yet. Other errors poison.
+    /// Prepares memory of a segment. A full disk, on a file system that does not keep its
+    /// allocations, is harmless: the affected range holds no record yet. Other errors poison the
+    /// log.
     pub(crate) fn prepare_window(&self, progress: &AppendProgress, to: u64) -> Result<()> {
         if progress.ready() >= to {
             return Ok(());
@@ -54,23 +54,22 @@ impl Shared {
     }
 }
 
-/// The helper's life.
+/// The main loop of the helper.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let mut wanted = lock(&shared.wanted);
     while !wanted.stop {
-        // Memory first: the appender needs it sooner.
+        // Memory first, since the appender needs it sooner.
         if let Some((progress, to)) = wanted.window.take() {
             drop(wanted);
-            // An error has poisoned the log, which tells everybody who comes; or the disk is full.
+            // An error has poisoned the log, so later calls report it; or the disk is full.
             let _ = shared.prepare_window(&progress, to);
-            // What cannot be let go of costs memory and nothing else.
+            // If releasing fails, the only cost is memory.
             let _ = progress.let_go(LET_GO_BYTES);
             drop(progress);
         } else if wanted.segment {
             wanted.segment = false;
             drop(wanted);
-            // So here, or the disk is full: then the appender finds out for itself when it needs
-            // the segment.
+            // As above. On a full disk, the appender meets the error when it needs the segment.
             let _ = shared.prepare_ahead();
         } else {
             wanted = wait(&shared.wanted_changed, wanted);

@@ -1,10 +1,10 @@
 //! Write-ahead log: checksummed records in recycled segments, parallel appends, group commit,
 //! bounded replay.
 //!
-//! One [`Appender`] hands out room for records, in order; whoever holds a [`Reservation`] fills and
-//! commits it, in parallel with others. A committed record belongs to the kernel, and outlives the
-//! process once all before it are committed. [`Log::sync_to`] puts it on stable storage, together
-//! with the records of everybody who waits at the time.
+//! One [`Appender`] reserves space for records, in order. Each holder of a [`Reservation`] fills
+//! and commits it, in parallel with the others. A committed record belongs to the kernel, and
+//! survives the process once all earlier ones are committed. [`Log::sync_to`] puts it on stable
+//! storage, together with the records of all other waiting threads.
 //!
 //! ```
 //! use std::path::Path;
@@ -30,8 +30,8 @@
 //! # Ok::<(), cairn_wal::Error>(())
 //! ```
 //!
-//! The bytes: `docs/src/formats/wal.md`. A log has no lock of its own: whoever opens one for
-//! writing must hold the lock of the store that it belongs to.
+//! `docs/src/formats/wal.md` specifies the bytes. A log has no lock of its own: a process that
+//! opens one for writing must hold the lock of the store that the log belongs to.
 #![forbid(unsafe_code)]
 
 mod appender;

@@ -1,4 +1,4 @@
-//! The shared end of a log: syncing, releasing, and opening it for writing.
+//! The shared side of a log: syncing, releasing, and opening for writing.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,48 +14,46 @@ use crate::recovery::Tail;
 use crate::shared::{Files, Sealed, Shared};
 use crate::{Appender, Error, Known, Lsn, Options, Result};
 
-/// A log that is open for writing, to those who do not append: any number of threads, through
-/// `&self`.
+/// A log open for writing, as seen by everyone but the appender. Any number of threads use it
+/// through `&self`.
 ///
-/// After a failed sync, write or creation of a segment the log is poisoned, in the moment in which
-/// it fails: everything fails but reservations that are out, whose commits prove nothing. Dropping
-/// it syncs nothing.
+/// A failed sync, write or segment creation poisons the log immediately. From then on everything
+/// fails except open reservations, whose commits guarantee nothing. Dropping a log syncs nothing.
 #[derive(Debug)]
 pub struct Log {
     shared: Arc<Shared>,
     helper: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What a log has done since it was opened, and is doing.
+/// Counters since the log was opened, and its current activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Syncs of a segment that records were waiting for; not those of preparing one.
+    /// Syncs of segments for waiting records, without the syncs that prepare a segment.
     pub flushes: u64,
     /// Segments prepared.
     pub segments: u64,
-    /// Of these, how many were files of released segments.
+    /// The prepared segments that reused the file of a released one.
     pub recycled: u64,
-    /// How often an appender needed a segment, or memory of one, that was not ready; the first
+    /// How often an appender needed a segment, or memory of one, that was not ready. The first
     /// segment counts.
     pub stalls: u64,
-    /// How many threads are waiting for a sync right now, the one that carries it out included.
+    /// Threads currently waiting for a sync, including the one that executes it.
     pub waiting: u64,
 }
 
 impl Log {
-    /// Opens the log that was recovered up to `tail` for writing; makes its directory if there is
-    /// none.
+    /// Opens a recovered log for writing. Creates its directory if it is missing.
     ///
-    /// Writing goes on in a new segment, which says where the last one ended: a torn end is never
-    /// appended to. What was recovered and may be in the page cache only is written anew first.
-    /// Segments before the position that the recovery began at, and what a crash cut off, are
-    /// released. `rng` is for the salt that keeps bytes of earlier lives from being taken for
-    /// records.
+    /// Writing continues in a new segment, whose header records the end of the last one; a torn end
+    /// is never appended to. Recovered records that may exist only in the page cache are written
+    /// again first. Segments before the start position of the recovery, and those cut off by a
+    /// crash, are released. `rng` supplies the salt that prevents bytes from earlier uses of a file
+    /// from being taken for records.
     ///
-    /// Costs a few syncs; after a process that was killed, also a copy of what nothing says was
-    /// synced, which is read back. Errors: `Invalid` options; those of the file system, among them
-    /// that the copy has not what was recovered, as after a read that went wrong; that of a helper
-    /// thread that cannot be started. The log is as it was then, and can be recovered again.
+    /// Costs a few syncs. After a killed process, it also costs a copy of the records that may not
+    /// be synced, and reading the copy back. Errors: `Invalid` options; file system errors, which
+    /// include a copy that lacks recovered records, for example after a faulty read; the failure to
+    /// start the helper thread. After an error the log is unchanged and can be recovered again.
     pub fn open(
         fs: &Arc<dyn Fs>,
         options: &Options,
@@ -65,19 +63,20 @@ impl Log {
         options.check()?;
         let dir = &tail.dir;
         if tail.highest == 0 {
-            // Also one that is there: who made it may have been killed before its name was durable.
+            // Even if the directory exists: its creator may have been killed before the name was
+            // durable.
             fs.create_dir_all_durably(dir)?;
         }
         let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());
         let shared = Arc::new(Shared::new(fs, options, &tail, log_id, rng.next_u64()));
         for path in &tail.stray {
-            // A recovery that was asked to sync has written it anew, and it has its name.
+            // A recovery that was asked to sync has completed the copy and renamed it already.
             if fs.exists(path)? {
                 fs.remove(path)?;
             }
         }
-        // ORDER: the header of the new segment says that all before it is on stable storage, so it
-        // must be.
+        // ORDER: the header of the new segment states that everything before it is on stable
+        // storage, so this comes first.
         for old in &tail.segments {
             old.make_durable(fs)?;
         }
@@ -93,11 +92,11 @@ impl Log {
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
         shared.takes_less.store(false, Ordering::Release);
         if !tail.cut.is_empty() {
-            // ORDER: a newer header is on stable storage before these go. How far the log has
-            // reached would be unknown otherwise, and whoever remembers positions would see them a
-            // second time. And where the newest of them outlives the one before it, as after a
-            // crash among these removals it could, it would be taken for the log's newest segment
-            // whose predecessors have all been released.
+            // ORDER: a newer header is on stable storage before these segments are removed.
+            // Otherwise the position that the log had reached would be lost, and positions could be
+            // handed out a second time to owners that remember them. Also, a crash during the
+            // removals could leave the newest of these segments without the one before it. It would
+            // then be taken for the log's newest segment, with all its predecessors released.
             shared.sync_to(appender.position())?;
             for path in &tail.cut {
                 known.remove(&fs.metadata(path)?.id);
@@ -110,8 +109,8 @@ impl Log {
             match thread::spawn("cairn-wal", move || helper::run(&shared)) {
                 Ok(thread) => *lock(&log.helper) = Some(thread),
                 Err(source) => {
-                    // Gives back the room of the segment that was begun. If it cannot, the next
-                    // recovery does.
+                    // Gives back the space of the new segment. If that fails, the next recovery
+                    // does it.
                     let _ = log.close(appender);
                     return Err(cairn_vfs::Error::new(Operation::StartThread, &tail.dir, source).into());
                 }
@@ -123,75 +122,75 @@ impl Log {
 
     /// Returns when everything up to position `lsn` is on stable storage.
     ///
-    /// Waits for reservations below `lsn` to be committed, never for later ones. Concurrent callers
-    /// share one device flush; those who come while one is under way share the next. Costs a device
-    /// flush, or nothing when it is done already. Errors: `Invalid` when `lsn` was never reserved;
-    /// a failed sync poisons the log, and is not tried again (a kernel may drop what it could not
-    /// write, and then says that all is well).
+    /// Waits until reservations below `lsn` are committed, but never for later ones. Concurrent
+    /// callers share one device flush; callers that arrive during a flush share the next. Costs one
+    /// device flush, or nothing if `lsn` is synced already. Errors: `Invalid` when `lsn` was never
+    /// reserved. A failed sync poisons the log and is not retried, because a kernel may drop pages
+    /// that it could not write and then report success.
     pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
         self.shared.sync_to(lsn)
     }
 
-    /// [`Log::sync_to`] everything that was reserved before the call.
+    /// Calls [`Log::sync_to`] for everything reserved before the call.
     pub fn sync(&self) -> Result<()> {
         self.sync_to(self.shared.reserved())
     }
 
-    /// Gives back the process's memory of records that are committed, as far as that is more than a
-    /// megabyte: they are the kernel's. For a large record, which nobody else would take out before
-    /// the next sync.
+    /// Releases the process's memory of committed records if it exceeds one megabyte; the kernel
+    /// keeps the bytes. Useful after a large record, which would otherwise stay mapped until the
+    /// next sync.
     pub fn let_go(&self) {
         self.shared.let_memory_go();
     }
 
-    /// Errors: `Poisoned` once the log has failed. An error of an [`Appender`] after which this is
-    /// `Ok` has changed nothing.
+    /// Fails with `Poisoned` once the log has failed. If an [`Appender`] returned an error and this
+    /// returns `Ok`, the failed call changed nothing.
     pub fn check(&self) -> Result<()> {
         self.shared.check()
     }
 
-    /// The position up to which everything is on stable storage, or released.
+    /// Returns the position up to which everything is on stable storage or released.
     pub fn synced(&self) -> Lsn {
         self.shared.synced()
     }
 
-    /// The position up to which records have been reserved.
+    /// Returns the position up to which records have been reserved.
     pub fn reserved(&self) -> Lsn {
         self.shared.reserved()
     }
 
-    /// Nobody needs the records up to `lsn` any more. Segments without later ones are recycled or
-    /// removed, but for the one being written.
+    /// Declares that the records up to `lsn` are no longer needed. Segments without later records
+    /// are recycled or removed, except for the current one.
     ///
-    /// Whoever remembers where a recovery is to begin must have made a position at or after `lsn`
-    /// durable before. Costs a rename for each segment and a sync of the directory. After an error
-    /// of a rename the call can be repeated; a failed sync poisons the log.
+    /// A start position for recoveries at or after `lsn` must have been made durable before. Costs
+    /// one rename per segment and a sync of the directory. After a failed rename the call can be
+    /// repeated. A failed sync poisons the log.
     pub fn release_before(&self, lsn: Lsn) -> Result<()> {
         self.shared.release_before(lsn)
     }
 
-    /// For a log that will not be written to much soon: removes the segments that are kept to be
-    /// written again, and what was prepared, and begins with small segments again. With all records
-    /// released and [`Appender::rotate`] behind it, next to nothing is left. Errors: of the file
-    /// system; what is left then is tried the next time.
+    /// Shrinks a log that is not going to be written much soon. Removes the segments kept for
+    /// recycling and the prepared one, and restarts with small segments. With all records released
+    /// and after [`Appender::rotate`], almost no disk space remains in use. Errors: file system
+    /// errors; the next call retries the rest.
     pub fn trim(&self) -> Result<()> {
         self.shared.trim()
     }
 
-    /// The last that is done with a log: makes everything durable, marks the end
-    /// ([`Appender::close`]), and gives back the room for records that will not come: cuts the last
-    /// segment behind the mark, and removes the one that was prepared and those that are kept.
-    /// Reservations must be committed before.
+    /// Closes the log. Makes everything durable, writes the closing mark ([`Appender::close`]), and
+    /// gives back unused space: it truncates the last segment after the mark, and removes the
+    /// prepared segment and those kept for recycling. All reservations must be committed before.
     ///
-    /// That room was given back is not made durable, and a crash may bring it back. Errors: of the
-    /// file system, and those of a log that has failed; all records stay where they are whatever
-    /// fails. Costs up to two syncs.
+    /// The released space is not made durable, and a crash may bring it back. Errors: file system
+    /// errors, and those of a poisoned log. Records stay intact whatever fails. Costs up to two
+    /// syncs.
     pub fn close(&self, mut appender: Appender) -> Result<()> {
         self.end_helper();
-        // Where there is no room for the mark there is some to give back.
+        // If there is no space for the mark, there is some to give back.
         let marked = appender.mark_end();
         let (segment, end) = appender.into_last();
-        // A segment that is shorter than it was begun ends in a mark, or was cut by somebody else.
+        // A segment shorter than its recorded length either ends with a mark or was truncated by
+        // another program.
         let shrunk = self.shared.shrink(&segment, marked.is_ok().then_some(end));
         marked.and(shrunk)
     }
@@ -200,54 +199,53 @@ impl Log {
         self.shared.stop_helper();
         let helper = lock(&self.helper).take();
         if let Some(helper) = helper {
-            // It does not panic; if it did, there is nobody left to tell.
+            // The helper does not panic; if it did, nobody could be told any more.
             let _ = helper.join();
         }
     }
 
-    /// What a later recovery is to find of this log at least
-    /// ([`RecoveryOptions::known`](crate::RecoveryOptions::known)): everything that is on stable
-    /// storage by now. For the owner to write down.
+    /// Returns the state that a later recovery must find at least
+    /// ([`RecoveryOptions::known`](crate::RecoveryOptions::known)): everything currently on stable
+    /// storage. The owner stores it outside the log.
     pub fn known(&self) -> Known {
         self.shared.known()
     }
 
-    /// What segments that are begun from now on, and the mark at the end, say for the owner
-    /// ([`Tail::note`]): two numbers, of which the last ones count. [`Appender::note`] says so at
-    /// once.
+    /// Sets the note of two numbers that all later segments and the closing mark carry for the
+    /// owner ([`Tail::note`]). The last note counts. [`Appender::note`] writes it at once.
     pub fn set_note(&self, note: [u64; 2]) {
         *lock(&self.shared.note) = note;
     }
 
-    /// A random number that all segments of this log carry.
+    /// Returns the random number that all segments of this log carry.
     pub fn id(&self) -> u64 {
         self.shared.log_id
     }
 
-    /// Whether segments are made smaller than usual, down to 8 KiB, where the disk has no room for
-    /// more: for who gives room back, and has to append for it. Others are told that the disk is
-    /// full while there is still some. Default false, but for the first segment of an opening.
+    /// Allows segments smaller than usual, down to 8 KiB, when the disk has no space for more. For
+    /// owners that free space and have to append in order to do so; for others, the disk counts as
+    /// full while some space is left. Default false, except for the first segment after opening.
     pub fn take_less(&self, on: bool) {
         self.shared.takes_less.store(on, Ordering::Release);
     }
 
-    /// How large segments are made from now on, at most: less than the options say where the disk
-    /// is full, so that several have room and can go one by one. In multiples of 4 KiB, 8 KiB at
-    /// least; `None` for what the options say. A record that does not fit gets a segment of its own
-    /// size, and what is kept to be written again has its size already.
+    /// Limits the size of new segments. When the disk is nearly full, segments smaller than
+    /// configured let several fit, so that they can be released one by one. Rounded up to multiples
+    /// of 4 KiB, at least 8 KiB; `None` restores the configured size. A record that does not fit
+    /// gets a segment of its own size, and recycled segments keep theirs.
     pub fn limit_segments(&self, bytes: Option<u32>) {
         let most = bytes.map_or(u32::MAX, |bytes| bytes.max(8 << 10).next_multiple_of(4096));
         self.shared.most_bytes.store(most, Ordering::Release);
     }
 
-    /// The random number of the segment that a position is in, which this process has begun.
-    /// Whoever remembers the position may remember this with it: another log that has gone on from
-    /// a copy of this one has another one there ([`Tail::salt`]).
+    /// Returns the salt of the segment that contains a position. The segment must have been begun
+    /// by this process. An owner can store the salt with the position: a log that continued from a
+    /// copy of this one has a different salt there ([`Tail::salt`]).
     pub fn salt(&self, lsn: Lsn) -> u64 {
         self.shared.salt_of(lsn.segment())
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         let counts = &self.shared.counts;
         Stats {
@@ -266,13 +264,13 @@ impl Drop for Log {
     }
 }
 
-/// Takes over the files of earlier processes: those of the log, and those that can be written
-/// again. Says which are known by now.
+/// Takes over the files of earlier processes: the log's segments and the recyclable ones. Returns
+/// the identities of the files it has seen.
 fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
     let mut files = lock(&shared.files);
     files.next = tail.highest.checked_add(1).ok_or_else(|| Error::invalid("no segment numbers are left"))?;
-    // A crash in the middle of a rename can leave a file with both names, and it must not be
-    // written as two.
+    // A crash during a rename can leave a file with both names, and it must not be written as two
+    // files.
     let mut known = BTreeSet::new();
     for old in &tail.segments {
         let metadata = shared.fs.metadata(&old.path)?;
@@ -281,7 +279,7 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
         lock(&shared.sealed).push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
     }
     for path in &tail.cut {
-        // Not to be written under a second name either.
+        // These must not be written under a second name either.
         known.insert(shared.fs.metadata(path)?.id);
     }
     for path in &tail.dead {
@@ -290,7 +288,7 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
     Ok(known)
 }
 
-/// Keeps a file that is of the log no more to be written again, or removes it.
+/// Keeps a file that is no longer part of the log for recycling, or removes it.
 fn retire(shared: &Shared, files: &mut Files, known: &mut BTreeSet<FileId>, path: &Path) -> Result<()> {
     let metadata = shared.fs.metadata(path)?;
     let fits = metadata.len == u64::from(shared.options.segment_bytes);

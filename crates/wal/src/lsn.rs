@@ -2,42 +2,43 @@
 
 use std::fmt;
 
-/// A position in the log: a segment's number and an offset in it. Later records have higher
+/// A position in the log: a segment number and an offset in that segment. Later records have higher
 /// positions.
 ///
-/// The position *of a record* is the one behind its last byte, so that a position stands for
-/// everything before it: [`Log::sync_to`](crate::Log::sync_to) with a record's position syncs that
-/// record, and a recovery from a record's position begins with the record after it.
+/// The position *of a record* is its end, so that a position stands for everything before it.
+/// [`Log::sync_to`](crate::Log::sync_to) with a record's position syncs that record, and a recovery
+/// from a record's position begins with the next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(u64);
 
 impl Lsn {
-    /// Before every record. A recovery from here begins with the oldest record that was not
-    /// released.
+    /// The position before every record. A recovery from here begins with the oldest record that
+    /// was not released.
     pub const ZERO: Lsn = Lsn(0);
 
     pub(crate) fn new(segment: u32, offset: u32) -> Lsn {
         Lsn(u64::from(segment) << 32 | u64::from(offset))
     }
 
-    /// The number of the segment.
+    /// Returns the segment number.
     pub fn segment(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
-    /// The offset in the segment's file.
+    /// Returns the offset in the segment's file.
     pub fn offset(self) -> u32 {
         self.0 as u32
     }
 
-    /// As one number, to store: the segment in the upper half, the offset in the lower.
+    /// Returns the position as one number, for storage: the segment in the upper half, the offset
+    /// in the lower.
     pub fn get(self) -> u64 {
         self.0
     }
 }
 
 impl From<u64> for Lsn {
-    /// The position that [`Lsn::get`] made a number of.
+    /// Converts a number from [`Lsn::get`] back to a position.
     fn from(number: u64) -> Lsn {
         Lsn(number)
     }
@@ -53,7 +54,7 @@ impl fmt::Display for Lsn {
 mod tests {
     use super::*;
 
-    /// Goal: positions sort as records do and survive being a number.
+    /// Goal: positions sort like records, and survive the conversion to a number.
     #[test]
     fn order_and_number() {
         let lsn = Lsn::new(7, u32::MAX);

@@ -1,9 +1,10 @@
-//! How a log is written, and how it is read back.
+//! Options for writing and for recovering a log.
 
 use crate::format::{HEADER_BYTES, MAX_SEGMENT_BYTES};
 use crate::{Error, Lsn, Result};
 
-/// How a log is written. None of it is stored: a log can be opened with other options each time.
+/// Options for writing a log. They are not stored: a log can be opened with different options each
+/// time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     pub(crate) segment_bytes: u32,
@@ -26,44 +27,44 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Most that a segment's file has, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16 MiB: what
-    /// is left over at either end of a log is small. A record that does not fit gets a segment of
-    /// its own size.
+    /// Sets the maximum size of a segment's file, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16
+    /// MiB, which keeps the unused space at either end of a log small. A record that does not fit
+    /// gets a segment of its own size.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u32) -> Self {
         self.segment_bytes = bytes;
         self
     }
 
-    /// Size of the first segment of a log that was just opened, or trimmed
-    /// ([`Log::trim`](crate::Log::trim)), in multiples of 4 KiB. Those that follow are each twice
-    /// the one before, up to [`Options::segment_bytes`], so that few records take little room.
-    /// Default 256 KiB; more than a segment may have counts as that.
+    /// Sets the size of the first segment after opening or trimming
+    /// ([`Log::trim`](crate::Log::trim)), in multiples of 4 KiB. Each later segment is twice as
+    /// large as the previous one, up to [`Options::segment_bytes`], so that a log with few records
+    /// stays small. Default 256 KiB; values above the maximum segment size count as that.
     #[must_use]
     pub fn first_segment_bytes(mut self, bytes: u32) -> Self {
         self.first_segment_bytes = bytes;
         self
     }
 
-    /// How much of a segment is brought into memory at a time, in multiples of 4 KiB. Default 256
-    /// KiB: some four thousand small records, and a tenth of a millisecond of work.
+    /// Sets how much of a segment is brought into memory at a time, in multiples of 4 KiB. Default
+    /// 256 KiB: about four thousand small records, and a tenth of a millisecond of work.
     #[must_use]
     pub fn window_bytes(mut self, bytes: u32) -> Self {
         self.window_bytes = bytes;
         self
     }
 
-    /// How many released segments of the full size are kept to be written again; others are
-    /// removed. Default 4.
+    /// Sets how many released segments of the full size are kept for recycling; others are removed.
+    /// Default 4.
     #[must_use]
     pub fn recycled_max(mut self, count: usize) -> Self {
         self.recycled_max = count;
         self
     }
 
-    /// Whether a thread prepares memory and segments ahead of need. Default true. Without it
-    /// whoever appends does so, at the time of need, and everything the log does is a function of
-    /// the calls.
+    /// Sets whether a helper thread prepares memory and segments ahead of need. Default true.
+    /// Without it, the appending thread does this work when needed, and the behaviour of the log is
+    /// a deterministic function of the calls.
     #[must_use]
     pub fn background(mut self, on: bool) -> Self {
         self.background = on;
@@ -93,21 +94,21 @@ impl Options {
     }
 }
 
-/// What a recovery does about damage.
+/// How a recovery treats damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Ends at the first damaged record if nothing says that it had been synced; what a power loss
-    /// leaves behind is thereby no error. Damage below what had been synced is `Corruption`.
+    /// Ends at the first damaged record unless something shows that it had been synced, so that the
+    /// effects of a power loss are not errors. Damage to synced records is `Corruption`.
     #[default]
     TolerateTornTail,
-    /// Any damage is `Corruption`. For logs that were closed in order.
+    /// Any damage is `Corruption`. For logs that were closed properly.
     Strict,
-    /// Skips what is damaged, says what that was, and goes on with what is sound. For repair: what
-    /// comes out may have holes.
+    /// Skips and reports damage, and continues with the sound records. For repair: the result may
+    /// have holes.
     Salvage,
 }
 
-/// How a log is read back.
+/// Options for recovering a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryOptions {
     pub(crate) mode: Mode,
@@ -116,17 +117,15 @@ pub struct RecoveryOptions {
     pub(crate) known: Option<Known>,
 }
 
-/// What the owner of a log has written down of it, elsewhere than in the log: by this a recovery
-/// knows the log from others and notices that the end of it is gone, which nothing within a log can
-/// say.
+/// Facts about a log that its owner stores outside the log. With them, a recovery can distinguish
+/// the log from others and detect that its end is missing, which nothing inside a log can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Known {
     /// The random number that all segments of the log carry ([`Log::id`](crate::Log::id)).
     pub log_id: u64,
     /// A position up to which everything is on stable storage; [`Lsn::ZERO`] for none.
     pub reached: Lsn,
-    /// Which segment that position is in: a random number of its own. Means nothing where the
-    /// position does not.
+    /// The salt of the segment that contains that position. Meaningless if there is no position.
     pub salt: u64,
 }
 
@@ -137,15 +136,15 @@ impl Default for RecoveryOptions {
 }
 
 impl RecoveryOptions {
-    /// What to do about damage. Default [`Mode::TolerateTornTail`].
+    /// Sets how damage is treated. Default [`Mode::TolerateTornTail`].
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// How many bytes are read at a time, at least 4 KiB. Default 1 MiB. This, or the largest
-    /// record where that is more, is the memory that a recovery takes.
+    /// Sets how many bytes are read at a time, at least 4 KiB. Default 1 MiB. A recovery takes this
+    /// much memory, or as much as the largest record if that is more.
     #[must_use]
     pub fn read_bytes(mut self, bytes: usize) -> Self {
         // BOUND: no segment is longer.
@@ -153,19 +152,20 @@ impl RecoveryOptions {
         self
     }
 
-    /// Whether the caller knows that nothing has been released since the newest segment was begun.
-    /// A recovery from [`Lsn::ZERO`](crate::Lsn::ZERO) takes segments that are not there for
-    /// released ones; then it takes them for lost if they were there at that time. Default false.
+    /// Sets whether the caller knows that nothing has been released since the newest segment was
+    /// begun. A recovery from [`Lsn::ZERO`](crate::Lsn::ZERO) normally takes missing segments for
+    /// released ones. With this option, those that existed when the newest segment was begun count
+    /// as lost. Default false.
     #[must_use]
     pub fn nothing_released(mut self, known: bool) -> Self {
         self.nothing_released = known;
         self
     }
 
-    /// What is known of the log from elsewhere, as [`Log::known`](crate::Log::known) has said it.
-    /// Segments of another log, and a log that ends before the position, are then `Corruption`, of
-    /// the file that is wrong or missing; a salvage says so and goes on. A log that is begun takes
-    /// the id. Default: nothing, and the newest segment says which log it is.
+    /// Sets facts about the log from an earlier [`Log::known`](crate::Log::known). Segments of
+    /// another log, and a log that ends before the known position, are then `Corruption` of the
+    /// wrong or missing file; a salvage reports them and continues. A new log takes over the id.
+    /// Default: none, and the newest segment determines the log's id.
     #[must_use]
     pub fn known(mut self, known: Known) -> Self {
         self.known = Some(known);

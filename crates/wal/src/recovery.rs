@@ -1,14 +1,17 @@
-//! Reading a log back: record by record, in bounded memory, trusting nothing.
+//! Reads a log back: record by record, in bounded memory, trusting nothing.
 //!
-//! A log ends at the first thing in it that is no record. A power loss leaves such an end behind,
-//! so that by itself it is no damage; what comes after it is lost, too, for a log has no holes. It
-//! is damage where something says that more had been synced. Four things can say so: the header of
-//! the next segment says how far this one had been; any record behind the damage says how far its
-//! own segment had been when it was written; and a record or header of a later segment that had
-//! itself been synced to any extent, since segments are synced in order.
+//! A log ends at the first item that is not a valid record. Power losses leave such ends, so an end
+//! on its own is not damage. Everything after it is lost as well, since a log has no holes. The end
+//! counts as damage when there is proof that more had been synced. Such proof comes from:
 //!
-//! Nothing is changed on the disk before [`Log::open`](crate::Log::open), so that a crash in a
-//! recovery leaves what was there before it.
+//! - the header of the next segment, which records how far this one had been synced;
+//! - any record after the damage, which records how far its own segment had been synced when it was
+//!   written;
+//! - a record or header of a later segment that had itself been synced to any extent, since
+//!   segments are synced in order.
+//!
+//! Nothing on disk changes before [`Log::open`](crate::Log::open), so a crash during a recovery
+//! leaves the previous state.
 
 use std::path::{Path, PathBuf};
 
@@ -29,8 +32,8 @@ use reader::{Found, Item, SegmentReader};
 
 /// Reads a log's records in the order of their positions.
 ///
-/// After an error it stays failed, with the same error. It may run beside a writer of the same log;
-/// it then ends somewhere in what is being written.
+/// After an error, every later call fails with the same error. A recovery may run beside a writer
+/// of the same log; it then ends somewhere in the part being written.
 #[derive(Debug)]
 pub struct Recovery {
     fs: Arc<dyn Fs>,
@@ -40,23 +43,23 @@ pub struct Recovery {
     log_id: Option<u64>,
     /// The segments of the log, oldest first.
     links: Vec<Link>,
-    /// The one being read.
+    /// Index of the segment being read.
     index: usize,
     reader: Option<SegmentReader>,
-    /// Where its next record begins.
+    /// Offset of its next record.
     offset: u32,
     from: Lsn,
     damage: Vec<Damage>,
     state: State,
-    /// Something that was read says that all before this position is on stable storage.
+    /// Something that was read proves that everything before this position is on stable storage.
     proven: Lsn,
-    /// Segments below this index are on stable storage because we put them there.
+    /// Segments below this index are on stable storage because this recovery put them there.
     hardened: usize,
-    /// Where the last record begins if it is the mark of a log that was closed.
+    /// Offset of the closing mark, if it is the last record so far.
     close_mark: Option<u32>,
-    /// Where the segment before the one being read ends.
+    /// End of the segment before the one being read.
     sealed_end: u32,
-    /// The last that the owner has noted.
+    /// The owner's latest note.
     note: Note,
 }
 
@@ -70,22 +73,22 @@ enum State {
 /// A record of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Its position: the one behind it.
+    /// Its position, which is the end of the record.
     pub lsn: Lsn,
-    /// What was appended.
+    /// The appended bytes.
     pub payload: &'a [u8],
 }
 
-/// Something in a log that is not as it was written.
+/// A damaged part of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// First byte that is, or may be, damaged.
+    /// The first byte that is or may be damaged.
     pub from: u64,
-    /// The byte behind the last one; equal to `from` when the file as a whole is meant.
+    /// The end of the damaged range; equal to `from` if the damage concerns the file as a whole.
     pub to: u64,
-    /// What it is, and what became of it.
+    /// A description of the damage and its consequences.
     pub what: String,
 }
 
@@ -95,26 +98,28 @@ impl Damage {
     }
 }
 
-/// Where a log ends, and what its directory holds: what it takes to go on writing it.
+/// The end of a recovered log and the content of its directory: everything needed to continue
+/// writing.
 #[derive(Debug)]
 pub struct Tail {
     pub(crate) dir: PathBuf,
     pub(crate) log_id: Option<u64>,
-    /// Where its oldest segment says that the one before it ended.
+    /// The end of the segment before the oldest one, as recorded by the oldest.
     start: Lsn,
-    /// Numbers and salts of its segments, with records or without.
+    /// Numbers and salts of its segments, with or without records.
     salts: Vec<(u32, u64)>,
     pub(crate) end: Lsn,
     pub(crate) reached: Lsn,
-    /// Segments behind the end, of the log no more: the newest if it has no records, and what was
-    /// given up. The headers of newer ones say where the log goes on before them, and nothing else
-    /// says how far it reached, so none goes before there is a new header.
+    /// Segments after the end that are no longer part of the log: the newest one if it has no
+    /// records, and abandoned ones. Headers of newer segments link to the log's earlier ones, and
+    /// nothing else records how far the log reached. So none of these may be removed before a new
+    /// header is written.
     pub(crate) cut: Vec<PathBuf>,
-    /// Of the last segment of the log, if it has one.
+    /// The salt of the log's last segment, if it has one.
     pub(crate) salt: u64,
     /// The segments of the log, oldest first.
     pub(crate) segments: Vec<Old>,
-    /// Segments that are not of the log any more, and released ones.
+    /// Segments no longer part of the log, and released ones.
     pub(crate) dead: Vec<PathBuf>,
     /// Files to remove.
     pub(crate) stray: Vec<PathBuf>,
@@ -122,18 +127,18 @@ pub struct Tail {
     pub(crate) note: Note,
 }
 
-/// A segment that an earlier process wrote.
+/// A segment written by an earlier process.
 #[derive(Debug)]
 pub(crate) struct Old {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) end: u32,
-    /// What was found in it, where nothing says that all of it is on stable storage.
+    /// The content that recovery found, if nothing proves that all of it is on stable storage.
     unsynced: Option<Expected>,
 }
 
 impl Old {
-    /// Puts it on stable storage as it was recovered, unless something says that it is there.
+    /// Puts the segment on stable storage as it was recovered, unless it is known to be there.
     pub(crate) fn make_durable(&self, fs: &Arc<dyn Fs>) -> Result<()> {
         match &self.unsynced {
             Some(expected) => harden(fs, &self.path, self.end, expected),
@@ -143,56 +148,56 @@ impl Old {
 }
 
 impl Tail {
-    /// The position behind the last record.
+    /// Returns the end of the last record.
     pub fn end(&self) -> Lsn {
         self.end
     }
 
-    /// The number that all segments of the log carry; `None` of a log without segments.
+    /// Returns the number that all segments of the log carry; `None` for a log without segments.
     pub fn id(&self) -> Option<u64> {
         self.log_id
     }
 
-    /// Gives a log without segments its number, which is drawn otherwise.
+    /// Sets the number of a log without segments. Without this call, the number is random.
     #[must_use]
     pub fn with_id(mut self, id: u64) -> Tail {
         self.log_id.get_or_insert(id);
         self
     }
 
-    /// Everything behind this position, up to [`Tail::end`], is there; what was before was
-    /// released, or is missing. [`Lsn::ZERO`] of a log that is there from its beginning on. Of a
-    /// recovery from [`Lsn::ZERO`].
+    /// Returns the position after which everything up to [`Tail::end`] exists; earlier records were
+    /// released or are missing. It is [`Lsn::ZERO`] for a log that is complete from its beginning.
+    /// Valid for a recovery from [`Lsn::ZERO`].
     pub fn start(&self) -> Lsn {
         self.start
     }
 
-    /// The random number of a segment of the log, by its own number; `None` when it is not there.
+    /// Returns the salt of the segment with this number; `None` when the segment does not exist.
     /// See [`Log::salt`](crate::Log::salt).
     pub fn salt(&self, segment: u32) -> Option<u64> {
         self.salts.iter().find(|(number, _)| *number == segment).map(|(_, salt)| *salt)
     }
 
-    /// The highest position that anybody can have seen of the log: its end, or where its newest
-    /// segment begins that has no records.
+    /// Returns the highest position that anyone can have seen: the end of the log, or the beginning
+    /// of its newest segment if that has no records.
     pub fn reached(&self) -> Lsn {
         self.reached
     }
 
-    /// What the log's owner has noted last ([`Log::set_note`](crate::Log::set_note)); zeros where
-    /// there is no note. Of a log whose beginning was released, notes of that part are gone.
+    /// Returns the owner's last note ([`Log::set_note`](crate::Log::set_note)), or zeros if there
+    /// is none. Notes in released parts of the log are gone.
     pub fn note(&self) -> [u64; 2] {
         self.note
     }
 
-    /// Has the log that goes on from here carry this note from its first segment on.
+    /// Sets the note that the reopened log carries from its first segment on.
     pub fn set_note(&mut self, note: [u64; 2]) {
         self.note = note;
     }
 
-    /// Nobody needs the records up to `lsn` any more, as for
-    /// [`Log::release_before`](crate::Log::release_before): segments without later ones are not
-    /// taken over, which spares making them durable. The last one stays.
+    /// Declares that the records up to `lsn` are no longer needed, like
+    /// [`Log::release_before`](crate::Log::release_before). Segments without later records are not
+    /// taken over, which saves making them durable. The last segment stays.
     pub fn release_before(&mut self, lsn: Lsn) {
         let last = self.segments.len().saturating_sub(1);
         let is_over = |old: &&Old| Lsn::new(old.number, old.end) <= lsn;
@@ -202,13 +207,12 @@ impl Tail {
 }
 
 impl Recovery {
-    /// Opens the log in `dir` for reading, behind the record with position `from`; [`Lsn::ZERO`]
-    /// begins with the oldest record that was not released. A directory that is not there is an
-    /// empty log.
+    /// Opens the log in `dir` for reading after the record with position `from`. [`Lsn::ZERO`]
+    /// begins with the oldest record that was not released. A missing directory is an empty log.
     ///
     /// Costs a read of 4 KiB for each segment. Errors: `Invalid` when no record can end at `from`;
-    /// `Corruption` when segments are missing or, by their headers, damaged; `Unsupported` for a
-    /// later version of the format.
+    /// `Corruption` when segments are missing or have damaged headers; `Unsupported` for a later
+    /// version of the format.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path, from: Lsn, options: &RecoveryOptions) -> Result<Recovery> {
         if !from.offset().is_multiple_of(8) {
             return Err(Error::invalid(format!(
@@ -254,7 +258,7 @@ impl Recovery {
         Ok(recovery)
     }
 
-    /// The next record; `None` at the end of the log.
+    /// Returns the next record; `None` at the end of the log.
     ///
     /// Costs one read for each window, see [`RecoveryOptions::read_bytes`]. Errors: `Corruption`,
     /// see [`Mode`].
@@ -285,13 +289,12 @@ impl Recovery {
         }
     }
 
-    /// Makes what was read so far durable. A log that another process wrote, and did not sync, may
-    /// be in the page cache only: whoever is about to make durable what follows from its records
-    /// needs this first.
+    /// Makes the records read so far durable. Records that another process wrote without syncing
+    /// may exist only in the page cache. Call this before making anything durable that follows from
+    /// the records.
     ///
-    /// Costs a copy, which is read back, of each segment that was read since the last call and of
-    /// which nothing says that it is durable. Errors: those of the file system; among them that a
-    /// copy has not what was read.
+    /// Costs a copy of each segment read since the last call that is not known to be durable, and
+    /// reading the copy back. Errors: file system errors, which include a copy that lacks records.
     pub fn sync(&mut self) -> Result<()> {
         for index in self.hardened..self.links.len().min(self.index + 1) {
             let sealed_at = self.sealed_at(index).unwrap_or(u32::MAX);
@@ -299,13 +302,13 @@ impl Recovery {
             if let Some(link) = self.links.get(index)
                 && Lsn::new(link.header.number, read_to) > self.proven
             {
-                // Of the one being read, all that is there, read or not; nobody adds to it.
+                // For the segment being read, include everything it holds, read or not; no process
+                // appends to it.
                 let end = if index == self.index { self.unbroken_end(link, sealed_at)? } else { sealed_at };
                 harden(&self.fs, &link.path, sealed_at, &self.expected(link, end))?;
                 self.hardened = index + 1;
                 if index == self.index {
-                    // What is left is to be read from the copy: the file that is open has lost its
-                    // name.
+                    // The rest has to be read from the copy, since the open file has lost its name.
                     self.reader = None;
                 }
             }
@@ -313,28 +316,29 @@ impl Recovery {
         Ok(())
     }
 
-    /// Where the records of the segment that is being read end, by a look ahead.
+    /// Scans ahead for the end of the records in the segment being read.
     fn unbroken_end(&self, link: &Link, sealed_at: u32) -> Result<u32> {
         let mut ahead = SegmentReader::open(&*self.fs, link.path.clone(), self.options.read_bytes)?;
         unbroken(&mut ahead, link.header.seed(), self.offset, sealed_at)
     }
 
-    /// What a copy of a segment whose records end there must have.
+    /// Returns the required content of a copy of a segment whose records end at `end`.
     fn expected(&self, link: &Link, end: u32) -> Expected {
         let records = match self.options.mode {
-            // There may be holes.
+            // A salvage may skip holes.
             Mode::Salvage => 0..0,
             Mode::TolerateTornTail | Mode::Strict => self.begins_at(link)..end,
         };
         Expected { header: link.header, records }
     }
 
-    /// What is known of the position that the log has reached, where that is not released.
+    /// Returns the known position of the log, unless it was released.
     fn known(&self) -> Option<Known> {
         self.options.known.filter(|known| known.reached > self.from)
     }
 
-    /// The segment that is known to be there must be that one, and not another of its number.
+    /// Checks that the segment known to exist is that very segment, and not another with its
+    /// number.
     fn check_salt(&mut self) -> Result<()> {
         let Some(known) = self.known() else { return Ok(()) };
         let number = known.reached.segment();
@@ -345,7 +349,7 @@ impl Recovery {
         self.wrong(path, 24, what)
     }
 
-    /// The log must have come to the position that is known.
+    /// Checks that the log reaches the known position.
     fn check_reached(&mut self) -> Result<()> {
         let end = self.position();
         let Some(known) = self.known().filter(|known| end < known.reached) else { return Ok(()) };
@@ -357,13 +361,13 @@ impl Recovery {
             true => (0, "it has no record that belongs to the log"),
         };
         if self.options.mode == Mode::Salvage && self.damage.iter().any(|damage| damage.file == path) {
-            return Ok(()); // a salvage, which has said so
+            return Ok(()); // the salvage has reported it already
         }
         let what = format!("{what}, but the log was on stable storage up to {reached}; it ends at {end}");
         self.wrong(path, offset, what)
     }
 
-    /// Something is wrong with a file as a whole: an error, but for a salvage.
+    /// Handles a problem with a file as a whole: an error, or a report in a salvage.
     fn wrong(&mut self, file: PathBuf, offset: u32, what: String) -> Result<()> {
         if self.options.mode != Mode::Salvage {
             return Err(Error::corruption(&file, u64::from(offset), what));
@@ -372,21 +376,21 @@ impl Recovery {
         Ok(())
     }
 
-    /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is
-    /// here too.
+    /// Returns the damage found so far: skipped, or abandoned at the end of the log. Includes a
+    /// torn tail.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
     }
 
-    /// Reads what is left and says where the log ends. Errors as [`Recovery::next`].
+    /// Reads the rest of the log and returns its end. Errors: those of [`Recovery::next`].
     pub fn finish(mut self) -> Result<Tail> {
         while self.next()?.is_some() {}
         let reached = self.position();
         let start = self.links.first().and_then(|link| link.header.previous).map_or(Lsn::ZERO, |p| p.end);
         let salts = self.links.iter().map(|link| (link.header.number, link.header.salt)).collect();
-        // The mark at the end has said what it had to say, and need not be made durable.
+        // The closing mark has served its purpose and need not be made durable.
         self.offset = self.close_mark.unwrap_or(self.offset);
-        // Nor does a segment that was begun and has no records.
+        // Neither need a segment without records.
         if self.links.len() == self.index + 1 && self.offset == HEADER_BYTES {
             self.links.pop();
             self.index = self.index.saturating_sub(1);
@@ -400,7 +404,7 @@ impl Recovery {
             segments.push(Old { number, path: link.path.clone(), end, unsynced });
         }
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
-        // Free names first: a file with two names keeps that one.
+        // Free names first: if a file has two names, the rename to the free name keeps it.
         let all = self.listing.free.iter().chain(&self.listing.segments).map(|(_, path)| path);
         let last = segments.last().map_or(0, |old| old.number);
         let behind = self.listing.segments.iter().filter(|(number, _)| *number > last);
@@ -423,7 +427,7 @@ impl Recovery {
         })
     }
 
-    /// Where the recovery begins in a segment.
+    /// Returns the offset at which the recovery begins in a segment.
     fn begins_at(&self, link: &Link) -> u32 {
         if link.header.number == self.from.segment() {
             self.from.offset().max(HEADER_BYTES)
@@ -432,7 +436,7 @@ impl Recovery {
         }
     }
 
-    /// Behind the last record that was read.
+    /// Returns the end of the last record that was read.
     fn position(&self) -> Lsn {
         match self.links.get(self.index) {
             Some(link) => Lsn::new(link.header.number, self.offset),
@@ -440,15 +444,15 @@ impl Recovery {
         }
     }
 
-    /// Where a segment ends by the word of the next one. Where one between them is missing, in a
-    /// salvage, nobody knows.
+    /// Returns the end of a segment as the next one's header records it. In a salvage with a
+    /// missing segment in between, the end is unknown (`u32::MAX`).
     fn sealed_at(&self, index: usize) -> Option<u32> {
         let (link, next) = (self.links.get(index)?, self.links.get(index + 1)?);
         let previous = next.header.previous.filter(|p| p.end.segment() == link.header.number);
         Some(previous.map_or(u32::MAX, |previous| previous.end.offset()))
     }
 
-    /// The next record of any kind.
+    /// Returns the next record of any kind.
     fn step(&mut self) -> Result<Option<Found>> {
         loop {
             let Some(link) = self.links.get(self.index) else { return Ok(None) };
@@ -496,8 +500,8 @@ impl Recovery {
         }
     }
 
-    /// The record at [`Self::offset`], if there is one by now. What is in memory may be older than
-    /// what proves it damaged, where a writer of this log runs beside.
+    /// Reads the record at [`Self::offset`] again, in case it has been completed since. Beside a
+    /// writer of this log, the window in memory may be older than the bytes that prove it damaged.
     fn look_again(&mut self, seed: Seed, limit: u32, error: Error) -> Result<Found> {
         if let (Error::Corruption { .. }, Some(reader)) = (&error, &mut self.reader) {
             reader.forget();
@@ -508,18 +512,17 @@ impl Recovery {
         Err(error)
     }
 
-    /// Decides about what is no record. True to go on at [`Self::offset`], false when the log ends
-    /// there.
+    /// Decides how to handle an item that is not a record. Returns true to continue at
+    /// [`Self::offset`], false when the log ends there.
     fn pass(&mut self, item: &Item, sealed_at: Option<u32>) -> Result<bool> {
         let (Some(link), Some(reader)) = (self.links.get(self.index), self.reader.as_mut()) else {
             return Ok(false);
         };
         let (seed, offset, len) = (link.header.seed(), self.offset, reader.len());
         let until = sealed_at.map_or(len, |end| end.min(len));
-        // What stands behind the mark of a closed log is of no record, zeros or what an earlier
-        // life of the file has left.
+        // After the mark of a closed log come only zeros, or bytes of an earlier use of the file.
         let looks_torn = matches!(item, Item::Damaged) && self.close_mark.is_none();
-        // A crash leaves the length that the file had before there was a record in it.
+        // A crash does not shorten a file below the length it had before its first record.
         let cut = cut_from(link, len, sealed_at, offset, self.close_mark)
             .map(|wanted| format!("the file was cut: it has {len} bytes, expected {wanted}"));
         match self.options.mode {
@@ -577,9 +580,9 @@ impl Recovery {
     }
 }
 
-/// The length that a segment of `len` bytes should have, which has no record at `offset` and is
-/// shorter. Who closes a log cuts its last segment behind the mark, or behind the header of one
-/// without records.
+/// Returns the expected length of a segment that has no record at `offset` and is only `len` bytes
+/// long; `None` if it is not too short. Closing a log truncates its last segment after the mark, or
+/// after the header if there are no records.
 fn cut_from(link: &Link, len: u32, sealed_at: Option<u32>, offset: u32, mark: Option<u32>) -> Option<u64> {
     let wanted = match sealed_at.filter(|end| *end != u32::MAX) {
         Some(end) => u64::from(end),
@@ -589,7 +592,7 @@ fn cut_from(link: &Link, len: u32, sealed_at: Option<u32>, offset: u32, mark: Op
     (u64::from(len) < wanted).then_some(wanted)
 }
 
-/// What is on stable storage by the word of a record.
+/// Returns the position that a record proves to be on stable storage.
 fn said_synced(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
     match found.head.synced {
         0 => Lsn::ZERO,
@@ -598,7 +601,7 @@ fn said_synced(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
     }
 }
 
-/// Says which record it was that knew.
+/// Describes the record that holds the proof.
 fn found_by(path: &Path, found: &Found) -> String {
     format!(
         "the record at offset {} of {} says that {} bytes had been synced",

@@ -8,7 +8,7 @@ use cairn_vfs::{AppendMap, AppendProgress, File};
 
 use crate::format::{Header, Seed};
 
-/// A segment from the time that records go into it until it is released.
+/// A segment, from its first record until it is released.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) number: u32,
@@ -17,9 +17,9 @@ pub(crate) struct Segment {
     pub(crate) progress: AppendProgress,
     pub(crate) header: Header,
     pub(crate) seed: Seed,
-    /// Size of its file.
+    /// Size of the file.
     pub(crate) bytes: u32,
-    /// Behind its last record; 0 while there may be more.
+    /// End of the last record; 0 while more records may follow.
     end: AtomicU32,
 }
 
@@ -37,12 +37,12 @@ impl Segment {
         }
     }
 
-    /// No more records go into it.
+    /// Ends the segment: no more records follow.
     pub(crate) fn seal(&self, end: u32) {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Where it was sealed.
+    /// Returns the end of the segment, if it is sealed.
     pub(crate) fn end(&self) -> Option<u32> {
         match self.end.load(Ordering::Acquire) {
             0 => None,
@@ -51,7 +51,7 @@ impl Segment {
     }
 }
 
-/// A file that is ready to become a segment: its name and size are durable, its header is zeros.
+/// A file ready to become a segment: its name and size are durable, and its header is zeros.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) number: u32,

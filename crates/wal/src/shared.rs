@@ -1,4 +1,4 @@
-//! What the appender, those who sync, and the helper thread have in common.
+//! The state shared by the appender, syncing threads and the helper.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::recovery::Tail;
 use crate::segment::{Prepared, Segment};
 use crate::{Error, Known, Lsn, Options, Result};
 
-/// A sync of so much or more first takes it out of the process's memory. The kernel makes each page
-/// that it writes back read-only where it is mapped, and interrupts all processors for it: of a
-/// transaction of some hundred rows that took a sixth of all time, and letting go of all pages at
-/// once interrupts them once.
+/// A sync of at least this many bytes first removes them from the process's memory. When the kernel
+/// writes back a mapped page, it makes the page read-only and interrupts all processors. For a
+/// transaction of about a hundred rows, that took a sixth of the total time. Releasing all pages at
+/// once costs a single interrupt.
 const LET_GO_BEFORE_SYNC_BYTES: u64 = 16 << 10;
 
 #[derive(Debug)]
@@ -28,22 +28,21 @@ pub(crate) struct Shared {
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     pub(crate) log_id: u64,
-    /// Random; each segment's salt is made of it and of the segment's number.
+    /// Random. The salt of each segment derives from it and from the segment's number.
     pub(crate) salt: u64,
-    /// The last segment of earlier processes, and its salt.
+    /// Number and salt of the last segment of earlier processes.
     pub(crate) old: (u32, u64),
-    /// What the owner has the log carry along. Never locked for long.
+    /// The owner's note. Locked only briefly.
     pub(crate) note: Mutex<Note>,
     hot: Hot,
     failure: OnceLock<Arc<Error>>,
-    /// Segments that may have records to sync, oldest first; the last one is being written.
+    /// Segments that may have unsynced records, oldest first; the last one is the current one.
     pub(crate) unsynced: Mutex<VecDeque<Arc<Segment>>>,
-    /// Segments that are not released, oldest first, the one being written left out. Never locked
-    /// for long.
+    /// Segments that are not released, oldest first, without the current one. Locked only briefly.
     pub(crate) sealed: Mutex<VecDeque<Sealed>>,
-    /// The segment after the one being written. Never locked for long.
+    /// The segment after the current one. Locked only briefly.
     prepared: Mutex<Option<Prepared>>,
-    /// Held while files are made, renamed or removed, which takes its time; the appender does not
+    /// Held while files are created, renamed or removed, which takes time. The appender does not
     /// wait for it as long as there is a prepared segment.
     pub(crate) files: Mutex<Files>,
     group: Group,
@@ -58,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) wanted_changed: Condvar,
 }
 
-/// What every reservation reads. Written by syncs only.
+/// Fields that every reservation reads and only syncs write.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Hot {
@@ -75,26 +74,26 @@ pub(crate) struct Counts {
     pub(crate) stalls: AtomicU64,
 }
 
-/// The files of the directory.
+/// The state of the log's directory.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// Number of the next segment to be made.
+    /// Number of the next segment to create.
     pub(crate) next: u32,
-    /// How often segments have doubled since the log was small.
+    /// How often the segment size has doubled since the log was small.
     doublings: u32,
-    /// Released segments that can be written again.
+    /// Released segments available for recycling.
     pub(crate) free: Vec<PathBuf>,
 }
 
-/// A segment that was written to its end.
+/// A completed segment.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) end: u32,
-    /// Size of its file.
+    /// Size of the file.
     pub(crate) bytes: u64,
-    /// Its slots, where this process wrote it.
+    /// The progress of its slots, if this process wrote it.
     pub(crate) progress: Option<AppendProgress>,
 }
 
@@ -117,7 +116,7 @@ impl Shared {
             group: Group::default(),
             windows_unsynced: AtomicU64::new(0),
             counts: Counts::default(),
-            // The first segment of an opening must be had, or there is no opening on a full disk.
+            // Without a first segment, a log could not be opened on a full disk.
             takes_less: AtomicBool::new(true),
             most_bytes: AtomicU32::new(u32::MAX),
             wanted: Mutex::default(),
@@ -125,8 +124,8 @@ impl Shared {
         }
     }
 
-    /// The salt of a segment of this process: another number of the same stream for each, as
-    /// SplitMix64 makes them.
+    /// Returns the salt of a segment of this process: one number per segment from the Weyl sequence
+    /// that SplitMix64 uses.
     pub(crate) fn salt_of(&self, number: u32) -> u64 {
         self.salt.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -142,7 +141,7 @@ impl Shared {
         Known { log_id: self.log_id, reached, salt }
     }
 
-    /// Fails when the log has.
+    /// Fails if the log has failed.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.hot.poisoned.load(Ordering::Acquire) { Err(self.poisoned()) } else { Ok(()) }
@@ -156,7 +155,7 @@ impl Shared {
         }
     }
 
-    /// Lets nothing succeed from now on, and gives the error back.
+    /// Makes every later operation fail, and returns the error.
     #[cold]
     pub(crate) fn poison(&self, error: Error) -> Error {
         if !matches!(error, Error::Poisoned { .. }) {
@@ -166,7 +165,7 @@ impl Shared {
         error
     }
 
-    /// The position up to which everything is on stable storage.
+    /// Returns the position up to which everything is on stable storage.
     #[inline]
     pub(crate) fn synced(&self) -> Lsn {
         Lsn::from(self.hot.synced.load(Ordering::Acquire))
@@ -176,20 +175,21 @@ impl Shared {
         self.hot.synced.fetch_max(to.get(), Ordering::AcqRel);
     }
 
-    /// How far the newest segment has been handed out.
+    /// Returns the position up to which the newest segment has been handed out.
     pub(crate) fn reserved(&self) -> Lsn {
         let newest = lock(&self.unsynced).back().map_or(Lsn::ZERO, |segment| {
             Lsn::new(segment.number, u32::try_from(segment.progress.reserved()).unwrap_or(u32::MAX))
         });
-        // ORDER: after the look. Between the end of one segment and the beginning of the next, a
-        // sync may have forgotten the one, and has said so before.
+        // ORDER: the synced position is read after the list. Between the end of one segment and the
+        // beginning of the next, a sync may have removed the old segment from the list, and it
+        // raised the synced position before that.
         newest.max(self.synced())
     }
 
     /// See [`Log::let_go`](crate::Log::let_go).
     pub(crate) fn let_memory_go(&self) {
         let newest = lock(&self.unsynced).back().cloned();
-        // What cannot be let go of costs memory and nothing else.
+        // If releasing fails, the only cost is memory.
         let _ = newest.map(|segment| segment.progress.let_go(LET_GO_BYTES));
     }
 
@@ -211,11 +211,11 @@ impl Shared {
         }
         let is_done = || lsn <= self.synced() || self.hot.poisoned.load(Ordering::Acquire);
         self.group.enter(lsn, is_done, |lead| self.lead(lsn, lead).map_err(|error| self.poison(error)))?;
-        // What this thread asked for is done, or the log is poisoned.
+        // The position of this thread is synced, or the log is poisoned.
         if lsn <= self.synced() { Ok(()) } else { self.check() }
     }
 
-    /// Syncs for all who have come by then.
+    /// Syncs for all threads that have arrived by then.
     fn lead(&self, lsn: Lsn, lead: &Lead<'_>) -> Result<()> {
         lead.gather();
         self.windows_unsynced.store(0, Ordering::Relaxed);
@@ -225,12 +225,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Syncs segment after segment, up to at least `lsn`. Called by one thread at a time.
+    /// Syncs segment by segment, up to at least `lsn`. Called by one thread at a time.
     fn flush(&self, lsn: Lsn, lead: &Lead<'_>) -> Result<()> {
         loop {
             let oldest =
                 lock(&self.unsynced).front().filter(|oldest| oldest.number <= lsn.segment()).cloned();
-            // None: released in the meantime, and with that done.
+            // None left: released in the meantime, so there is nothing to sync.
             let Some(segment) = oldest else { return Ok(()) };
             let is_last = segment.number == lsn.segment();
             let sealed = segment.end();
@@ -239,10 +239,10 @@ impl Shared {
             if let Some(failure) = segment.progress.failure() {
                 return Err(failure.into());
             }
-            // ORDER: what is committed before the sync begins is what it covers.
+            // ORDER: the sync covers the records that are committed before it begins.
             let covered = Lsn::new(segment.number, u32::try_from(committed).unwrap_or(u32::MAX));
             lead.covers(covered);
-            // What cannot be let go of costs time and nothing else.
+            // If releasing fails, the only cost is time.
             let _ = segment.progress.let_go(LET_GO_BEFORE_SYNC_BYTES);
             segment.file.sync_data()?;
             self.counts.flushes.fetch_add(1, Ordering::Relaxed);
@@ -256,23 +256,23 @@ impl Shared {
         }
     }
 
-    /// A segment has nothing to sync any more.
+    /// Removes a segment that has nothing left to sync.
     fn forget_unsynced(&self, number: u32) {
         lock(&self.unsynced).retain(|segment| segment.number != number);
     }
 
-    /// How the next window is to be filled. Whoever syncs does so more often than once in this many
-    /// windows.
+    /// Chooses how to fill the next window. A workload that syncs does so at least once in this
+    /// many windows.
     pub(crate) fn zeros(&self) -> Zeros {
         const WINDOWS: u64 = 3;
         let before = self.windows_unsynced.fetch_add(1, Ordering::Relaxed);
         if before < WINDOWS { Zeros::Small } else { Zeros::Large }
     }
 
-    /// Takes the segment that was prepared, or makes one; of at least `bytes`.
+    /// Takes the prepared segment, or creates one; of at least `bytes`.
     ///
-    /// A full disk, and a process with too many files open, leave everything as it was, so that it
-    /// can be tried again. Other errors poison.
+    /// After a full disk or too many open files, everything is unchanged and the call can be
+    /// retried. Other errors poison the log.
     pub(crate) fn take_prepared(&self, bytes: u64) -> Result<Prepared> {
         let mut ready = lock(&self.prepared).take();
         if let Some(prepared) = ready.take_if(|prepared| u64::from(prepared.bytes()) >= bytes) {
@@ -280,10 +280,10 @@ impl Shared {
         }
         self.counts.stalls.fetch_add(1, Ordering::Relaxed);
         let mut files = lock(&self.files);
-        // The helper may have been at it.
+        // The helper may have prepared one meanwhile.
         match ready.or_else(|| lock(&self.prepared).take()) {
             Some(prepared) if u64::from(prepared.bytes()) >= bytes => Ok(prepared),
-            // Too small for a large record: the same file, longer.
+            // Too small for a large record: extend the same file.
             Some(prepared) => {
                 let (number, path, file) = (prepared.number, prepared.path, prepared.file);
                 drop(prepared.map);
@@ -293,7 +293,7 @@ impl Shared {
         }
     }
 
-    /// Prepares the segment after the one being written, if that was not done.
+    /// Prepares the segment after the current one, unless that has been done.
     pub(crate) fn prepare_ahead(&self) -> Result<()> {
         self.check()?;
         let mut files = lock(&self.files);
@@ -304,14 +304,14 @@ impl Shared {
         Ok(())
     }
 
-    /// Size of the next segment, without a record that needs more.
+    /// Returns the size of the next segment, unless a record needs more.
     fn usual_bytes(&self, files: &Files) -> u64 {
         let doubled = u64::from(self.options.first_segment_bytes) << files.doublings;
         let most = self.options.segment_bytes.min(self.most_bytes.load(Ordering::Acquire));
         doubled.min(u64::from(most))
     }
 
-    /// Makes a file of at least `bytes` ready, a recycled one if that is enough.
+    /// Prepares a file of at least `bytes`, a recycled one if that is large enough.
     fn prepare(&self, files: &mut MutexGuard<'_, Files>, bytes: u64) -> Result<Prepared> {
         let number = files.next;
         let following =
@@ -327,7 +327,7 @@ impl Shared {
                 .open_file(recycled.as_deref(), &path)
                 .and_then(|file| self.make_ready(number, path.clone(), file, bytes));
             match self.or_clean_up(&path, result) {
-                // A smaller one may have room. A file that was there has all of its room.
+                // A smaller one may fit. A recycled file already has its space.
                 Err(error)
                     if error.is_full()
                         && recycled.is_none()
@@ -340,14 +340,14 @@ impl Shared {
             }
         };
         files.next = following;
-        // That many are more than any segment has.
+        // This many doublings exceed any segment size.
         files.doublings = (files.doublings + 1).min(u32::BITS - 1);
         self.counts.segments.fetch_add(1, Ordering::Relaxed);
         self.counts.recycled.fetch_add(u64::from(recycled.is_some()), Ordering::Relaxed);
         Ok(prepared)
     }
 
-    /// The file of a new segment: a released one, renamed, or a new one.
+    /// Opens the file of a new segment: a released one, renamed, or a new one.
     fn open_file(&self, recycled: Option<&Path>, path: &Path) -> Result<Arc<dyn File>> {
         if let Some(recycled) = recycled {
             self.fs.rename(recycled, path)?;
@@ -359,21 +359,22 @@ impl Shared {
     fn make_ready(&self, number: u32, path: PathBuf, file: Arc<dyn File>, bytes: u64) -> Result<Prepared> {
         let map = AppendMap::new(Arc::clone(&file), 0..bytes)?;
         map.progress().prepare(u64::from(self.options.window_bytes.max(HEADER_BYTES)), self.zeros())?;
-        // What is done here, the first sync of a record need not do: size, extents, zeros.
+        // Syncs size, extents and zeros here, so that the first sync of a record need not.
         file.sync_data()?;
-        // ORDER: the name before the first record, whose sync says nothing about names.
+        // ORDER: the name is durable before the first record, whose sync does not cover names.
         self.fs.sync_dir(&self.dir)?;
         Ok(Prepared { number, path, file, map })
     }
 
-    /// Removes what a full disk, or a process with too many files open, left half made; poisons
-    /// after other errors.
+    /// Removes a half-made file after a full disk or too many open files. Poisons the log after
+    /// other errors.
     fn or_clean_up(&self, path: &Path, result: Result<Prepared>) -> Result<Prepared> {
         result.map_err(|error| {
             if !error.can_be_tried_again() {
                 return self.poison(error);
             }
-            // It may not be there. One that stays is opened, or taken for unused by a recovery.
+            // The file may not exist. If it cannot be removed, the next attempt opens it, or a
+            // recovery finds it unused.
             let _ = self.fs.remove(path);
             error
         })
@@ -384,7 +385,7 @@ impl Shared {
         self.check()?;
         let mut files = lock(&self.files);
         let (mut released, mut result) = (Vec::new(), Ok(()));
-        // Only this takes segments out of the list, under the lock of the files.
+        // Only this function removes segments from the list, under the lock of the files.
         while let Some((path, end, bytes)) = self.releasable(lsn) {
             result = self.let_go(&mut files, &path, end, bytes);
             if result.is_err() {
@@ -394,10 +395,10 @@ impl Shared {
             lock(&self.sealed).pop_front();
         }
         if let Some(&end) = released.last() {
-            // ORDER: a released segment has lost its old name for certain before it gets a new one;
-            // and before a record says that all of it was synced, which would be taken for damage
-            // if it came back with an end that was not. So until then syncs of what is behind it
-            // sync it as well.
+            // ORDER: the old name of a released segment is durably gone before the file gets a new
+            // one. It is also gone before any record states that the segment was completely synced:
+            // if the segment then came back with an unsynced end, it would be taken for damaged.
+            // Until then, syncs of later segments therefore sync it as well.
             self.fs.sync_dir(&self.dir).map_err(|error| self.poison(error.into()))?;
             released.iter().for_each(|end| self.forget_unsynced(end.segment()));
             self.raise_synced(end);
@@ -405,7 +406,8 @@ impl Shared {
         result
     }
 
-    /// Takes the name of a released segment, and keeps its file for later if there is room for it.
+    /// Removes the name of a released segment. Keeps the file for recycling if there is room for
+    /// it.
     fn let_go(&self, files: &mut Files, path: &Path, end: Lsn, bytes: u64) -> Result<()> {
         let full = u64::from(self.options.segment_bytes);
         // While segments grow, one of the full size would be too large.
@@ -430,15 +432,15 @@ impl Shared {
         let mut prepared = lock(&self.prepared);
         if let Some(large) = prepared.take_if(|prepared| prepared.bytes() > self.options.first_segment_bytes)
         {
-            // Without a record, and so not of the log yet.
+            // It has no record, so it is not part of the log yet.
             let Prepared { number, path, map, .. } = large;
             drop(map);
             drop(prepared);
-            // Numbers have no holes. A file that cannot be removed is the next segment's all the
-            // same.
+            // Segment numbers have no gaps. Even if the file cannot be removed, the next segment
+            // uses it.
             files.next = number;
             self.fs.remove(&path)?;
-            // A small one, before it is needed.
+            // Prepare a small one before it is needed.
             if self.options.background {
                 self.want_segment();
             }
@@ -446,29 +448,29 @@ impl Shared {
         Ok(())
     }
 
-    /// See [`Log::close`](crate::Log::close); nobody appends any more, and the helper has ended.
-    /// The last segment is cut at `end`, where there is a mark or no record.
+    /// See [`Log::close`](crate::Log::close). Appending has ended, and the helper has stopped. The
+    /// last segment is truncated at `end`, where there is a mark or no record.
     pub(crate) fn shrink(&self, last: &Segment, end: Option<u64>) -> Result<()> {
         self.check()?;
         self.trim()?;
         if let Some(Prepared { path, map, .. }) = lock(&self.prepared).take() {
             drop(map);
-            // Without a record, and so not of the log yet.
+            // It has no record, so it is not part of the log yet.
             self.fs.remove(&path)?;
         }
-        // Somebody who is still writing there must not be left without the file.
+        // An open reservation must not lose the part of the file it is writing to.
         if let Some(end) = end.filter(|end| last.progress.committed() == *end) {
             last.file.set_len(end)?;
         }
         Ok(())
     }
 
-    /// The oldest segment, if nothing in it is behind `lsn`: its file, end and size.
+    /// Returns file, end and size of the oldest segment if all its records are at or before `lsn`.
     fn releasable(&self, lsn: Lsn) -> Option<(PathBuf, Lsn, u64)> {
         let sealed = lock(&self.sealed);
         let oldest = sealed.front()?;
         let end = Lsn::new(oldest.number, oldest.end);
-        // Somebody may still be writing to it, which must not go to its next life.
+        // An open reservation may still write to it, and must not write into the file's next use.
         let idle = oldest.progress.as_ref().is_none_or(|slots| slots.committed() >= u64::from(oldest.end));
         (end <= lsn && idle).then(|| (oldest.path.clone(), end, oldest.bytes))
     }

@@ -1,8 +1,8 @@
-//! The log's fuzz target on a stable Rust: the committed corpus, and mutations of it from a seed.
+//! The log's fuzz target on stable Rust: the committed corpus, and seeded mutations of it.
 //!
-//! `CAIRN_SEED` asks for other mutations, `CAIRN_ROUND` for a single one of them, `CAIRN_SOAK=1`
-//! for fifty times as many, and `CAIRN_WRITE_CORPUS=1` writes the corpus anew, after a change of
-//! the format.
+//! `CAIRN_SEED` selects other mutations, `CAIRN_ROUND` a single one of them, and `CAIRN_SOAK=1`
+//! runs fifty times as many. `CAIRN_WRITE_CORPUS=1` rewrites the corpus after a change of the
+//! format.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::disallowed_methods, reason = "a test program")]
 
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn corpus() -> Vec<Vec<u8>> {
     paths.into_iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Goal: no input that ever was of interest troubles a recovery. Method: every file of the corpus.
+/// Goal: no interesting input of the past breaks a recovery. Method: every file of the corpus.
 #[test]
 fn corpus_is_harmless() {
     if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
@@ -35,7 +35,7 @@ fn corpus_is_harmless() {
     corpus.iter().for_each(|bytes| target::wal_segments(bytes));
 }
 
-/// Goal: nor does anything near it. Method: bits flipped, numbers that arithmetic trips over,
+/// Goal: neither does anything similar. Method: flipped bits, numbers at the edges of arithmetic,
 /// blocks copied and cut.
 #[test]
 fn mutations_are_harmless() {
@@ -57,7 +57,7 @@ fn mutations_are_harmless() {
 
 fn mutate(input: &mut Vec<u8>, rng: &mut SeededRng) {
     const EDGES: [u32; 8] = [0, 1, 7, 8, 4095, 0x4000_0000, 0x7fff_ffff, u32::MAX];
-    // Where something is written: headers and records, not the zeros between them.
+    // Mutate written bytes, in headers and records, instead of the zeros between them.
     let written: Vec<usize> = (0..input.len()).filter(|&at| input[at] != 0).collect();
     let Some(&at) = written.get(rng.below(written.len() as u64) as usize) else { return };
     match rng.below(6) {

@@ -1,7 +1,8 @@
-//! The log under schedules that follow from a seed.
+//! The log under seeded thread schedules.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-wal --test shuttle`, with a target folder
-//! of its own. A failing schedule is printed, and can be run again with `shuttle::replay`.
+//! Run `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-wal --test shuttle`, with a target
+//! directory of its own. A failing schedule is printed, and can be run again with
+//! `shuttle::replay`.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -21,9 +22,9 @@ fn schedules() -> usize {
     if std::env::var_os("CAIRN_SOAK").is_some() { 200_000 } else { 1_000 }
 }
 
-/// Runs it under random schedules, and under those that find bugs of few preemptions.
+/// Runs a test under random schedules, and under schedules that target bugs of few preemptions.
 fn explore(test: impl Fn() + Send + Sync + Copy + 'static) {
-    // The simulated disk's frames are larger than the threads that shuttle makes by default.
+    // The simulated disk's stack frames exceed shuttle's default thread stack.
     let config = || {
         let mut config = shuttle::Config::new();
         config.stack_size = 1 << 20;
@@ -45,7 +46,7 @@ fn open_with(fs: &FaultFs, options: &Options) -> (Log, Mutex<Appender>) {
     (log, Mutex::new(appender))
 }
 
-/// The positions that a recovery finds.
+/// Returns the positions that a recovery finds.
 fn recovered(fs: &FaultFs) -> Vec<Lsn> {
     let fs: Arc<dyn Fs> = Arc::new(fs.clone());
     let mut recovery = Recovery::open(&fs, Path::new(DIR), Lsn::ZERO, &RecoveryOptions::default()).unwrap();
@@ -60,8 +61,9 @@ fn fresh() -> FaultFs {
     FaultFs::new(FaultOptions::seeded(1))
 }
 
-/// Goal: a sync that returned has put its record, and all before it, on the disk; whoever led it.
-/// Method: three threads append and sync; at each return, look at what a crash would leave.
+/// Goal: a sync that returned has put its record and all earlier ones on disk, whichever thread
+/// led. Method: three threads append and sync; at each return, check the disk that a crash would
+/// leave.
 #[test]
 fn a_sync_that_returned_holds() {
     explore(|| {
@@ -82,9 +84,9 @@ fn a_sync_that_returned_holds() {
     });
 }
 
-/// Goal: the same over rotations, with the helper thread preparing memory and segments meanwhile,
-/// and with a thread that releases what is synced. No schedule hangs, and none loses a record that
-/// was not released.
+/// Goal: the same holds across rotations, with the helper preparing memory and segments and a
+/// thread releasing synced records. No schedule hangs, and none loses a record that was not
+/// released.
 #[test]
 fn rotation_release_and_the_helper() {
     explore(|| {
@@ -116,9 +118,9 @@ fn rotation_release_and_the_helper() {
     });
 }
 
-/// Goal: a trim takes away what was prepared from under nobody: no schedule hangs, and none loses a
-/// record. Method: two threads append over segments that grow, the helper prepares, and a third
-/// trims and releases what is durable.
+/// Goal: a trim never removes a prepared segment that is in use: no schedule hangs, and none loses
+/// a record. Method: two threads append over growing segments, the helper prepares, and a third
+/// thread trims and releases durable records.
 #[test]
 fn trims_beside_appends() {
     explore(|| {
@@ -152,8 +154,8 @@ fn trims_beside_appends() {
     });
 }
 
-/// Goal: reservations that are given up, and appenders that go away while one is out, neither hang
-/// nor leave a hole.
+/// Goal: dropped reservations, and appenders dropped while a reservation is open, neither hang nor
+/// leave a hole.
 #[test]
 fn late_commits() {
     explore(|| {
@@ -174,10 +176,10 @@ fn late_commits() {
     });
 }
 
-/// Goal: whoever waits for a sync is woken, whoever led and whatever it covered, and when syncs
-/// fail or are not needed any more. Method: four threads append and sync twice each, in segments of
-/// three records, beside one that releases what is durable; in half of the runs a sync fails.
-/// Shuttle reports who sleeps for ever.
+/// Goal: every thread that waits for a sync is woken, whichever thread led and whatever it covered,
+/// also when syncs fail or are no longer needed. Method: four threads append and sync twice each,
+/// in segments of three records, beside one that releases durable records; in two of three
+/// explorations a sync fails. Shuttle reports threads that sleep forever.
 #[test]
 fn nobody_sleeps_for_ever() {
     for failing in [None, Some(1), Some(2)] {

@@ -3,7 +3,8 @@
 use cairn_codec::compress::{Decompressor, Format, expansion_max};
 use cairn_codec::varint as codec;
 
-/// What decodes, encodes to the same bytes; what encodes, decodes to the same number.
+/// Checks that bytes that decode are encoded to the same bytes, and that an encoded number is
+/// decoded to itself.
 pub fn varint(data: &[u8]) {
     if let Ok((value, used)) = codec::decode(data) {
         let mut out = Vec::new();
@@ -19,7 +20,8 @@ pub fn varint(data: &[u8]) {
     assert_eq!(codec::decode(&out), Ok((value, out.len())));
 }
 
-/// `format u8 | limit u16 | compressed bytes`: never more than the limit, nor than the format can expand to.
+/// `format u8 | limit u16 | compressed bytes`: the output never exceeds the limit, nor the largest
+/// expansion of the format.
 pub fn decompress(data: &[u8]) {
     let [format, low, high, input @ ..] = data else { return };
     let format = [Format::Snappy, Format::Zstd][usize::from(*format) % 2];

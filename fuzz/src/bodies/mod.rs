@@ -1,7 +1,7 @@
-//! One function for each fuzz target: bytes in, nothing out, a panic when something is wrong.
+//! A function for each fuzz target, which panics if something is wrong with its input.
 //!
-//! `crates/hash/tests/fuzz_corpus.rs` includes this module too, and calls the functions with the committed corpus and
-//! with mutations of it.
+//! `crates/hash/tests/fuzz_corpus.rs` includes this module too, and runs the functions on the
+//! committed corpus and on mutations of it.
 
 mod codec;
 mod sparkey;
@@ -29,7 +29,7 @@ pub const TARGETS: [Target; 6] = [
     ("decompress", decompress),
 ];
 
-/// A disk in memory with these files.
+/// Creates a disk in memory with these files.
 fn disk(files: &[(&str, &[u8])]) -> Arc<dyn Fs> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     for (name, bytes) in files {

@@ -1,4 +1,4 @@
-//! Sparkey's files. They have no checksums, so that a wrong value is no finding; a panic or a hang is.
+//! Sparkey's files. They have no checksums, so a wrong value is no finding; a panic or a hang is.
 
 use std::io::Read;
 use std::sync::{Arc, OnceLock};
@@ -13,15 +13,15 @@ use super::disk;
 
 const LOG: &str = "x.spl";
 const INDEX: &str = "x.spi";
-/// What a stream may bring before it is cut off: values may be announced with any length, but not delivered.
+/// Bytes after which a stream is cut off: a value may claim any length without having it.
 const STREAM_BYTES_MAX: u64 = 1 << 20;
 
-/// An index, over a sound log that it may or may not belong to.
+/// An index, over a valid log that it may or may not belong to.
 pub fn sparkey_index(data: &[u8]) {
     exercise(&disk(&[(LOG, sound_log()), (INDEX, data)]));
 }
 
-/// A log: scanned, indexed both ways, read through its index.
+/// A log: scanned, indexed in both ways, read through its index.
 pub fn sparkey_log(data: &[u8]) {
     let fs = disk(&[(LOG, data)]);
     scan_log(&fs);
@@ -39,7 +39,7 @@ pub fn sparkey_pair(data: &[u8]) {
     exercise(&disk(&[(LOG, log), (INDEX, index)]));
 }
 
-/// The log that the indexes of the corpus are over.
+/// The log to which the indexes of the corpus belong.
 pub fn sound_log() -> &'static [u8] {
     static SOUND: OnceLock<Vec<u8>> = OnceLock::new();
     SOUND.get_or_init(|| {
@@ -67,7 +67,7 @@ fn scan_log(fs: &Arc<dyn Fs>) {
     }
 }
 
-/// Everything that can be done with a pair of files.
+/// Calls every operation on a pair of files.
 fn exercise(fs: &Arc<dyn Fs>) {
     scan_log(fs);
     for (mode, cache) in [(Mode::Mmap, 1 << 16), (Mode::Pread, 0)] {

@@ -13,17 +13,18 @@ use super::disk;
 
 const TABLE: &str = "t";
 const PAGE: usize = 4096;
-/// Values by their keys.
+/// Entries by key.
 type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// More than this in a value need not be read to find something.
+/// Bytes after which a streamed value is cut off; reading more would find nothing new.
 const STREAM_BYTES_MAX: u64 = 1 << 20;
 
-/// `how u8 | file`. Bit 0 of `how` makes all checksums right before the file is opened, so that what stands behind
-/// them is reached; bit 1 opens it unchecked.
+/// `how u8 | file`. Bit 0 of `how` corrects all checksums before the file is opened, so that the
+/// code behind them is reached; bit 1 opens it unchecked.
 ///
-/// Beside panics it looks for answers that differ between the ways to ask and between the ways to open, and for entries
-/// of a table that passed `verify` and yet are not found. An error is as good as any answer: the file may be damaged.
+/// Apart from panics, it looks for answers that differ between the ways to ask or to open, and for
+/// entries of a table that passes `verify` but does not find them. Any answer may also be an error,
+/// because the file may be damaged.
 pub fn table_open(data: &[u8]) {
     let Some((how, file)) = data.split_first() else { return };
     let mut file = file.to_vec();
@@ -44,7 +45,7 @@ pub fn table_open(data: &[u8]) {
     }
 }
 
-/// Everything that can be done with a table. Gives its entries when it is sound.
+/// Calls every operation on a table. Returns its entries if it is sound.
 fn exercise(fs: &Arc<dyn Fs>, options: ReaderOptions) -> Option<Entries> {
     let reader = Reader::open_in(fs, Path::new(TABLE), options).ok()?;
     let _ = reader.info().to_string();
@@ -79,7 +80,8 @@ fn exercise(fs: &Arc<dyn Fs>, options: ReaderOptions) -> Option<Entries> {
     (sound && !repeated).then_some(entries)
 }
 
-/// Asks for one key in every way there is; those that do not fail must agree. Gives the value, `None` for an error.
+/// Looks up a key in every possible way; those that succeed must agree. Returns the value, or
+/// `None` for an error.
 fn ask(reader: &Reader, key: &[u8]) -> Option<Option<Vec<u8>>> {
     let found = reader.get(key).map(|value| value.map(|value| value.into_owned())).ok();
     let mut buffer = Vec::new();
@@ -103,7 +105,8 @@ fn ask(reader: &Reader, key: &[u8]) -> Option<Option<Vec<u8>>> {
     found
 }
 
-/// Makes all checksums right: those of the pages, as far as the header says where they stand, and the header's own.
+/// Corrects all checksums: those of the pages, as far as the header gives their place, and the
+/// header's own.
 fn repair(file: &mut Vec<u8>) {
     const SUMS_OFFSET_AT: usize = 144;
     const ROOT_SUM_AT: usize = 152;

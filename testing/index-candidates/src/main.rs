@@ -1,6 +1,7 @@
-//! Which index for Cairn's table: a line of fingerprints and offsets, or a minimal perfect hash over an array of
-//! them? Prints nanoseconds a lookup and bytes an entry for both, on the same keys and the same record bytes, in
-//! interleaved rounds. The answer that was found is in `docs/src/design/table.md`.
+//! Compares two indexes for Cairn's table: a line of fingerprints and offsets, and a minimal
+//! perfect hash over an array of them. Prints nanoseconds per lookup and bytes per entry for both,
+//! on the same keys and the same record bytes, in interleaved rounds. The result is described in
+//! `docs/src/design/table.md`.
 //!
 //! `cargo run --release --manifest-path testing/index-candidates/Cargo.toml -- 1000000`
 
@@ -14,8 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const ROUNDS: usize = 7;
 const LOOKUPS: usize = 1_000_000;
 
-/// A perfect hash into slots of 16 bits of fingerprint and 32 bits of offset: what a lookup needs to refuse an
-/// absent key and to reach a record of any size.
+/// A perfect hash into slots of 16 bits of fingerprint and 32 bits of offset: the minimum for a
+/// lookup to reject an absent key and to find a record of any size.
 struct Perfect {
     hash: FastPtrHash<NoHash, u64>,
     slots: Vec<[u8; 6]>,
@@ -69,7 +70,8 @@ fn main() {
     let unchecked = Reader::open(&path, options.trust(Trust::Unchecked)).expect("a reader");
     let perfect = Perfect::build(&records);
 
-    // Lookup keys in one arena, in the order they are asked for, so that finding the key costs no miss.
+    // Lookup keys are in one arena, in the order of the lookups, so that reading a key costs no
+    // cache miss.
     let mut arena = Vec::new();
     let mut spans = Vec::new();
     let mut state = 88_172_645_463_325_252u64;

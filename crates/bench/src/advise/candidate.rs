@@ -1,4 +1,4 @@
-//! Who could be the answer: stores, each with settings that fit the memory there is.
+//! Candidates for an answer: stores, each with settings that fit the available memory.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,72 +7,75 @@ use crate::suite_kv::job::KvWorkload;
 use crate::suite_kv::{Fit, KvSettings, KvStore, catalog, map_bytes};
 use crate::workload::Durability;
 
-/// Memory for a store of whom nobody says how much it may take.
+/// Memory given to a store when the question sets no limit.
 const MEMORY_BYTES: u64 = 512 << 20;
 const MIB: u64 = 1 << 20;
 
-/// A store with settings.
+/// A store together with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
-    /// Its name among candidates.
+    /// Name of the candidate, unique among candidates.
     pub name: String,
-    /// The store's.
+    /// Name of the store.
     pub store: String,
-    /// True for Cairn's own.
+    /// True for Cairn's own stores.
     pub ours: bool,
-    /// What it is opened with.
+    /// Settings with which the store is opened.
     pub settings: KvSettings,
 }
 
 impl Candidate {
-    /// Its settings in its own language, as the store itself opens with them. Errors: the store is
-    /// not here.
+    /// Returns the settings as source code in the store's own API, to be pasted. Errors: the store
+    /// is not available in this build.
     pub(super) fn code(&self) -> crate::Result<String> {
         Ok(catalog::store(&self.store)?.code(&self.settings))
     }
 
-    /// Bytes of all its caches and buffers, full: so far its memory grows with the store.
+    /// Returns the bytes of all caches and buffers when full: the bound up to which the store's
+    /// memory grows with its size.
     pub(super) fn memory_bound(&self, threads: u32) -> u64 {
         let buffers = if has_buffers(&self.store) { BUFFERS * self.settings.write_buffer_bytes } else { 0 };
         self.settings.cache_bytes.saturating_mul(caches(&self.store, threads)).saturating_add(buffers)
     }
 }
 
-/// A candidate that breaks a constraint, and why.
+/// A candidate that was excluded, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discarded {
-    /// Its name.
+    /// Name of the candidate.
     pub name: String,
-    /// What it breaks.
+    /// The reason, such as the constraint that it breaks.
     pub reason: String,
 }
 
-/// Who has write buffers to be sized.
+/// Stores with write buffers whose size can be set.
 const WITH_BUFFERS: [&str; 4] = ["cairn", "rocksdb", "leveldb", "fjall"];
 
-/// Write buffers that may be full at a time.
+/// Number of write buffers that can be full at the same time.
 const BUFFERS: u64 = 2;
 
-/// Who has a cache for each of its connections.
+/// The store that has a separate cache for each connection.
 const PER_CONNECTION: &str = "sqlite";
 
 fn has_buffers(store: &str) -> bool {
     WITH_BUFFERS.contains(&store)
 }
 
-/// Caches of a store that so many threads use: each thread has a connection.
+/// Returns the number of caches that a store allocates for `threads` threads, each of which has a
+/// connection.
 fn caches(store: &str, threads: u32) -> u64 {
     if store == PER_CONNECTION { u64::from(threads.max(1)) } else { 1 }
 }
 
-/// Everybody who may be a candidate.
+/// Returns the names of all stores that can be candidates.
 pub(super) fn store_names() -> Vec<String> {
     catalog::names().into_iter().chain([catalog::CONSTANT]).map(str::to_owned).collect()
 }
 
-/// The candidates for a question, and those who cannot keep its promise or are not here.
+/// Returns the candidates for a question, and the stores that are excluded because they promise
+/// less than the workload asks for, or because they are not available.
 ///
-/// Errors: a store that is not known.
+/// Errors: [`crate::Error::Invalid`] for a store name that does not exist.
 pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, Vec<Discarded>)> {
     let wanted = &question.constraints.stores;
     let mut names = store_names();
@@ -100,7 +103,7 @@ pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, 
     Ok((found, discarded))
 }
 
-/// Why a store cannot be the answer, whatever its speed.
+/// Returns why a store cannot be the answer, however fast it is.
 fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
     let workload = &question.workload;
     if store.name() == catalog::CONSTANT {
@@ -112,7 +115,8 @@ fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
     let guarantee = store.guarantee(workload.durability);
     let weaker = workload.writes() > 0.0 && guarantee.fit == Fit::Weaker;
     weaker.then(|| {
-        // It has no promise between: what it costs to keep more is another question.
+        // The store has no guarantee between these two, and its cost at the stronger one answers
+        // another question.
         let keeps = workload.durability == Durability::Buffered
             && store.guarantee(Durability::Sync).fit != Fit::Weaker;
         let more = if keeps { "; it takes part with --durability sync" } else { "" };
@@ -125,7 +129,7 @@ fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
     let has_buffers = has_buffers(store.name());
     let caches = caches(store.name(), question.workload.threads);
     let candidate = |name: String, buffer: u64| {
-        // The rest of the process needs something too.
+        // An eighth of the memory is left for the rest of the process.
         let buffers = if has_buffers { BUFFERS * buffer } else { 0 };
         let cache = (memory.saturating_sub(buffers + memory / 8) / caches).max(MIB);
         let settings = KvSettings {

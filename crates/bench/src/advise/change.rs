@@ -1,4 +1,5 @@
-//! What would change the answer: the nearest workloads for which another candidate is ahead.
+//! Changes to the workload that would change the answer: the nearest workloads on which another
+//! candidate is ahead.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +11,33 @@ use super::verify::Verified;
 use crate::stats;
 use crate::suite_kv::{Fit, Mix, catalog};
 
-/// Another candidate has to be this much faster to be called ahead.
+/// Factor by which another candidate has to be faster to be called ahead.
 const MARGIN: f64 = 1.1;
 
-/// What the answer rests on.
+/// The data behind an answer.
 pub(super) struct Changing<'a> {
     pub workload: &'a Workload,
-    /// Entries of the stores that were run.
+    /// Number of entries in the stores that were run.
     pub records: u64,
     pub candidates: &'a [Candidate],
     pub verified: &'a [Verified],
     pub costs: &'a BTreeMap<String, Vec<Costs>>,
     pub discarded: &'a [Discarded],
     pub machine: &'a Machine,
-    /// Settings of the winner that cannot be told from it: they are no other answer.
+    /// Other settings of the winning store that are indistinguishable from the winner. They do not
+    /// count as another answer.
     pub alike: &'a [String],
 }
 
-/// One candidate with its costs, and what it did against what its costs say.
+/// One candidate with its costs, and its measured performance relative to them.
 struct Known<'a> {
     candidate: &'a Candidate,
     costs: &'a [Costs],
-    /// Measured seconds over those of the costs; of who was not run what it is of those who were.
+    /// Measured seconds per operation divided by the seconds that the costs give. A candidate that
+    /// was not run has the median of those that were.
     correction: f64,
     is_run: bool,
-    /// It promises what the workload asks of writes.
+    /// True if the store gives the durability that the workload asks of its writes.
     may_write: bool,
 }
 
@@ -43,7 +46,8 @@ impl Known<'_> {
         &self.candidate.name
     }
 
-    /// Operations a second of another mix. `None` for one that it cannot do, or must not.
+    /// Returns operations per second on another mix. `None` if the store cannot run the mix or may
+    /// not write.
     fn of_mix(&self, workload: &Workload, mix: Mix) -> Option<f64> {
         if mix.writes() > 0.0 && !self.may_write {
             return None;
@@ -52,8 +56,8 @@ impl Known<'_> {
         Some(1.0 / (seconds * self.correction))
     }
 
-    /// Operations a second with so many entries, their misses and their compactions among what they
-    /// cost.
+    /// Returns operations per second with `records` entries, including cache misses and compactions
+    /// at that size.
     fn of_size(&self, (workload, from): (&Workload, u64), records: u64, machine: &Machine) -> Option<f64> {
         let run = seconds_of_mix(self.costs, workload, workload.mix, from)? * self.correction;
         let predicted = |records: u64| {
@@ -63,10 +67,10 @@ impl Known<'_> {
     }
 }
 
-/// Where somebody else is ahead.
+/// A workload on which another candidate is ahead.
 struct Turning<'a> {
-    /// The first step at which it is so, from 1, and whether the winner can do nothing there at
-    /// all.
+    /// The first step at which it is ahead, counted from 1, and whether the winner cannot run that
+    /// workload at all.
     step: usize,
     winner_ends: bool,
     best: &'a Known<'a>,
@@ -79,16 +83,18 @@ impl Turning<'_> {
     }
 }
 
-/// Steps of the share of writes, from the workload's own to all or none.
+/// Number of steps of the share of writes, from the workload's own share to all or none.
 const STEPS: usize = 20;
-/// Times as many entries.
+/// Factors by which the number of entries is multiplied.
 const SIZES: [f64; 3] = [4.0, 16.0, 64.0];
 
 impl Changing<'_> {
-    /// Sentences such as "above 30 % writes take kv". Found by the costs of single operations,
-    /// corrected by what was measured. Nobody is named who breaks a constraint, or promises less
-    /// than the workload asks for; nor who by its costs would be ahead on the workload itself,
-    /// where it is not: those say nothing of it.
+    /// Returns sentences such as "above 30 % writes take kv".
+    ///
+    /// They are computed from the costs of single operations, corrected by measured throughput.
+    /// Three kinds of candidates are never named: those that break a constraint, those that promise
+    /// less than the workload asks for, and those whose costs put them ahead on the workload itself
+    /// although measurement did not. The costs of the last kind are not informative here.
     pub fn from(&self, winner: &str) -> Vec<String> {
         let mut known = self.known();
         known.retain(|known| known.name() == winner || self.alike.iter().all(|alike| alike != known.name()));
@@ -98,12 +104,12 @@ impl Changing<'_> {
         let (writes, mix) = (self.workload.writes(), |share| with_share(self.workload, share));
         for (word, to) in [("above", 1.0), ("below", 0.0)] {
             let share = |step: usize| writes + (to - writes) * step as f64 / STEPS as f64;
-            // A workload that only reads has no share of writes below its own.
+            // A read-only workload has no smaller share of writes to try.
             let steps = if (to - writes).abs() < 1e-9 { 0 } else { STEPS };
             let of = |known: &Known<'_>, step: usize| known.of_mix(self.workload, mix(share(step)));
             if let Some(turning) = first(&known, &own, steps, of) {
-                // Who cannot write at all is behind from the first write on, not from the first
-                // step.
+                // A store that cannot write is behind from the first write on, so the boundary is
+                // the step before.
                 let at = if turning.winner_ends { share(turning.step - 1) } else { share(turning.step) };
                 found.push(format!("{word} {:.0} % writes {}", at * 100.0, turning.take()));
             }
@@ -153,8 +159,7 @@ impl Changing<'_> {
     }
 }
 
-/// The first of some steps away from the workload itself, which is step 0, at which somebody else
-/// is ahead.
+/// Returns the first step at which another candidate is ahead. Step 0 is the workload itself.
 fn first<'k>(
     others: &'k [Known<'k>],
     own: &Known<'_>,
@@ -172,8 +177,8 @@ fn first<'k>(
     })
 }
 
-/// The same workload with another share of writes; their kinds among themselves as before, updates
-/// where there were none.
+/// Returns the mix with another share of writes. Kinds of writes keep their proportions, as do
+/// kinds of reads. A workload without writes gets updates.
 fn with_share(workload: &Workload, writes: f64) -> Mix {
     let mix = workload.shares();
     let (had, others) = (workload.writes(), 1.0 - workload.writes());
@@ -253,8 +258,8 @@ mod tests {
     const MACHINE: Machine =
         Machine { cache_bytes: Some(1e9), read_secs: 100e-6, write_bytes_per_sec: 1e9, cores: 2 };
 
-    /// Goal: a store that cannot write is no answer from the first write on. Method: the constant
-    /// store ahead of another one in lookups.
+    /// Goal: a store that cannot write is ruled out from the first write on. Method: the constant
+    /// store leads another store in lookups.
     #[test]
     fn who_cannot_write_ends_with_the_first_write() {
         let all =
@@ -263,8 +268,8 @@ mod tests {
         assert_eq!(said, ["above 0 % writes take cairn, by prediction"]);
     }
 
-    /// Goal: settings that cannot be told from the winner's are no other answer. Method: some that
-    /// write faster by the costs.
+    /// Goal: settings that are indistinguishable from the winner's are not another answer. Method:
+    /// settings that write faster according to the costs.
     #[test]
     fn settings_alike_change_nothing() {
         let usual = known("cairn", "cairn", 1e-6, Some(2e-6));
@@ -273,8 +278,9 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
     }
 
-    /// Goal: nobody is named who breaks a constraint or promises too little. Method: a fast store
-    /// that is out; one that keeps its writes in memory, asked for writes that survive the process.
+    /// Goal: a candidate that breaks a constraint or promises too little is never named. Method: a
+    /// fast store that is excluded; a store that keeps its writes in memory, for a workload whose
+    /// writes must survive the process.
     #[test]
     fn who_may_not_be_taken_is_not_named() {
         let all = |fast: &str| {
@@ -288,10 +294,10 @@ mod tests {
         }
     }
 
-    /// Goal: who by its costs is ahead already, and was not found to be, is no change; nor is there
-    /// a share of writes below none. Method: the winner measured at half of what its costs say,
-    /// beside one of the same costs that was not run, which is taken to be off by as much, and one
-    /// that claims ten times as much.
+    /// Goal: a candidate whose costs put it ahead already, but which measurement did not confirm,
+    /// is no change; nor is there a share of writes below zero. Method: the winner is measured at
+    /// half the speed that its costs predict. One rival has equal costs, was not run, and gets the
+    /// same correction; another claims to be ten times as fast.
     #[test]
     fn costs_that_are_wrong_here_change_nothing() {
         let all = [
@@ -331,8 +337,8 @@ mod tests {
         assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
     }
 
-    /// Goal: a size at which the data no longer fit in memory counts. Method: two stores of which
-    /// one takes a hundredth of the other's bytes and twice its time.
+    /// Goal: the size at which data no longer fits in memory changes the answer. Method: two
+    /// stores, one of which takes a hundredth of the other's bytes and twice its time.
     #[test]
     fn what_does_not_fit_changes_the_answer() {
         let (large, small) =
@@ -344,8 +350,8 @@ mod tests {
         assert!(said.contains(" entries take small, by prediction"), "{said}");
     }
 
-    /// Goal: another share of writes leaves the rest in proportion. Method: mixes with and without
-    /// writes.
+    /// Goal: another share of writes keeps the proportions of the rest. Method: mixes with and
+    /// without writes.
     #[test]
     fn shares_of_writes() {
         let mix = Mix { read: 0.6, update: 0.1, scan: 0.2, insert: 0.1, read_modify_write: 0.0 };

@@ -1,5 +1,5 @@
-//! How good the advice is: workloads of many kinds, each answered as for a user, and then everybody
-//! run on it. The *regret* is how much faster the best was than the choice.
+//! Evaluates the adviser on workloads of many kinds. Each is answered as for a user, and then all
+//! candidates run on it. The *regret* is how much faster the best candidate was than the choice.
 
 use std::fmt::Write as _;
 
@@ -13,28 +13,28 @@ use crate::suite_hash::Progress;
 use crate::suite_kv::Mix;
 use crate::workload::{Distribution, Durability};
 
-/// One workload: what was advised, and what turned out.
+/// One workload: the advice and the measured outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The workload.
     pub workload: Workload,
-    /// Who was advised; `None` where nobody could be.
+    /// The advised candidate; `None` if there was none.
     pub advised: Option<String>,
-    /// What was predicted of it, in operations a second.
+    /// Its predicted throughput, in operations per second.
     pub predicted: f64,
-    /// What it did when everybody ran.
+    /// Its measured throughput when all candidates ran.
     pub measured: f64,
-    /// Who was best when everybody ran.
+    /// The fastest candidate when all ran.
     pub best: String,
-    /// What the best did.
+    /// Throughput of the fastest candidate.
     pub best_measured: f64,
-    /// `best_measured / measured - 1`; `None` where nobody was advised, or who was failed when
-    /// everybody ran.
+    /// `best_measured / measured - 1`; `None` if there was no advised candidate, or if it failed
+    /// when all candidates ran.
     pub regret: Option<f64>,
 }
 
-/// Fourteen workloads: of reads, writes, scans and inserts; small and large values; all kinds of
-/// keys; with and without waiting for the disk.
+/// Returns fourteen workloads: reads, writes, scans and inserts; small and large values; all key
+/// distributions; with and without waiting for the disk.
 pub fn workloads() -> Vec<Workload> {
     let mix = |read: f64, update: f64, insert: f64, scan: f64, read_modify_write: f64| Mix {
         read,
@@ -89,8 +89,8 @@ pub fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// Advises on each workload and then runs everybody on it. When `stop` is reached it ends with the
-/// rows that it has.
+/// Asks for advice on each workload and then runs all candidates on it. Once `stop` is reached,
+/// returns the rows so far.
 ///
 /// Errors: as [`super::advise`].
 pub fn check(
@@ -120,15 +120,16 @@ fn one(workload: &Workload, options: &Options, progress: &dyn Progress, stop: &S
     let adviser = Adviser::new(&question, options, progress, stop)?;
     let answer = adviser.answer()?;
     let (advised, records) = (answer.choice, answer.verification.records);
-    // Everybody, whatever was predicted; other draws than those that the choice was made by.
+    // All candidates run, whatever was predicted, with other random draws than those behind the
+    // choice.
     let effort = Effort { rounds: options.effort.rounds.max(stats::PAIRS_MIN as u32), ..options.effort };
-    // Each round has a seed of its own, so the next one is of a round.
+    // Each round has a seed of its own, so the next free seed follows those of all rounds.
     let again =
         Options { seed: options.seed.wrapping_add(u64::from(effort.rounds)), effort, ..options.clone() };
     let adviser = Adviser { options: &again, ..adviser };
     let everybody: Vec<Finalist<'_>> =
         answer.predictions.iter().filter_map(|prediction| adviser.finalist(prediction)).collect();
-    // On stores as large as the choice was made by: who is best may depend on it.
+    // The stores are as large as those behind the choice, because the ranking may depend on size.
     let all = adviser.verified(&everybody, (records > 0).then_some(records))?.verified;
     let Some(best) = all.first() else { return Ok(None) };
     let chosen = advised.name().and_then(|name| all.iter().find(|one| one.name == name));
@@ -158,8 +159,8 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// The table, in Markdown, with the median and the worst of all regrets, and how far off
-/// predictions were.
+/// Returns the table in Markdown, with the median and the largest regret and the error of the
+/// predictions.
 pub fn to_markdown(rows: &[Row]) -> String {
     let mut text =
         "| workload | advised | predicted | measured | best | measured | regret |\n|---|---|---:|---:|---|---:|---:|\n"

@@ -1,44 +1,46 @@
-//! Who it is, going by what was measured: a winner only where the lead is more than noise.
+//! Chooses from measured candidates: there is a winner only if its lead is more than noise.
 
 use serde::{Deserialize, Serialize};
 
 use super::verify::Verified;
 use crate::stats::{self, Estimate};
 
-/// A candidate whose median is within this of the best one's cannot be told from it in practice,
-/// whatever the interval says.
+/// A candidate whose median is within this factor of the best counts as indistinguishable from it
+/// in practice, whatever the interval says.
 const ALIKE: f64 = 1.03;
 
-/// Who it is.
+/// The outcome of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Choice {
     /// One store is ahead of all others that were run.
     Winner {
-        /// The candidate to take: the store with the settings that are ahead, or with the usual
-        /// ones where those cannot be told from them.
+        /// The candidate to take: the store with its fastest settings, or with its default settings
+        /// if those are indistinguishable from the fastest.
         name: String,
-        /// The settings of the store that cannot be told apart, the one to take first; empty where
-        /// none are like it.
+        /// Settings of the winning store that are indistinguishable, the recommended ones first.
+        /// Empty if there are no others.
         #[serde(default)]
         alike: Vec<String>,
-        /// The best candidate of another store, and how many times as fast the winner is with all
-        /// of the workload's entries, with the interval; where no other store that was run keeps to
-        /// the constraints the next settings, and `None` where there are no such either.
+        /// The best candidate of another store, the factor by which the winner is faster at the
+        /// workload's full size, and the interval of that factor. If no other store that was run
+        /// meets the constraints, the best other settings of the same store; `None` if there are
+        /// none.
         ahead_of: Option<(String, f64, f64, f64)>,
     },
-    /// These cannot be told apart, and they are not all of one store; the first had the best
-    /// median.
+    /// These candidates are indistinguishable and belong to more than one store. The first has the
+    /// best median.
     NoClearWinner {
-        /// Their names.
+        /// Names of the candidates.
         names: Vec<String>,
     },
-    /// Everybody breaks a constraint.
+    /// Every candidate breaks a constraint.
     Nobody,
 }
 
 impl Choice {
-    /// The one to take: the winner, or of several the one with the best median.
+    /// Returns the candidate to take: the winner, or without a clear one the candidate with the
+    /// best median.
     pub fn name(&self) -> Option<&str> {
         match self {
             Choice::Winner { name, .. } => Some(name),
@@ -47,7 +49,7 @@ impl Choice {
         }
     }
 
-    /// Settings of the winner that cannot be told from it.
+    /// Returns the settings of the winning store that are indistinguishable from the winner's.
     pub(super) fn alike(&self) -> &[String] {
         match self {
             Choice::Winner { alike, .. } => alike,
@@ -56,9 +58,11 @@ impl Choice {
     }
 }
 
-/// The winner among those who were run, the fastest first. Where they were run on less than the
-/// workload's entries, it must be the same one at the full size, by what predictions say of the way
-/// there; `doubt` is the factor that they may be off by on it, 1 where there is no way to go.
+/// Chooses the winner among `verified`, which is ordered from the fastest.
+///
+/// If the stores that were run are smaller than the workload, the winner must also lead at the full
+/// size, according to the predicted growth. `doubt` is the factor by which that growth may be
+/// wrong; 1 if the stores had the full size.
 pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
     let measured = Ranked::new(verified.to_vec(), seed, 1.0);
     let grown = Ranked::new(verified.iter().map(grown).collect(), seed, doubt);
@@ -69,12 +73,13 @@ pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
     let Some(first) = names.first().and_then(|name| of(name)) else { return Choice::Nobody };
     let is_one_store = names.iter().all(|name| of(name).is_some_and(|one| one.store == first.store));
     let unclear = |name: &str| [measured.not_behind(name), grown.not_behind(name)].concat();
-    // The usual settings are known best; but a lead over other stores is not given up for them.
+    // Default settings are preferred because they are the best known, but not at the price of a
+    // clear lead over other stores.
     let usual = names.iter().copied().find(|name| *name == first.store);
     let clear = usual.into_iter().chain(names.iter().copied()).find(|name| unclear(name).is_empty());
     let Some(taken) = clear.filter(|_| is_one_store).and_then(of) else {
-        // Settings that are ahead of the other stores only here or only at the full size: by whom
-        // they are not is part of it.
+        // These settings lead the other stores only at the measured size or only at the full size.
+        // The answer includes the candidates that they do not lead.
         for name in if is_one_store { unclear(&first.name) } else { Vec::new() } {
             if !names.contains(&name) {
                 names.push(name);
@@ -83,7 +88,7 @@ pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
         return Choice::NoClearWinner { names: names.into_iter().map(str::to_owned).collect() };
     };
     names.sort_by_key(|name| *name != taken.name);
-    // Of the size that was asked for.
+    // The comparison is at the size that was asked for.
     let rival = grown.all.iter().find(|one| one.store != taken.store);
     let next = || grown.all.iter().find(|one| !names.contains(&one.name.as_str()));
     let own = grown.all.iter().find(|one| one.name == taken.name);
@@ -96,17 +101,17 @@ pub(super) fn choose(verified: &[Verified], seed: u64, doubt: f64) -> Choice {
     Choice::Winner { name, alike, ahead_of }
 }
 
-/// What a candidate would do with all of the workload's entries.
+/// Returns the candidate scaled to the workload's full size.
 fn grown(one: &Verified) -> Verified {
     let samples = one.samples.iter().map(|sample| sample * one.growth).collect();
     Verified { median: one.median * one.growth, samples, ..one.clone() }
 }
 
-/// Those who were run, the fastest first.
+/// Measured candidates, ordered from the fastest.
 struct Ranked {
     all: Vec<Verified>,
     seed: u64,
-    /// A lead has to be more than this.
+    /// A lead must exceed this factor.
     doubt: f64,
 }
 
@@ -116,21 +121,21 @@ impl Ranked {
         Ranked { all, seed, doubt }
     }
 
-    /// The first one, and who cannot be told from it.
+    /// Returns the fastest candidate and all that are indistinguishable from it.
     fn best(&self) -> Vec<&str> {
         let Some((best, others)) = self.all.split_first() else { return Vec::new() };
         let alike = others.iter().filter(|other| !self.is_behind(other, best));
         std::iter::once(best).chain(alike).map(|one| one.name.as_str()).collect()
     }
 
-    /// Those of other stores that a candidate is not ahead of.
+    /// Returns the candidates of other stores over which `name` has no clear lead.
     fn not_behind(&self, name: &str) -> Vec<&str> {
         let Some(own) = self.all.iter().find(|one| one.name == name) else { return Vec::new() };
         let rivals = self.all.iter().filter(|one| one.store != own.store && !self.is_behind(one, own));
         rivals.map(|one| one.name.as_str()).collect()
     }
 
-    /// Whether the lead over `other` is more than the noise.
+    /// Returns whether the lead of `own` over `other` is more than noise.
     fn is_behind(&self, other: &Verified, own: &Verified) -> bool {
         let ratio = stats::paired_ratio(&own.samples, &other.samples, self.seed);
         let ratio = ratio.filter(|_| own.samples.len() >= stats::PAIRS_MIN);

@@ -1,4 +1,4 @@
-//! What single operations cost on this machine, measured on small stores.
+//! Costs of single operations on this machine, measured on small stores.
 
 use std::collections::BTreeMap;
 
@@ -10,31 +10,32 @@ use super::run::{Measured, Runner};
 use crate::error::Result;
 use crate::suite_kv::{Mix, YcsbSpec};
 
-/// Entries of the small store and of the large one, at most.
+/// Upper bounds of the entries in the small and the large calibration store.
 pub(super) const SIZES: [u64; 2] = [20_000, 80_000];
 
-/// Operations of one kind on the smallest store, which only say how many make a measurement.
+/// Operations of each kind on the smallest store. Their cost sets the number of operations on the
+/// larger one.
 const OPERATIONS: u64 = 20_000;
-/// Where each write waits for the disk.
+/// The same for operations of which each write waits for the disk.
 const SYNC_OPERATIONS: u64 = 1_000;
-/// How long each kind of operation is measured on the other ones, about.
+/// Approximate duration of the measurement of each kind on the larger store.
 const SECONDS: f64 = 0.2;
-/// Operations that this may be.
+/// Upper bound of the number of operations.
 const OPERATIONS_MOST: u64 = 1_000_000;
 
-/// The pass that is not measured, and that of the workload's own mix.
+/// Names of the unmeasured pass and of the pass with the workload's own mix.
 pub(super) const WARM_UP: &str = "warm-up";
 const MIXED: &str = "mixed";
 
-/// The kinds of operations that workloads are mixed of.
+/// The kinds of operations that a mix consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A lookup.
     Read,
-    /// A write of what is there.
+    /// A write to an existing key.
     Update,
-    /// A write of what is not.
+    /// A write to a new key.
     Insert,
     /// A scan.
     Scan,
@@ -62,43 +63,43 @@ impl Kind {
     }
 }
 
-/// One candidate's costs at one size.
+/// The costs of one candidate at one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Entries of the store when costs were measured.
+    /// Entries in the store when the measurement began.
     pub records: u64,
-    /// Entries when its memory was: those that were inserted among them. 0 in costs of before it
-    /// was kept.
+    /// Entries when memory was measured, including inserted ones. 0 in costs that were stored
+    /// before this field existed.
     #[serde(default)]
     pub entries: u64,
-    /// Seconds of an operation of each kind, all threads together.
+    /// Seconds per operation of each kind: the inverse of the throughput of all threads together.
     #[serde(alias = "seconds")]
     pub secs: BTreeMap<Kind, f64>,
-    /// Seconds of an operation of the workload's own mix.
+    /// Seconds per operation of the workload's own mix.
     pub mixed: f64,
-    /// Entries a second of the load.
+    /// Entries loaded per second.
     pub loads_per_sec: f64,
-    /// Bytes of files for an entry.
+    /// Bytes on disk per entry.
     pub bytes_per_entry: f64,
     /// The largest rise of resident memory, in bytes.
     pub memory_bytes: Option<f64>,
 }
 
-/// The sizes that a workload is calibrated at.
+/// Returns the store sizes at which a workload is calibrated.
 pub(super) fn sizes(workload: &Workload) -> Vec<u64> {
-    // A store whose every write waits for the disk takes long to load, and what it waits for does
-    // not grow with it.
+    // If every write waits for the disk, a store takes long to load, and the wait does not grow
+    // with its size.
     let part = if workload.durability == crate::workload::Durability::Sync { 10 } else { 1 };
     let mut sizes: Vec<u64> = SIZES.iter().map(|size| (*size / part).min(workload.records)).collect();
     sizes.dedup();
     sizes
 }
 
-/// Measures a candidate at a size: the mix itself, then each kind of operation that it or a mix
-/// near it has.
+/// Measures a candidate at one size: the mix itself, then each kind of operation that the mix or a
+/// similar one contains.
 ///
-/// `known` are the costs at a smaller size, if there are any. Errors: the store's own; a wrong
-/// answer.
+/// `known` holds the costs at a smaller size, if there are any. Errors: those of the store;
+/// [`crate::Error::WrongResult`].
 pub(super) fn measure(
     runner: &Runner<'_>,
     candidate: &Candidate,
@@ -112,8 +113,8 @@ pub(super) fn measure(
         known.map_or(least, |seconds| ((SECONDS / seconds) as u64).clamp(least / 10, OPERATIONS_MOST))
     };
     let mixed = operations(workload.writes(), known.map(|known| known.mixed));
-    // What a store does the first time only, reading its files and checking their sums, is done
-    // before anything is measured.
+    // The first reads of files and the first verification of their checksums happen before
+    // measuring.
     let entries = 1.0 + workload.shares().scan * workload.scan_records as f64 / 2.0;
     let all = (records as f64 / entries) as u64;
     let all = if waits && workload.writes() > 0.0 { all.min(SYNC_OPERATIONS) } else { all };

@@ -1,5 +1,5 @@
-//! Fields of workload files as people write them: sizes with their units, distributions in words,
-//! and numbers whose range is told where they are out of it.
+//! Fields of workload files in the form in which people write them: sizes with units, distributions
+//! in words, and numbers whose error messages state the allowed range.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Deserializer, Serializer, de};
 use crate::text::{self, parse_bytes};
 use crate::workload::Distribution;
 
-/// What a field may be, both ends included.
+/// The range of a field, both ends included.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub least: u64,
     pub most: u64,
-    /// Such as what it may be, where it is a size; `None` where it is a count.
+    /// An example value for messages, if the field is a size; `None` if it is a count.
     example: Option<&'static str>,
 }
 
@@ -30,7 +30,7 @@ pub(super) const KEY_BYTES: Bounds = size(12, 1024, "16");
 pub(super) const VALUE_BYTES: Bounds = size(8, 1 << 24, "512 or \"64KiB\"");
 pub(super) const THREADS: Bounds = count(1, 256);
 pub(super) const SCAN_RECORDS: Bounds = count(1, 1_000_000);
-/// Of memory or of a disk.
+/// Range of a size of memory or disk.
 const SPACE: Bounds = size(1, u64::MAX, "268435456 or \"256MiB\"");
 
 impl Bounds {
@@ -57,7 +57,7 @@ impl fmt::Display for Bounds {
     }
 }
 
-/// Holds a value against its bounds while the text is read, so that the parser tells where it is.
+/// Checks the range while the text is parsed, so that the parser reports the position.
 impl de::Visitor<'_> for Bounds {
     type Value = u64;
 
@@ -103,7 +103,7 @@ pub(super) fn scan_records<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D:
     SCAN_RECORDS.read(from)
 }
 
-/// A size of memory or of a disk, or `null` for any.
+/// Parses a size of memory or disk, or `null` for no limit.
 pub(super) fn space<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     struct Space(u64);
 
@@ -130,7 +130,8 @@ pub(super) mod distribution {
         from.deserialize_str(Words)
     }
 
-    /// Parses while the text is read, so that the parser tells where an error is.
+    /// Parses the words while the text is read, so that the parser reports the position of an
+    /// error.
     struct Words;
 
     impl de::Visitor<'_> for Words {

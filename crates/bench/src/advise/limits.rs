@@ -1,4 +1,5 @@
-//! Constraints held against what was measured, carried to the workload's size where less was run.
+//! Checks constraints against measurements, extrapolated to the workload's size if the stores that
+//! were run are smaller.
 
 use super::candidate::Candidate;
 use super::costs::Costs;
@@ -9,10 +10,12 @@ use super::verify::Verified;
 use crate::suite_kv::catalog;
 use crate::text::bytes;
 
-/// Who maps its file: the pages that it has touched are resident, and not bounded by a cache.
+/// Stores that map their file. The pages that they have touched are resident, and no cache size
+/// bounds them.
 pub(super) const MAPPED: [&str; 2] = [catalog::CONSTANT, "lmdb"];
 
-/// The constraint that a run has broken. `records` is what the store held.
+/// Returns the constraint that a run has broken, in words. `records` is the number of entries in
+/// the store.
 pub(super) fn broken(
     question: &Question,
     one: &Verified,
@@ -54,8 +57,8 @@ pub(super) fn broken(
     (all > most as f64).then(|| told("disk", measured, all, most))
 }
 
-/// What constraints cannot be held against: nobody knows that they are kept. `records` is what the
-/// store held.
+/// Returns notes on the constraints that could not be checked, so that nobody takes them for met.
+/// `records` is the number of entries in the store.
 pub(super) fn unknown(question: &Question, one: &Verified, records: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if question.constraints.memory_bytes.is_some() && one.memory_bytes.is_none() {
@@ -88,7 +91,8 @@ fn memory_at_full_size(
     if records >= workload.records {
         return measured;
     }
-    // Each peak is that of the entries that were there in the end, inserted ones among them.
+    // A peak of memory belongs to the number of entries at the end of the run, including inserted
+    // ones.
     let at = entries.max(records) as f64;
     let small =
         costs.last().and_then(|costs| Some((costs.entries.max(costs.records) as f64, costs.memory_bytes?)));
@@ -97,7 +101,7 @@ fn memory_at_full_size(
     if MAPPED.contains(&candidate.store.as_str()) {
         return grown;
     }
-    // A cache that fills grows no further than to its bound.
+    // A cache grows no further than its bound.
     grown.min(measured.max(candidate.memory_bound(workload.threads) as f64))
 }
 
@@ -160,8 +164,8 @@ mod tests {
         Question { workload: Workload { records, ..Workload::default() }, ..Question::default() }
     }
 
-    /// Goal: what a file has whatever it holds is not taken for bytes of an entry. Method: 10 MB
-    /// and 100 bytes an entry, at sizes that are run and at one that is not.
+    /// Goal: the fixed part of a store's files is not counted as bytes per entry. Method: 10 MB
+    /// plus 100 bytes per entry, at sizes that are run and at one that is not.
     #[test]
     fn files_have_a_fixed_part() {
         let mut asked = question(1_000_000);
@@ -178,8 +182,8 @@ mod tests {
         assert_eq!(broken(&asked, &one, &candidate("sled"), &costs, 200_000), None);
     }
 
-    /// Goal: memory is carried to the size that was asked for, to the bound of a cache at most, and
-    /// what is not known is told. Method: a store that grows by 1 kB an entry.
+    /// Goal: memory is extrapolated to the size of the question, at most to the bound of a cache,
+    /// and an unknown figure is reported. Method: a store that grows by 1 kB per entry.
     #[test]
     fn memory_grows_with_the_store() {
         let mut asked = question(1_000_000);
@@ -196,10 +200,10 @@ mod tests {
         assert_eq!(unknown(&asked, &run(1.0, None), 200_000), Vec::<String>::new());
     }
 
-    /// Goal: a store without write buffers is not taken to fill any, one with a cache for each
-    /// connection fills all of them, and settings that fit a limit never break it by what they are
-    /// taken to grow to. Method: the candidates of a limit, held against it as if they had grown
-    /// without end.
+    /// Goal: a store without write buffers is not charged for them, a store with a cache per
+    /// connection is charged for all of them, and settings that fit a limit never break it through
+    /// extrapolation. Method: the candidates for a limit, checked as if their memory had grown
+    /// without bound.
     #[test]
     fn caches_and_buffers_are_bounds() {
         let mut asked = question(1_000_000_000);
@@ -220,8 +224,9 @@ mod tests {
         assert_eq!((bound("redb"), bound("sqlite")), (100 << 20, 400 << 20));
     }
 
-    /// Goal: who is out for its promise says whether it would take part with more. Method: stores
-    /// that write when they please, asked for writes that survive the process.
+    /// Goal: the reason for excluding a store because of its guarantee says whether it takes part
+    /// with a stronger one. Method: stores that flush at a time of their own choice, for a workload
+    /// whose writes must survive the process.
     #[test]
     fn who_promises_less_says_what_to_ask() {
         if !cfg!(feature = "peers") {
@@ -232,21 +237,21 @@ mod tests {
         assert!(redb.reason.ends_with("; it takes part with --durability sync"), "{}", redb.reason);
     }
 
-    /// Goal: the peak of a small store counts for the entries that it had by then. Method: one that
-    /// inserted as many as it held.
+    /// Goal: the memory peak of a small store belongs to the entries that it held by then. Method:
+    /// a store that inserted as many entries as it was loaded with.
     #[test]
     fn peaks_are_of_what_was_there() {
         let mut asked = question(1_000_000);
         asked.constraints.memory_bytes = Some(900_000_000);
         let mut small = costs(80_000, 1.0, 160e6);
         let one = run(1.0, Some(200e6));
-        // 40 MB for 120,000 entries more would be little; for 40,000 more it is a kilobyte each.
+        // 40 MB for 120,000 more entries is little; for 40,000 more it is 1 kB each.
         assert_eq!(broken(&asked, &one, &candidate("lmdb"), std::slice::from_ref(&small), 200_000), None);
         small.entries = 160_000;
         assert!(broken(&asked, &one, &candidate("lmdb"), &[small], 200_000).is_some());
     }
 
-    /// Goal: latencies of a smaller store do not pass for those of the whole one.
+    /// Goal: latencies of a smaller store are not reported as those of the full size.
     #[test]
     fn percentiles_of_less_are_told() {
         let mut asked = question(1_000_000);

@@ -1,15 +1,22 @@
-//! The adviser: which store, with which settings, for a workload on this machine, and how sure that
-//! is.
+//! The adviser: recommends a store and its settings for a workload on this machine, and says how
+//! certain that is.
 //!
 //! ```text
 //!   question: workload, constraints
-//!     └─► candidates: stores x settings ─► who cannot keep the promise is out
-//!           └─► costs: single operations, measured on small stores ─► predictions at the workload's size ─► who breaks a constraint is out
-//!                 └─► the best few are run, interleaved ─► the choice, or that there is none ─► what would change it
+//!     └─► candidates: stores x settings
+//!         (a store that cannot give the asked durability is excluded)
+//!           └─► costs: single operations, measured on small stores
+//!               └─► predictions at the workload's size
+//!                   (a candidate far over the limit of disk is excluded)
+//!                     └─► the best few run, interleaved
+//!                         (a candidate that breaks a constraint is excluded)
+//!                         └─► the choice, or that there is none
+//!                             └─► changes to the workload that would change it
 //! ```
 //!
-//! A prediction only decides who is run; what is advised has been measured. `check` says how good
-//! that is: on workloads of many kinds everybody is run, and the choice is held against the best.
+//! A prediction only decides which candidates run; the advice itself rests on measurement. `check`
+//! evaluates the advice: on workloads of many kinds it runs all candidates and compares the choice
+//! with the best.
 
 mod candidate;
 mod change;
@@ -54,60 +61,60 @@ use crate::runner::worker::Worker;
 use crate::suite_hash::Progress;
 use crate::text::bytes;
 
-/// A prediction of disk is off by less than this.
+/// Upper bound of the factor by which a prediction of disk space is wrong.
 const FAR_BEYOND: f64 = 2.0;
 
-/// How the adviser works.
+/// Options of the adviser.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where stores are made: the disk that is meant.
+    /// Directory for the stores, on the disk that the question is about.
     pub work_dir: PathBuf,
-    /// How fresh processes are started; `None` to run everything in this one.
+    /// Starts a fresh process for each turn; `None` runs everything in this process.
     pub worker: Option<Worker>,
-    /// How much is run.
+    /// How many candidates run, how often and how long.
     pub effort: Effort,
-    /// Seed of all draws.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// What the machine is probed with; `None` for not at all.
+    /// Effort of the machine probes; `None` for no probes.
     pub probes: Option<ProbeEffort>,
 }
 
-/// An answer with everything that it rests on.
+/// An answer with all the data behind it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// What was asked.
+    /// The question.
     pub question: Question,
-    /// The machine, in words.
+    /// Description of the machine.
     pub machine: Vec<(String, String)>,
-    /// What was measured of it.
+    /// Measured properties of the machine.
     pub probes: Vec<Probe>,
-    /// Who it is.
+    /// The recommendation.
     pub choice: Choice,
-    /// It was ended before everybody who was to be run was.
+    /// True if the run ended before all finalists had run.
     #[serde(default)]
     pub stopped: bool,
-    /// What is not certain about it, in sentences without a full stop.
+    /// Reservations about the answer, as sentences without a full stop.
     pub notes: Vec<String>,
-    /// The choice's settings, to be pasted.
+    /// The settings of the choice, as code to paste.
     pub settings: String,
-    /// What would change the answer.
+    /// Changes to the workload that would change the answer.
     pub changes: Vec<String>,
-    /// What was run, the fastest first.
+    /// The candidates that were run, ordered from the fastest.
     pub verified: Vec<Verified>,
-    /// Entries of the stores that were run.
+    /// Number of entries in the stores that were run.
     pub verified_records: u64,
-    /// All predictions, the fastest first.
+    /// All predictions, ordered from the fastest.
     pub predictions: Vec<Prediction>,
-    /// Who is out, and why.
+    /// The candidates that were excluded, with reasons.
     pub discarded: Vec<Discarded>,
-    /// What was measured on small stores, by candidate.
+    /// Costs measured on small stores, by candidate.
     pub costs: BTreeMap<String, Vec<Costs>>,
 }
 
 /// Answers a question.
 ///
-/// Errors: a question that makes no sense; a work directory that cannot be written;
-/// [`Error::Interrupted`].
+/// Errors: [`Error::Invalid`] for a question that makes no sense; a work directory that is not
+/// writable; [`Error::Interrupted`].
 pub fn advise(
     question: &Question,
     options: &Options,
@@ -148,7 +155,7 @@ pub fn advise(
     })
 }
 
-/// What running somebody came to.
+/// The outcome of running the finalists.
 struct Answer {
     choice: Choice,
     verification: Verification,
@@ -157,7 +164,7 @@ struct Answer {
     notes: Vec<String>,
 }
 
-/// Everything that is known before anybody is run at full size.
+/// Everything that is known before a candidate runs at full size.
 struct Adviser<'a> {
     question: &'a Question,
     options: &'a Options,
@@ -209,7 +216,8 @@ impl<'a> Adviser<'a> {
         Runner { work_dir, worker: worker.as_ref(), stop: self.stop, seed: *seed }
     }
 
-    /// Costs of every store; candidates of one store differ by what small stores do not show.
+    /// Measures the costs of one candidate per store. Candidates of the same store differ only in
+    /// settings that have no effect on small stores.
     fn calibrate(&mut self) -> Result<()> {
         let (runner, workload) = (self.runner(), &self.question.workload);
         let sizes = costs::sizes(workload);
@@ -246,8 +254,9 @@ impl<'a> Adviser<'a> {
         Ok(())
     }
 
-    /// All predictions with the fastest first, and who is out. What would take more disk than there
-    /// may be is out only where the prediction is far beyond it: the rest is measured.
+    /// Returns all predictions, ordered from the fastest, and the excluded candidates. A candidate
+    /// that needs too much disk is excluded only if the prediction is far over the limit; otherwise
+    /// it is measured.
     fn predictions(&self) -> (Vec<Prediction>, Vec<Discarded>) {
         let mut out = self.out.clone();
         let mut predictions = Vec::new();
@@ -283,9 +292,10 @@ impl<'a> Adviser<'a> {
         Some(Finalist { candidate, prediction, costs: self.costs_of(&prediction.name) })
     }
 
-    /// Who is run next: those of before who are `kept`, and of those who are left, the fastest
-    /// first, who could be the best by the range of the prediction. So many stores, two at first
-    /// whatever their range, each with those of its settings that could be.
+    /// Returns the candidates to run next: the `kept` ones of the previous turn, and from `left`,
+    /// which is ordered from the fastest, those that could be the best within the range of their
+    /// prediction. The number of stores is limited. The first two stores run whatever their range,
+    /// each with all of its settings that could be the best.
     fn finalists<'b>(&'b self, left: &[&'b Prediction], kept: &[&'b Prediction]) -> Vec<Finalist<'b>> {
         let least = kept.iter().chain(left).map(|prediction| prediction.range.0).fold(0.0, f64::max);
         let mut found: Vec<Finalist<'b>> =
@@ -311,7 +321,7 @@ impl<'a> Adviser<'a> {
         found
     }
 
-    /// Runs candidates, with so many entries or as many as there is time for.
+    /// Runs candidates on stores of `records` entries, or of as many as can be loaded in time.
     fn verified(&self, finalists: &[Finalist<'_>], records: Option<u64>) -> Result<Verification> {
         let verifier = Verifier {
             runner: self.runner(),
@@ -325,15 +335,15 @@ impl<'a> Adviser<'a> {
         verifier.run(finalists, records)
     }
 
-    /// Runs the best few, and where less than two stores of them keep to the constraints the next
-    /// ones beside those, until two do or nobody is left who could be the best.
+    /// Runs the best few candidates. While fewer than two stores meet the constraints, it runs the
+    /// next ones in addition, until two do or no candidate is left that could be the best.
     fn answer(&self) -> Result<Answer> {
         let (predictions, mut discarded) = self.predictions();
         let mut left: Vec<&Prediction> = predictions.iter().collect();
         let mut kept: Vec<&Prediction> = Vec::new();
         let (mut verification, mut notes) = (Verification::default(), Vec::new());
         self.progress.group(1, 2, "the best few on the workload itself");
-        // BOUND: each turn runs one at least who is not left after it.
+        // BOUND: each turn runs at least one candidate that leaves `left`.
         loop {
             let finalists = self.finalists(&left, &kept);
             if finalists.len() == kept.len() {
@@ -341,7 +351,7 @@ impl<'a> Adviser<'a> {
             }
             match self.verified(&finalists, None) {
                 Ok(verified) => verification = verified,
-                // What those are worth who were run before is known.
+                // The candidates of the previous turns are measured, so their results stand.
                 Err(Error::Interrupted) if !verification.verified.is_empty() => {
                     verification.stopped = true;
                     break;

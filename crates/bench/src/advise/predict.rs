@@ -1,15 +1,18 @@
-//! From costs on small stores to the workload's own size.
+//! Extrapolates costs on small stores to the workload's own size.
 //!
 //! ```text
-//!   seconds of an operation =  measured cost of the mix, extrapolated to the size by its growth from the small store to the larger one
-//!                            + the share of lookups that miss memory x a random read of the disk
-//!                            + writes x bytes x (write amplification of the size - that of the calibration) / what background work moves a second
+//!   seconds per operation =
+//!       measured cost of the mix, extrapolated by its growth from the small store to the
+//!       larger one
+//!     + share of lookups that miss memory x random read of the disk
+//!     + writes x bytes x (write amplification at the size - that of the calibration)
+//!       / throughput of background work
 //! ```
 //!
-//! Trees grow with the logarithm of their size, so the cost of the mix is drawn as a line over it.
-//! Write amplification is the simulator's, which has been held against real runs of both stores
-//! that it knows; others have what was measured on the small store. What is predicted is a range:
-//! it widens with the distance from what was measured.
+//! Trees grow with the logarithm of their size, so the cost of the mix is a line over the logarithm
+//! of the size. Write amplification comes from the simulator, which has been validated against real
+//! runs of the stores that it models. Other stores have the amplification of their calibration run.
+//! A prediction is a range that widens with the distance from the measured size.
 
 use cairn_sim::options::{CompactionStyle, Compression, Engine};
 use cairn_sim::{Config, Mode, Preload, Simulation};
@@ -21,56 +24,54 @@ use super::question::Workload;
 use crate::suite_kv::Mix;
 use crate::workload::Distribution;
 
-/// Bytes a second that flushes and compactions move at most on one core: merging, checksums and
-/// copying.
+/// Upper bound of the throughput of flushes and compactions on one core, in bytes per second,
+/// including merging, checksums and copying.
 const BACKGROUND_BYTES_PER_SEC: f64 = 250e6;
 
-/// Factor of doubt of a prediction at the size that was measured, and how much of it comes with
-/// each doubling of the size. `--check` says how far off predictions are: of its first rows four of
-/// five were within this.
+/// Uncertainty factor of a prediction at the measured size, and its increase with each doubling of
+/// the size. `--check` reports the error of predictions: in its first rows, four of five
+/// predictions were within this factor.
 const DOUBT: f64 = 1.8;
 const DOUBT_A_DOUBLING: f64 = 0.03;
 
-/// What a machine has that a small store does not show.
+/// Properties of the machine that a small store does not show.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Bytes that files may have in the page cache.
+    /// Bytes of the page cache that files can occupy.
     pub cache_bytes: Option<f64>,
     /// Seconds of a random read of 4 KiB.
     pub read_secs: f64,
-    /// Bytes a second that the disk takes.
+    /// Write throughput of the disk, in bytes per second.
     pub write_bytes_per_sec: f64,
-    /// Processors.
+    /// Number of processors.
     pub cores: usize,
 }
 
-/// What is expected of a candidate.
+/// The predicted performance of a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Its name.
+    /// Name of the candidate.
     pub name: String,
-    /// Operations a second.
+    /// Operations per second.
     pub per_sec: f64,
-    /// It is expected between these.
+    /// Lower and upper bound of `per_sec`.
     pub range: (f64, f64),
-    /// Bytes of its files.
+    /// Size of its files, in bytes.
     pub disk_bytes: f64,
-    /// Bytes written to the disk for a byte written by the program, where the simulator knows the
-    /// store.
+    /// Write amplification; `None` if the simulator does not model the store, or without writes.
     #[serde(alias = "write_amplification")]
     pub write_amp: Option<f64>,
-    /// Seconds of an operation that come from measured costs, from misses, and from background
-    /// work.
+    /// Seconds per operation from measured costs, from cache misses and from background work.
     #[serde(alias = "seconds")]
     pub secs: [f64; 3],
 }
 
-/// Factor of doubt that comes with going from a store of `from` entries to one of `to`.
+/// Returns the uncertainty factor of growth from a store of `from` entries to one of `to`.
 pub(super) fn doubt_of_growth(from: u64, to: u64) -> f64 {
     1.0 + DOUBT_A_DOUBLING * (to.max(1) as f64 / from.max(1) as f64).log2().max(0.0)
 }
 
-/// Predicts a candidate's throughput. `costs` are ordered by size, and not empty.
+/// Predicts the throughput of a candidate. `costs` is ordered by size and not empty.
 pub(super) fn predict(
     candidate: &Candidate,
     costs: &[Costs],
@@ -93,7 +94,7 @@ pub(super) fn predict(
     let record = (workload.key_bytes + workload.value_bytes) as f64;
     let moves = machine.write_bytes_per_sec.min(BACKGROUND_BYTES_PER_SEC);
     let background = workload.writes() * record * more / moves;
-    // Background work has processors of its own only where the program leaves some.
+    // Background work has its own processors only if the program leaves some free.
     let beside = machine.cores > workload.threads as usize;
     let seconds = if beside { (own + missed).max(background) } else { own + missed + background };
     let doubt = DOUBT + doubt_of_growth(at, workload.records) - 1.0;
@@ -108,8 +109,8 @@ pub(super) fn predict(
     }
 }
 
-/// Seconds of an operation of another mix, by the costs of its kinds: what the share of each kind
-/// says, scaled so that the mix that was measured comes out as it was.
+/// Returns seconds per operation of another mix, from the costs of its kinds weighted by their
+/// shares. The result is scaled so that it is exact for the measured mix.
 pub(super) fn seconds_of_mix(costs: &[Costs], workload: &Workload, mix: Mix, records: u64) -> Option<f64> {
     let of = |mix: Mix| {
         let cost = |kind: Kind| {
@@ -136,8 +137,9 @@ pub(super) fn seconds_of_mix(costs: &[Costs], workload: &Workload, mix: Mix, rec
     Some(of(mix)? * scale)
 }
 
-/// A cost at a size: on the line through the last two sizes over the logarithm of the size. It does
-/// not fall as the store grows, nor rise faster than with its square root.
+/// Extrapolates a cost to a size, on the line through the last two sizes over the logarithm of the
+/// size. The result does not fall as the store grows, and rises at most with the square root of its
+/// size.
 fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> f64 {
     let Some(last) = costs.last() else { return f64::INFINITY };
     let at = cost(last);
@@ -154,8 +156,8 @@ fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> 
     (at + slope.max(0.0) * doublings).min(at * 2_f64.powf(doublings / 2.0))
 }
 
-/// Bytes of files: on the line through the last two sizes, since a file has a part that does not
-/// grow.
+/// Predicts the size of the files, on the line through the last two sizes, because files have a
+/// part that does not grow.
 fn disk_bytes(costs: &[Costs], records: u64) -> f64 {
     let point = |costs: &Costs| (costs.records as f64, costs.bytes_per_entry * costs.records as f64);
     match costs {
@@ -167,19 +169,20 @@ fn disk_bytes(costs: &[Costs], records: u64) -> f64 {
     }
 }
 
-/// Where the line through two points is at `at`; one that falls is taken to be flat.
+/// Returns the value at `at` of the line through two points. A falling line is taken as flat.
 pub(super) fn line((x1, y1): (f64, f64), (x2, y2): (f64, f64), at: f64) -> f64 {
     y2 + ((y2 - y1) / (x2 - x1)).max(0.0) * (at - x2)
 }
 
-/// The share of operations whose entry is not in memory, when the most popular are.
+/// Returns the share of operations whose entry is not in memory, assuming that the most popular
+/// entries are.
 fn miss_share(distribution: &Distribution, cache_bytes: Option<f64>, data_bytes: f64) -> f64 {
     let Some(cache) = cache_bytes.filter(|cache| *cache < data_bytes) else { return 0.0 };
     let part = cache / data_bytes;
     match *distribution {
         Distribution::Uniform | Distribution::Sequential => 1.0 - part,
-        // Of a law of rank^-theta the most popular part of the keys takes about its (1 - theta)th
-        // power of all.
+        // With a popularity of rank^-theta, the most popular fraction f of the keys receives about
+        // f^(1 - theta) of the accesses.
         Distribution::Zipfian { theta, .. } | Distribution::Latest { theta } => {
             1.0 - part.powf((1.0 - theta).clamp(0.05, 1.0))
         }
@@ -190,8 +193,8 @@ fn miss_share(distribution: &Distribution, cache_bytes: Option<f64>, data_bytes:
     }
 }
 
-/// The simulator's write amplification of as many writes as there are entries, on a store that has
-/// them. `None` for stores that it does not know, and without writes.
+/// Returns the simulated write amplification of as many writes as there are entries, on a store
+/// that is already loaded. `None` for stores that the simulator does not model, and without writes.
 fn amplification(candidate: &Candidate, workload: &Workload, records: u64) -> Option<f64> {
     if workload.writes() <= 0.0 {
         return None;
@@ -205,7 +208,7 @@ fn amplification(candidate: &Candidate, workload: &Workload, records: u64) -> Op
     config.options.compression = Compression::None;
     match candidate.store.as_str() {
         "rocksdb" => {}
-        // Smaller files and a smaller first level: fixed in its code.
+        // LevelDB has smaller files and a smaller first level, fixed in its code.
         "leveldb" => {
             config.options.max_bytes_for_level_base = 10 << 20;
             config.options.target_file_size_base = 2 << 20;

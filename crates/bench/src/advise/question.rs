@@ -1,4 +1,4 @@
-//! What the adviser is asked: a workload, and what the answer must keep to.
+//! The question to the adviser: a workload, and the constraints on the answer.
 
 use std::path::PathBuf;
 
@@ -13,11 +13,11 @@ use crate::suite_kv::job::Shape;
 use crate::suite_kv::{Mix, YcsbRun, YcsbSpec};
 use crate::workload::{Distribution, Durability};
 
-/// What is stored, and what is done with it.
+/// A workload: the data and the operations on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workload {
-    /// For people.
+    /// Name of the workload, for display.
     pub name: String,
     /// Entries before the first operation.
     #[serde(deserialize_with = "fields::records")]
@@ -28,24 +28,24 @@ pub struct Workload {
     /// Bytes of a value.
     #[serde(deserialize_with = "fields::value_bytes")]
     pub value_bytes: usize,
-    /// What is done how often; the shares need not add up to one.
+    /// Shares of the kinds of operations; they need not add up to one.
     pub mix: Mix,
-    /// The longest scan, in entries; each length up to it is as likely.
+    /// The longest scan, in entries. Lengths are drawn uniformly from 1 to this.
     #[serde(deserialize_with = "fields::scan_records")]
     pub scan_records: u64,
-    /// Which keys are asked for: `uniform`, `zipfian 0.99`, `latest 0.99`, `hot set 0.2 0.8`,
+    /// Distribution of the keys: `uniform`, `zipfian 0.99`, `latest 0.99`, `hot set 0.2 0.8`,
     /// `sequential`.
     #[serde(with = "fields::distribution")]
     pub distribution: Distribution,
-    /// Threads of the program.
+    /// Number of threads of the program.
     #[serde(deserialize_with = "fields::threads")]
     pub threads: u32,
-    /// What a write promises when it returns.
+    /// Durability of a write when its call returns.
     pub durability: Durability,
 }
 
 impl Default for Workload {
-    /// A million small entries, read 95 times of 100, by one thread.
+    /// Returns a workload of a million small entries, 95 % reads, one thread.
     fn default() -> Self {
         Workload {
             name: "workload".to_owned(),
@@ -62,12 +62,12 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Bytes of keys and values.
+    /// Returns the bytes of all keys and values.
     pub fn data_bytes(&self) -> u64 {
         self.records.saturating_mul((self.key_bytes + self.value_bytes) as u64)
     }
 
-    /// The shares, adding up to one.
+    /// Returns the shares, scaled to add up to one.
     pub fn shares(&self) -> Mix {
         let Mix { read, update, scan, insert, read_modify_write } = self.mix;
         let total = (read + update + scan + insert + read_modify_write).max(f64::MIN_POSITIVE);
@@ -80,13 +80,13 @@ impl Workload {
         }
     }
 
-    /// The share of operations that write.
+    /// Returns the share of operations that write.
     pub fn writes(&self) -> f64 {
         let Mix { update, insert, read_modify_write, .. } = self.shares();
         update + insert + read_modify_write
     }
 
-    /// The workload as the suite of key-value stores runs it.
+    /// Returns the workload in the form in which the key-value suite runs it.
     pub(super) fn spec(&self) -> YcsbSpec {
         YcsbSpec {
             mix: self.mix,
@@ -97,18 +97,19 @@ impl Workload {
         }
     }
 
-    /// Lengths of keys and values.
+    /// Returns the lengths of keys and values.
     pub(super) fn shape(&self) -> Shape {
         Shape { key_bytes: self.key_bytes, value_bytes: self.value_bytes }
     }
 
-    /// Some workloads of the suite, one after the other on this one's records.
+    /// Combines several workloads of the suite into a run that executes them one after the other on
+    /// this workload's records.
     pub(super) fn run(&self, specs: Vec<YcsbSpec>) -> YcsbRun {
         let settled = specs.iter().any(|spec| spec.mix.writes() > 0.0);
         YcsbRun { records: self.records, operations: 1, threads: self.threads, specs, settled }
     }
 
-    /// Errors: [`Error::Invalid`] naming the field.
+    /// Checks every field. Errors: [`Error::Invalid`] with the name of the field.
     pub fn check(&self) -> Result<()> {
         if let Some(Fault { field, found, expected }) = self.fault() {
             return Err(Error::invalid(format!("{field}: found {found}, expected {expected}")));
@@ -149,30 +150,30 @@ impl Workload {
     }
 }
 
-/// What `constraints.p99_us` was called, and still may be in workload files.
+/// The former name of `constraints.p99_us`, which workload files may still use.
 const P99_BEFORE: &str = "constraints.p99_micros";
 
-/// A field that cannot be as it is.
+/// A field with a value that is not allowed.
 struct Fault {
     field: &'static str,
     found: String,
     expected: String,
 }
 
-/// What the answer must keep to.
+/// Constraints on the answer.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Constraints {
-    /// Bytes of memory that the store may take, caches and buffers included.
+    /// Bytes of memory that the store may take, including caches and buffers.
     #[serde(deserialize_with = "fields::space")]
     pub memory_bytes: Option<u64>,
     /// Bytes that its files may take.
     #[serde(deserialize_with = "fields::space")]
     pub disk_bytes: Option<u64>,
-    /// Microseconds that 99 of 100 operations of each kind must take at most.
+    /// Upper bound of the 99th percentile of latency of each kind of operation, in microseconds.
     #[serde(alias = "p99_micros")]
     pub p99_us: Option<f64>,
-    /// The only stores to choose from; all when empty.
+    /// The only stores to choose from; empty for all.
     pub stores: Vec<String>,
 }
 
@@ -188,25 +189,25 @@ impl Constraints {
     }
 }
 
-/// Workload and constraints: the content of a workload file.
+/// A workload and its constraints: the content of a workload file.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// A trace of it, which those who are run replay. What is done is the trace's then, but for
-    /// durability and threads.
+    /// A trace of the workload, which the finalists replay. It then determines all of the workload
+    /// except durability and threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<PathBuf>,
-    /// What is done.
+    /// The workload.
     pub workload: Workload,
-    /// What the answer must keep to.
+    /// Constraints on the answer.
     pub constraints: Constraints,
 }
 
 impl Question {
-    /// Reads a workload file, in JSON. `file` is for messages. Where it names a trace, that is
-    /// read, too.
+    /// Parses a workload file in JSON. `file` is its name for messages. If it names a trace, this
+    /// also reads the trace.
     ///
-    /// Errors: [`Error::Input`] with the line, the field and what was expected of it; those of
+    /// Errors: [`Error::Input`] with the line, the field and the expected value; those of
     /// [`super::from_trace`].
     pub fn from_json(text: &str, file: &str) -> Result<Question> {
         let refuse = |line: Option<usize>, what: String| {

@@ -1,4 +1,4 @@
-//! One turn of one candidate: a workload of the suite of key-value stores, in a process of its own.
+//! One turn of one candidate: a workload of the key-value suite, in a process of its own.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,37 +15,37 @@ use crate::scratch::Scratch;
 use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, Shape, carry_out};
 use crate::suite_kv::{KvSettings, YCSB_TIMED_SHARE, YcsbRun, YcsbSpec, map_bytes};
 
-/// Takes turns.
+/// Runs turns of candidates.
 #[derive(Clone, Copy)]
 pub(super) struct Runner<'a> {
     pub work_dir: &'a Path,
-    /// `None`: in this process, for tests.
+    /// `None` runs turns in this process, for tests.
     pub worker: Option<&'a Worker>,
     pub stop: &'a Stop,
     pub seed: u64,
 }
 
-/// What a turn found.
+/// The measurements of a turn.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measured {
-    /// Operations a second, by the name of the workload; of those that write, until what they wrote
-    /// is settled.
+    /// Operations per second by the name of the workload. For workloads that write, the time
+    /// includes settling.
     pub throughput: BTreeMap<String, f64>,
-    /// Latencies by kind, of the workload that is asked for.
+    /// Latencies by kind of operation, of the workload that is asked for.
     pub latencies: BTreeMap<String, Latencies>,
-    /// Entries a second of the load.
+    /// Entries loaded per second.
     pub load: f64,
     pub bytes_per_entry: f64,
-    /// The largest rise of resident memory.
+    /// The largest rise of resident memory, in bytes.
     pub memory_bytes: Option<f64>,
-    /// Entries in the end, about: which operations insert is drawn.
+    /// Approximate number of entries at the end, because inserts are drawn at random.
     pub entries: u64,
 }
 
 impl Runner<'_> {
-    /// Loads `records` entries and runs the workloads one after the other, every answer checked.
+    /// Loads `records` entries and runs the workloads one after the other, checking every answer.
     ///
-    /// Errors: the store's own; [`Error::WrongResult`]; [`Error::Interrupted`].
+    /// Errors: those of the store; [`Error::WrongResult`]; [`Error::Interrupted`].
     pub fn run(
         &self,
         candidate: &Candidate,
@@ -55,7 +55,8 @@ impl Runner<'_> {
     ) -> Result<Measured> {
         let scratch = Scratch::in_dir(self.work_dir, "advise")?;
         let run = KvWorkload::Ycsb(YcsbRun { records, ..workload.run(specs.to_vec()) });
-        // A turn inserts, and a short one may insert more than its small store held.
+        // A turn inserts entries, and even a short one may insert more than its small store held,
+        // so the map is sized for this run.
         let settings =
             KvSettings { map_bytes: map_bytes(&run, workload.shape()), ..candidate.settings.clone() };
         let job = KvJob {
@@ -72,8 +73,9 @@ impl Runner<'_> {
         Ok(Measured { entries: records + inserted(specs), ..measured })
     }
 
-    /// Replays a trace twice, every answer checked: so many operations for throughput, then so many
-    /// for latencies; of all its entries or of those of the first operations.
+    /// Replays a trace twice, checking every answer: `operations` operations for throughput, then
+    /// `timed` operations for latencies. `is_whole` selects a store with all entries of the trace
+    /// instead of those that its first operations need.
     ///
     /// Errors: as [`Runner::run`].
     pub fn replay(
@@ -112,13 +114,13 @@ impl Runner<'_> {
 }
 
 impl Measured {
-    /// Operations a second of a workload; 0 where there is none of the name.
+    /// Returns the operations per second of a workload; 0 if none has that name.
     pub fn per_sec(&self, name: &str) -> f64 {
         self.throughput.get(name).copied().unwrap_or_default()
     }
 }
 
-/// Entries that workloads insert, in both of their passes.
+/// Returns the number of entries that workloads insert, in both of their passes.
 fn inserted(specs: &[YcsbSpec]) -> u64 {
     let of = |spec: &YcsbSpec| {
         let operations = spec.operations.unwrap_or(0);
@@ -127,16 +129,16 @@ fn inserted(specs: &[YcsbSpec]) -> u64 {
     specs.iter().map(of).sum::<f64>() as u64
 }
 
-/// What of an outcome is of use: latencies of the workload `timed`, throughput until settled of
-/// those that write.
+/// Extracts the figures from an outcome: latencies of the workload `timed`, and throughput, for
+/// workloads that write including settling.
 fn read(outcome: KvOutcome, timed: &str, writes: &dyn Fn(&str) -> bool) -> Measured {
     let mut measured = Measured::default();
     for figure in outcome.figures {
         let value = figure.values.first().copied().unwrap_or_default();
         match figure.metric {
             KvMetric::Throughput if figure.done.operation == "load" => measured.load = value,
-            // A write is done when the work that it leaves is done, and turns are too short to show
-            // that by themselves.
+            // A write is complete only when the background work that it causes is complete. Turns
+            // are too short for that work to show in plain throughput.
             KvMetric::Throughput if writes(&figure.done.dataset) => {}
             KvMetric::Throughput => _ = measured.throughput.insert(figure.done.dataset, value),
             KvMetric::SettledThroughput if writes(&figure.done.dataset) => {

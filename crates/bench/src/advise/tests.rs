@@ -21,7 +21,7 @@ fn verified(name: &str, samples: &[f64]) -> Verified {
     let Estimate { value, low, high } = stats::estimate(samples, 1);
     Verified {
         name: name.to_owned(),
-        // As candidates are named.
+        // The name begins with the store, as names of candidates do.
         store: name.split(',').next().unwrap_or_default().to_owned(),
         samples: samples.to_vec(),
         median: value,
@@ -37,8 +37,8 @@ fn verified(name: &str, samples: &[f64]) -> Verified {
     }
 }
 
-/// Goal: the adviser answers from end to end, what it advises was run, and the constant store takes
-/// part where nothing writes. Method: a small workload of lookups, one with writes.
+/// Goal: the adviser answers from end to end, its advice was run, and the constant store takes part
+/// in read-only workloads. Method: a small workload of lookups, and one with writes.
 #[test]
 fn an_answer_from_end_to_end() {
     let dir = tempfile::tempdir().unwrap();
@@ -61,8 +61,8 @@ fn an_answer_from_end_to_end() {
     assert!(advice.choice.name().is_some_and(|name| name.starts_with("cairn")));
 }
 
-/// Goal: who breaks a constraint is no answer, and is told which. Method: constraints that nobody
-/// can keep to.
+/// Goal: a candidate that breaks a constraint is not an answer, and the reason names the
+/// constraint. Method: constraints that no candidate can meet.
 #[test]
 fn constraints_are_kept() {
     let dir = tempfile::tempdir().unwrap();
@@ -82,8 +82,8 @@ fn constraints_are_kept() {
     assert!(error.contains("nosuch") && error.contains("cairn-hash"), "{error}");
 }
 
-/// Goal: a lead that is noise is no lead. Method: samples that overlap, that do not, and that
-/// differ by less than matters.
+/// Goal: a lead within the noise is not a lead. Method: samples that overlap, samples that do not,
+/// and samples that differ by an irrelevant amount.
 #[test]
 fn choices() {
     let fast = verified("fast", &[100.0, 101.0, 99.0, 100.5, 100.2]);
@@ -97,13 +97,14 @@ fn choices() {
     );
     let names = vec!["fast".to_owned(), "near".to_owned()];
     assert_eq!(of(&[&fast, &near, &slow]), Choice::NoClearWinner { names });
-    // Three rounds hold the truth three times of four, whatever their interval says.
+    // The range of three samples holds the true median only three times of four, whatever their
+    // interval claims.
     let short = |one: &Verified| Verified { samples: one.samples[..3].to_vec(), ..one.clone() };
     assert!(matches!(of(&[&short(&fast), &short(&slow)]), Choice::NoClearWinner { .. }));
     assert!(matches!(of(&[&short(&fast)]), Choice::Winner { ahead_of: None, .. }));
 }
 
-/// An answer that was put together by hand.
+/// Returns advice that is put together by hand.
 fn advice(question: Question, choice: Choice, verified: Vec<Verified>) -> Advice {
     Advice {
         question,
@@ -122,10 +123,10 @@ fn advice(question: Question, choice: Choice, verified: Vec<Verified>) -> Advice
     }
 }
 
-/// Goal: a store that is clearly ahead is named though two of its settings cannot be told apart,
-/// and the usual ones are taken then. Method: settings that overlap far ahead of another store,
-/// settings that do not, and one where only the settings with the best median are clear of the
-/// other store.
+/// Goal: a store that is clearly ahead wins even if two of its settings are indistinguishable, and
+/// then its default settings are taken. Method: overlapping settings far ahead of another store;
+/// settings that do not overlap; and a case in which only the settings with the best median are
+/// clearly ahead of the other store.
 #[test]
 fn settings_do_not_hide_the_store() {
     let large = verified("rocksdb, large buffers", &[100.0, 101.0, 99.0, 100.5, 100.2]);
@@ -152,13 +153,13 @@ fn settings_do_not_hide_the_store() {
         matches!(&choice, Choice::Winner { name, ahead_of: Some((second, ..)), .. } if *name == large.name && second == "sqlite"),
         "{choice:?}"
     );
-    // Not clear of the other store by the usual settings: those that are.
+    // The default settings are not clearly ahead of the other store, so the ones that are win.
     let wide = verified("rocksdb", &[60.0, 140.0, 60.0, 140.0, 99.0]);
     let near = verified("sqlite", &[90.0, 90.5, 89.5, 90.2, 90.1]);
     let choice = choose(&[large.clone(), wide, near.clone()], 1, 1.0);
     assert!(matches!(&choice, Choice::Winner { name, .. } if *name == large.name), "{choice:?}");
-    // On the way to the full size the settings change places, and the store stays ahead; or it does
-    // not.
+    // At the full size the settings change places while the store stays ahead; then a case in which
+    // it does not.
     let grown = |of: &Verified, growth: f64| Verified { growth, ..of.clone() };
     let choice = choose(
         &[grown(&large, 0.5), grown(&verified("rocksdb", &[80.0; 5]), 0.9), grown(&near, 0.3)],
@@ -169,7 +170,7 @@ fn settings_do_not_hide_the_store() {
         matches!(&choice, Choice::Winner { name, alike, .. } if *name == large.name && alike.len() == 2),
         "{choice:?}"
     );
-    // No settings are ahead both here and there.
+    // No settings are ahead at both sizes.
     let choice = choose(
         &[grown(&large, 0.5), grown(&verified("rocksdb", &[80.0; 5]), 0.9), grown(&near, 0.7)],
         1,
@@ -180,9 +181,9 @@ fn settings_do_not_hide_the_store() {
     assert!(matches!(&choice, Choice::NoClearWinner { names } if names.len() == 3), "{choice:?}");
 }
 
-/// Goal: an answer says what is so: who was the only one, latencies under a microsecond, sizes in
-/// the units that they are asked in. Method: one store alone, without constraints and with one; a
-/// lookup of 40 ns; each size of a memory.
+/// Goal: the text of an answer is accurate: that only one candidate ran, latencies under a
+/// microsecond, sizes in the units of the question. Method: one store alone, without constraints
+/// and with one; a lookup of 43 ns; each unit of a memory size.
 #[test]
 fn answers_are_in_the_words_of_the_question() {
     let mut only = verified("sqlite", &[100.0; 5]);
@@ -205,8 +206,8 @@ fn answers_are_in_the_words_of_the_question() {
     assert_eq!(shown, ["1 KiB", "1000 B", "64 KiB", "1.5 MiB", "3 GiB"]);
 }
 
-/// Goal: a lead on a smaller store is none where the prediction turns the order round. Method: the
-/// leader falls behind with the size, or stays ahead.
+/// Goal: a lead on a smaller store does not count if the prediction reverses the order at full
+/// size. Method: the leader falls behind as the store grows, or stays ahead.
 #[test]
 fn a_lead_must_last_to_the_full_size() {
     let of = |growth: [f64; 2]| {
@@ -221,8 +222,9 @@ fn a_lead_must_last_to_the_full_size() {
     assert_eq!(of([0.4, 0.9]), Choice::NoClearWinner { names });
 }
 
-/// Goal: a lead that is smaller than the doubt of the way to the full size is none, and the
-/// interval holds that doubt. Method: a lead of a tenth, with less doubt and with more.
+/// Goal: a lead that is smaller than the uncertainty of the extrapolation does not count, and the
+/// interval includes that uncertainty. Method: a lead of 10 %, with a smaller and a larger
+/// uncertainty.
 #[test]
 fn the_way_to_the_full_size_is_doubtful() {
     let all = [verified("fast", &[110.0; 5]), verified("slow", &[100.0; 5])];
@@ -250,8 +252,8 @@ impl Progress for EndsAt<'_> {
     fn note(&self, _: &str) {}
 }
 
-/// Goal: what was ended early compares whole rounds only, names no winner by one of them, and says
-/// so. Method: an end in the third turn of two stores, and one in the first.
+/// Goal: a run that ended early compares only whole rounds, names no winner from a single round,
+/// and says so. Method: end in the third turn of two stores, and in the first.
 #[test]
 fn an_early_end_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -267,8 +269,8 @@ fn an_early_end_is_told() {
     assert!(matches!(error, Error::Interrupted), "{error}");
 }
 
-/// Goal: nobody is said to keep to the constraints before everybody was run. Method: one store at a
-/// time, and a latency that none of them has.
+/// Goal: all candidates run before the answer is that nobody meets the constraints. Method: one
+/// store at a time, and a latency that none of them reaches.
 #[test]
 fn everybody_is_tried() {
     let dir = tempfile::tempdir().unwrap();
@@ -284,8 +286,8 @@ fn everybody_is_tried() {
     assert!(advice.discarded.iter().all(|out| out.reason.contains("1 of 100")), "{:?}", advice.discarded);
 }
 
-/// Goal: a percentile is told of enough operations only. Method: a mix with a kind that comes one
-/// time in a hundred.
+/// Goal: a percentile is reported only of enough operations. Method: a mix with a kind of operation
+/// that makes up 1 %.
 #[test]
 fn rare_kinds_have_no_percentile() {
     let dir = tempfile::tempdir().unwrap();
@@ -299,8 +301,8 @@ fn rare_kinds_have_no_percentile() {
     assert!(advice.notes.iter().any(|note| note.contains("kind update are too few")), "{:?}", advice.notes);
 }
 
-/// Goal: memory is given to caches and buffers where there are such. Method: stores with write
-/// buffers, without, and one with a cache for each connection.
+/// Goal: the memory limit is divided among the caches and buffers that a store has. Method: stores
+/// with write buffers, stores without, and one with a cache per connection.
 #[test]
 fn memory_is_shared_out() {
     let mut asked = question(Mix { read: 0.9, update: 0.1, ..Mix::default() }, &[]);
@@ -331,8 +333,8 @@ fn costs(records: u64, read: f64, update: f64, mixed: f64) -> Costs {
     }
 }
 
-/// Goal: predictions follow what they are made of. Method: growth with size, data that does not fit
-/// into memory, background work.
+/// Goal: predictions follow their inputs. Method: growth with size, data that does not fit in
+/// memory, background work.
 #[test]
 fn predictions() {
     let candidate = Candidate {
@@ -344,7 +346,7 @@ fn predictions() {
     let machine = Machine { cache_bytes: Some(1e12), read_secs: 100e-6, write_bytes_per_sec: 1e9, cores: 4 };
     let workload = Workload { records: 320_000, distribution: Distribution::Uniform, ..Workload::default() };
     let all = [costs(20_000, 1e-6, 2e-6, 1e-6), costs(80_000, 1.2e-6, 3e-6, 1.2e-6)];
-    // Two doublings took 0.2 µs, so the next two take as much.
+    // Two doublings added 0.2 µs, so the next two add as much.
     let prediction = predict::predict(&candidate, &all, &workload, &machine);
     assert!((prediction.per_sec * 1.4e-6 - 1.0).abs() < 1e-6, "{prediction:?}");
     assert!(prediction.range.0 < prediction.per_sec && prediction.per_sec < prediction.range.1);
@@ -363,8 +365,8 @@ fn predictions() {
     assert!((seconds(half) / 2.1e-6 - 1.0).abs() < 1e-6 && (seconds(only) / 3e-6 - 1.0).abs() < 1e-6);
 }
 
-/// Goal: what is wrong in a workload file is told with its place or its field. Method: files with
-/// one fault each, and a right one.
+/// Goal: an error in a workload file is reported with its line or its field. Method: files with one
+/// error each, and a correct one.
 #[test]
 fn workload_files() {
     let right = r#"{"workload": {"records": 5000, "mix": {"read": 1, "update": 0, "scan": 0, "insert": 0, "read_modify_write": 0},
@@ -466,9 +468,8 @@ fn workload_files() {
     }
 }
 
-/// Goal: a store that maps its file takes the size that it is given for the map. Method: workloads
-/// whose bytes are no whole pages; the map has room for what is there and is a multiple of any
-/// page.
+/// Goal: a store that maps its file accepts the map size that it gets. Method: workloads whose
+/// bytes are not whole pages; the map has room for the data and is a multiple of every page size.
 #[test]
 fn maps_are_whole_pages() {
     for (records, value_bytes) in
@@ -485,8 +486,8 @@ fn maps_are_whole_pages() {
     }
 }
 
-/// Writes a trace of so many rounds over 300 keys: they are there before, looked up twice and
-/// written once; then twenty new ones, and a scan.
+/// Writes a trace of `rounds` rounds over 300 keys that exist before it. In each round, every key
+/// is looked up twice and written once, then twenty new keys are written, and a scan follows.
 fn make_trace(path: &std::path::Path, rounds: u64) {
     use cairn_trace::{Detail, Event, Header, KeyForm, Writer};
     let fs: std::sync::Arc<dyn Fs> = std::sync::Arc::new(StdFs::new());
@@ -520,8 +521,8 @@ fn make_trace(path: &std::path::Path, rounds: u64) {
     writer.finish().unwrap();
 }
 
-/// Goal: a trace asks the question that it is: mix, sizes, keys, skew, threads. Method: a trace
-/// that was made so.
+/// Goal: the question from a trace has the trace's mix, sizes, keys, skew and threads. Method: a
+/// trace with known ones.
 #[test]
 fn a_trace_is_a_question() {
     let dir = tempfile::tempdir().unwrap();
@@ -534,12 +535,13 @@ fn a_trace_is_a_question() {
     let all = 10.0 * 921.0;
     assert!(close(mix.read, 6000.0 / all) && close(mix.update, 3000.0 / all), "{mix:?}");
     assert!(close(mix.insert, 200.0 / all) && close(mix.scan, 10.0 / all), "{mix:?}");
-    // 300 were there before, and 200 came.
+    // 300 entries existed before, and 200 were inserted.
     assert_eq!((workload.records, workload.key_bytes, workload.value_bytes), (500, 21, 50));
     assert_eq!((workload.scan_records, workload.threads, workload.name.as_str()), (19, 1, "app"));
     assert_eq!(workload.distribution, Distribution::Uniform);
     assert_eq!(from_trace(&path, Some(3)).unwrap().workload.threads, 3);
-    // In a workload file it says the same, whatever else stands there, but for what it cannot know.
+    // A workload file with a trace asks the same question, whatever other fields it has, except for
+    // fields that a trace does not determine.
     let file = |workload: &str| {
         let trace = serde_json::to_string(&path).unwrap();
         Question::from_json(&format!("{{\"trace\": {trace}, \"workload\": {{{workload}}}}}"), "w.json")
@@ -554,8 +556,8 @@ fn a_trace_is_a_question() {
     assert!(missing.contains("nothing"), "{missing}");
 }
 
-/// Goal: who is run on a trace replays it, and the answer says how it came and that it is not
-/// whole. Method: Cairn's own store on a trace with writes and without an end.
+/// Goal: candidates for a trace replay it, and the answer reports the recorded rate and that the
+/// trace is incomplete. Method: Cairn's own store on a trace with writes and without an end record.
 #[test]
 fn a_trace_is_replayed() {
     let dir = tempfile::tempdir().unwrap();
@@ -568,7 +570,7 @@ fn a_trace_is_replayed() {
     let advice = advise(&asked, &options(dir.path()), &Silent, &Stop::after(None)).unwrap();
     let one = &advice.verified[0];
     assert!(one.median > 0.0 && one.growth == 1.0 && one.bytes_per_entry > 0.0, "{one:?}");
-    // Kinds have the names that traces have for them.
+    // Kinds have the names that traces use.
     assert!(one.p99_us.contains_key("get") || one.too_few.contains_key("get"), "{one:?}");
     assert!(
         advice.notes.iter().any(|note| note.contains("operations a second on average")),
@@ -578,7 +580,7 @@ fn a_trace_is_replayed() {
     let told = advice.notes.iter().filter(|note| note.contains("the trace has no end")).count();
     assert_eq!(told, 1, "{:?}", advice.notes);
     assert_eq!(advice.question.trace, Some(path.clone()));
-    // A turn that ends before the trace does has its last operations, on all of its entries.
+    // A turn shorter than the trace replays its last operations, on all of its entries.
     let mut short = options(dir.path());
     short.effort.turn_secs = 1e-6;
     let advice = advise(&asked, &short, &Silent, &Stop::after(None)).unwrap();
@@ -588,8 +590,8 @@ fn a_trace_is_replayed() {
     assert_eq!(again, asked);
 }
 
-/// Goal: what of a trace is replayed after a part of it begins with what that part left. Method:
-/// the last round of four, and the first.
+/// Goal: a replay of the last part of a trace starts from the state that the earlier part leaves.
+/// Method: the last round of four, and the first.
 #[test]
 fn parts_of_a_trace() {
     let dir = tempfile::tempdir().unwrap();
@@ -604,8 +606,9 @@ fn parts_of_a_trace() {
     assert_eq!((traced.records, traced.entries_of_first(921).unwrap()), (380, 320));
 }
 
-/// Goal: what is over some stores is not over the others, and settings of a store that is run take
-/// nobody's place. Method: predictions of which the first two are of one store.
+/// Goal: the limit of finalists counts stores, so that additional settings of one store do not take
+/// the place of another store, and a store that is left alone gets a rival. Method: predictions of
+/// which the first two belong to one store.
 #[test]
 fn stores_are_finalists() {
     let dir = tempfile::tempdir().unwrap();
@@ -641,9 +644,9 @@ fn stores_are_finalists() {
         let found = adviser.finalists(&of(left), &of(kept));
         found.iter().map(|one| one.candidate.name.clone()).collect::<Vec<_>>().join("; ")
     };
-    // Two stores are run here, whatever settings they have.
+    // Two stores run here, with whatever settings they have.
     assert_eq!(names(&[0, 1, 2, 3, 4], &[]), "a; a, large buffers; b");
-    // Who is left alone gets a rival, if there is one that could be as fast.
+    // A store that is left alone gets a rival, if there is one that could be as fast.
     assert_eq!(names(&[3, 4], &[2]), "b; c");
     assert_eq!(names(&[4], &[2]), "b");
     assert_eq!(names(&[4], &[]), "d");

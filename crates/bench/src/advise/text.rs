@@ -1,4 +1,4 @@
-//! Advice for people.
+//! Advice as text.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use super::change::count;
 use super::{Advice, Choice};
 use crate::stats;
 
-/// Everything on a page: the choice, how far ahead it is, its settings, what would change it, who
-/// was run and who is out.
+/// Renders the advice on a page: the choice, its lead, its settings, what would change it, the
+/// candidates that were run and those that were excluded.
 pub fn to_text(advice: &Advice) -> String {
     let mut text = String::new();
     let workload = &advice.question.workload;
@@ -55,7 +55,7 @@ pub fn to_text(advice: &Advice) -> String {
     text
 }
 
-/// The choice, with how certain it is and on what it was measured.
+/// Renders the choice, how certain it is, and the size on which it was measured.
 fn headline(advice: &Advice) -> String {
     let (all, run) = (advice.question.workload.records, advice.verified_records);
     let on = if run < all && !advice.verified.is_empty() {
@@ -91,7 +91,7 @@ fn settings_alike(advice: &Advice, names: &[String]) -> String {
     format!(" Its settings {} cannot be told apart on this workload{usual}.", names.join(" and "))
 }
 
-/// Why a winner has nobody to be ahead of.
+/// Returns the reason why a winner has no rival.
 fn alone(advice: &Advice) -> &'static str {
     let constraints = &advice.question.constraints;
     let is_limited = constraints.memory_bytes.is_some()
@@ -105,7 +105,7 @@ fn alone(advice: &Advice) -> &'static str {
     }
 }
 
-/// What was run, beside what was predicted.
+/// Renders the measured figures beside the predicted ones.
 fn verified(text: &mut String, advice: &Advice) {
     if advice.verified.is_empty() {
         return;
@@ -163,8 +163,8 @@ fn others(text: &mut String, advice: &Advice) {
     }
 }
 
-/// Microseconds with three digits that say something: a lookup in memory takes a few hundredths of
-/// one.
+/// Formats microseconds with three significant digits; a lookup in memory takes a few hundredths of
+/// a microsecond.
 pub(super) fn micros(of: f64) -> String {
     match of {
         of if of >= 100.0 => format!("{of:.0}"),

@@ -1,8 +1,8 @@
-//! A question that a trace asks: its mix, sizes, keys, skew, threads and arrival, and the trace
-//! itself for the candidates that are run.
+//! A question derived from a trace: its mix, sizes, keys, skew, threads and rate, and the trace
+//! itself for the finalists to replay.
 //!
-//! Statistics are those of `cairn trace stats`; what was there before, and which writes are of new
-//! keys, is as a replay takes it.
+//! Statistics are those of `cairn trace stats`. The initial entries, and which writes insert a new
+//! key, are those of a replay.
 
 use std::path::{Path, PathBuf};
 
@@ -16,34 +16,35 @@ use crate::suite_kv::Mix;
 use crate::suite_kv::replay::{Loaded, Replay};
 use crate::workload::Distribution;
 
-/// Skew below this is none.
+/// A skew below this counts as uniform.
 const THETA_MIN: f64 = 0.1;
-/// Of keys that follow no law, the part that is called hot.
+/// Fraction of the keys that is called hot, if the keys do not follow a Zipfian distribution.
 const HOT_SHARE: f64 = 0.1;
-/// The least of a store that costs are measured on.
+/// Smallest number of entries on which costs are measured.
 const RECORDS_MIN: u64 = 100;
 
-/// A trace that candidates are run on.
+/// A trace that finalists replay.
 #[derive(Debug)]
 pub(super) struct Traced {
     pub replay: Replay,
-    /// Address space for what it holds.
+    /// Size of the map for the entries of the trace.
     pub map_bytes: u64,
-    /// Entries that it works on.
+    /// Number of entries that the trace works on.
     pub records: u64,
     pub operations: u64,
-    /// What it has recorded, things that cannot be replayed among them.
+    /// Number of recorded events, including those that cannot be replayed.
     pub events: u64,
     pub writes: bool,
-    /// What is replayed otherwise than it was, and how it came.
+    /// Notes on differences between the replay and the recording, and on the recorded rate.
     pub notes: Vec<String>,
-    /// Operations a second of its busiest moment.
+    /// Operations per second in its busiest interval.
     pub peak_per_sec: Option<f64>,
 }
 
-/// The question of a trace. Threads are the trace's own unless they are given.
+/// Returns the question of a trace. `threads` overrides the number of threads of the trace.
 ///
-/// Errors: [`Error::Trace`]; [`Error::Invalid`] for one that has no operation that can be replayed.
+/// Errors: [`Error::Trace`]; [`Error::Invalid`] for a trace without operations that can be
+/// replayed.
 pub fn from_trace(path: &Path, threads: Option<u32>) -> Result<Question> {
     let (trace, stats) = read(path)?;
     let threads = threads.unwrap_or_else(|| u32::try_from(trace.lanes()).unwrap_or(u32::MAX).clamp(1, 256));
@@ -54,13 +55,13 @@ pub fn from_trace(path: &Path, threads: Option<u32>) -> Result<Question> {
 }
 
 impl Traced {
-    /// Errors: as [`from_trace`].
+    /// Reads a trace and its statistics. Errors: as [`from_trace`].
     pub fn new(path: &Path, threads: u32) -> Result<Traced> {
         let (trace, stats) = read(path)?;
         let replay = replay(path, threads, None);
         let loaded = load(&replay)?;
         let mut notes = loaded.all_notes();
-        // Of a sample of the keys, all of them came that much as often.
+        // A trace of a sample of the keys shows that fraction of the rate.
         let all = f64::from(stats.sample.max(1));
         let peak_per_sec = stats.arrival.as_ref().map(|arrival| arrival.peak_per_sec * all);
         if let Some(arrival) = &stats.arrival {
@@ -84,8 +85,8 @@ impl Traced {
         })
     }
 
-    /// The replay of so many operations: the last ones, on the store that those before leave, where
-    /// it has all the entries; else the first ones.
+    /// Returns the replay of a part of the trace. With `is_whole` it is the last `operations`
+    /// operations, on the store that the earlier ones leave. Otherwise it is the first ones.
     pub fn part(&self, operations: u64, is_whole: bool) -> Replay {
         if operations >= self.operations {
             return self.replay.clone();
@@ -94,7 +95,8 @@ impl Traced {
         Replay { passed_over, operations_max: Some(operations), ..self.replay.clone() }
     }
 
-    /// Entries that the first so many operations work on. Errors: the trace's own.
+    /// Returns the number of entries that the first `operations` operations work on. Errors: those
+    /// of the trace.
     pub fn entries_of_first(&self, operations: u64) -> Result<u64> {
         Ok(entries(&load(&self.part(operations, false))?))
     }
@@ -119,7 +121,7 @@ fn load(replay: &Replay) -> Result<Loaded> {
     Ok(loaded)
 }
 
-/// Those that are there before, or that are left where it begins with none.
+/// Returns the number of initial entries, or of final ones if the trace starts from an empty store.
 fn entries(loaded: &Loaded) -> u64 {
     loaded.initial().max(loaded.left()).max(RECORDS_MIN)
 }
@@ -144,12 +146,13 @@ fn workload(name: &str, stats: &Stats, loaded: &Loaded, threads: u32) -> Workloa
     };
     Workload {
         name: name.to_owned(),
-        // Of a sample of the keys it is the whole that is asked about.
+        // If the trace sampled the keys, the question is about all of them.
         records: entries(loaded).saturating_mul(u64::from(stats.sample)).min(u64::from(u32::MAX)),
         key_bytes: mean(stats.key_bytes, default.key_bytes).clamp(16, 511),
         value_bytes: mean(stats.value_bytes, default.value_bytes).clamp(8, 1 << 24),
         mix,
-        // Lengths are drawn evenly up to the longest.
+        // Lengths of scans are drawn uniformly up to the longest, so the mean determines the
+        // longest.
         scan_records: stats.scan_entries.map_or(default.scan_records, |sizes| {
             ((2.0 * sizes.mean - 1.0).round() as u64).clamp(1, 1_000_000)
         }),
@@ -164,7 +167,7 @@ fn distribution(stats: &Stats) -> Distribution {
     if skew.zipf.fits {
         return match skew.zipf.theta {
             theta if theta < THETA_MIN => Distribution::Uniform,
-            // Three digits are more than the fit has.
+            // The fit is less accurate than three digits.
             theta => Distribution::Zipfian { theta: (theta * 1e3).round() / 1e3, scrambled: true },
         };
     }

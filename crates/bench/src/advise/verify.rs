@@ -1,4 +1,4 @@
-//! The best few are run, turn by turn, on the workload itself.
+//! Runs the best few candidates, turn by turn, on the workload itself.
 
 use std::collections::BTreeMap;
 
@@ -18,111 +18,113 @@ use crate::suite_hash::Progress;
 use crate::suite_kv::{Mix, YCSB_TIMED_SHARE, YcsbSpec};
 use crate::workload::shuffle;
 
-/// Operations of a turn.
+/// Bounds of the operations of a turn.
 const OPERATIONS: (f64, f64) = (2_000.0, 2_000_000.0);
 
-/// Operations of a kind, of all rounds together, that its 99th percentile takes: ten are then
-/// beyond it.
+/// Operations of a kind, over all rounds, that a 99th percentile needs: ten of them are then beyond
+/// it.
 pub(super) const P99_OPERATIONS: u64 = 1_000;
 
-/// How long verifying may take, and how often each candidate runs.
+/// How long verification may take, and how often each candidate runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Stores that are run, each with those of its settings that could be the best.
+    /// Number of stores that run, each with all of its settings that could be the best.
     pub finalists: usize,
-    /// Turns of each. With fewer than [`stats::PAIRS_MIN`] nobody is called a winner.
+    /// Turns of each candidate. With fewer than [`stats::PAIRS_MIN`] there is no winner.
     pub rounds: u32,
-    /// Seconds that all loads together may take, about: the store is made smaller where they would
-    /// take longer.
+    /// Approximate limit of the seconds that all loads together take. Stores are made smaller if
+    /// loading would take longer.
     pub load_secs: f64,
-    /// Seconds that a turn's operations take by the prediction.
+    /// Predicted seconds of a turn's operations.
     pub turn_secs: f64,
 }
 
 impl Default for Effort {
-    /// Four stores, five rounds, some minutes.
+    /// Returns four stores and five rounds, which take some minutes.
     fn default() -> Self {
         Effort { finalists: 4, rounds: 5, load_secs: 60.0, turn_secs: 1.0 }
     }
 }
 
-/// What a candidate did.
+/// The measured performance of a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verified {
-    /// Its name.
+    /// Name of the candidate.
     pub name: String,
-    /// Its store's: one name for all settings of it.
+    /// Name of the store, which is the same for all of its settings.
     pub store: String,
-    /// Operations a second of each round; of mixes that write, until what they wrote is settled.
+    /// Operations per second of each round. For mixes that write, the time includes settling.
     pub samples: Vec<f64>,
-    /// The median with its interval.
+    /// The median of the samples.
     pub median: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// What was predicted for as many entries as were run.
+    /// Predicted throughput at the number of entries that were run.
     pub predicted: f64,
-    /// What is predicted for all of the workload's entries over that; 1 where all of them were run.
+    /// Predicted throughput at the workload's full size divided by that at the measured size; 1 if
+    /// the full size was run.
     pub growth: f64,
-    /// Microseconds that 99 of 100 operations took at most, by kind, all rounds together. Without
-    /// kinds of too few operations.
+    /// 99th percentile of latency in microseconds, by kind of operation, over all rounds. Kinds
+    /// with too few operations are absent.
     #[serde(alias = "p99_micros")]
     pub p99_us: BTreeMap<String, f64>,
-    /// Kinds whose 99th percentile cannot be told, with the operations that there were.
+    /// Kinds with too few operations for a 99th percentile, with their number of operations.
     pub too_few: BTreeMap<String, u64>,
-    /// Bytes of files for an entry.
+    /// Bytes on disk per entry.
     pub bytes_per_entry: f64,
-    /// Rise of resident memory, in bytes: the largest of all rounds.
+    /// Rise of resident memory in bytes: the largest of all rounds.
     pub memory_bytes: Option<f64>,
-    /// Entries that its store had in the end, inserted ones among them; 0 where that is not known.
+    /// Entries in the store at the end, including inserted ones; 0 if unknown.
     #[serde(default)]
     pub entries: u64,
 }
 
-/// Somebody who is run.
+/// A candidate that is run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finalist<'a> {
     pub candidate: &'a Candidate,
     pub prediction: &'a Prediction,
-    /// Not empty.
+    /// Never empty.
     pub costs: &'a [Costs],
 }
 
-/// What verifying found.
+/// The results of a verification.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Verification {
-    /// The fastest first.
+    /// Ordered from the fastest.
     pub verified: Vec<Verified>,
     pub failed: Vec<Discarded>,
-    /// Entries of the stores: fewer than the workload has where loading all of them would have
-    /// taken too long.
+    /// Entries in the stores: fewer than the workload has if loading all of them would take too
+    /// long.
     pub records: u64,
-    /// What of a trace was replayed, where it was not all.
+    /// The part of a trace that was replayed, if it was not all.
     pub note: Option<String>,
-    /// It was ended before all rounds were over.
+    /// True if the run ended before the last round was complete.
     pub stopped: bool,
 }
 
-/// Takes turns.
+/// Runs the finalists in turns.
 pub(super) struct Verifier<'a> {
     pub runner: Runner<'a>,
     pub workload: &'a Workload,
-    /// The trace that is replayed, where there is one; else operations are drawn.
+    /// The trace to replay; `None` draws operations from the mix.
     pub traced: Option<&'a Traced>,
     pub effort: Effort,
     pub machine: &'a Machine,
-    /// Somebody asks for 99th percentiles: turns are as long as they take.
+    /// True if the question has a limit for 99th percentiles: turns are then long enough to
+    /// determine them.
     pub asks_p99: bool,
     pub progress: &'a dyn Progress,
 }
 
 impl Verifier<'_> {
-    /// Runs candidates in turns, with a shuffled order in each round, on stores of so many entries
-    /// or as many as there is time for.
+    /// Runs candidates in turns, in a shuffled order in each round, on stores of `records` entries,
+    /// or of as many as can be loaded in time.
     ///
-    /// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is
-    /// left out, with its reason.
+    /// Errors: [`Error::Interrupted`] before the first round is complete. A candidate that fails is
+    /// left out, with the reason.
     pub fn run(&self, finalists: &[Finalist<'_>], records: Option<u64>) -> Result<Verification> {
         let fastest = finalists.iter().map(|finalist| finalist.prediction.per_sec).fold(0.0, f64::max);
         let records = match records {
@@ -136,8 +138,8 @@ impl Verifier<'_> {
         let mut verification = Verification { records, note, ..Verification::default() };
         let mut rng = SeededRng::new(self.runner.seed);
         'rounds: for round in 0..self.effort.rounds {
-            // Other draws in each round, the same for everybody: an interval over rounds holds what
-            // draws do, too.
+            // Each round has other random draws, the same for every candidate, so that the interval
+            // over rounds includes the variance of the draws.
             let seed = self.runner.seed.wrapping_add(u64::from(round));
             let mut order = left.clone();
             shuffle(&mut order, &mut rng);
@@ -193,8 +195,8 @@ impl Verifier<'_> {
         Ok(Turned { per_sec: measured.per_sec(&self.workload.name), measured })
     }
 
-    /// Entries that everybody can load in the time there is; of a trace all of them, or those of
-    /// the operations that are replayed from its start.
+    /// Returns the number of entries that every candidate can load in the available time. For a
+    /// trace it is all of its entries, or those that its first operations need.
     fn records(&self, finalists: &[Finalist<'_>], fastest: f64) -> Result<u64> {
         let loads = finalists.iter().filter_map(|finalist| Some(finalist.costs.last()?.loads_per_sec));
         let slowest = loads.fold(f64::INFINITY, f64::min);
@@ -208,7 +210,7 @@ impl Verifier<'_> {
         traced.entries_of_first(operations)
     }
 
-    /// What of a trace is replayed, where it is not all of it.
+    /// Describes the part of a trace that is replayed, if it is not all.
     fn part(&self, records: u64, fastest: f64) -> Option<String> {
         let traced = self.traced?;
         let (operations, all) = (self.operations(fastest, fastest), traced.operations);
@@ -225,7 +227,8 @@ impl Verifier<'_> {
         }
     }
 
-    /// The same work for all, but for those who would take four times as long.
+    /// Returns the number of operations of a turn: the same for all candidates, except for those
+    /// that would take four times as long.
     fn operations(&self, per_sec: f64, fastest: f64) -> u64 {
         let secs = self.effort.turn_secs;
         let most = per_sec * secs * 4.0;
@@ -233,12 +236,13 @@ impl Verifier<'_> {
         (fastest * secs).max(least).min(most).clamp(OPERATIONS.0, OPERATIONS.1) as u64
     }
 
-    /// Operations of a turn after whose rounds the rarest kind has enough that were timed.
+    /// Returns the operations per turn after which, over all rounds, the rarest kind has enough
+    /// timed operations.
     fn for_p99(&self) -> f64 {
         let mix = self.workload.shares();
         let shares = [mix.read, mix.update, mix.insert, mix.scan, mix.read_modify_write];
         let rarest = shares.into_iter().filter(|share| *share > 0.0).fold(1.0, f64::min);
-        // A tenth more, since kinds are drawn.
+        // 10 % more, because kinds are drawn at random.
         1.1 * (P99_OPERATIONS * YCSB_TIMED_SHARE) as f64 / rarest / f64::from(self.effort.rounds.max(1))
     }
 
@@ -268,21 +272,21 @@ impl Verifier<'_> {
     }
 }
 
-/// What a turn does on a store of so many entries: the workload's operations, behind as many
-/// lookups as there are entries where it reads at all.
+/// Returns the passes of a turn on a store of `records` entries. If the workload reads at all,
+/// lookups precede its operations: as many as there are entries, but not more than operations.
 fn specs(workload: &Workload, records: u64, operations: u64) -> Vec<YcsbSpec> {
     let own = YcsbSpec { operations: Some(operations), ..workload.spec() };
     let shares = workload.shares();
     if shares.read + shares.scan + shares.read_modify_write <= 0.0 {
         return vec![own];
     }
-    // What a program's first lookups find, files that nobody has read and sums that nobody has
-    // checked, is soon over there, and not in a turn of a second.
+    // The first lookups in a file read it from disk and verify its checksums. In a real program
+    // that phase is soon over, but it would distort a turn of one second.
     let (mix, count) = (Mix { read: 1.0, ..Mix::default() }, Some(records.min(operations)));
     vec![YcsbSpec { name: WARM_UP.to_owned(), mix, operations: count, ..own.clone() }, own]
 }
 
-/// What a turn found, and its throughput.
+/// The measurements of a turn, with its throughput.
 struct Turned {
     per_sec: f64,
     measured: Measured,
@@ -317,8 +321,8 @@ impl Found {
 mod tests {
     use super::*;
 
-    /// Goal: first touches of files come before what is measured, and nothing comes before what
-    /// does not read. Method: a mix with lookups, one with scans, one of inserts.
+    /// Goal: first accesses to files precede the measured pass, and a workload without reads has no
+    /// warm-up. Method: a mix with lookups, one with scans, one with only inserts.
     #[test]
     fn first_touches_are_not_measured() {
         let of = |mix: Mix| specs(&Workload { mix, ..Workload::default() }, 5_000, 20_000);

@@ -1,5 +1,6 @@
-//! A worker for programs that embed the lab and cannot run themselves again: one job on standard
-//! input, its result on standard output. The `cairn` command has the same behind a hidden argument.
+//! A worker process for programs that embed the lab and cannot start themselves again. It reads one
+//! job from standard input and writes its result to standard output. The `cairn` command has the
+//! same function behind a hidden argument.
 
 use std::io::{self, Read, Write};
 

@@ -1,5 +1,5 @@
-//! SQL whose answers engines agree on: `records [DIR]` writes files for the sqllogictest runner,
-//! `differ SEED STATEMENTS` tests Cairn.
+//! Generates SQL statements on whose answers several engines agree: `records [DIR]` writes files
+//! for the sqllogictest runner, `differ SEED STATEMENTS` tests Cairn.
 #![forbid(unsafe_code)]
 
 use std::env;
@@ -11,15 +11,15 @@ use cairn_bench::oracle::{engines, records};
 use cairn_bench::scratch::Scratch;
 use cairn_vfs::{Fs, OpenOptions, StdFs};
 
-/// Records of a file, at least.
+/// Minimum number of records of a file.
 const RECORDS: usize = 260;
 
-/// What all files are drawn from.
+/// Seed of all files.
 const SEED: u64 = 2026;
 
 const DIR: &str = "testing/slt";
 
-/// Differences that are shown.
+/// Maximum number of differences shown.
 const MOST: usize = 20;
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What Cairn's own readers have in common in the lab: both formats are asked by the same loops.
+//! Shared code of Cairn's constant readers: the same loops measure both formats.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use super::{ConstantReader, Session};
 use crate::error::Result;
 use crate::workload::KeyBatch;
 
-/// Keys in one call of `get_many`.
+/// Number of keys per call of `get_many`.
 const BATCH_KEYS: usize = 256;
 
 /// The lookups of a reader of `cairn-hash`.
@@ -48,7 +48,7 @@ lookup_by!(sparkey::SparkeyReader);
 /// An open store of Cairn's.
 pub(super) struct CairnReader<R> {
     pub reader: R,
-    /// Values are lent by the reader, not copied to a buffer.
+    /// True if the reader lends values instead of copying them to a buffer.
     pub borrows: bool,
 }
 

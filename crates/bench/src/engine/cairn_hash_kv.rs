@@ -1,5 +1,5 @@
-//! Cairn's constant table where a key-value store is expected: what is put before the first flush
-//! is built, then it is read. For replays of traces without writes.
+//! Cairn's constant table behind the interface of a key-value store. Puts before the first flush go
+//! into the build; after it the table is read-only. For replays of traces without writes.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "cairn-hash";
 const FILE: &str = "data.cairn";
 
@@ -61,9 +61,9 @@ impl KvStore for CairnHashKv {
 
 struct Open {
     path: PathBuf,
-    /// Until the first flush.
+    /// `Some` until the first flush.
     builder: Mutex<Option<Builder>>,
-    /// From then on.
+    /// Set by the first flush.
     reader: OnceLock<Reader>,
 }
 
@@ -90,7 +90,7 @@ impl KvDb for Open {
         if let Some(builder) = builder {
             builder.finish()?;
             let reader = Reader::open(&self.path, ReaderOptions::default().mode(Mode::Mmap))?;
-            // Only whoever took the builder comes here.
+            // Cannot be set already: only the call that took the builder comes here.
             let _ = self.reader.set(reader);
         }
         Ok(())
@@ -136,8 +136,8 @@ impl KvSession for Session<'_> {
         }
     }
 
-    /// From the first key on its entries are gathered and sorted, for the check at a replay's end;
-    /// other scans it does not have.
+    /// Collects and sorts all entries, for the check at the end of a replay. A scan from any other
+    /// key than the empty one is not supported.
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Some(reader) = self.open.reader.get().filter(|_| from.is_empty()) else {
             return Err(Error::engine(NAME, "has no order of keys to scan in"));

@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "cairn";
 
-/// Flushes and compactions run on this many threads, as with RocksDB here.
+/// Threads for flushes and compactions, as many as RocksDB gets here.
 const THREADS: usize = 2;
 
 fn fail(error: impl std::fmt::Display) -> Error {
@@ -145,7 +145,7 @@ impl KvDb for Open {
 
 struct Session<'a> {
     db: &'a Db,
-    /// Kept for its memory.
+    /// Kept between batches to reuse its memory.
     batch: WriteBatch,
 }
 

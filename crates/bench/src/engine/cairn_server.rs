@@ -1,8 +1,9 @@
-//! Cairn's relational engine behind its server: asked by PostgreSQL's own client library over a
-//! Unix socket, as PostgreSQL is.
+//! Cairn's relational engine behind its server, accessed like PostgreSQL: by PostgreSQL's own
+//! client library over a Unix socket.
 //!
-//! The server's threads are in the lab's own process. Where load comes from another one (pgbench)
-//! that makes no difference; where the lab's threads ask, they share one process instead of two.
+//! The server's threads run in the lab's own process. That makes no difference when the load comes
+//! from another process (pgbench). When the lab's threads are the clients, client and server share
+//! one process instead of two.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use crate::suite_kv::Guarantee;
 use crate::suite_sql::{Address, Dialect, Rows, SqlDb, SqlSession, SqlSettings, SqlStore};
 use crate::workload::Durability;
 
-/// The engine's name.
+/// Name of the engine.
 pub const NAME: &str = "cairn server";
 
-/// Sockets have it in their names; each server has a directory of its own.
+/// Port number in the names of sockets. Each server has a directory of its own.
 const PORT: u16 = 5432;
 
-/// The name of a user, who is asked for no password.
+/// Name of the user, which needs no password.
 const USER: &str = "cairn";
 
-/// Cairn's SQL over the wire.
+/// Cairn's SQL over the wire protocol.
 #[derive(Debug)]
 pub struct CairnServer {
     wire: Arc<Wire>,
@@ -39,7 +40,7 @@ fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// An error of the client library's, by this engine's name.
+/// Converts an error of the client library into one of this engine.
 fn renamed(error: Error) -> Error {
     match error {
         Error::Engine { what, .. } => Error::engine(NAME, what),
@@ -49,7 +50,7 @@ fn renamed(error: Error) -> Error {
 }
 
 impl CairnServer {
-    /// Looks for the client library. Errors: it is not there.
+    /// Loads the client library. Errors: it is not installed.
     pub fn find() -> Result<CairnServer> {
         Ok(CairnServer { wire: Arc::new(Wire::find()?) })
     }
@@ -58,7 +59,8 @@ impl CairnServer {
         let mut limits = Limits::default();
         limits.connections_max = given.sessions as usize + 10;
         let database = database(dir, given)?;
-        // A socket's path has to fit into a hundred bytes, which a work directory's may not.
+        // The path of a socket is limited to about a hundred bytes, which that of a work directory
+        // may exceed.
         let socket = Scratch::temporary("sqlserver")?;
         let server = Server::builder(database.clone()).socket(socket.path(), PORT).limits(limits).bind();
         let server = server.map_err(fail)?;
@@ -142,7 +144,7 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Whoever wants to know calls `close`.
+        // Errors are dropped here; `close` reports them.
         let _ = self.end();
     }
 }

@@ -1,4 +1,4 @@
-//! Cairn reading and writing Sparkey's files.
+//! Cairn's reader and writer of Sparkey files.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::error::Result;
 use crate::peers::sparkey_java::BLOCK_BYTES;
 use crate::workload::Dataset;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "cairn-sparkey";
 const FILE: &str = "data.spl";
 
-/// The ways to open, in the order of the variants.
+/// The ways to open a file, in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Mmap,
@@ -35,7 +35,7 @@ impl Way {
             Way::Mmap => ("mmap", &[("mode", "mmap"), ("block cache", "64 MiB where compressed")], None),
             Way::Heap => ("heap", &[("mode", "heap, on huge pages where there are any")], Some(false)),
             Way::Pread => ("pread", &[("mode", "pread")], Some(false)),
-            // The figure to hold against Sparkey's, which keeps no blocks.
+            // Comparable with Sparkey, which caches no blocks.
             Way::Uncached => ("mmap uncached", &[("mode", "mmap"), ("block cache", "none")], Some(true)),
         };
         let settings = pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -113,8 +113,7 @@ impl ConstantStore for CairnSparkey {
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>> {
         let way = WAYS.get(variant).copied().unwrap_or(Way::Mmap);
         let reader = SparkeyReader::open(dir.join(FILE), &way.options())?;
-        // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an
-        // allocation.
+        // If the value must be copied or decompressed anyway, a reused buffer saves an allocation.
         let borrows = matches!(way, Way::Mmap | Way::Heap);
         Ok(Box::new(CairnReader { reader, borrows }))
     }
@@ -124,7 +123,7 @@ impl ConstantStore for CairnSparkey {
 mod tests {
     use super::*;
 
-    /// Goal: Cairn's Sparkey files answer right in every compression and mode.
+    /// Goal: Cairn's Sparkey files answer correctly in every compression and mode.
     #[test]
     fn answers_right() {
         crate::engine::testing::check_store(&CairnSparkey);

@@ -1,4 +1,4 @@
-//! Cairn's relational engine, embedded: `cairn-sql` in this process, a connection for each client
+//! Cairn's relational engine, embedded: `cairn-sql` in this process, with a connection per client
 //! thread.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::suite_sql::{
 };
 use crate::workload::Durability;
 
-/// The engine's name.
+/// Name of the engine.
 pub const NAME: &str = "cairn";
 const FILE: &str = "data.db";
 
@@ -72,7 +72,7 @@ impl SqlStore for CairnSql {
     }
 }
 
-/// A database in a file in `dir`.
+/// Opens the database file in `dir`.
 pub(super) fn database(dir: &Path, given: &SqlSettings) -> Result<Database> {
     let builder = Database::builder().cache_bytes(given.cache_bytes).durability(match given.durability {
         Durability::Memory => cairn_sql::Durability::Memory,
@@ -134,7 +134,7 @@ impl SqlDb for Open {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        // What it could not write at its end it would have said here.
+        // The checkpoint reports writes that failed at the end.
         self.settle()
     }
 }
@@ -210,7 +210,7 @@ impl SqlSession for Session {
     }
 }
 
-/// A parameter, in the type that the statement has for it where that is another integer.
+/// Converts a parameter, to the statement's integer type for it if that is narrower.
 #[inline]
 fn datum(cell: Cell<'_>, kind: Option<Type>) -> Result<Datum> {
     borrowed(cell, kind).map(DatumRef::to_owned)

@@ -1,4 +1,4 @@
-//! Cairn's own format.
+//! Cairn's own format of constant stores.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::{Built, Compression, ConstantReader, ConstantStore, Settings, Variant
 use crate::error::Result;
 use crate::workload::Dataset;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "cairn";
 const FILE: &str = "data.cairn";
 
@@ -80,8 +80,7 @@ impl ConstantStore for CairnTable {
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>> {
         let mode = MODES.get(variant).copied().unwrap_or_default();
         let reader = Reader::open(dir.join(FILE), ReaderOptions::default().mode(mode))?;
-        // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an
-        // allocation.
+        // If the value must be copied or decompressed anyway, a reused buffer saves an allocation.
         let borrows = mode != Mode::Pread && reader.info().compression == Format::None;
         Ok(Box::new(CairnReader { reader, borrows }))
     }
@@ -91,7 +90,7 @@ impl ConstantStore for CairnTable {
 mod tests {
     use super::*;
 
-    /// Goal: Cairn's table answers right, plain and compressed, in every mode.
+    /// Goal: Cairn's table answers correctly, plain and compressed, in every mode.
     #[test]
     fn answers_right() {
         crate::engine::testing::check_store(&CairnTable);

@@ -1,8 +1,8 @@
 //! The loops over prepared keys, compiled once for every engine.
 //!
-//! An engine says how it walks a batch and hands each answer to a closure; what is done with the
-//! answers — adding them up, reading the clock between them — is the same for all, so that no
-//! engine is measured by another ruler.
+//! An engine implements how a batch is walked and passes each answer to a closure. Processing the
+//! answers (digests, reading the clock between them) is the same code for all engines, so that all
+//! are measured in the same way.
 
 use cairn_vfs::Clock;
 
@@ -12,13 +12,13 @@ use crate::error::Result;
 use crate::histogram::Latencies;
 use crate::workload::KeyBatch;
 
-/// How an engine answers prepared keys.
+/// The lookups of an engine over prepared keys.
 pub trait Lookups {
     /// Looks up one key after the other and calls `visit` with each answer, in order.
     fn each(&mut self, keys: KeyBatch<'_>, visit: impl FnMut(Option<&[u8]>)) -> Result<()>;
 
-    /// Looks keys up by the engine's batch operation and calls `visit` with each key's position and
-    /// answer, in any order. Without one: [`Lookups::each`].
+    /// Looks keys up by the engine's batch operation and calls `visit` with the position and answer
+    /// of each key, in any order. The default is [`Lookups::each`].
     fn each_batched(
         &mut self,
         keys: KeyBatch<'_>,
@@ -32,8 +32,7 @@ pub trait Lookups {
     }
 }
 
-/// Hands `keys` to `look_up` in slices of `batch_keys`; it gets the position of the first of them
-/// among all.
+/// Passes `keys` to `look_up` in slices of `batch_keys`, each with the position of its first key.
 pub fn in_batches(
     keys: KeyBatch<'_>,
     batch_keys: usize,
@@ -86,22 +85,23 @@ impl<L: Lookups> Session for L {
             latencies.record(clock.now() - before);
             digest.add_answer(position, value);
             position += 1;
-            // Read again: neither the histogram nor the digest belongs to the next lookup.
+            // The clock is read again, so that histogram and digest are not charged to the next
+            // lookup.
             before = clock.now();
         })?;
         Ok(digest)
     }
 }
 
-/// Answers every key with the same value and looks nothing up: what the loop, the keys and the
-/// digest cost.
+/// Answers every key with the same value without a lookup: the cost of the loop, the keys and the
+/// digest.
 #[derive(Debug)]
 pub struct Baseline {
     value: Vec<u8>,
 }
 
 impl Baseline {
-    /// Every answer is `value_bytes` long.
+    /// Creates a baseline whose answers are `value_bytes` long.
     pub fn new(value_bytes: usize) -> Self {
         Baseline { value: vec![b'x'; value_bytes] }
     }
@@ -111,8 +111,8 @@ impl Lookups for Baseline {
     #[inline]
     fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
         for key in keys.iter() {
-            // The length must come from the key, or the compiler would lift the work out of the
-            // loop.
+            // The length depends on the key, because the compiler would otherwise hoist the work
+            // out of the loop.
             let len = if std::hint::black_box(key).is_empty() { 0 } else { self.value.len() };
             visit(Some(&self.value[..len]));
         }

@@ -1,10 +1,9 @@
-//! Constant stores as the lab sees them: something that is built from a data set, opened, and
-//! asked.
+//! Constant stores as the lab sees them: a store is built from a data set, opened, and read.
 //!
-//! One [`ConstantStore`] is one writer with its files; it offers one or more [`Variant`]s, ways to
-//! open the same files that are measured as contenders of their own. The clock runs around whole
-//! chunks of keys, so going through `dyn` costs nothing that could be seen: the loop over the keys
-//! is compiled inside each engine (see [`lookups`]).
+//! A [`ConstantStore`] is one writer with its files. It offers one or more [`Variant`]s: ways to
+//! open the same files, each measured as a contender of its own. The clock runs around whole chunks
+//! of keys, and the loop over the keys is compiled inside each engine (see [`lookups`]), so the
+//! calls through `dyn` cost nothing measurable.
 
 mod cairn;
 pub mod cairn_hash_kv;
@@ -31,11 +30,11 @@ use crate::error::Result;
 use crate::histogram::Latencies;
 use crate::workload::{Dataset, KeyBatch};
 
-/// How a store keeps its values.
+/// Compression of a store's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compression {
-    /// As they are.
+    /// Uncompressed.
     #[default]
     None,
     /// Snappy, in the blocks of the store's format.
@@ -59,10 +58,10 @@ impl fmt::Display for Compression {
     }
 }
 
-/// Settings by name, for the report: every one that is not the engine's default.
+/// Settings by name, for the report: every setting that is not the engine's default.
 pub type Settings = BTreeMap<String, String>;
 
-/// Makes [`Settings`] from pairs.
+/// Builds [`Settings`] from pairs.
 pub fn settings<const N: usize>(pairs: [(&str, &str); N]) -> Settings {
     pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
@@ -70,64 +69,66 @@ pub fn settings<const N: usize>(pairs: [(&str, &str); N]) -> Settings {
 /// One way to open the files of a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// The contender's name, unique in a run: `cairn mmap`, `lmdb`.
+    /// Name of the contender, unique in a run: `cairn mmap`, `lmdb`.
     pub name: String,
-    /// How it is opened.
+    /// Settings with which it is opened.
     pub settings: Settings,
-    /// Whether its sessions answer batches by something better than a loop.
+    /// True if its sessions answer batches by something better than a loop.
     pub batched: bool,
-    /// Whether opening reads all of it, so that lookups are never cold.
+    /// True if opening reads the whole store, so that lookups are never cold.
     pub loads_at_open: bool,
-    /// Some ways make sense for compressed stores only, or for uncompressed ones only.
+    /// `Some(true)` for compressed stores only, `Some(false)` for uncompressed ones only, `None`
+    /// for both.
     pub compressed: Option<bool>,
 }
 
 impl Variant {
-    /// The usual: answers batches one by one, reads nothing in advance, makes sense for every
-    /// compression.
+    /// Creates a variant with the defaults: batches are loops, opening reads nothing in advance,
+    /// and every compression suits it.
     pub fn new(name: impl Into<String>, settings: Settings) -> Variant {
         Variant { name: name.into(), settings, batched: false, loads_at_open: false, compressed: None }
     }
 
-    /// Whether it is worth measuring where values are kept so.
+    /// Returns whether the variant is worth measuring with this compression.
     pub fn suits(&self, compression: Compression) -> bool {
         self.compressed.is_none_or(|compressed| compressed == (compression != Compression::None))
     }
 }
 
-/// What a build left behind, besides the time that the runner took.
+/// The result of a build, besides the time that the runner took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Built {
-    /// Bytes that serve finding records rather than holding them, where a format keeps the two
-    /// apart: hash tables do, sorted files do not.
+    /// Bytes of the index as opposed to the records, if the format keeps the two apart: hash tables
+    /// do, sorted files do not.
     pub index_bytes: Option<u64>,
 }
 
 /// A kind of constant store.
 pub trait ConstantStore: fmt::Debug + Send + Sync {
-    /// Its name, unique among stores; also that of its directory and of the contender that builds.
+    /// Returns the name, unique among stores. It is also the name of the directory and of the
+    /// contender that builds.
     fn name(&self) -> &str;
 
-    /// The family that it is drawn with in charts.
+    /// Returns the family with which charts group the store.
     fn family(&self) -> &str {
         self.name()
     }
 
-    /// The version of the library.
+    /// Returns the version of the library.
     fn version(&self) -> String;
 
-    /// True for Cairn's own.
+    /// Returns true for Cairn's own stores.
     fn ours(&self) -> bool {
         false
     }
 
-    /// How it is built, the durability of the build among it.
+    /// Returns the settings of the build, including its durability.
     fn build_settings(&self) -> Settings;
 
-    /// The ways in which its files can be opened; at least one.
+    /// Returns the ways in which the files can be opened; at least one.
     fn variants(&self) -> Vec<Variant>;
 
-    /// Whether it can keep values so. Most keep them as they are.
+    /// Returns whether the store can compress its values in this way. Most stores do not compress.
     fn supports(&self, compression: Compression) -> bool {
         compression == Compression::None
     }
@@ -136,27 +137,28 @@ pub trait ConstantStore: fmt::Debug + Send + Sync {
     /// stable storage.
     fn build(&self, dir: &Path, data: &Dataset, compression: Compression) -> Result<Built>;
 
-    /// Opens what [`ConstantStore::build`] left in `dir`, in the way of the `variant`-th of
-    /// [`Self::variants`].
+    /// Opens the files that [`ConstantStore::build`] left in `dir`, by the variant at index
+    /// `variant` of [`Self::variants`].
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>>;
 }
 
-/// An open store. Shared by all threads of a measurement.
+/// An open store, shared by all threads of a measurement.
 pub trait ConstantReader: Send + Sync {
-    /// What one thread needs: a connection, a transaction, buffers. Made before the clock starts.
+    /// Creates the state of one thread: a connection, a transaction, buffers. Called before the
+    /// clock starts.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
 }
 
-/// One thread's way into a store. Everything asked is answered in full before it returns.
+/// The access of one thread to a store. Each call returns after all of its keys are answered.
 pub trait Session {
-    /// Looks each key up by itself.
+    /// Looks up each key on its own.
     fn run(&mut self, keys: KeyBatch<'_>) -> Result<Digest>;
 
-    /// Looks keys up in batches of the engine's own choice, by its batch operation. A loop where it
-    /// has none.
+    /// Looks keys up in batches of a size that the engine chooses, by its batch operation. A loop
+    /// if it has none.
     fn run_batched(&mut self, keys: KeyBatch<'_>) -> Result<Digest>;
 
-    /// As [`Session::run`], reading the clock around each lookup.
+    /// Like [`Session::run`], but reads the clock around each lookup.
     fn run_timed(
         &mut self,
         keys: KeyBatch<'_>,
@@ -165,7 +167,7 @@ pub trait Session {
     ) -> Result<Digest>;
 }
 
-/// The files of a store directly in `dir`, without lock files, which hold no data.
+/// Returns the files directly in `dir`, without lock files and logs, which hold no data.
 pub fn data_files(dir: &Path) -> Result<Vec<PathBuf>> {
     let fs = StdFs::new();
     let mut files = Vec::new();
@@ -177,7 +179,7 @@ pub fn data_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The length of those files together.
+/// Returns the total length of those files.
 pub fn data_bytes(dir: &Path) -> Result<u64> {
     let fs = StdFs::new();
     data_files(dir)?.iter().map(|path| Ok(fs.metadata(path)?.len)).sum()
@@ -185,6 +187,6 @@ pub fn data_bytes(dir: &Path) -> Result<u64> {
 
 fn is_lock_file(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    // LMDB's reader table; RocksDB's lock and its log for people.
+    // LMDB's reader table; RocksDB's lock file and info log.
     matches!(name, "lock.mdb" | "LOCK") || name.starts_with("LOG")
 }

@@ -1,4 +1,4 @@
-//! The check that every engine passes before its figures mean anything.
+//! The correctness check of all constant stores, which their figures depend on.
 
 use cairn_vfs::SystemClock;
 
@@ -8,7 +8,7 @@ use crate::histogram::Latencies;
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ReadOrder, ValueShape};
 
-/// Builds 3,000 records with values of 0 to 300 bytes in every compression that the store knows,
+/// Builds 3,000 records with values of 0 to 300 bytes in every compression that the store supports,
 /// opens them in every way, and compares all answers with those of the data set: present and absent
 /// keys, one by one, batched and timed, from two sessions at once.
 pub(crate) fn check_store(store: &dyn ConstantStore) {

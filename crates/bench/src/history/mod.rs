@@ -1,12 +1,14 @@
-//! Runs over time, in a store that Cairn itself keeps, and what a new run is worth against them.
+//! The history: runs over time, kept in a store of Cairn's own, and the evaluation of a new run
+//! against them.
 //!
 //! ```text
-//!   history                                 marks the store: `cairn bench 1`
-//!   run/<suite>\0<start>\0<number>          the run as JSON, without its HTML
-//!   series/<case, contender, metric>\0<start>\0<number>     one figure of it, so that a trend is one scan
+//!   history                                  marks the store: `cairn bench 1`
+//!   run/<suite>\0<start>\0<number>           the run as JSON, without its HTML
+//!   series/<case, contender, metric>\0<start>\0<number>
+//!                                            one figure of it, so that a trend is one scan
 //! ```
-//! Both are written in one batch: a run is there whole or not at all. The files of runs stay the
-//! originals.
+//! A run and its figures are written in one batch, so a run is recorded completely or not at all.
+//! The files of runs remain the originals.
 
 mod noise;
 mod text;
@@ -28,56 +30,56 @@ use crate::suite_hash::case_name;
 pub use noise::{Judged, Limits, Verdict, judge, regressions, unjudged};
 pub use text::{judged_text, runs_text, trends_text};
 
-/// Where the history is kept, from the working directory.
+/// Directory of the history, relative to the working directory.
 pub const HISTORY_DIR: &str = "benchmark-results/history";
 
-/// Marks a store as a history.
+/// Key that marks a store as a history.
 const MARK: &[u8] = b"history";
 const MARK_VALUE: &[u8] = b"cairn bench 1";
 
-/// Where keys of runs and of series begin, and what is behind them all.
+/// Prefixes of the keys of runs and of series, and the first key after each.
 const RUNS: &[u8] = b"run/";
 const RUNS_END: &[u8] = b"run0";
 const SERIES: &[u8] = b"series/";
 const SERIES_END: &[u8] = b"series0";
 
-/// What one run says of a series.
+/// The figure of one run in a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
-    /// When its run started, RFC 3339.
+    /// Start of the run, RFC 3339.
     pub started: String,
-    /// The median, or what the run has for one.
+    /// The median, or the only value.
     pub value: f64,
-    /// Lower end of its interval.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
     /// The machine, by [`comparable_machine`].
     pub machine: String,
-    /// What was measured and with which settings, by [`settings_of`]; empty in points of before it
-    /// was kept.
+    /// Hash of the settings, by [`settings_of`]; empty in points that were stored before this field
+    /// existed.
     #[serde(default)]
     pub settings: String,
-    /// The commit that was measured, where the run knows.
+    /// The measured commit, if the run knows it.
     pub commit: String,
-    /// Its unit.
+    /// Unit of the value.
     pub unit: String,
-    /// True when more is better.
+    /// True if more is better.
     pub higher_is_better: bool,
 }
 
-/// One figure over time, on one machine and with the same settings: others are other figures,
-/// whatever their names.
+/// One figure over time, on one machine and with the same settings. Figures of other machines or
+/// settings are separate series even if they have the same name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// Suite, case, contender and metric, as dashboards have it. Several series may have it: see
-    /// [`told_apart`].
+    /// Suite, case, contender and metric, as on dashboards. Several series may have the same name:
+    /// see [`told_apart`].
     pub name: String,
-    /// The machine, as its points have it.
+    /// The machine, as in its points.
     pub machine: String,
-    /// The settings, as its points have them.
+    /// The settings, as in its points.
     pub settings: String,
-    /// In the order of time.
+    /// Ordered by time.
     pub points: Vec<SeriesPoint>,
 }
 
@@ -86,9 +88,9 @@ pub struct Series {
 pub struct Kept {
     /// Its suite.
     pub suite: String,
-    /// When it started.
+    /// Its start.
     pub started: String,
-    /// Tells runs of the same second apart.
+    /// Distinguishes runs that started in the same second.
     pub number: u32,
     /// `quick`, `full` or `custom`.
     pub mode: String,
@@ -96,22 +98,22 @@ pub struct Kept {
     pub machine: String,
     /// The commit.
     pub commit: String,
-    /// How many figures it has.
+    /// Number of figures.
     pub figures: usize,
 }
 
-/// What became of a run that was to be recorded.
+/// The outcome of recording a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
-    /// It was added.
+    /// The run was added.
     Added,
-    /// It is there instead of what there was of it when it had been interrupted.
+    /// The run replaced an incomplete version of itself, recorded when it had been interrupted.
     Replaced,
-    /// It is there already.
+    /// The run was recorded before.
     Known,
 }
 
-/// A history that is open.
+/// An open history.
 #[derive(Debug)]
 pub struct History {
     db: Db,
@@ -122,9 +124,10 @@ fn fail(error: cairn_kv::Error) -> Error {
 }
 
 impl History {
-    /// Opens the history in `dir`; with `create` one is made where there is none.
+    /// Opens the history in `dir`; with `create`, creates it if it does not exist.
     ///
-    /// Errors: the store's own; there is none and it is not to be made.
+    /// Errors: those of the store; [`Error::Invalid`] if `dir` does not exist and `create` is
+    /// false, or if it is not a history.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<History> {
         let is_there = fs.exists(dir)?;
         if !create && !is_there {
@@ -148,7 +151,7 @@ impl History {
             check_history(&db, dir)?;
             return Ok(History { db });
         }
-        // Nothing is written to a store before it is known to be a history.
+        // Before anything is written, the store is verified to be a history.
         if is_there && !fs.read_dir(dir)?.is_empty() {
             check_history(&open(false)?, dir)?;
         }
@@ -159,9 +162,9 @@ impl History {
         Ok(History { db })
     }
 
-    /// Adds a run. One that is there already, by suite, start and content, is left as it is; one
-    /// that was interrupted when it was added gives way to itself with more: two points of one run
-    /// would pass for two runs.
+    /// Adds a run. A run that is recorded already, with equal suite, start and content, is left as
+    /// it is. A run that was recorded while incomplete is replaced by its complete version, because
+    /// two points of one run would look like two runs.
     pub fn record(&self, run: &Run) -> Result<Recorded> {
         let json = serde_json::to_vec(run)
             .map_err(|error| Error::invalid(format!("a run cannot be written as JSON: {error}")))?;
@@ -206,7 +209,7 @@ impl History {
         Ok(recorded)
     }
 
-    /// All runs, those of a suite or all, in the order of suites and time. Reads each of them.
+    /// Returns all runs, or those of one suite, ordered by suite and time. Reads each of them.
     pub fn runs(&self, suite: Option<&str>) -> Result<Vec<(Kept, Run)>> {
         let prefix = match suite {
             Some(suite) => format!("run/{suite}\0"),
@@ -234,8 +237,8 @@ impl History {
         Ok(out)
     }
 
-    /// The series whose names have all of `words` in them, each with its last points, `most` at
-    /// most. Those of one name stand behind each other, in the order of their first points.
+    /// Returns the series whose names contain all of `words`, each with its last `most` points.
+    /// Series of the same name are adjacent, in the order of their first points.
     pub fn series(&self, words: &[String], most: usize) -> Result<Vec<Series>> {
         let mut out: Vec<Series> = Vec::new();
         for pair in self.db.prefix("series/") {
@@ -263,7 +266,7 @@ impl History {
         Ok(out)
     }
 
-    /// The points of all series of a name.
+    /// Returns the points of all series of a name.
     pub fn points(&self, name: &str) -> Result<Vec<SeriesPoint>> {
         let mut out = Vec::new();
         for pair in self.db.prefix(series_prefix(name)) {
@@ -275,9 +278,9 @@ impl History {
         Ok(out)
     }
 
-    /// The run before `run` that it can be held against: of the same suite, mode and settings, from
-    /// the same machine, with figures that both have. The last one in which nobody failed, where
-    /// there is one: what failed has no figures to hold anything against.
+    /// Returns the earlier run with which to compare `run`: of the same suite, mode and settings,
+    /// from the same machine, with at least one figure in common. Prefers the last run without
+    /// failures, because a failed contender has no figures to compare with.
     pub fn before(&self, run: &Run) -> Result<Option<Run>> {
         let (machine, settings) = (comparable_machine(run), settings_of(run));
         let runs = self.runs(Some(&run.suite))?.into_iter().map(|(_, kept)| kept);
@@ -296,24 +299,25 @@ impl History {
     }
 }
 
-/// Sees that a store is a history: it is marked as one, or has no key that a history has not, as
-/// those of before there was a mark.
+/// Checks that a store is a history: it has the mark, or, for histories older than the mark, no key
+/// that a history does not have.
 ///
-/// Errors: somebody else's store, which would get runs among its keys, or whose keys would be taken
-/// for runs.
+/// Errors: [`Error::Invalid`] for any other store. Recording would mix runs with its keys, or take
+/// its keys for runs.
 fn check_history(db: &Db, dir: &Path) -> Result<()> {
     if db.get(MARK).map_err(fail)?.is_some_and(|mark| mark[..] == *MARK_VALUE) {
         return Ok(());
     }
     let mut foreign = None;
-    // Before, between and behind the two kinds of keys, so that none of a history's own is read.
+    // Before, between and after the two key ranges of a history, so that none of its own keys is
+    // read.
     for range in
         [(&b""[..], RUNS), (RUNS_END, SERIES), (SERIES_END, &b"\xff\xff\xff\xff\xff\xff\xff\xff"[..])]
     {
         foreign = foreign.or(first(db, range)?);
     }
     for range in [(RUNS, RUNS_END), (SERIES, SERIES_END)] {
-        // A key of a history ends in a start and a number, each behind a zero byte.
+        // A key of a history ends in a start and a number, each after a zero byte.
         foreign =
             foreign.or(first(db, range)?.filter(|key| key.iter().filter(|byte| **byte == 0).count() != 2));
     }
@@ -325,7 +329,7 @@ fn check_history(db: &Db, dir: &Path) -> Result<()> {
     )))
 }
 
-/// The first key from `from` on, before `to`.
+/// Returns the first key in `from..to`.
 fn first(db: &Db, (from, to): (&[u8], &[u8])) -> Result<Option<Vec<u8>>> {
     let found = db.range(from..to).next().transpose().map_err(fail)?;
     Ok(found.map(|(key, _)| key.to_vec()))
@@ -339,15 +343,15 @@ fn series_prefix(name: &str) -> Vec<u8> {
     format!("series/{name}\0").into_bytes()
 }
 
-/// The key of a figure's point.
+/// Returns the key of a figure's point.
 fn series_key(run: &Run, measurement: &Measurement, number: u32) -> Vec<u8> {
     let mut key = series_prefix(&series_name(&run.suite, measurement));
     key.extend_from_slice(format!("{}\0{number:04}", run.started).as_bytes());
     key
 }
 
-/// True where `run` is what became of `known`, which had been interrupted: of the same start and
-/// draws, with all of its figures.
+/// Returns true if `run` is a later version of `known`, which was interrupted: equal start and
+/// seed, and all of its figures.
 fn goes_on(known: &Run, run: &Run) -> bool {
     known.stopped
         && known.seed == run.seed
@@ -356,7 +360,7 @@ fn goes_on(known: &Run, run: &Run) -> bool {
         && compare::vanished(known, run).is_empty()
 }
 
-/// What a figure is called in the history and on dashboards.
+/// Returns the name of a figure in the history and on dashboards.
 pub fn series_name(suite: &str, measurement: &Measurement) -> String {
     format!("{}: {}", case_name(suite, &measurement.case, &measurement.contender), measurement.metric)
 }
@@ -365,15 +369,15 @@ fn field<'a>(run: &'a Run, name: &str) -> &'a str {
     run.machine.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
 }
 
-/// The machine of a run, in a few words: times of two machines are not compared. Processor, cores
-/// and file system.
+/// Describes the machine of a run in a few words: processor, cores and file system. Times of
+/// different machines are not compared.
 pub fn machine_of(run: &Run) -> String {
     ["cpu", "cores", "file system"].map(|name| field(run, name)).join(", ")
 }
 
-/// What two runs must have been measured on alike to be held against each other: the machine, as
-/// [`machine_of`] says it. Instructions come out the same on any processor of a kind, so for them
-/// it is the architecture alone: a rented machine is another one every day.
+/// Describes the part of the machine that must be equal for two runs to be comparable:
+/// [`machine_of`]. Instruction counts are the same on every processor of an architecture, so for
+/// them it is only the architecture; that allows rented machines, which differ every day.
 pub fn comparable_machine(run: &Run) -> String {
     if run.suite != suite_counts::NAME {
         return machine_of(run);
@@ -381,9 +385,9 @@ pub fn comparable_machine(run: &Run) -> String {
     field(run, "target").split('-').next().unwrap_or_default().to_owned()
 }
 
-/// What tells each of some series from others of its name, as [`History::series`] gives them: the
-/// machine where it differs, and a number of the settings where they do on one machine. Empty where
-/// the name is enough.
+/// Returns a label for each series that distinguishes it from others of the same name, in the order
+/// of [`History::series`]: the machine if it differs, and a number for the settings if one machine
+/// has several. Empty if the name is unique.
 pub fn told_apart(series: &[Series]) -> Vec<String> {
     let mut told = Vec::new();
     for same in series.chunk_by(|one, next| one.name == next.name) {
@@ -405,8 +409,8 @@ pub fn told_apart(series: &[Series]) -> Vec<String> {
     told
 }
 
-/// Stands for what a run measured and with which settings, by its mode, its own description and
-/// [`Run::settings`]: figures of others have the same names and are not the same figures.
+/// Returns a hash of the mode, the data description and [`Run::settings`]. Figures with different
+/// settings have the same names but are not comparable.
 pub fn settings_of(run: &Run) -> String {
     let settings = run.settings.iter().map(|(name, value)| format!("\0{name}\0{value}"));
     let all: String = [run.mode.clone(), format!("\0{}", run.data)].into_iter().chain(settings).collect();

@@ -1,12 +1,12 @@
-//! What is a regression, and what is noise.
+//! Distinguishes regressions from noise.
 //!
-//! Counts vary by little, so any change beyond a small limit is one. A time has got worse where
-//! three things hold: the interval of the ratio excludes 1, the ratio is beyond the limit, and it
-//! is farther off than three times what the series does by itself, which is the median absolute
-//! deviation of its last medians, made comparable with a standard deviation, as a share. With fewer
-//! than five earlier runs nobody knows what the series does by itself, and the first two decide. Of
-//! fewer than three rounds nobody knows anything: such a time is neither better nor worse nor the
-//! same, and is counted as not judged.
+//! Counts vary little, so any change beyond a small limit is a regression. A time is a regression
+//! if three conditions hold: the interval of the ratio excludes 1; the ratio exceeds the limit; and
+//! the change exceeds three times the noise of the series. That noise is the median absolute
+//! deviation of its last medians, scaled to a standard deviation, as a fraction of their median.
+//! With fewer than five earlier runs the noise is unknown, and the first two conditions decide.
+//! With fewer than three rounds nothing can be decided: such a time is neither better nor worse nor
+//! the same, and is counted as not judged.
 
 use std::cmp::Ordering;
 
@@ -19,20 +19,20 @@ use crate::results::Run;
 use crate::stats;
 use crate::text;
 
-/// Runs that the noise of a series is estimated from, and how many it takes at least.
+/// Number of runs from which the noise of a series is estimated, at most and at least.
 const RUNS: usize = 20;
 const RUNS_MIN: usize = 5;
-/// Deviations that a series is allowed.
+/// Number of deviations that are still noise.
 const DEVIATIONS: f64 = 3.0;
-/// Makes a median absolute deviation comparable with a standard deviation.
+/// Scales a median absolute deviation to a standard deviation.
 const NORMAL: f64 = 1.4826;
 
-/// From when on a change for the worse is a regression.
+/// The limits beyond which a change for the worse is a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Of counts, as a share. Default: 1 %.
+    /// For counts, as a fraction. Default: 1 %.
     pub counts: f64,
-    /// Of times and rates, as a share. Default: 5 %.
+    /// For times and rates, as a fraction. Default: 5 %.
     pub times: f64,
 }
 
@@ -42,13 +42,13 @@ impl Default for Limits {
     }
 }
 
-/// What a change is.
+/// The judgement of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Within limits or noise.
+    /// Within the limits, or noise.
     Same,
-    /// Better, by as much as would be a regression the other way.
+    /// Better, by at least the amount that would be a regression in the other direction.
     Better,
     /// A regression.
     Worse,
@@ -60,15 +60,14 @@ pub struct Judged {
     /// The row.
     #[serde(flatten)]
     pub row: Row,
-    /// What the series does by itself, as a share; absent where too few runs are known, and of
-    /// counts.
+    /// Noise of the series, as a fraction; `None` for counts, or if there are too few runs.
     pub noise: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What a series does by itself, as a share; `None` where too little is known. Only points of the
-/// same machine and settings count.
+/// Returns the noise of a series, as a fraction; `None` if there are too few points. Only points of
+/// the same machine and settings count.
 fn noise(points: &[SeriesPoint], machine: &str, settings: &str) -> Option<f64> {
     let is_like =
         |point: &&SeriesPoint| point.machine == machine && point.settings == settings && point.value > 0.0;
@@ -82,7 +81,7 @@ fn noise(points: &[SeriesPoint], machine: &str, settings: &str) -> Option<f64> {
     Some(NORMAL * stats::median(&deviations) / middle)
 }
 
-/// Judges every row. `points` gives the earlier points of a row's series, where there is a history;
+/// Judges every row. `points` returns the earlier points of a row's series, if there is a history;
 /// `after` is the later run.
 pub fn judge(
     comparison: &Comparison,
@@ -103,11 +102,12 @@ fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
     let Some(gain) = row.gain else { return if count { from_or_to_nothing(row) } else { Verdict::Same } };
     let limit = if count { limits.counts } else { limits.times };
     let noise = DEVIATIONS * noise.unwrap_or(0.0);
-    // A count that was taken once is as good as one that was taken often.
+    // A single count is as reliable as several.
     if !count && !row.significant {
         return Verdict::Same;
     }
-    // Noise is as far either way: twice as slow and twice as fast are as far from the same.
+    // Noise is symmetric in the ratio: twice as slow and twice as fast are equally far from
+    // unchanged.
     match gain.value {
         value if worse_by(row, value) >= limit + 1e-12 && value <= 1.0 / (1.0 + noise) - 1e-12 => {
             Verdict::Worse
@@ -117,7 +117,7 @@ fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
     }
 }
 
-/// A count that was 0 or is 0 now has no ratio, and yet is another.
+/// Judges a count that was 0 or is 0 now. It has no ratio, but it is a change.
 fn from_or_to_nothing(row: &Row) -> Verdict {
     match row.b.value.total_cmp(&row.a.value) {
         Ordering::Equal => Verdict::Same,
@@ -126,19 +126,19 @@ fn from_or_to_nothing(row: &Row) -> Verdict {
     }
 }
 
-/// How much worse the later figure is, as a share of the earlier one: half a rate is worse by 50 %,
-/// twice the time by 100 %.
+/// Returns the deterioration as a fraction of the earlier figure: half the rate is 50 % worse,
+/// twice the time is 100 % worse.
 fn worse_by(row: &Row, gain: f64) -> f64 {
     if row.higher_is_better { 1.0 - gain } else { 1.0 / gain - 1.0 }
 }
 
-/// How many rows nobody can judge: what varies, with too few rounds on a side to tell a change from
-/// noise.
+/// Returns the number of rows without a judgement: varying figures with too few rounds on one side
+/// to distinguish a change from noise.
 pub fn unjudged(judged: &[Judged]) -> usize {
     judged.iter().filter(|judged| judged.row.is_too_short()).count()
 }
 
-/// The regressions among the rows, in a sentence each.
+/// Describes each regression among the rows in a sentence.
 pub fn regressions(judged: &[Judged]) -> Vec<String> {
     let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse);
     worse

@@ -11,7 +11,8 @@ fn memory() -> Arc<dyn Fs> {
     Arc::new(MemFs::new())
 }
 
-/// The sample run at another time, with every figure of one metric times a factor.
+/// Returns the sample run with another start time, and with every figure of one metric multiplied
+/// by `factor`.
 fn run_at(started: &str, metric: &str, factor: f64) -> Run {
     let mut run = Run { started: started.to_owned(), ..sample_run() };
     for measurement in run.measurements.iter_mut().filter(|m| m.metric == metric) {
@@ -27,8 +28,8 @@ fn day(day: u32) -> String {
     format!("2026-01-{day:02}T00:00:00Z")
 }
 
-/// Goal: runs and figures come back after the store was closed, in the order of time, and a run
-/// twice is a run once.
+/// Goal: runs and figures persist after the store is closed, ordered by time, and recording a run
+/// twice stores it once.
 #[test]
 fn runs_come_back() {
     let fs = memory();
@@ -68,9 +69,8 @@ fn runs_come_back() {
     assert!(runs_text(&runs.iter().map(|(kept, _)| kept.clone()).collect::<Vec<_>>()).lines().count() == 6);
 }
 
-/// Goal: a run is held against the last one that can be compared with it. Method: later ones, ones
-/// of another machine, mode, suite or settings, one without any figure, and one that was ended
-/// early.
+/// Goal: a run is compared with the last comparable one. Method: later runs; runs of another
+/// machine, mode, suite or settings; one without any figure; and one that ended early.
 #[test]
 fn the_run_before() {
     let fs = memory();
@@ -103,8 +103,8 @@ fn the_run_before() {
     assert_eq!(history.before(&fourth).unwrap().unwrap(), earliest, "before that there is no other");
 }
 
-/// Goal: instructions are held against those of any processor of the kind, times against those of
-/// the same alone. Method: runs of both on two processors of one architecture, and on one of
+/// Goal: instruction counts are compared across processors of an architecture, times only on the
+/// same processor. Method: runs of both kinds on two processors of one architecture, and on one of
 /// another.
 #[test]
 fn counts_are_of_an_architecture() {
@@ -124,8 +124,8 @@ fn counts_are_of_an_architecture() {
 }
 
 /// Goal: a run that was interrupted, recorded, resumed and recorded again is one run with one point
-/// a figure; another run of the same second stays beside it.
-/// Method: half of a run, the whole, the whole again, and one of other draws.
+/// per figure; another run of the same second is kept beside it.
+/// Method: half of a run, the whole, the whole again, and one with another seed.
 #[test]
 fn resumed_runs_are_one() {
     let history = History::open(&memory(), Path::new("/history"), true).unwrap();
@@ -146,9 +146,9 @@ fn resumed_runs_are_one() {
     assert_eq!((history.runs(None).unwrap().len(), points(&history)), (2, 2 * whole.measurements.len()));
 }
 
-/// Goal: a trend is of one machine and one way to measure; series of one name are told apart where
-/// there are several. Method: runs on two machines, with two settings on the first; then only
-/// those.
+/// Goal: a trend has one machine and one set of settings; labels distinguish several series of one
+/// name. Method: runs on two machines, with two settings on the first; then only those of the
+/// first.
 #[test]
 fn trends_do_not_mix() {
     let history = History::open(&memory(), Path::new("/history"), true).unwrap();
@@ -177,8 +177,8 @@ fn trends_do_not_mix() {
     assert!(text.contains(&format!("{} ({})", found[0].name, told[0])), "{text}");
 }
 
-/// Goal: what was taken too seldom is neither the same nor worse, and is counted. Method: half the
-/// throughput in two samples; a size of one sample is judged.
+/// Goal: a figure with too few rounds is neither the same nor worse, and is counted. Method: half
+/// the throughput in two samples; a size with one sample is judged.
 #[test]
 fn too_few_rounds_are_not_judged() {
     let before = sample_run();
@@ -195,8 +195,8 @@ fn too_few_rounds_are_not_judged() {
     assert!(unjudged(&judged) == judged.len() - sizes && regressions(&judged).is_empty());
 }
 
-/// Goal: what was nothing, or is nothing now, has no ratio: of what varies that is no verdict, and
-/// of what is counted it is one. Method: seconds of stalls that come and go, and a hit rate.
+/// Goal: a figure that was 0 or is 0 now has no ratio, so a varying figure gets no verdict, but a
+/// count does. Method: seconds of stalls that come and go, and a hit rate.
 #[test]
 fn nothing_has_no_ratio() {
     let run = |suite: &str, metric: &str, higher_is_better: bool, samples: &[f64]| {
@@ -237,8 +237,8 @@ fn of(verdicts: &[(String, Verdict)], metric: &str) -> Vec<Verdict> {
     verdicts.iter().filter(|(known, _)| known == metric).map(|(_, verdict)| *verdict).collect()
 }
 
-/// Goal: what is worse is a regression, what is better or the same is none, whichever way the
-/// metric goes. Method: each metric times some factors.
+/// Goal: only a change for the worse is a regression, whichever direction the metric has. Method:
+/// each metric multiplied by several factors.
 #[test]
 fn regressions_are_told() {
     let before = sample_run();
@@ -266,8 +266,8 @@ fn regressions_are_told() {
     assert!(judged_text(&judged, false).contains("WORSE") && judged_text(&judged, true).contains("same"));
 }
 
-/// Goal: what a series does by itself is no regression, and the history of another machine says
-/// nothing. Method: histories of medians that spread by a fifth, and by nothing.
+/// Goal: the normal variation of a series is not a regression, and the history of another machine
+/// does not count. Method: histories of medians that spread by a fifth, and of equal medians.
 #[test]
 fn noise_is_learned() {
     let (before, after) = (sample_run(), run_at(&day(30), "throughput", 0.8));
@@ -299,8 +299,8 @@ fn noise_is_learned() {
     assert!(told(&points(0.2, machine)[..4]).iter().all(|verdict| *verdict == Verdict::Worse));
 }
 
-/// Goal: what comes out the same each time is told apart from what does not. Method: metrics of all
-/// suites; a hit rate and pages that did not come out the same, and such as were taken once.
+/// Goal: reproducible figures are distinguished from others. Method: metrics of all suites; hit
+/// rates and page counts that varied, and ones that were measured once.
 #[test]
 fn counts_are_known() {
     use compare::is_count;
@@ -334,8 +334,8 @@ fn counts_are_known() {
     }
 }
 
-/// Goal: a count is judged by its own limit, though it was taken once. Method: a run of as many
-/// instructions, of a few more, and of many more.
+/// Goal: a count is judged by its own limit, even if it was measured once. Method: a run with as
+/// many instructions, with a few more, and with many more.
 #[test]
 fn instructions_are_judged_first() {
     let run = |count: f64| {
@@ -355,7 +355,7 @@ fn instructions_are_judged_first() {
     }
 }
 
-/// Goal: figures that are not there any more have names.
+/// Goal: figures that no longer exist are named.
 #[test]
 fn what_vanished_is_named() {
     let before = sample_run();

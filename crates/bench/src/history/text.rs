@@ -1,14 +1,14 @@
-//! The history on a terminal.
+//! The history as text for a terminal.
 
 use super::{Judged, Kept, Series, Verdict, told_apart};
 use crate::compare::Figure;
 use crate::stats;
 use crate::text::{self, Align, Table};
 
-/// Heights of a small line of blocks.
+/// Block characters of increasing height, for sparklines.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The runs, a line each.
+/// Renders the runs, one line each.
 pub fn runs_text(runs: &[Kept]) -> String {
     let mut table = Table::new(&[
         ("suite", Align::Left),
@@ -27,8 +27,7 @@ pub fn runs_text(runs: &[Kept]) -> String {
     table.to_text()
 }
 
-/// Trends, a line each: first, last, how they changed, and a line of blocks from the smallest value
-/// to the largest.
+/// Renders trends, one line each: first value, last value, change, and a sparkline.
 pub fn trends_text(series: &[Series]) -> String {
     let mut table = Table::new(&[
         ("series", Align::Left),
@@ -54,7 +53,8 @@ pub fn trends_text(series: &[Series]) -> String {
     table.to_text()
 }
 
-/// A block a value; all the same height where all are the same.
+/// Renders one block per value, from the smallest value to the largest. Equal values get blocks of
+/// medium height.
 fn sparkline(values: &[f64]) -> String {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -65,8 +65,8 @@ fn sparkline(values: &[f64]) -> String {
     values.iter().map(block).collect()
 }
 
-/// A comparison with its verdicts: what changed, or everything. `~` where nothing can be told from
-/// noise, and `?` where too few rounds were taken to tell.
+/// Renders a comparison with its verdicts: only changes, or with `everything` all rows. `~` marks
+/// figures that noise makes undecidable, `?` those with too few rounds.
 pub fn judged_text(judged: &[Judged], everything: bool) -> String {
     let interval = format!("{} interval", stats::LEVEL);
     let mut table = Table::new(&[
@@ -122,7 +122,7 @@ fn marked(figure: Figure, unit: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: small lines show the course.
+    /// Goal: sparklines show the course of the values.
     #[test]
     fn sparklines() {
         assert_eq!(sparkline(&[1.0, 2.0, 8.0]), "▁▂█");

@@ -1,15 +1,15 @@
-//! Changes of rows.
+//! Statements that change rows.
 
 use super::draw::Draw;
 use super::expr::{Expressions, Scope};
 use super::schema::{Table, Type};
 use super::{Kind, Statement};
 
-/// An INSERT, UPDATE or DELETE of a table; now and then one that has to be refused, for its key is
-/// there.
+/// Draws an INSERT, UPDATE or DELETE on one of the tables. Occasionally it is an INSERT that must
+/// fail because its key exists.
 pub fn change(draw: &mut Draw, tables: &[Table]) -> Option<Statement> {
     let table = draw.one(tables)?.clone();
-    // Without an alias, columns are named by the table.
+    // Columns are qualified by the table name, because there is no alias.
     let (name, scope) = (table.name.clone(), Scope::of(&table, &table.name));
     let id = draw.between(1, table.ids + 12);
     let condition = |draw: &mut Draw| Expressions { draw, scope: &scope }.bool(2);
@@ -61,7 +61,7 @@ fn assignment(draw: &mut Draw, table: &Table, scope: &Scope) -> Option<String> {
     Some(format!("{} = {value}", column.name))
 }
 
-/// Everything in a table, to see what a change did.
+/// Returns a query of all rows of a table, to check the effect of a change.
 pub fn contents(table: &Table) -> Statement {
     Statement::new(Kind::Query, format!("SELECT * FROM {}", table.name))
 }

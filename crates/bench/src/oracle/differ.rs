@@ -1,5 +1,5 @@
-//! Differential random testing: the same statements to Cairn and to engines that have been right
-//! for decades.
+//! Differential random testing: runs the same statements on Cairn and on engines with decades of
+//! production use.
 
 use std::fmt;
 
@@ -14,44 +14,44 @@ use super::{Kind, Outcome, Statement};
 use crate::error::Result;
 use crate::suite_sql::SqlSession;
 
-/// How Cairn's adapter ends what it says of a statement that the engine does not have.
+/// Suffix of the message of Cairn's adapter for a statement that the engine does not support.
 const UNSUPPORTED: &str = "(0A000)";
 
-/// The same for what it calls a fault of its own.
+/// Suffix of its message for an internal error.
 const INTERNAL: &str = "(XX000)";
 
-/// Statements on the same tables, before there are new ones.
+/// Number of statements on the same tables before new tables are created.
 const ON_THE_SAME: usize = 60;
 
-/// Something that the tested engine answered differently.
+/// A statement that the tested engine answered differently.
 #[derive(Debug, Clone)]
 pub struct Difference {
-    /// What was asked.
+    /// The statement.
     pub sql: String,
-    /// What all others said.
+    /// The outcome of all references.
     pub expected: Outcome,
-    /// What the tested one said.
+    /// The outcome of the tested engine.
     pub got: Outcome,
-    /// What made the tables that the statement is about, and all that was changed in them.
+    /// The statements that created the tables, and all later changes to them.
     pub before: Vec<String>,
 }
 
-/// What a run found.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Statements that the others agree on, and were compared.
+    /// Statements that were compared because the references agree on them.
     pub compared: usize,
-    /// Statements that the others disagree on.
+    /// Statements on which the references disagree.
     pub dropped: usize,
-    /// Statements that the tested one says it does not have (0A000, feature_not_supported). Not
-    /// compared, and counted apart.
+    /// Statements that the tested engine does not support (0A000, feature_not_supported). They are
+    /// not compared but counted separately.
     pub unsupported: Vec<String>,
-    /// What the tested one answered differently.
+    /// Statements that the tested engine answered differently.
     pub differences: Vec<Difference>,
 }
 
 impl fmt::Display for Found {
-    /// Each difference behind what made its tables, and the counts.
+    /// Writes each difference after the statements that created its tables, then the counts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Difference { sql, expected, got, before } in &self.differences {
             writeln!(f, "-- {}", before.join(";\n-- "))?;
@@ -69,12 +69,12 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs statements that are drawn from `seed`, about `count` of them, and gathers what `tested`
-/// answers differently, `most` at most.
+/// Runs about `count` statements drawn from `seed`, and collects up to `most` of those that
+/// `tested` answers differently.
 ///
-/// The others are references: only what they agree on is compared. After a change that went apart
-/// the tables are made anew.
-/// Errors: an engine fails in another way than by refusing a statement.
+/// Only statements on which all `references` agree are compared. After a change with different
+/// outcomes the tables are created anew.
+/// Errors: an engine fails other than by refusing a statement.
 pub fn run(
     seed: u64,
     count: usize,
@@ -125,16 +125,16 @@ pub fn run(
     Ok(found)
 }
 
-/// After a script that went apart, nobody may be left in a transaction.
+/// Ends the transaction that a script with different outcomes may have left open.
 fn end_transaction(tested: &mut dyn SqlSession, references: &mut [&mut dyn SqlSession]) {
-    // Outside of one it is refused, or warned of.
+    // Outside a transaction an engine refuses the rollback or warns.
     let _ = tested.rollback();
     references.iter_mut().for_each(|session| {
         let _ = session.rollback();
     });
 }
 
-/// Whether a reference of our own has said that it cannot run a statement.
+/// Returns whether Cairn as a reference has reported that it cannot run a statement.
 fn is_beyond(expected: &Outcome) -> bool {
     matches!(expected, Outcome::Failed(why) if why.ends_with(UNSUPPORTED) || why.ends_with(INTERNAL))
 }
@@ -142,7 +142,7 @@ fn is_beyond(expected: &Outcome) -> bool {
 struct Round<'f> {
     found: &'f mut Found,
     before: Vec<String>,
-    /// The tables are no longer the same everywhere.
+    /// True once the tables are no longer the same in all engines.
     apart: bool,
 }
 
@@ -154,7 +154,7 @@ impl Round<'_> {
         references: &mut [&mut dyn SqlSession],
     ) -> Result<()> {
         let Some(expected) = agreed(references, statement)?.filter(|expected| !is_beyond(expected)) else {
-            // Whoever is tested has not run it, so the tables may not be the same any more.
+            // The tested engine has not run the statement, so the tables may differ from here on.
             self.apart |= matches!(statement.kind, Kind::Change) && references.len() == 1;
             self.found.dropped += 1;
             return Ok(());

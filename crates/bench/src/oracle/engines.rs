@@ -1,4 +1,4 @@
-//! The engines whose word counts, and the one that is tested.
+//! The reference engines and the engine under test.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ fn open(store: &dyn SqlStore, dir: &Path) -> Result<Box<dyn SqlDb>> {
     store.open(dir, &SqlSettings { durability: Durability::Memory, cache_bytes: 64 << 20, sessions: 4 })
 }
 
-/// Lends sessions of empty databases of PostgreSQL and SQLite in `dir`. Without PostgreSQL only
-/// SQLite's, unless it must be there.
+/// Opens empty databases of PostgreSQL and SQLite in `dir` and calls `work` with a session of each.
+/// Without PostgreSQL, there is only the session of SQLite, unless `needs_postgres`.
 ///
-/// Errors: PostgreSQL is not here and must be, or an engine fails.
+/// Errors: PostgreSQL is required but not installed, or an engine fails.
 pub fn with_references(
     dir: &Path,
     needs_postgres: bool,
@@ -25,7 +25,7 @@ pub fn with_references(
 ) -> Result<()> {
     let sqlite = open(&Sqlite, &dir.join("s"))?;
     sqlite.with_session(&mut |sqlite| {
-        // As PostgreSQL is.
+        // Makes SQLite behave like PostgreSQL.
         sqlite.execute("PRAGMA foreign_keys = ON")?;
         sqlite.execute("PRAGMA case_sensitive_like = ON")?;
         match Postgres::find() {
@@ -37,8 +37,8 @@ pub fn with_references(
     })
 }
 
-/// Tests Cairn, embedded, with about `count` statements drawn from `seed`; gathers `most`
-/// differences at most.
+/// Tests Cairn, embedded, with about `count` statements drawn from `seed`, and collects up to
+/// `most` differences.
 ///
 /// Errors: as [`with_references`].
 #[cfg(feature = "sql")]
@@ -62,8 +62,8 @@ pub fn test_cairn(
 }
 
 /// Tests Cairn against itself: the reference runs with `settings`, such as `cairn.optimizer = off`,
-/// on a database of its own. Draws about `count` statements from `seed` and gathers `most`
-/// differences at most.
+/// on a database of its own. Draws about `count` statements from `seed` and collects up to `most`
+/// differences.
 ///
 /// Errors: a setting is refused, or an engine fails.
 #[cfg(feature = "sql")]
@@ -90,7 +90,7 @@ pub fn test_cairn_against_itself(
     Ok(found)
 }
 
-/// Tests Cairn by queries that are put together from parts: see [`super::partition`].
+/// Tests Cairn by queries that are assembled from partitions: see [`super::partition`].
 ///
 /// Errors: the engine fails.
 #[cfg(feature = "sql")]

@@ -1,36 +1,36 @@
-//! Expressions of a type, over columns that are in scope.
+//! Random expressions of a given type over the columns in scope.
 
 use super::draw::Draw;
 use super::schema::{Table, Type};
 
-/// Texts that sort, compare and change case alike everywhere, quoted for SQL.
+/// Text literals that sort, compare and change case in the same way in all engines, quoted for SQL.
 pub const TEXTS: [&str; 12] =
     ["", "a", "b", "ab", "abc", "B", "Zz", "it''s", "x_y", "100%", "hello world", "0"];
 
 const PATTERNS: [&str; 8] = ["%", "a%", "%b", "_", "%b%", "a_c", "x\\_y", "Z%"];
 
-/// What names mean in an expression.
+/// The columns that an expression may use.
 #[derive(Debug, Clone, Default)]
 pub struct Scope {
-    /// As they are written: `x.a`.
+    /// Qualified names, such as `x.a`, with their types.
     pub names: Vec<(String, Type)>,
 }
 
 impl Scope {
-    /// The columns of a table by an alias.
+    /// Returns a scope with the columns of a table under an alias.
     pub fn of(table: &Table, alias: &str) -> Self {
         let mut scope = Scope::default();
         scope.add(table, alias);
         scope
     }
 
-    /// More columns.
+    /// Adds the columns of a table under an alias.
     pub fn add(&mut self, table: &Table, alias: &str) {
         let names = table.columns.iter().map(|column| (format!("{alias}.{}", column.name), column.kind));
         self.names.extend(names);
     }
 
-    /// A column of a type.
+    /// Draws a column of a type; `None` if there is none.
     pub fn column(&self, draw: &mut Draw, kind: Type) -> Option<&str> {
         let of_kind: Vec<&str> =
             self.names.iter().filter(|(_, other)| *other == kind).map(|(name, _)| name.as_str()).collect();
@@ -41,19 +41,19 @@ impl Scope {
 /// Draws expressions.
 #[derive(Debug)]
 pub struct Expressions<'d> {
-    /// The source of draws.
+    /// Source of random draws.
     pub draw: &'d mut Draw,
-    /// What may be named.
+    /// The columns that expressions may use.
     pub scope: &'d Scope,
 }
 
 impl Expressions<'_> {
-    /// Of either type.
+    /// Draws an expression of either type.
     pub fn any(&mut self, depth: u32) -> (String, Type) {
         if self.draw.chance(60) { (self.int(depth), Type::Int) } else { (self.text(depth), Type::Text) }
     }
 
-    /// Of a type.
+    /// Draws an expression of the given type.
     pub fn of(&mut self, kind: Type, depth: u32) -> String {
         match kind {
             Type::Int => self.int(depth),
@@ -75,7 +75,7 @@ impl Expressions<'_> {
         }
     }
 
-    /// A number.
+    /// Draws a numeric expression.
     pub fn int(&mut self, depth: u32) -> String {
         if depth == 0 {
             return self.leaf(Type::Int);
@@ -104,7 +104,7 @@ impl Expressions<'_> {
         }
     }
 
-    /// A text.
+    /// Draws a text expression.
     pub fn text(&mut self, depth: u32) -> String {
         if depth == 0 {
             return self.leaf(Type::Text);
@@ -131,7 +131,7 @@ impl Expressions<'_> {
         }
     }
 
-    /// A condition.
+    /// Draws a condition.
     pub fn bool(&mut self, depth: u32) -> String {
         let kind = if self.draw.chance(65) { Type::Int } else { Type::Text };
         let below = depth.saturating_sub(1);

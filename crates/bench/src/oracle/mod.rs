@@ -1,17 +1,19 @@
-//! SQL whose answers are known because engines of different making agree on them.
+//! SQL statements whose correct answers are known because independent engines agree on them.
 //!
 //! ```text
 //!   seed ─► draw ─► statements: expressions, queries, changes, scripts
-//!              ├─► records: run by SQLite and PostgreSQL; where both agree, kept for the sqllogictest runner (testing/slt)
-//!              ├─► partition: run by Cairn as they are and put together from parts
-//!              └─► differ: run by Cairn as well; whatever it answers differently is shown, with the seed. The reference is
-//!                  PostgreSQL with SQLite, or Cairn itself without its optimizer or its direct path
+//!              ├─► records:   run by SQLite and PostgreSQL; where both agree, kept for the
+//!              │              sqllogictest runner (testing/slt)
+//!              ├─► partition: run by Cairn, whole and assembled from partitions
+//!              └─► differ:    run by Cairn as well; each different answer is shown with the seed.
+//!                             The reference is PostgreSQL with SQLite, or Cairn itself without
+//!                             its optimizer or its direct path
 //! ```
 //!
-//! Statements are drawn so that agreeing is likely and means something: NULLs everywhere, small
-//! numbers, texts that compare alike in every collation that goes by bytes. Where engines disagree
-//! by design (division by zero, booleans, the order of NULLs), PostgreSQL's way is asked for in
-//! words that both have, or the statement is not kept.
+//! Statements are drawn so that agreement is likely and still meaningful: NULLs everywhere, small
+//! numbers, and texts that compare the same in every bytewise collation. Where engines differ by
+//! design (division by zero, booleans, the order of NULLs), the statement requests PostgreSQL's
+//! behavior in syntax that both accept, or it is dropped.
 
 pub mod change;
 pub mod differ;
@@ -33,30 +35,30 @@ use std::fmt;
 use crate::error::{Error, Result};
 use crate::suite_sql::{Cell, SqlSession, date_text};
 
-/// What a statement came to.
+/// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It changed that many rows, or none are counted.
+    /// It succeeded and changed this many rows; 0 if rows are not counted.
     Done(u64),
-    /// It returned these.
+    /// It returned these rows.
     Rows(Vec<Vec<Shown>>),
-    /// It was refused.
+    /// It was refused, with this message.
     Failed(String),
 }
 
-/// A value as it is written down.
+/// A value in the form in which it is compared and written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Shown {
     /// NULL.
     Null,
     /// A whole number.
     Int(i64),
-    /// Text, or anything else in its words.
+    /// Text, or any other value as text.
     Text(String),
 }
 
 impl fmt::Display for Shown {
-    /// As sqllogictest has it.
+    /// Formats the value as sqllogictest does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Shown::Null => f.write_str("NULL"),
@@ -68,7 +70,7 @@ impl fmt::Display for Shown {
 }
 
 impl Outcome {
-    /// The same rows in an order that does not depend on the engine.
+    /// Returns the outcome with its rows sorted, so that it does not depend on the engine's order.
     #[must_use]
     pub fn sorted(mut self) -> Self {
         if let Outcome::Rows(rows) = &mut self {
@@ -77,7 +79,7 @@ impl Outcome {
         self
     }
 
-    /// Whether both say the same. Of refusals only that they are.
+    /// Returns whether the outcomes are equal. Two failures are equal whatever their messages.
     pub fn agrees(&self, other: &Outcome) -> bool {
         match (self, other) {
             (Outcome::Failed(_), Outcome::Failed(_)) => true,
@@ -89,32 +91,32 @@ impl Outcome {
 /// A statement that was drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Statement {
-    /// Its text.
+    /// The SQL text.
     pub sql: String,
-    /// What it is.
+    /// The kind of statement.
     pub kind: Kind,
 }
 
-/// What to expect of a statement.
+/// The kind of a statement, which determines how its outcomes are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Rows in any order.
+    /// A query with rows in any order.
     Query,
-    /// Rows in the order that it asks for.
+    /// A query with a complete ORDER BY.
     Ordered,
-    /// Rows of a table are changed, or its shape.
+    /// Changes the rows or the definition of a table.
     Change,
-    /// A transaction begins or ends, or what is within one.
+    /// Creates tables, begins or ends a transaction, or runs within one. Its row count is ignored.
     Control,
 }
 
 impl Statement {
-    /// A statement.
+    /// Creates a statement.
     pub fn new(kind: Kind, sql: impl Into<String>) -> Self {
         Statement { sql: sql.into(), kind }
     }
 
-    /// Runs it. Errors: only where asking failed for another reason than the statement.
+    /// Runs the statement. Errors: only failures that are not about the statement itself.
     pub fn run(&self, session: &mut dyn SqlSession) -> Result<Outcome> {
         let outcome = match self.kind {
             Kind::Query | Kind::Ordered => {
@@ -131,7 +133,7 @@ impl Statement {
         };
         Ok(match self.kind {
             Kind::Query => outcome.sorted(),
-            // How many rows a CREATE TABLE changes is anybody's guess.
+            // The row count of a statement such as CREATE TABLE is not defined.
             Kind::Control => match outcome {
                 Outcome::Done(_) => Outcome::Done(0),
                 other => other,

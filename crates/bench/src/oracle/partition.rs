@@ -1,10 +1,10 @@
-//! One engine against itself: a query, and the same rows put together from the parts where a
-//! condition is true, false and unknown. No other engine is asked.
+//! Tests one engine against itself: a query, and the same rows assembled from the partitions in
+//! which a condition is true, false and unknown. No other engine is involved.
 //!
-//! Rigger, Su, "Finding Bugs in Database Systems via Query Partitioning", OOPSLA 2020; counting
-//! what a condition is true for instead of filtering by it is from "Detecting Optimization Bugs in
-//! Database Engines via Non-Optimizing Reference Engine Construction", ESEC/FSE 2020, by the same
-//! authors.
+//! Rigger, Su, "Finding Bugs in Database Systems via Query Partitioning", OOPSLA 2020. Counting the
+//! rows for which a condition is true, instead of filtering by it, is from "Detecting Optimization
+//! Bugs in Database Engines via Non-Optimizing Reference Engine Construction", ESEC/FSE 2020, by
+//! the same authors.
 
 use super::differ::{Difference, Found};
 use super::draw::Draw;
@@ -14,15 +14,15 @@ use super::{Kind, Outcome, Statement};
 use crate::error::Result;
 use crate::suite_sql::SqlSession;
 
-/// Pairs on the same tables, before there are new ones.
+/// Number of pairs on the same tables before new tables are created.
 const ON_THE_SAME: usize = 40;
 
-/// Two queries that must give the same rows.
+/// Two queries that must return the same rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// As one would write it.
+    /// The query in its usual form.
     pub whole: Statement,
-    /// Put together from parts.
+    /// The query assembled from partitions.
     pub parts: Statement,
 }
 
@@ -54,12 +54,12 @@ pub fn pair(queries: &mut Queries<'_>) -> Pair {
     }
 }
 
-/// Runs pairs that are drawn from `seed`, about `count` of them, and gathers those whose halves
-/// differ, `most` at most.
+/// Runs about `count` pairs drawn from `seed`, and collects up to `most` of those whose halves
+/// differ.
 ///
-/// Pairs with a half that is refused are counted as dropped: which of two errors comes first is
-/// left open by SQL.
-/// Errors: the engine fails in another way than by refusing a statement.
+/// A pair with a failing half is counted as dropped, because SQL does not define which of two
+/// errors comes first.
+/// Errors: the engine fails other than by refusing a statement.
 pub fn run(seed: u64, count: usize, tested: &mut dyn SqlSession, most: usize) -> Result<Found> {
     let (mut draw, mut found) = (Draw::new(seed), Found::default());
     let mut number = 0;

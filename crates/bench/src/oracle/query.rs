@@ -1,16 +1,16 @@
-//! Queries of each kind: joins, groups, windows, sets, subqueries, orders.
+//! Random queries of each kind: joins, groups, windows, set operations, subqueries, orders.
 
 use super::draw::Draw;
 use super::expr::{Expressions, Scope};
 use super::schema::{Table, Type};
 use super::{Kind, Statement};
 
-/// Draws queries over some tables; there is at least one.
+/// Draws queries over several tables, of which there is at least one.
 #[derive(Debug)]
 pub struct Queries<'d> {
-    /// The source of draws.
+    /// Source of random draws.
     pub draw: &'d mut Draw,
-    /// What is there.
+    /// The tables.
     pub tables: &'d [Table],
 }
 
@@ -28,7 +28,7 @@ impl Queries<'_> {
         self.draw.one(tables)
     }
 
-    /// `t1 AS x LEFT JOIN t2 AS y ON …`, and what it brings into scope.
+    /// Draws a FROM clause such as `t1 AS x LEFT JOIN t2 AS y ON …`, and returns it with its scope.
     fn from(&mut self, most: usize) -> (String, Scope) {
         let (mut text, mut scope) = (String::new(), Scope::default());
         for alias in ["x", "y", "z"].into_iter().take(1 + self.draw.below(most)) {
@@ -59,13 +59,13 @@ impl Queries<'_> {
         format!(" WHERE {}", self.expressions(scope).bool(2))
     }
 
-    /// A few expressions, with their types.
+    /// Draws several expressions, with their types.
     fn list(&mut self, scope: &Scope, most: usize, depth: u32) -> Vec<(String, Type)> {
         (0..=self.draw.below(most)).map(|_| self.expressions(scope).any(depth)).collect()
     }
 
-    /// What a pair of [`super::partition`] is made of: tables, columns of which the first is `v`,
-    /// and a condition.
+    /// Draws the parts of a pair of [`super::partition`]: a FROM clause, a select list whose first
+    /// column is `v`, and a condition.
     pub(super) fn conditional(&mut self) -> (String, String, String) {
         let (from, scope) = self.from(3);
         let list: Vec<String> = self
@@ -79,13 +79,13 @@ impl Queries<'_> {
         (from, list.join(", "), condition)
     }
 
-    /// Expressions without tables.
+    /// Draws a query without tables.
     pub fn bare(&mut self) -> Statement {
         let list = self.list(&Scope::default(), 3, 3);
         Statement::new(Kind::Query, format!("SELECT {}", texts(&list)))
     }
 
-    /// Conditions on one table, or several.
+    /// Draws a query with a condition on up to `tables` tables.
     pub fn plain(&mut self, tables: usize) -> Statement {
         let (from, scope) = self.from(tables);
         let list = self.list(&scope, 4, 2);
@@ -94,7 +94,7 @@ impl Queries<'_> {
         Statement::new(Kind::Query, format!("SELECT {distinct}{} FROM {from}{filter}", texts(&list)))
     }
 
-    /// In an order that leaves nothing open, with a limit.
+    /// Draws a query with a total order and a limit.
     pub fn ordered(&mut self) -> Statement {
         let (from, scope) = self.from(2);
         let list = self.list(&scope, 3, 1);
@@ -136,7 +136,7 @@ impl Queries<'_> {
         format!("{name}({distinct}{of}){filter}")
     }
 
-    /// Groups and what is computed of them.
+    /// Draws a query with groups and aggregates.
     pub fn grouped(&mut self) -> Statement {
         let (from, scope) = self.from(2);
         let filter = self.filter(&scope, 40);
@@ -170,7 +170,8 @@ impl Queries<'_> {
         format!("{name}({})", self.expressions(scope).int(1))
     }
 
-    /// Functions over windows whose order leaves nothing open: the primary key is last in it.
+    /// Draws a query with window functions. The primary key is the last column of each window's
+    /// order, so that the order is total.
     pub fn windowed(&mut self) -> Statement {
         let Some(table) = self.table().cloned() else { return self.bare() };
         let scope = Scope::of(&table, "x");
@@ -216,7 +217,7 @@ impl Queries<'_> {
         format!("{call} OVER ({})", over.join(" "))
     }
 
-    /// Two or three queries as sets.
+    /// Draws a set operation of two or three queries.
     pub fn set(&mut self) -> Statement {
         let kinds: Vec<Type> = (0..=self.draw.below(2))
             .map(|_| if self.draw.chance(60) { Type::Int } else { Type::Text })
@@ -224,7 +225,8 @@ impl Queries<'_> {
         let mut text = self.arm(&kinds);
         for _ in 0..=self.draw.below(2) {
             let operator = self.draw.pick(&["UNION", "UNION ALL", "INTERSECT", "EXCEPT"]);
-            // In a table of its own: without brackets engines take operators in different orders.
+            // The left side is a derived table, because engines differ in the precedence of set
+            // operators.
             text = format!("SELECT * FROM ({text}) AS u {operator} {}", self.arm(&kinds));
         }
         Statement::new(Kind::Query, text)
@@ -237,7 +239,7 @@ impl Queries<'_> {
         format!("SELECT {} FROM {from}{filter}", list.join(", "))
     }
 
-    /// Queries within queries.
+    /// Draws a query with a subquery.
     pub fn nested(&mut self) -> Statement {
         let (Some(outer), Some(inner)) = (self.table().cloned(), self.table().cloned()) else {
             return self.bare();

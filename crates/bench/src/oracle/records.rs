@@ -1,9 +1,9 @@
-//! Records for the sqllogictest runner: statements with what SQLite and PostgreSQL both say to
-//! them.
+//! Records for the sqllogictest runner: statements with the outcome on which SQLite and PostgreSQL
+//! agree.
 //!
-//! A record of a query has its rows sorted (`rowsort`) unless the query orders them itself; NULL is
-//! `NULL`, an empty text `(empty)`, cells of a row stand a blank apart, which is how the runner
-//! compares them.
+//! The rows of a query are sorted (`rowsort`) unless the query has an ORDER BY. NULL is written as
+//! `NULL`, an empty text as `(empty)`, and cells of a row are separated by a space, which is the
+//! form in which the runner compares them.
 
 use std::fmt::Write as _;
 
@@ -16,16 +16,16 @@ use super::{Kind, Outcome, Shown, Statement};
 use crate::error::{Error, Result};
 use crate::suite_sql::SqlSession;
 
-/// Rows of an answer that is worth keeping, at most.
+/// Maximum number of rows of an answer that is kept.
 const MOST_ROWS: usize = 40;
 
-/// Statements that are drawn for each kept one, at most.
+/// Maximum number of statements drawn for each one that is kept.
 const PATIENCE: usize = 40;
 
-/// A kind of queries, and how one is drawn.
+/// The function that draws a query of one kind.
 pub type Make = fn(&mut Queries<'_>) -> Statement;
 
-/// The kinds of queries that files of records have.
+/// The kinds of queries with a file of records each.
 pub const QUERIES: [(&str, Make); 8] = [
     ("expressions", |queries| queries.bare()),
     ("filters", |queries| queries.plain(1)),
@@ -37,17 +37,17 @@ pub const QUERIES: [(&str, Make); 8] = [
     ("subqueries", |queries| queries.nested()),
 ];
 
-/// All files: their names without the ending.
+/// Returns the names of all files, without the extension.
 pub fn names() -> Vec<&'static str> {
     QUERIES.iter().map(|(name, _)| *name).chain(["changes"]).chain(SCRIPTS).collect()
 }
 
-/// A file of records, and how many there are in it.
+/// A file of records, with their number.
 #[derive(Debug, Default)]
 pub struct File {
-    /// As it is written.
+    /// The content of the file.
     pub text: String,
-    /// Statements and queries.
+    /// Number of statements and queries.
     pub count: usize,
 }
 
@@ -83,18 +83,19 @@ impl File {
     }
 }
 
-/// A letter for each column: I for whole numbers, T for text.
+/// Returns a letter for each column: I for whole numbers, T for text.
 fn types(rows: &[Vec<Shown>]) -> String {
     let columns = rows.first().map_or(1, Vec::len);
     let is_text = |column: usize| rows.iter().any(|row| matches!(row.get(column), Some(Shown::Text(_))));
     (0..columns).map(|column| if is_text(column) { 'T' } else { 'I' }).collect()
 }
 
-/// Runs a statement with all sessions. `None` where they disagree; then none of them has done it.
+/// Runs a statement in all sessions. Returns `None` if their outcomes differ; a change is then
+/// undone in all of them.
 ///
-/// A change is made in a transaction, so that it can be taken back where only some have made it.
-/// Errors: asking failed for another reason than the statement, or what belongs to a transaction
-/// went apart.
+/// A change runs in a transaction, so that it can be rolled back if only some sessions succeeded.
+/// Errors: a failure that is not about the statement itself, or different outcomes of a statement
+/// that belongs to a transaction.
 pub fn agreed(sessions: &mut [&mut dyn SqlSession], statement: &Statement) -> Result<Option<Outcome>> {
     let changes = statement.kind == Kind::Change;
     let mut outcomes = Vec::new();
@@ -118,11 +119,11 @@ pub fn agreed(sessions: &mut [&mut dyn SqlSession], statement: &Statement) -> Re
     Ok(agree.then(|| first.clone()))
 }
 
-/// Makes a file of at least `least` records.
+/// Builds a file of at least `least` records.
 ///
-/// Errors: an engine fails; or they agree on so little that the file does not get full.
+/// Errors: an engine fails, or the engines agree on too few statements to fill the file.
 pub fn make(name: &str, seed: u64, least: usize, sessions: &mut [&mut dyn SqlSession]) -> Result<File> {
-    // By the name, so that files do not change with each other.
+    // The seed depends on the name, so that a change to one file does not change the others.
     let of_name = name.bytes().fold(seed, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte)));
     let (mut draw, mut file) = (Draw::new(of_name), File::begin(name, seed));
     if SCRIPTS.contains(&name) {
@@ -174,7 +175,7 @@ pub fn make(name: &str, seed: u64, least: usize, sessions: &mut [&mut dyn SqlSes
     Err(Error::engine("the oracle", format!("{name} has only {} of {least} records", file.count)))
 }
 
-/// What a table holds after a change.
+/// Adds a query of a table's rows after a change.
 fn look(
     file: &mut File,
     draw: &mut Draw,

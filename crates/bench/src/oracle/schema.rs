@@ -1,13 +1,13 @@
-//! Tables that statements are drawn for.
+//! Random tables for the statements.
 
 use super::draw::Draw;
 use super::expr::TEXTS;
 use super::{Kind, Statement};
 
-/// What is in a column, as far as expressions go.
+/// The type of a column, as far as expressions distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Type {
-    /// Numbers of 32 or 64 bits.
+    /// Integers of 16, 32 or 64 bits.
     Int,
     /// Text.
     Text,
@@ -18,7 +18,7 @@ pub enum Type {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What is in it.
+    /// Its type.
     pub kind: Type,
     declared: &'static str,
 }
@@ -28,9 +28,9 @@ pub struct Column {
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// Its columns; the first one is the primary key.
+    /// Its columns; the first is the primary key.
     pub columns: Vec<Column>,
-    /// Ids from 1 to this one may be there.
+    /// The rows may have ids from 1 to this.
     pub ids: i64,
 }
 
@@ -44,12 +44,12 @@ const COLUMNS: [Column; 6] = [
 ];
 
 impl Table {
-    /// A table with three to six columns beside its key.
+    /// Draws a table with three to six columns besides its key.
     pub fn draw(draw: &mut Draw, number: usize) -> Self {
         let id = Column { name: "id", kind: Type::Int, declared: "INTEGER" };
         let count = 3 + draw.below(4);
-        // Always numbers and text: the first is a number, and with three columns the text is the
-        // third.
+        // There are always numbers and text: the first column is a number, and with three columns
+        // the third is text.
         let mut columns: Vec<Column> = std::iter::once(id).chain(COLUMNS.into_iter().take(count)).collect();
         if count == 3 {
             columns.pop();
@@ -58,7 +58,7 @@ impl Table {
         Table { name: format!("t{number}"), columns, ids: 6 + draw.between(0, 14) }
     }
 
-    /// What makes it, and its rows.
+    /// Returns the statements that create the table and insert its rows.
     pub fn create(&self, draw: &mut Draw) -> Vec<Statement> {
         let columns: Vec<String> = self
             .columns
@@ -83,7 +83,7 @@ impl Table {
         all
     }
 
-    /// Values of a row.
+    /// Draws the values of a row.
     pub fn row(&self, draw: &mut Draw, id: i64) -> Vec<String> {
         let value = |column: &Column, draw: &mut Draw| match column.kind {
             _ if column.name == "id" => id.to_string(),

@@ -1,12 +1,12 @@
-//! Scripts: statements that mean something only one after the other.
+//! Scripts: sequences of statements that depend on each other.
 
 use super::draw::Draw;
 use super::{Kind, Statement};
 
-/// The names of the scripts that there are.
+/// The names of the scripts.
 pub const SCRIPTS: [&str; 3] = ["constraints", "transactions", "definitions"];
 
-/// A script of a name, over tables whose names end in `number`.
+/// Draws the script called `name`, over tables whose names end in `number`.
 pub fn script(name: &str, draw: &mut Draw, number: usize) -> Vec<Statement> {
     match name {
         "constraints" => constraints(draw, number),
@@ -31,8 +31,8 @@ impl Script {
     }
 }
 
-/// Keys, unique columns, NOT NULL, CHECK, DEFAULT, and references in both directions; some of what
-/// is tried is refused.
+/// Keys, unique columns, NOT NULL, CHECK, DEFAULT, and references in both directions; some of the
+/// statements must fail.
 fn constraints(draw: &mut Draw, number: usize) -> Vec<Statement> {
     let mut script = Script(Vec::new());
     let (parent, child) = (format!("p{number}"), format!("c{number}"));
@@ -82,8 +82,8 @@ fn constraints(draw: &mut Draw, number: usize) -> Vec<Statement> {
     script.0
 }
 
-/// Transactions that end either way, with savepoints; within one nothing fails but behind a
-/// savepoint that is gone back to.
+/// Transactions with savepoints that commit or roll back. Within them a statement fails only after
+/// a savepoint to which the script rolls back.
 fn transactions(draw: &mut Draw, number: usize) -> Vec<Statement> {
     let mut script = Script(Vec::new());
     let table = format!("x{number}");
@@ -126,7 +126,7 @@ fn transactions(draw: &mut Draw, number: usize) -> Vec<Statement> {
                     savepoints.truncate(at);
                 }
                 7 => {
-                    // Refused for its key, and gone back from.
+                    // Fails because its key exists, and is rolled back to the savepoint.
                     script.control("SAVEPOINT f".to_owned());
                     script.control(format!("INSERT INTO {table} SELECT id, 0 FROM {table} WHERE id = 1"));
                     script.control("ROLLBACK TO SAVEPOINT f".to_owned());
@@ -143,7 +143,7 @@ fn transactions(draw: &mut Draw, number: usize) -> Vec<Statement> {
     script.0
 }
 
-/// Tables from queries, views, new columns, other names, indexes, and their ends.
+/// CREATE TABLE AS, views, added columns, renames, indexes, and DROP.
 fn definitions(draw: &mut Draw, number: usize) -> Vec<Statement> {
     let mut script = Script(Vec::new());
     let (table, copy, view) = (format!("d{number}"), format!("e{number}"), format!("v{number}"));

@@ -1,4 +1,4 @@
-//! Statements of the shapes that planners get wrong: aggregates in correlated subqueries, parts
+//! Statements of shapes that planners tend to get wrong: aggregates in correlated subqueries, parts
 //! with an order of their own, grouping sets over keys, CTEs that are used several times.
 
 use super::draw::Draw;
@@ -8,7 +8,7 @@ use super::records::Make;
 use super::schema::{Table, Type};
 use super::{Kind, Statement};
 
-/// The shapes, and how one is drawn.
+/// The shapes, and the function that draws each.
 pub const SHAPES: [(&str, Make); 7] = [
     ("aggregated subqueries", |queries| queries.aggregated()),
     ("changes by aggregated subqueries", |queries| queries.changed_by_aggregate()),
@@ -24,15 +24,15 @@ const AGGREGATES: [&str; 5] = ["max", "min", "sum", "count", "count(*)"];
 const WAYS: [&str; 4] = ["ASC NULLS FIRST", "ASC NULLS LAST", "DESC NULLS FIRST", "DESC NULLS LAST"];
 
 impl Queries<'_> {
-    /// Two tables under two names.
+    /// Draws two tables, with aliases `x` and `y`.
     fn two(&mut self) -> Option<(Table, Scope, Table, Scope)> {
         let (outer, inner) = (self.draw.one(self.tables)?.clone(), self.draw.one(self.tables)?.clone());
         let (outside, inside) = (Scope::of(&outer, "x"), Scope::of(&inner, "y"));
         Some((outer, outside, inner, inside))
     }
 
-    /// A condition on a subquery that has an aggregate and no GROUP BY: it has one row whatever
-    /// there is.
+    /// Draws a condition on a subquery that has an aggregate and no GROUP BY. Such a subquery
+    /// returns a row even if no input row matches.
     fn aggregated_condition(&mut self, outside: &Scope, inner: &Table, inside: &Scope) -> String {
         let column = |scope: &Scope, draw: &mut Draw| scope.column(draw, Type::Int).unwrap_or("1").to_owned();
         let (mine, theirs) = (column(outside, self.draw), column(inside, self.draw));
@@ -57,7 +57,8 @@ impl Queries<'_> {
         }
     }
 
-    /// Conditions on aggregates in subqueries, in WHERE, ON and the list.
+    /// Draws a query with conditions on aggregates in subqueries, in the WHERE clause or the select
+    /// list.
     pub fn aggregated(&mut self) -> Statement {
         let Some((outer, outside, inner, inside)) = self.two() else { return self.bare() };
         let condition = self.aggregated_condition(&outside, &inner, &inside);
@@ -74,7 +75,7 @@ impl Queries<'_> {
         )
     }
 
-    /// A DELETE or an UPDATE of the rows for which such a condition holds.
+    /// Draws a DELETE or an UPDATE of the rows for which such a condition holds.
     pub fn changed_by_aggregate(&mut self) -> Statement {
         let Some((outer, _, inner, inside)) = self.two() else { return self.bare() };
         let outside = Scope::of(&outer, &outer.name);
@@ -89,14 +90,14 @@ impl Queries<'_> {
         )
     }
 
-    /// An order over all of so many columns.
+    /// Draws an ORDER BY list over all of `columns` columns.
     fn order(&mut self, columns: usize) -> String {
         let all: Vec<String> =
             (1..=columns).map(|place| format!("{place} {}", self.draw.pick(&WAYS))).collect();
         all.join(", ")
     }
 
-    /// Sets of CTEs and subqueries that have orders and limits of their own.
+    /// Draws set operations over CTEs and subqueries that have orders and limits of their own.
     pub fn ordered_parts(&mut self) -> Statement {
         let Some((outer, outside, inner, inside)) = self.two() else { return self.bare() };
         let kind = if self.draw.chance(70) { Type::Int } else { Type::Text };
@@ -116,11 +117,11 @@ impl Queries<'_> {
         )
     }
 
-    /// Groups of several sets of keys, the table's own among them, in an order.
+    /// Draws a query with several grouping sets that include the primary key, in an order.
     pub fn grouping_sets(&mut self) -> Statement {
         let Some(table) = self.draw.one(self.tables).cloned() else { return self.bare() };
-        // Not the key itself: without its optimizer DataFusion takes two sets of the same column
-        // for one.
+        // The column is not the key itself, because without its optimizer DataFusion confuses two
+        // sets of the same column.
         let mut others = Scope::of(&table, "x");
         others.names.retain(|(name, _)| name != "x.id");
         let column = others.column(self.draw, Type::Int).unwrap_or("x.a").to_owned();
@@ -140,7 +141,7 @@ impl Queries<'_> {
         )
     }
 
-    /// Joins whose rows come in the order of keys, with conditions on parts of them.
+    /// Draws a join that is ordered by its columns, with a condition on some of them.
     pub fn joined_in_order(&mut self) -> Statement {
         let Some((outer, outside, inner, inside)) = self.two() else { return self.bare() };
         let column = |scope: &Scope, draw: &mut Draw| scope.column(draw, Type::Int).unwrap_or("1").to_owned();
@@ -163,7 +164,7 @@ impl Queries<'_> {
         )
     }
 
-    /// A limit over a subquery that is in order.
+    /// Draws a limit over an ordered subquery.
     pub fn limited_over_order(&mut self) -> Statement {
         let Some(table) = self.draw.one(self.tables).cloned() else { return self.bare() };
         let scope = Scope::of(&table, "x");
@@ -179,7 +180,7 @@ impl Queries<'_> {
         )
     }
 
-    /// A CTE that several parts of a query read.
+    /// Draws a query that reads a CTE in several places.
     pub fn cte_used_often(&mut self) -> Statement {
         let Some((outer, outside, inner, _)) = self.two() else { return self.bare() };
         let mine = outside.column(self.draw, Type::Int).unwrap_or("1").to_owned();

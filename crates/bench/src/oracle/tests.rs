@@ -1,4 +1,4 @@
-//! What is drawn repeats itself, and what is kept is in the runner's form.
+//! Tests that draws are reproducible and that records have the runner's format.
 
 use super::change::change;
 use super::draw::Draw;
@@ -28,7 +28,7 @@ fn drawn(seed: u64) -> Vec<String> {
     all.into_iter().map(|statement| statement.sql).collect()
 }
 
-/// Goal: a seed says all, seeds differ, and statements have their brackets and quotes in pairs.
+/// Goal: a seed determines all statements, seeds differ, and parentheses and quotes are balanced.
 #[test]
 fn draws_repeat_themselves() {
     let one = drawn(1);
@@ -42,7 +42,7 @@ fn draws_repeat_themselves() {
     assert_eq!(names().len(), QUERIES.len() + 1 + SCRIPTS.len());
 }
 
-/// Goal: refusals agree with refusals, rows with the same rows only.
+/// Goal: failures agree with failures, rows only with equal rows.
 #[test]
 fn outcomes_agree() {
     let rows =
@@ -68,8 +68,8 @@ mod with_sqlite {
         Sqlite.open(&scratch.dir(name).unwrap(), &settings).unwrap()
     }
 
-    /// Goal: every kind of file gets full, twice the same, with records in the runner's form.
-    /// Method: SQLite with itself, which agrees.
+    /// Goal: every kind of file reaches its size, is reproducible, and has records in the runner's
+    /// format. Method: SQLite against itself, which agrees.
     #[test]
     fn files_are_made() {
         for name in records::names() {
@@ -104,8 +104,8 @@ mod with_sqlite {
         }
     }
 
-    /// Goal: an engine that is right has no differences; one that is wrong is found. Method: SQLite
-    /// against itself, and against itself with texts compared without case.
+    /// Goal: a correct engine shows no differences, and a wrong one is detected. Method: SQLite
+    /// against itself, and against itself with case-insensitive text comparison.
     #[test]
     fn differences_are_found() {
         let scratch = Scratch::temporary("oracle").unwrap();

@@ -1,23 +1,24 @@
-//! C interfaces found in shared libraries at run time: a table of functions by name and signature.
+//! C interfaces of shared libraries that are loaded at run time: a table of functions by name and
+//! signature.
 
-/// Declares `Api`, a struct with a pointer to each function, and how it is loaded.
+/// Declares `Api`, a struct with a pointer to each function, and its loader.
 ///
 /// `c_api! { NAME, "prefix_"; destroy(*mut c_void); count(*mut c_void) -> usize; }`: `NAME` is the
-/// store's name for errors. The signatures are the caller's word; they must be those of the
-/// library's header.
+/// store's name for errors. The caller guarantees that the signatures are those of the library's
+/// header.
 macro_rules! c_api {
     ($store:expr, $prefix:literal; $($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
         /// The functions, by their names without the prefix.
         pub(super) struct Api {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// Never unloaded: these libraries leave threads and destructors behind that live in
-            /// them.
+            /// Never unloaded, because these libraries leave threads and destructors behind that run
+            /// their code.
             _library: std::mem::ManuallyDrop<libloading::Library>,
         }
 
         impl Api {
             /// Loads a shared library, by its path or by a name that the system's loader knows, and
-            /// finds all functions in it.
+            /// looks up all functions.
             pub(super) fn load(library: &std::ffi::OsStr) -> crate::error::Result<std::sync::Arc<Api>> {
                 let fail = |error: libloading::Error| crate::error::Error::engine($store, error);
                 // SAFETY: loading runs the library's initialisers; it is the store's library that
@@ -46,12 +47,12 @@ macro_rules! c_api {
     };
 }
 
-/// Adds to an `Api` with a function `free` how errors are told that calls leave as text of the
-/// library's own.
+/// Adds error handling to an `Api` with a function `free`, for libraries whose calls return an
+/// error as an allocated string.
 macro_rules! c_errors {
     ($store:expr) => {
         impl Api {
-            /// Takes the message that a call left in `error`, if it failed.
+            /// Returns the message that a failed call stored in `error` as an error.
             #[inline]
             pub(super) fn check(&self, error: *mut std::ffi::c_char) -> crate::error::Result<()> {
                 if error.is_null() {

@@ -1,6 +1,6 @@
 //! CDB through cdb2: D. J. Bernstein's constant database, two probes into a mapped file.
 //!
-//! The crate maps the file but copies the key and the value of every lookup to the heap; its
+//! The crate maps the file but copies the key and the value of every lookup to the heap. The
 //! figures are those of the crate, not the best that the format allows.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "cdb";
 
 /// CDB files of at most 4 GiB.
@@ -54,7 +54,7 @@ impl ConstantStore for Cdb {
         let fs = StdFs::new();
         fs.open(&path, OpenOptions::write())?.sync_data()?;
         fs.sync_dir(dir)?;
-        // A header of 256 tables, and two slots of 8 bytes a record in them.
+        // A header of 256 table positions, and two 8-byte slots per record in the tables.
         Ok(Built { index_bytes: Some(2048 + 16 * data.len() as u64) })
     }
 

@@ -1,4 +1,4 @@
-//! LMDB through heed: a memory-mapped B+tree, the usual answer to "read-mostly and embedded".
+//! LMDB through heed: a memory-mapped B+tree, the usual choice for an embedded, read-mostly store.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "lmdb";
 
-/// A page of the file, which the map's size has to be a multiple of.
+/// Page size of the file, of which the map's size must be a multiple.
 const PAGE_BYTES: u64 = 4096;
 
-/// LMDB with the settings for a file that is written once.
+/// LMDB with settings for a file that is written once.
 #[derive(Debug, Default)]
 pub struct Lmdb;
 
@@ -56,13 +56,13 @@ impl ConstantStore for Lmdb {
     }
 
     fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {
-        // Address space, not memory: leaves of 4 KiB split at worst in half, and large values take
-        // whole pages.
+        // The map size reserves address space, not memory. Leaves of 4 KiB are half full at worst,
+        // and large values take whole pages.
         let pages = data.total_bytes() / PAGE_BYTES * 4 + data.len() as u64 * 2 + 1024;
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size((pages * PAGE_BYTES) as usize);
-        // SAFETY: the directory is this run's own; nobody else opens, cuts or rewrites the file
-        // while it is mapped.
+        // SAFETY: the directory belongs to this run; nobody else opens, truncates or rewrites the
+        // file while it is mapped.
         let env = unsafe { options.open(dir) }.map_err(fail)?;
         let txn = env.write_txn().map_err(fail)?;
         env.create_databases_and_commit(txn, |opener, txn| {
@@ -74,7 +74,8 @@ impl ConstantStore for Lmdb {
             heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(db))
         })
         .map_err(fail)?;
-        // The order of the records is the index; inner pages alone would compare with nothing.
+        // The order of the records is the index. The size of the inner pages alone would not be
+        // comparable with other stores.
         Ok(Built { index_bytes: None })
     }
 
@@ -82,7 +83,7 @@ impl ConstantStore for Lmdb {
         let len = StdFs::new().open(&dir.join("data.mdb"), OpenOptions::read())?.len()?;
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size((len.max(1).next_multiple_of(PAGE_BYTES)) as usize);
-        // SAFETY: NO_LOCK needs that nobody writes while we read, and the builder has gone.
+        // SAFETY: NO_LOCK requires that nobody writes during reads, and the builder is gone.
         unsafe {
             options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK | EnvFlags::NO_READ_AHEAD);
         }

@@ -1,5 +1,5 @@
-//! The stores that Cairn is compared with, each as one who knows it well would set it up for this
-//! work. Every setting that is not a default is recorded with the figures.
+//! The stores that Cairn is compared with, each configured as an expert would configure it for this
+//! workload. Every setting that is not a default is recorded with the figures.
 
 #[cfg(feature = "peers")]
 mod c_api;

@@ -11,12 +11,12 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "redb";
 const FILE: &str = "data.redb";
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 
-/// Over every data set of the suite, so that a warm lookup never reads the file.
+/// Larger than every data set of the suite, so that a warm lookup never reads the file.
 const CACHE_BYTES: usize = 4 << 30;
 
 /// redb with a cache for all of the data.
@@ -63,7 +63,8 @@ impl ConstantStore for Redb {
         }
         txn.commit().map_err(fail)?;
         db.compact().map_err(fail)?;
-        // The order of the records is the index; inner pages alone would compare with nothing.
+        // The order of the records is the index. The size of the inner pages alone would not be
+        // comparable with other stores.
         Ok(Built { index_bytes: None })
     }
 

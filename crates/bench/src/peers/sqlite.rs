@@ -1,5 +1,5 @@
-//! SQLite through rusqlite: one `WITHOUT ROWID` table, whose B-tree is the primary key with the
-//! value beside it.
+//! SQLite through rusqlite: one `WITHOUT ROWID` table, whose B-tree stores the value next to the
+//! primary key.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "sqlite";
 const FILE: &str = "data.sqlite";
 const SELECT: &str = "SELECT v FROM records WHERE k = ?1";
@@ -76,13 +76,14 @@ impl ConstantStore for Sqlite {
         txn.commit().map_err(fail)?;
         connection.close().map_err(|(_, error)| fail(error))?;
         StdFs::new().sync_dir(dir)?;
-        // The order of the records is the index; inner pages alone would compare with nothing.
+        // The order of the records is the index. The size of the inner pages alone would not be
+        // comparable with other stores.
         Ok(Built { index_bytes: None })
     }
 
     fn open(&self, dir: &Path, _: usize) -> Result<Box<dyn ConstantReader>> {
         let reader = Reader { path: dir.join(FILE) };
-        // What a file cannot be opened for should show here, not at the first session.
+        // A file that cannot be opened should fail here, not in the first session.
         reader.connect()?;
         Ok(Box::new(reader))
     }
@@ -95,7 +96,7 @@ struct Reader {
 impl Reader {
     fn connect(&self) -> Result<Connection> {
         let path = self.path.to_str().ok_or_else(|| fail("the path is not UTF-8"))?;
-        // In a URI these three mean something else.
+        // These three characters have a special meaning in a URI.
         let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -1,5 +1,5 @@
-//! SQLite in WAL mode, as both suites that write to it set it up: a connection for each client
-//! thread, writers one at a time.
+//! SQLite in WAL mode, as both suites that write to it configure it: a connection per client
+//! thread, one writer at a time.
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -14,16 +14,15 @@ use crate::workload::Durability;
 
 const FILE: &str = "data.sqlite";
 
-/// As long as a writer waits for another one where the lab's mutex does not keep them apart, which
-/// it does.
+/// Timeout for a busy lock. It should never be needed, because the lab's mutex serializes writers.
 const BUSY: Duration = Duration::from_secs(60);
 
-/// The library, and what it is called through.
+/// Returns the versions of SQLite and of its binding.
 pub(super) fn version() -> String {
     format!("{} (rusqlite 0.41)", rusqlite::version())
 }
 
-/// What its settings for a durability promise.
+/// Returns the guarantee of SQLite's settings for a durability.
 pub(super) fn guarantee(durability: Durability) -> Guarantee {
     match durability {
         Durability::Memory => {
@@ -36,7 +35,7 @@ pub(super) fn guarantee(durability: Durability) -> Guarantee {
     }
 }
 
-/// What is set, and what is left as it is.
+/// Returns the settings, including relevant defaults.
 pub(super) fn common_settings(cache_bytes: u64) -> Settings {
     let mut all = settings([
         ("writers", "take turns at a mutex of the lab, not by waiting for busy locks"),
@@ -48,26 +47,26 @@ pub(super) fn common_settings(cache_bytes: u64) -> Settings {
     all
 }
 
-/// A database file that is written through its WAL.
+/// A database file in WAL mode.
 #[derive(Debug)]
 pub(super) struct WalFile {
     pub path: PathBuf,
     pragmas: String,
     writing: Mutex<()>,
-    /// Connections that nobody has just now, with the pages and statements that they keep. The
-    /// others' stores keep theirs from one pass to the next, and a program keeps its connections.
+    /// Unused connections, which keep their cached pages and statements. The other stores keep
+    /// their caches from one pass to the next, and a real program keeps its connections.
     idle: Mutex<Vec<Connection>>,
 }
 
-/// A connection for as long as a session has it.
+/// A connection that is lent to a session.
 #[derive(Debug)]
 pub(super) struct Lent<'f> {
     file: &'f WalFile,
-    /// Absent only while it is given back.
+    /// `None` only while it is being returned.
     connection: Option<Connection>,
 }
 
-/// What every connection says first.
+/// Returns the initial pragmas of every connection.
 pub(super) fn pragmas(cache_bytes: u64, durability: Durability) -> String {
     let synchronous = match durability {
         Durability::Memory => "OFF",
@@ -86,7 +85,7 @@ impl WalFile {
         WalFile { path: dir.join(FILE), pragmas, writing: Mutex::new(()), idle: Mutex::default() }
     }
 
-    /// A connection that was used before, the last one first, or another one.
+    /// Lends an unused connection, the most recently returned first, or opens a new one.
     pub fn lend(&self) -> rusqlite::Result<Lent<'_>> {
         let known = self.idle().pop();
         let connection = match known {
@@ -96,7 +95,7 @@ impl WalFile {
         Ok(Lent { file: self, connection: Some(connection) })
     }
 
-    /// Closes the connections that nobody has: what they know of the file is out of date.
+    /// Closes the unused connections, because their view of the file is stale.
     pub fn forget(&self) {
         self.idle().clear();
     }
@@ -105,7 +104,7 @@ impl WalFile {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Another connection with all settings made.
+    /// Opens a connection with all settings.
     pub fn connect(&self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(BUSY)?;
@@ -113,9 +112,9 @@ impl WalFile {
         Ok(connection)
     }
 
-    /// The writers' turn.
+    /// Takes the writers' mutex.
     pub fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards nothing that a panic could leave half done.
+        // A poisoned mutex is fine, because it guards no data.
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,7 +137,7 @@ impl DerefMut for Lent<'_> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        // One that was left within a transaction is not given to the next.
+        // A connection within a transaction is not reused.
         let kept = self.connection.take().filter(Connection::is_autocommit);
         self.file.idle().extend(kept);
     }
@@ -149,9 +148,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: a session finds the connection of the one before it, with what it keeps in memory, and
-    /// never one that was left within a transaction. Method: temporary tables, which only their
-    /// connection sees.
+    /// Goal: a session gets the connection of the previous one, with its cached state, but never
+    /// one within a transaction. Method: temporary tables, which only their connection sees.
     #[test]
     fn connections_are_kept() {
         let scratch = Scratch::temporary("sqlite-wal").unwrap();

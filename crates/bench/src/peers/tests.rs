@@ -1,36 +1,37 @@
-//! Every store that is compared, on a small data set: what it returns must be what the data holds.
+//! Runs every constant peer on a small data set, verifying that it returns the data.
 
 use super::*;
 use crate::engine::ConstantStore;
 use crate::engine::testing::check_store;
 
-/// Goal: LMDB answers right. Method: see [`check_store`].
+/// Goal: LMDB answers correctly. Method: see [`check_store`].
 #[test]
 fn lmdb_answers_right() {
     check_store(&lmdb::Lmdb);
 }
 
-/// Goal: SQLite answers right, also from a directory whose name is special in a URI.
+/// Goal: SQLite answers correctly, even from a directory whose name has special characters of a
+/// URI.
 #[test]
 fn sqlite_answers_right() {
     check_store(&sqlite::Sqlite);
 }
 
-/// Goal: redb answers right.
+/// Goal: redb answers correctly.
 #[test]
 fn redb_answers_right() {
     check_store(&redb::Redb);
 }
 
-/// Goal: CDB answers right.
+/// Goal: CDB answers correctly.
 #[test]
 fn cdb_answers_right() {
     check_store(&cdb::Cdb);
 }
 
-/// Goal: RocksDB answers right with every compression, mapped and cached, one by one and in
-/// batches; without its library it says where that was looked for, and the test ends there, or with
-/// `CAIRN_REQUIRE_ROCKSDB` fails.
+/// Goal: RocksDB answers correctly with every compression, mapped and cached, one by one and in
+/// batches. Without its library, the error names the place where it was expected, and the test
+/// ends; with `CAIRN_REQUIRE_ROCKSDB` it fails.
 #[test]
 fn rocksdb_answers_right_or_says_what_is_missing() {
     match rocksdb::RocksDb::find() {

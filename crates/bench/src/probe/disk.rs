@@ -1,4 +1,4 @@
-//! Disk speed, past the page cache where the file system allows it.
+//! Disk speed, bypassing the page cache if the file system allows it.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::results::Probe;
 use crate::scratch::Scratch;
 
-/// Direct I/O wants buffers and offsets aligned so.
+/// Alignment of buffers and offsets for direct I/O.
 const ALIGNMENT: usize = 4096;
 
 const BLOCK_BYTES: usize = 1 << 20;
@@ -25,7 +25,7 @@ struct Aligned {
 impl Aligned {
     fn new(len: usize) -> Aligned {
         let mut bytes = vec![0; len + ALIGNMENT];
-        // Something that no layer below can compress or leave as a hole.
+        // Random bytes, which no layer below can compress or store as a hole.
         SeededRng::new(2).fill(&mut bytes);
         let start = bytes.as_ptr().align_offset(ALIGNMENT);
         Aligned { bytes, start, len }
@@ -36,7 +36,7 @@ impl Aligned {
     }
 }
 
-/// Sequential and random bandwidth, and what making a small write durable takes.
+/// Measures sequential bandwidth, random reads, and the time to make a small write durable.
 pub fn speeds(dir: &Path, clock: &dyn Clock, effort: ProbeEffort) -> Result<Vec<Probe>> {
     let scratch = Scratch::in_dir(dir, "disk-probe")?;
     let path = scratch.path().join("file");
@@ -71,7 +71,8 @@ struct Disk<'a> {
 }
 
 impl Disk<'_> {
-    /// Blocks moved and bytes a second; stops early when the time is up.
+    /// Returns the number of blocks transferred and bytes per second. Stops early when the time is
+    /// up.
     fn sequential(&self, blocks: u64, write: bool) -> Result<(u64, f64)> {
         let mut buffer = Aligned::new(BLOCK_BYTES);
         let start = self.clock.now();
@@ -91,7 +92,7 @@ impl Disk<'_> {
         Ok((done, (done * BLOCK_BYTES as u64) as f64 / self.since(start)))
     }
 
-    /// Median latency in ns and reads a second, one at a time.
+    /// Returns the median latency in ns and reads per second, one read at a time.
     fn random_reads(&self, pages: u64) -> Result<(f64, f64)> {
         let mut buffer = Aligned::new(PAGE_BYTES);
         let mut rng = SeededRng::new(3);
@@ -108,7 +109,7 @@ impl Disk<'_> {
         Ok((crate::stats::median(&latencies), rate))
     }
 
-    /// Seconds of each sync after a write of one page: what a commit waits for.
+    /// Returns the seconds of each sync after a write of one page, which is the wait of a commit.
     fn syncs(&self) -> Result<Vec<f64>> {
         let mut buffer = Aligned::new(PAGE_BYTES);
         let mut syncs = Vec::new();

@@ -1,4 +1,4 @@
-//! The machine and the build in words.
+//! Describes the machine and the build.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use cairn_vfs::{Fs, StdFs, thread};
 
 use crate::procfs;
 
-/// Field names and values in reading order. What the system does not tell is left out.
+/// Returns field names and values in display order, without fields that the system does not report.
 pub fn describe(data_dir: &Path) -> Vec<(String, String)> {
     let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
     let fields = [
@@ -43,7 +43,7 @@ fn profile() -> String {
     format!("opt-level {}{debug}{flags}", env!("CAIRN_OPT_LEVEL"))
 }
 
-/// `L1d 48 KiB, L2 1024 KiB, L3 32768 KiB` of the first processor.
+/// Returns the caches of the first processor: `L1d 48 KiB, L2 1024 KiB, L3 32768 KiB`.
 fn caches() -> Option<String> {
     let mut names = Vec::new();
     for directory in StdFs::new().read_dir(Path::new("/sys/devices/system/cpu/cpu0/cache")).ok()? {
@@ -64,7 +64,7 @@ fn memory() -> Option<String> {
     Some(format!("{:.1} GiB", memory_bytes()? as f64 / (1u64 << 30) as f64))
 }
 
-/// Memory of the machine; `None` where the kernel does not tell.
+/// Returns the memory of the machine; `None` if the kernel does not report it.
 pub fn memory_bytes() -> Option<u64> {
     let total = procfs::field("/proc/meminfo", "MemTotal")?;
     let kib: u64 = total.split_whitespace().next()?.parse().ok()?;
@@ -77,15 +77,16 @@ fn system() -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// Type and device of the mount that holds `dir`.
+/// Returns type and device of the mount that contains `dir`.
 fn file_system(dir: &Path) -> Option<String> {
     let dir = dir.canonicalize().ok()?;
     mount_of(&dir, &procfs::text("/proc/self/mountinfo")?)
 }
 
-/// `36 35 98:0 /mnt1 /mnt/parent rw,noatime master:1 - ext3 /dev/root rw`: the mount point is the
-/// fifth word, type and device follow the lone dash. The longest mount point that `dir` is under
-/// wins; of equals the last, which covers.
+/// Finds the mount of `dir` in lines such as `36 35 98:0 /mnt1 /mnt/parent rw,noatime master:1 -
+/// ext3 /dev/root rw`. The mount point is the fifth word, type and device follow the single dash.
+/// The longest mount point that contains `dir` wins; of equal ones the last, which covers the
+/// others.
 fn mount_of(dir: &Path, mounts: &str) -> Option<String> {
     let mut best: Option<(usize, String)> = None;
     for line in mounts.lines() {
@@ -100,7 +101,7 @@ fn mount_of(dir: &Path, mounts: &str) -> Option<String> {
     best.map(|(_, name)| name)
 }
 
-/// `always [madvise] never` has its choice in brackets.
+/// Returns the bracketed choice of a line such as `always [madvise] never`.
 fn selected(line: &str) -> String {
     let inner = line.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     inner.map_or_else(|| line.to_owned(), |(choice, _)| choice.to_owned())
@@ -114,8 +115,8 @@ fn load(line: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: the innermost mount wins, also where one covers another, and a name that only begins
-    /// alike does not.
+    /// Goal: the innermost mount wins, also if one covers another, and a name that only has a
+    /// common prefix does not match.
     #[test]
     fn innermost_mount_wins() {
         let mounts = "1 0 8:1 / / rw - ext4 /dev/a rw\n2 1 8:2 / /home rw x:1 - xfs /dev/b rw\n\
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(mount_of(Path::new("/"), ""), None);
     }
 
-    /// Goal: what must be there on any Linux is there, and every field says something.
+    /// Goal: fields that exist on every Linux are present, and no field is empty.
     #[test]
     fn this_machine_is_described() {
         let fields = describe(Path::new("."));

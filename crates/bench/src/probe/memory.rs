@@ -1,5 +1,5 @@
-//! Memory latency by pointer chasing: each load's address is the result of the one before, so
-//! nothing overlaps.
+//! Memory latency by pointer chasing: the address of each load is the result of the previous one,
+//! so that loads cannot overlap.
 
 use cairn_vfs::{Clock, Rng, SeededRng};
 
@@ -11,13 +11,14 @@ const SIZES: [usize; 4] = [32 << 10, 1 << 20, 16 << 20, 256 << 20];
 
 const STEPS: usize = 1 << 20;
 
-/// One cache line; the number is the index of the next.
+/// A cache line with the index of the next one.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Line(u32);
 
-/// Nanoseconds a dependent load takes, for every size up to `bytes_max`. Ordinary pages, as an
-/// engine's heap has them, so the largest includes the cost of address translation.
+/// Measures the nanoseconds of a dependent load, for every size up to `bytes_max`. The arrays are
+/// on ordinary pages, like an engine's heap, so the largest one includes the cost of address
+/// translation.
 pub fn latencies(clock: &dyn Clock, bytes_max: usize) -> Vec<Probe> {
     let sizes = SIZES.into_iter().filter(|&bytes| bytes <= bytes_max);
     sizes
@@ -39,7 +40,7 @@ fn chase(clock: &dyn Clock, bytes: usize) -> f64 {
     elapsed_seconds(clock, || walk(STEPS)).1 * 1e9 / STEPS as f64
 }
 
-/// Makes one cycle through all lines in random order (Sattolo's algorithm).
+/// Links all lines into one cycle in random order (Sattolo's algorithm).
 fn link(lines: &mut [Line]) {
     let mut rng = SeededRng::new(1);
     for (index, line) in lines.iter_mut().enumerate() {
@@ -59,8 +60,8 @@ fn size_name(bytes: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: the chase visits every line before it comes back, so no part of the array stays in a
-    /// nearer cache.
+    /// Goal: the chase visits every line before it returns to the first, so that no part of the
+    /// array stays in a nearer cache.
     #[test]
     fn links_make_one_cycle() {
         let mut lines = vec![Line(0); 1_000];

@@ -1,5 +1,5 @@
-//! What the run is measured on. Taken before it, in a few seconds, and stored with it: a figure
-//! without its machine cannot be judged.
+//! Probes of the machine. They take a few seconds before a run and are stored with it, because
+//! figures cannot be judged without their machine.
 
 mod disk;
 mod machine;
@@ -14,25 +14,25 @@ pub use machine::{describe, memory_bytes};
 use crate::error::Result;
 use crate::results::Probe;
 
-/// How much the probes do.
+/// Effort of the probes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProbeEffort {
-    /// Size of the file that the disk is probed with.
+    /// Size of the file for the disk probes.
     pub file_bytes: u64,
-    /// At most this long for each of the disk's four probes.
+    /// Time limit of each of the disk's four probes.
     pub seconds: f64,
-    /// The largest array that memory is probed with.
+    /// Size of the largest array for the memory probes.
     pub memory_bytes: usize,
 }
 
 impl ProbeEffort {
-    /// About four seconds on an ordinary disk.
+    /// Returns an effort of about four seconds on an ordinary disk.
     pub fn quick() -> Self {
         ProbeEffort { file_bytes: 256 << 20, seconds: 1.0, memory_bytes: 256 << 20 }
     }
 }
 
-/// Probes memory, and the disk that `dir` is on.
+/// Probes memory, and the disk that contains `dir`.
 pub fn measure(dir: &Path, effort: ProbeEffort) -> Result<Vec<Probe>> {
     let clock = SystemClock::new();
     let mut probes = memory::latencies(&clock, effort.memory_bytes);
@@ -41,7 +41,7 @@ pub fn measure(dir: &Path, effort: ProbeEffort) -> Result<Vec<Probe>> {
     Ok(probes)
 }
 
-/// One reading.
+/// Builds one reading.
 pub fn probe(name: impl Into<String>, value: f64, unit: &str) -> Probe {
     Probe { name: name.into(), value, unit: unit.to_owned() }
 }
@@ -57,8 +57,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: every probe gives a positive reading and the names that the report looks for are
-    /// there. Method: tiny sizes in the working directory.
+    /// Goal: every probe returns a positive reading, and the names that the report looks for exist.
+    /// Method: tiny sizes in the working directory.
     #[test]
     fn probes_read_something() {
         let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "probe-test").unwrap();

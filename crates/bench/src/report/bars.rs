@@ -1,12 +1,12 @@
-//! Horizontal bars: one contender a row, best first, with its interval and every sample.
+//! Horizontal bars: one contender per row, best first, with its interval and every sample.
 //!
 //! ```text
-//!   ● cairn mmap                         5.83 M/s  5.70 to 5.96     name left, figures right
-//!   ████████████████████████├──●─┤                                  bar from zero, whisker, samples
+//!   ● cairn mmap                         5.83 M/s  5.70 to 5.96     name left, values right
+//!   ████████████████████████├──●─┤                                  bar from 0, interval, samples
 //! ```
-//! Where the figures spread over more than two decades a bar from zero would hide the small ones;
-//! the row then shows its median as a tick on a logarithmic axis, without a bar, as a length on
-//! such an axis means nothing.
+//! When the values span more than two decades, bars from zero would hide the small ones. The rows
+//! then show their medians as ticks on a logarithmic axis. They have no bars, because the length of
+//! a bar means nothing on such an axis.
 
 use super::format;
 use super::html::escape;
@@ -21,38 +21,38 @@ const LABEL_Y: f64 = 12.0;
 const BAR_Y: f64 = 18.0;
 const BAR_HEIGHT: f64 = 11.0;
 const AXIS_HEIGHT: f64 = 24.0;
-/// Above this ratio between the largest and the smallest figure the axis turns logarithmic.
+/// Above this ratio of the largest to the smallest value, the axis becomes logarithmic.
 const LOG_FROM: f64 = 150.0;
 
 /// One row.
 #[derive(Debug)]
 pub(super) struct Bar<'a> {
-    /// What stands beside it. Not escaped.
+    /// Text beside the row. Not escaped.
     pub(super) label: String,
-    /// Colour and marker of its family.
+    /// Colour and marker of the contender's family.
     pub(super) look: Look,
-    /// Its figures.
+    /// The measurement that the row shows.
     pub(super) measurement: &'a Measurement,
-    /// The part of the median that is drawn darker, from zero on, such as the index of a store.
+    /// The part of the median that is drawn darker, starting at zero, such as a store's index.
     pub(super) part: Option<f64>,
 }
 
-/// A chart of bars.
+/// A bar chart.
 #[derive(Debug)]
 pub(super) struct BarChart<'a> {
     /// Unique on the page.
     pub(super) id: String,
-    /// What is shown. Not escaped.
+    /// Title of the chart. Not escaped.
     pub(super) title: String,
-    /// What one operation is called in the tooltip, such as `lookup`; empty where a rate has no
-    /// such reading.
+    /// Name of one operation in the tooltip, such as `lookup`; empty where a rate has no such
+    /// reading.
     pub(super) per: &'a str,
     /// The rows, in any order.
     pub(super) bars: Vec<Bar<'a>>,
 }
 
 impl BarChart<'_> {
-    /// Chart and caption; a sentence where no bar has a figure.
+    /// Returns the chart with its caption, or a sentence when no bar has a value.
     pub(super) fn render(mut self) -> String {
         self.bars.retain(|bar| bar.measurement.median.is_finite());
         let Some(first) = self.bars.first() else {
@@ -166,12 +166,12 @@ impl BarChart<'_> {
     }
 }
 
-/// The interval of a measurement, where it has one that is wider than a point.
+/// Returns the interval of a measurement, if it has one that is wider than a point.
 pub(super) fn interval_of(m: &Measurement) -> Option<String> {
     has_interval(m).then(|| format::interval(m.low, m.high, &m.unit))
 }
 
-/// The range of one or two samples is none.
+/// Returns whether a measurement has an interval. The range of one or two samples is not one.
 fn has_interval(m: &Measurement) -> bool {
     m.samples.len() >= stats::SAMPLES_MIN && m.low.is_finite() && m.high.is_finite() && m.high > m.low
 }
@@ -196,7 +196,7 @@ fn axis(scale: &Scale, unit: &str, bottom: f64) -> String {
             _ => Anchor::Middle,
         };
         out += &line("grid", (x, 0.0), (x, bottom));
-        // Every other label of a crowded axis needs a wide chart.
+        // On a crowded axis, every other label shows only when the chart is wide.
         let class = if crowded && index % 2 == 1 { "tick w" } else { "tick" };
         out += &text(class, x, 0.0, bottom + 16.0, anchor, &escape(&format::tick(*value, unit)));
     }
@@ -226,7 +226,7 @@ fn marks(bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
     out
 }
 
-/// The intervals of all rows as whiskers, in one path for the whole chart.
+/// Draws the intervals of all rows as whiskers, in one path for the whole chart.
 fn whiskers(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
     let mut path = String::new();
     for (index, Bar { measurement: m, .. }) in bars.iter().enumerate() {
@@ -242,8 +242,9 @@ fn whiskers(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
     svg::stretched("whiskers", height, &path)
 }
 
-/// Every sample of every row as a dot, all in one path: strokes of no length with round ends, in a
-/// coordinate system that stretches without stretching them. One element instead of hundreds.
+/// Draws every sample of every row as a dot, in one path instead of hundreds of elements. The dots
+/// are strokes of zero length with round ends, which stay round although the coordinate system is
+/// stretched.
 fn dots(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
     let mut path = String::new();
     for (index, bar) in bars.iter().enumerate() {
@@ -251,8 +252,8 @@ fn dots(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
         if samples.len() < 2 {
             continue;
         }
-        // In the order taken, from top to bottom, so that equal samples stay apart and a drift can
-        // be seen.
+        // Samples are drawn top to bottom in the order taken, so that equal samples do not overlap
+        // and drift becomes visible.
         let step = BAR_HEIGHT / samples.len() as f64;
         for (turn, sample) in samples.iter().enumerate() {
             let y = ROW * index as f64 + BAR_Y + step * (turn as f64 + 0.5);

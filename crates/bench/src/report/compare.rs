@@ -1,4 +1,5 @@
-//! This run against another one: what changed, what did not, and what only one of them measured.
+//! Compares this run with another one: what changed, what did not, and what only one of them
+//! measured.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use super::verdict::Topic;
 use crate::results::{Case, Measurement, Run};
 use crate::stats;
 
-/// Rows in the chart of the largest changes.
+/// Number of rows in the chart of the largest changes.
 const CHART_ROWS: usize = 16;
 
 /// One contender and metric in one case, measured in both runs.
@@ -22,8 +23,8 @@ struct Change<'a> {
     ratio: Ratio,
 }
 
-/// The section that holds `model`'s run against an `earlier` one. Ratios above one: this run is
-/// better.
+/// Returns the section that compares the run of `model` with an `earlier` one. Ratios above one
+/// mean that this run is better.
 pub(super) fn section(model: &Model<'_>, earlier: &Run) -> String {
     let changes = changes(model.run, earlier);
     let level = stats::LEVEL;
@@ -72,8 +73,8 @@ fn changes<'a>(run: &'a Run, earlier: &'a Run) -> Vec<Change<'a>> {
     out
 }
 
-/// Says where the two runs were made under different conditions: such runs compare more than the
-/// code.
+/// Lists the conditions that differ between the two runs. With different conditions, the comparison
+/// covers more than the code.
 fn differences(run: &Run, earlier: &Run) -> String {
     let before: BTreeMap<&str, &str> =
         earlier.machine.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
@@ -104,7 +105,7 @@ fn differences(run: &Run, earlier: &Run) -> String {
 /// The cases of one contender and topic.
 type Cases<'a> = Vec<(Pair<'a>, Ratio)>;
 
-/// Every contender and topic over all cases, contenders in the order of their families.
+/// Every contender and topic over all cases, with contenders in the order of their families.
 struct Grid<'a> {
     topics: Vec<Topic>,
     rows: Vec<(&'a str, BTreeMap<usize, Cell<'a>>)>,
@@ -146,7 +147,7 @@ impl<'a> Grid<'a> {
         )
     }
 
-    /// The largest of the changes that are clear, as a forest plot.
+    /// Returns the largest of the significant changes as a forest plot.
     fn chart(&self, model: &Model<'_>) -> String {
         let mut rows: Vec<Row> = Vec::new();
         for (contender, row) in &self.rows {
@@ -202,7 +203,8 @@ fn table(model: &Model<'_>, changes: &[Change<'_>]) -> String {
     )
 }
 
-/// What only one run measured, by contender: a comparison that hides its gaps flatters.
+/// Lists the measurements that only one run has, by contender. A comparison that hides its gaps
+/// flatters.
 fn unmatched(run: &Run, earlier: &Run) -> String {
     let only = |one: &Run, other: &Run| {
         let known: std::collections::BTreeSet<Key<'_>> = other.measurements.iter().map(key_of).collect();

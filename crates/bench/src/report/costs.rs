@@ -1,5 +1,5 @@
-//! The figures about what lookups cost beforehand: building, space, opening, first reads; and
-//! whatever else was measured.
+//! The figures about the costs that precede lookups (building, space, opening, first reads), and
+//! about all other measurements.
 
 use super::bars::{Bar, BarChart};
 use super::figure::{self, Figure, Slices, Variant};
@@ -13,10 +13,10 @@ use crate::results::Measurement;
 use crate::sizes::{BYTES_PER_ENTRY, size_of_store};
 use crate::suite_kv;
 
-/// What describes a store, whoever reads it how.
+/// The dimensions that describe a store, independently of how it is read.
 const STORE_DIMS: [Dim; 4] = [Dim::Dataset, Dim::Entries, Dim::ValueBytes, Dim::Compression];
 
-/// Build time, memory while building and whatever else was taken of a build.
+/// Build time, peak memory and every other measurement of a build.
 pub(super) fn build(model: &Model<'_>) -> Figure<'static> {
     let slices = figure::slices(model.in_area(Area::Build), &STORE_DIMS);
     Figure {
@@ -43,7 +43,7 @@ pub(super) fn cold(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// Everything that has no section of its own, each metric a chart.
+/// All measurements that have no section of their own, with one chart per metric.
 pub(super) fn other(model: &Model<'_>) -> Figure<'static> {
     let dims = Dim::ALL.to_vec();
     let rest = model.run.measurements.iter().filter(|m| match area(m) {
@@ -66,7 +66,7 @@ pub(super) fn other(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// Bytes that an entry takes, split into index and data where that is known.
+/// Bytes per entry, split into index and data where the split is known.
 pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
     let mut variants = Vec::new();
     for (index, (key, slice)) in
@@ -172,7 +172,7 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// The table beside a scatter of speeds against what stands along `x`.
+/// Returns the table beside a scatter plot of speed against the quantity on the `x` axis.
 pub(super) fn dots_table(speed: &str, x: Axis<'_>, dots: &[Dot]) -> String {
     let headers = ["Contender".to_owned(), speed.to_owned(), sentence_case(x.title)];
     let figure = |value: f64, unit: &str| escape(&format::quantity(value, unit));
@@ -180,7 +180,7 @@ pub(super) fn dots_table(speed: &str, x: Axis<'_>, dots: &[Dot]) -> String {
     table::folded(&headers, &dots.iter().map(row).collect::<Vec<_>>())
 }
 
-/// Charts of every operation and metric of a slice, in a grid.
+/// Returns charts of every operation and metric of a slice, in a grid.
 fn side_by_side(model: &Model<'_>, id: &str, dims: &[Dim], slices: Slices<'_>) -> Vec<Variant> {
     let mut variants = Vec::new();
     for (index, (key, slice)) in slices.into_iter().enumerate() {
@@ -211,7 +211,7 @@ pub(super) fn bar_chart(model: &Model<'_>, id: String, title: String, group: &[&
     let same_threads =
         group.iter().all(|m| group.first().is_some_and(|first| m.case.threads == first.case.threads));
     let bars = group.iter().copied().map(|m| {
-        // Some builds use more threads than others can: that belongs beside the name.
+        // Some builds use more threads than others can, so the label says how many.
         let threads = Dim::Threads.phrase(&Dim::Threads.of(&m.case));
         let label = if same_threads { m.contender.clone() } else { format!("{} · {threads}", m.contender) };
         Bar { label, look: model.look(&m.contender), measurement: m, part: None }
@@ -233,8 +233,8 @@ fn with_metric(m: &Measurement) -> String {
     format!("{}, {}", m.contender, chart_title(m).to_lowercase())
 }
 
-/// What a chart of this measurement is called: `Build time`, `Peak memory of build`, `Cold get
-/// latency, present keys`.
+/// Returns the title of a measurement's chart, such as `Build time`, `Peak memory of build` or
+/// `Cold get latency, present keys`.
 fn chart_title(m: &Measurement) -> String {
     let (operation, metric) = (m.case.operation.as_str(), m.metric.as_str());
     let mut title = match metric {

@@ -1,10 +1,10 @@
-//! A figure: one kind of chart over one choice of the matrix, with a selector for the other
-//! choices.
+//! A figure: one kind of chart for one choice in the matrix, with a selector for the other choices.
 //!
-//! Every choice is drawn here, in Rust. The first is part of the page, so it reads without scripts;
-//! all wait as the text of `<script type="text/html">` elements, and the script only swaps them in.
-//! So there is one implementation of each chart. Elements of a `<template>` would do the same, but
-//! the browser would make all of them before it shows the page.
+//! All choices are drawn here, in Rust, so each chart has one implementation. The first choice is
+//! part of the page, which therefore reads without scripts. All choices are also stored as the text
+//! of `<script type="text/html">` elements, and the page's script only swaps them in. `<template>`
+//! elements would work too, but the browser would create all their content before it shows the
+//! page.
 
 use std::collections::BTreeMap;
 
@@ -17,15 +17,15 @@ use crate::stats;
 /// A figure of the page.
 #[derive(Debug)]
 pub(super) struct Figure<'a> {
-    /// Id of its section, for links.
+    /// Id of the section, for links.
     pub(super) id: &'a str,
     /// Heading. Not escaped.
     pub(super) title: &'a str,
-    /// What to look for, one or two sentences. Markup.
+    /// What to look for, in one or two sentences. Markup.
     pub(super) lead: String,
-    /// The dimensions that tell the variants apart.
+    /// The dimensions that distinguish the variants.
     pub(super) dims: Vec<Dim>,
-    /// One for each choice that was measured.
+    /// One variant for each choice that was measured.
     pub(super) variants: Vec<Variant>,
 }
 
@@ -36,20 +36,20 @@ pub(super) struct Variant {
     pub(super) key: Vec<Value>,
     /// The chart and its table. Markup.
     body: String,
-    /// How well it serves as the first one, see [`Variant::new`].
+    /// How well the variant serves as the one shown first, see [`Variant::new`].
     rank: Rank,
 }
 
-/// Whether there are samples enough to compare, plain dimensions, coverage of the store,
-/// contenders, and closeness to a million entries; more is better.
+/// Whether there are enough samples to compare, number of plain dimensions, coverage of the store,
+/// number of contenders, and closeness to a million entries. More is better.
 type Rank = (bool, usize, usize, usize, i64);
 
 impl Variant {
-    /// A variant of a figure over `dims`, drawn from `slice`.
+    /// Creates a variant of a figure over `dims`, drawn from `slice`.
     ///
-    /// As the first of its figure it has to have been measured often enough to say who is ahead, if
-    /// any was; and is the better the plainer its case is, the more was measured of its store, the
-    /// more contenders share it and the nearer it is to a million entries, in this order.
+    /// The variant shown first is one with enough samples to say who is ahead, if there is any.
+    /// Among those, these criteria decide, in this order: the plainer case, more measurements of
+    /// its store, more contenders, and an entry count closer to a million.
     pub(super) fn new(
         model: &Model<'_>,
         dims: &[Dim],
@@ -71,7 +71,7 @@ impl Variant {
     }
 }
 
-/// Measurements by what they have in common.
+/// Measurements grouped by the values that they share.
 pub(super) type Slices<'m> = BTreeMap<Vec<Value>, Vec<&'m Measurement>>;
 
 /// Groups measurements by their values in `dims`.
@@ -84,7 +84,7 @@ pub(super) fn slices<'m>(measurements: impl Iterator<Item = &'m Measurement>, di
     out
 }
 
-/// How plain a case is, and how near a million entries: more is better.
+/// Returns how plain a case is, and how close it is to a million entries. More is better.
 pub(super) fn plainness(dims: &[Dim], key: &[Value]) -> (usize, i64) {
     let mut plain = 0;
     let mut distance = 0;
@@ -106,7 +106,7 @@ pub(super) fn plainness(dims: &[Dim], key: &[Value]) -> (usize, i64) {
 }
 
 impl Figure<'_> {
-    /// The figure as a section; empty without variants.
+    /// Renders the figure as a section; empty without variants.
     pub(super) fn render(&self) -> String {
         let Some(first) = self.first() else { return String::new() };
         let keys: Vec<&[Value]> = self.variants.iter().map(|variant| variant.key.as_slice()).collect();
@@ -128,15 +128,16 @@ impl Figure<'_> {
         out + "</section>"
     }
 
-    /// Drops every choice but the one that is shown first.
+    /// Drops all variants except the one that is shown first.
     pub(super) fn keep_first(&mut self) {
         let Some(key) = self.first().map(|first| first.key.clone()) else { return };
         self.variants.retain(|variant| variant.key == key);
     }
 
-    /// The variant shown first.
+    /// Returns the variant that is shown first.
     pub(super) fn first(&self) -> Option<&Variant> {
-        // max_by_key keeps the last of equals; the first reads better.
+        // `max_by_key` returns the last of equal elements, and the first of them is wanted: hence
+        // `rev`.
         self.variants.iter().rev().max_by_key(|variant| variant.rank)
     }
 

@@ -5,8 +5,7 @@
 //!   lmdb          ░░░░░░░░░░░░│   ├──●──┤        2.10× (1.95 to 2.31)
 //!   cdb           ░░░├●┤░░░░░░│                  0.71× (0.68 to 0.75)
 //! ```
-//! Names and figures stand beside the plot where there is room, and above their row where there is
-//! not.
+//! Names and values stand beside the plot on a wide page and above their rows on a narrow one.
 
 use super::format;
 use super::html::escape;
@@ -20,14 +19,14 @@ const NAME_CHARS: usize = 44;
 const HEAD: f64 = 20.0;
 const AXIS_HEIGHT: f64 = 24.0;
 
-/// One ratio.
+/// One row: a ratio with its label.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    /// What stands beside it. Not escaped.
+    /// Text beside the row. Not escaped.
     pub(super) label: String,
     /// Marker beside the label.
     pub(super) look: Look,
-    /// Above one: ahead.
+    /// The ratio; above one means ahead.
     pub(super) ratio: Ratio,
     /// Further lines of the tooltip. Not escaped.
     pub(super) detail: String,
@@ -38,16 +37,16 @@ pub(super) struct Row {
 pub(super) struct Forest<'a> {
     /// Unique on the page.
     pub(super) id: &'a str,
-    /// What is shown. Not escaped.
+    /// Title of the chart. Not escaped.
     pub(super) title: &'a str,
-    /// What a ratio below one and one above one mean.
+    /// The meanings of a ratio below one and of a ratio above one.
     pub(super) sides: (&'a str, &'a str),
     /// The ratios, in the order shown.
     pub(super) rows: Vec<Row>,
 }
 
 impl Forest<'_> {
-    /// The chart; empty without rows.
+    /// Renders the chart; empty without rows.
     pub(super) fn render(&self) -> String {
         if self.rows.is_empty() {
             return String::new();
@@ -73,7 +72,8 @@ impl Forest<'_> {
             body += &text("tick", x, 0.0, bottom + 16.0, anchor, &tick(*value));
         }
         body += &line("equal", (one, HEAD - 6.0), (one, bottom));
-        // Each side is named where it has room; on a narrow chart that takes a larger share.
+        // The name of each side shows only where it has room. On a narrow chart it takes a larger
+        // share of the width.
         let class = |share: f64| if share > 0.3 { "tick" } else { "tick w" };
         if one > 0.12 {
             body +=
@@ -104,8 +104,8 @@ impl Forest<'_> {
         )
     }
 
-    /// Reaches over all intervals and a little to both sides of one, so that the losing side is
-    /// always to be seen.
+    /// Returns an axis that covers all intervals and a little on both sides of one, so that the
+    /// losing side is always visible.
     fn scale(&self) -> Scale {
         let ends = self.rows.iter().flat_map(|row| {
             let (low, high) = row.ratio.interval.unwrap_or((row.ratio.point, row.ratio.point));
@@ -116,8 +116,8 @@ impl Forest<'_> {
     }
 }
 
-/// Ratios to label an axis with, the finest steps of which few enough cover `low..=high`. One is
-/// always among them.
+/// Returns the ratios that label an axis: the finest tier of steps of which few enough cover
+/// `low..=high`. One is always among them.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     const FINE: [f64; 7] = [0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25];
     const MEDIUM: [f64; 9] = [0.4, 0.5, 0.67, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5];
@@ -167,8 +167,8 @@ fn row_marks(row: &Row, scale: &Scale, top: f64) -> String {
     out + "</g>"
 }
 
-/// Name and figures, once beside the plot and once above the row; the style sheet shows one of
-/// them.
+/// Draws name and values twice, beside the plot and above the row. The style sheet shows one of the
+/// two.
 fn names(row: &Row, top: f64, middle: f64) -> String {
     let words = in_words(row.ratio);
     let (point, rest) = words.split_once(' ').unwrap_or((words.as_str(), ""));
@@ -198,7 +198,7 @@ fn names(row: &Row, top: f64, middle: f64) -> String {
 }
 
 fn widest(labels: impl Iterator<Item = String>) -> f64 {
-    // Ours are bold.
+    // Contenders of ours are bold, which is wider.
     labels.map(|label| 1.08 * svg::text_width(&label)).fold(0.0, f64::max)
 }
 
@@ -206,12 +206,13 @@ fn tick(value: f64) -> String {
     if !(1e-3..1e5).contains(&value) {
         return format!("{value:e}×");
     }
-    // Powers of ten are not exact in binary: four digits are more than an axis needs.
+    // Powers of ten are not exact in binary, so the value is rounded; an axis needs no more than
+    // four digits.
     let text = format!("{value:.4}");
     format!("{}×", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// `3.12× (2.95 to 3.31)`, or the ratio with what it lacks.
+/// Returns `3.12× (2.95 to 3.31)`, or the ratio with a note on why it has no such interval.
 pub(super) fn in_words(ratio: Ratio) -> String {
     match ratio.interval {
         Some((low, high)) if high / low < 1.0005 => format!("{} (exact)", format::ratio(ratio.point)),
@@ -228,7 +229,7 @@ pub(super) fn in_words(ratio: Ratio) -> String {
     }
 }
 
-/// The CSS class of an outcome.
+/// Returns the CSS class of an outcome.
 pub(super) fn tone(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Better => "better",
@@ -237,8 +238,8 @@ pub(super) fn tone(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The sign of a ratio, so that colour is never alone. `~` is the field's sign for "not
-/// significant"; `?` is where nothing is known.
+/// Returns the sign of a ratio, so that colour is never the only cue. `~` is the field's sign for
+/// "not significant", and `?` means that nothing is known.
 pub(super) fn sign(ratio: Ratio) -> &'static str {
     match ratio.outcome() {
         Outcome::Better => "▲",
@@ -257,8 +258,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: an axis of ratios covers them, holds one and has few labels. Method: any range
-        /// around one.
+        /// Goal: an axis of ratios covers the ratios, includes one and has few labels. Method: any
+        /// range around one.
         #[test]
         fn axes_cover_and_hold_one(down in 0.0..20.0_f64, up in 0.0..20.0_f64) {
             let (low, high) = ((-down).exp().min(0.9), up.exp().max(1.1));
@@ -268,7 +269,7 @@ mod tests {
         }
     }
 
-    /// Goal: labels of the axis are short. Method: every kind of tick.
+    /// Goal: axis labels are short. Method: every kind of tick.
     #[test]
     fn tick_labels_are_short() {
         let labels: Vec<String> = [0.67, 1.0, 1.25, 0.05, 1e-12, 1e12, 0.2].map(tick).to_vec();

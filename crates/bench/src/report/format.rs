@@ -1,8 +1,8 @@
-//! Figures as people write them: `5.83 M/s`, `142 ns`, `1.50 MiB`, `3.21×`.
+//! Formats numbers the way people write them: `5.83 M/s`, `142 ns`, `1.50 MiB`, `3.21×`.
 //!
-//! Everything here is total: a figure that is not finite prints as a dash, never as `NaN`.
+//! Every function here is total: a number that is not finite prints as a dash, never as `NaN`.
 
-/// What stands for a figure that does not exist.
+/// Stands for a number that does not exist.
 pub(super) const NONE: &str = "–";
 
 const DECIMAL: [(f64, &str); 4] = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
@@ -15,9 +15,9 @@ const BINARY: [(f64, &str); 5] = [
 ];
 const TIME_NS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 
-/// `value` with its unit, three significant digits and the prefix that fits.
+/// Formats `value` with its unit, three significant digits and a fitting prefix.
 ///
-/// Knows `ops/s`, `ns`, `s` and `B` with their relatives; any other unit is written behind the bare
+/// Scales `ops/s`, `ns`, `s`, `B` and their relatives. Any other unit is appended to the bare
 /// number.
 pub(super) fn quantity(value: f64, unit: &str) -> String {
     if !value.is_finite() {
@@ -37,7 +37,7 @@ pub(super) fn quantity(value: f64, unit: &str) -> String {
     }
 }
 
-/// A label on an axis: as [`quantity`], without zeros that carry nothing.
+/// Formats an axis label: like [`quantity`], without trailing zeros.
 pub(super) fn tick(value: f64, unit: &str) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -51,7 +51,7 @@ pub(super) fn tick(value: f64, unit: &str) -> String {
     format!("{}{rest}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Both ends of an interval, the unit written once where the two share it.
+/// Formats both ends of an interval, with the unit written once if they share it.
 pub(super) fn interval(low: f64, high: f64, unit: &str) -> String {
     let (from, to) = (quantity(low, unit), quantity(high, unit));
     match (from.split_once(' '), to.split_once(' ')) {
@@ -60,8 +60,8 @@ pub(super) fn interval(low: f64, high: f64, unit: &str) -> String {
     }
 }
 
-/// A ratio: `0.71×`, `1.004×`, `3.21×`, `12.4×`, `150×`. Close to one it takes a digit more, which
-/// decides there.
+/// Formats a ratio: `0.71×`, `1.004×`, `3.21×`, `12.4×`, `150×`. A ratio close to one gets one more
+/// digit, since that digit is decisive there.
 pub(super) fn ratio(value: f64) -> String {
     if !value.is_finite() {
         return NONE.to_owned();
@@ -72,7 +72,7 @@ pub(super) fn ratio(value: f64) -> String {
     if value < 0.1 { format!("{value:.3}×") } else { format!("{}×", significant(value)) }
 }
 
-/// A whole number with its thousands set apart by thin spaces: `1 234 567`.
+/// Formats a whole number with thin spaces between thousands: `1 234 567`.
 pub(super) fn whole(value: u64) -> String {
     let digits = value.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3 * 3);
@@ -85,8 +85,8 @@ pub(super) fn whole(value: u64) -> String {
     out
 }
 
-/// A count in short form where that loses nothing: `100 k`, `1 M`, `2.5 M`, and `123 456` where it
-/// would.
+/// Formats a count in short form if that loses nothing (`100 k`, `1 M`, `2.5 M`), and in full
+/// otherwise (`123 456`).
 pub(super) fn count(value: u64) -> String {
     for (size, prefix) in [(1_000_000_000_u64, "G"), (1_000_000, "M"), (1_000, "k")] {
         if value >= size && value.is_multiple_of(size / 10) {
@@ -98,7 +98,7 @@ pub(super) fn count(value: u64) -> String {
     whole(value)
 }
 
-/// `2026-03-01T12:34:56Z` as `2026-03-01 12:34 UTC`; anything else as it came.
+/// Formats `2026-03-01T12:34:56Z` as `2026-03-01 12:34 UTC`, and returns anything else unchanged.
 pub(super) fn moment(rfc3339: &str) -> String {
     let shape: String = rfc3339.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let is_utc = rfc3339.ends_with('Z') || rfc3339.ends_with("+00:00");
@@ -110,8 +110,8 @@ pub(super) fn moment(rfc3339: &str) -> String {
     }
 }
 
-/// The first `keep` characters at most, the middle given up for an ellipsis: ends tell names apart
-/// better.
+/// Shortens `text` to at most `keep` characters, with an ellipsis in place of its middle. The two
+/// ends distinguish names better than the beginning alone.
 pub(super) fn shorten(text: &str, keep: usize) -> String {
     let length = text.chars().count();
     if length <= keep || keep < 3 {
@@ -124,7 +124,7 @@ pub(super) fn shorten(text: &str, keep: usize) -> String {
     format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
-/// Three significant digits, never an exponent below 1e15.
+/// Formats three significant digits, without an exponent below 1e15.
 fn significant(value: f64) -> String {
     let value = round3(value);
     let size = value.abs();
@@ -144,7 +144,8 @@ fn significant(value: f64) -> String {
     }
 }
 
-/// Rounds to three significant digits, so that 999.7 meets the next prefix and not `1000`.
+/// Rounds to three significant digits, so that 999.7 moves to the next prefix instead of printing
+/// as `1000`.
 fn round3(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -167,7 +168,8 @@ fn number(value: f64) -> String {
     if prefix.is_empty() { significant(value) } else { format!("{} {prefix}", significant(digits)) }
 }
 
-/// Units that carry a prefix already, such as `MB/s`, take no second one.
+/// Formats a whole number for units that already carry a prefix, such as `MB/s`, and take no second
+/// one.
 fn whole_number(value: f64) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     format!("{sign}{}", whole(value.abs().round() as u64))
@@ -181,7 +183,7 @@ fn per_second(value: f64) -> String {
 fn bytes(value: f64) -> String {
     let (digits, name) = scaled(value, &BINARY);
     let is_whole = name == "B" && digits.fract() == 0.0;
-    // 1000 to 1023 KiB would read as 1.0e3 to nobody's use: all four digits fit.
+    // 1000 to 1023 KiB would otherwise print as 1.0e3. All four digits fit.
     let text = if is_whole || digits.abs() >= 999.5 { format!("{digits:.0}") } else { significant(digits) };
     format!("{text} {name}")
 }
@@ -205,7 +207,7 @@ fn duration(value: f64, nanoseconds_each: f64, unit: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: each unit gets the prefix a person would choose, also right at the edges. Method:
+    /// Goal: each unit gets the prefix that a person would choose, even at the boundaries. Method:
     /// table.
     #[test]
     fn quantities_read_naturally() {
@@ -240,7 +242,7 @@ mod tests {
         }
     }
 
-    /// Goal: axis labels carry no padding zeros and zero has no unit. Method: table.
+    /// Goal: axis labels have no trailing zeros, and zero has no unit. Method: table.
     #[test]
     fn ticks_are_bare() {
         assert_eq!(tick(0.0, "ops/s"), "0");
@@ -250,7 +252,8 @@ mod tests {
         assert_eq!(tick(20.0, "B"), "20 B");
     }
 
-    /// Goal: an interval names its unit once, unless its ends differ in it. Method: both kinds.
+    /// Goal: an interval names its unit once, unless its ends have different units. Method: both
+    /// kinds.
     #[test]
     fn intervals_share_their_unit() {
         assert_eq!(interval(5.7e6, 5.96e6, "ops/s"), "5.70 to 5.96 M/s");
@@ -258,7 +261,7 @@ mod tests {
         assert_eq!(interval(f64::NAN, 1.0, "ns"), "– to 1.00 ns");
     }
 
-    /// Goal: counts shorten only where nothing is lost. Method: round and odd numbers.
+    /// Goal: counts are shortened only where that loses nothing. Method: round and odd numbers.
     #[test]
     fn counts_lose_nothing() {
         assert_eq!(count(100_000), "100 k");
@@ -270,7 +273,7 @@ mod tests {
     }
 
     /// Goal: shortening keeps both ends, whole characters, and the promised length. Method: long,
-    /// short and wide text.
+    /// short and multi-byte text.
     #[test]
     fn shorten_keeps_the_ends() {
         assert_eq!(shorten("lmdb", 8), "lmdb");
@@ -278,8 +281,8 @@ mod tests {
         assert!(shorten("ééééééééé", 5).chars().count() <= 5);
     }
 
-    /// Goal: a UTC time is made readable; what is not one is left alone. Method: good, offset and
-    /// garbage.
+    /// Goal: a UTC time is made readable, and anything else stays unchanged. Method: a valid time,
+    /// a time with an offset and garbage.
     #[test]
     fn moments() {
         assert_eq!(moment("2026-03-01T12:34:56Z"), "2026-03-01 12:34 UTC");

@@ -1,4 +1,4 @@
-//! The page of a history: figures over runs, a chart for each case and metric.
+//! The page of a history: values over runs, with one chart for each case and metric.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::shell::Shell;
 use super::table;
 use crate::history::{Series, told_apart};
 
-/// Charts on a page at most: more are no overview.
+/// Maximum number of charts on a page; more would give no overview.
 const CHARTS_MAX: usize = 200;
 
-/// The whole document.
+/// Returns the whole document.
 pub(super) fn document(series: &[Series]) -> String {
     let mut charts: BTreeMap<(String, String), Vec<(String, &Series)>> = BTreeMap::new();
     for (one, told) in series.iter().zip(told_apart(series)).filter(|(one, _)| !one.points.is_empty()) {
@@ -48,7 +48,7 @@ pub(super) fn document(series: &[Series]) -> String {
         .render()
 }
 
-/// Case, contender and metric of a series' name.
+/// Splits the name of a series into case, contender and metric.
 fn parts(name: &str) -> (&str, &str, &str) {
     let (rest, metric) = name.rsplit_once(": ").unwrap_or((name, ""));
     let (case, contender) = rest.rsplit_once('/').unwrap_or((rest, ""));
@@ -112,8 +112,8 @@ mod tests {
     use crate::history::SeriesPoint;
     use crate::report::markup;
 
-    /// Goal: a page that holds together, a chart a case and metric, no name in its markup. Method:
-    /// the strict reader of markup over some series, and over none.
+    /// Goal: the page is well-formed, has one chart per case and metric, and escapes names. Method:
+    /// the strict markup reader on a page of some series and on a page of none.
     #[test]
     fn pages_are_sound() {
         let point = |day: u32, value: f64| SeriesPoint {

@@ -1,9 +1,9 @@
-//! Text into HTML: the only place where characters from a run meet markup.
+//! Converts text to HTML. This is the only place where characters from a run meet markup.
 
-/// `text` for an element's content or a quoted attribute.
+/// Escapes `text` for an element's content or a quoted attribute.
 ///
-/// Besides the five characters of markup it takes out what could make a page lie about its text:
-/// control characters and the bidirectional overrides that show a name backwards.
+/// Besides the five characters of markup, replaces characters that can make a page misrepresent its
+/// text: control characters and the bidirectional overrides that display a name backwards.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in text.chars() {
@@ -23,9 +23,9 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// JSON text for a `<script type="application/json">` element: still the same JSON, but nothing in
-/// it can end the element, open a comment or upset a parser that treats the two line separators as
-/// newlines.
+/// Escapes JSON for a `<script type="application/json">` element. The JSON keeps its value, but
+/// nothing in it can end the element, open a comment or break a parser that treats the two line
+/// separators as newlines.
 pub(super) fn embed_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for character in json.chars() {
@@ -41,12 +41,12 @@ pub(super) fn embed_json(json: &str) -> String {
     out
 }
 
-/// `1 case`, `2 cases`: a count with its noun.
+/// Formats a count with its noun: `1 case`, `2 cases`.
 pub(super) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Names in a row as prose: `a`, `a and b`, `a, b and c`.
+/// Joins names as prose: `a`, `a and b`, `a, b and c`.
 pub(super) fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
@@ -59,8 +59,8 @@ pub(super) fn list(names: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: no character keeps its meaning in markup. Method: all of them, and the ones that
-    /// deceive the eye.
+    /// Goal: no character keeps a meaning in markup. Method: all of these characters, and the ones
+    /// that deceive the eye.
     #[test]
     fn escapes_markup_and_deceit() {
         assert_eq!(escape("<a href=\"x\">'&'"), "&lt;a href=&quot;x&quot;&gt;&#39;&amp;&#39;");
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(back, value);
     }
 
-    /// Goal: prose lists. Method: every length class.
+    /// Goal: names are joined as prose. Method: every length class.
     #[test]
     fn lists() {
         let names = |n: usize| ["a", "b", "c"].iter().take(n).map(|s| (*s).to_owned()).collect::<Vec<_>>();

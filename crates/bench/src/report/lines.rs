@@ -1,8 +1,8 @@
-//! Line charts: how a figure changes over threads, entries or percentiles.
+//! Line charts: how a value changes over threads, entries or percentiles.
 //!
 //! ```text
-//!    4 M/s ┤            ___●───  ● cairn mmap      direct labels, moved apart where lines end close together;
-//!    2 M/s ┤     ●────●─────■──  ■ lmdb            a legend below takes their place on a narrow chart
+//!    4 M/s ┤            ___●───  ● cairn mmap      direct labels, moved apart if they collide
+//!    2 M/s ┤     ●────●─────■──  ■ lmdb            (on a narrow chart: a legend below)
 //!          └─────┬────┬─────┬──
 //!                1    2     8   threads
 //! ```
@@ -17,9 +17,9 @@ const PLOT_HEIGHT: f64 = 250.0;
 const TOP: f64 = 18.0;
 const AXIS_HEIGHT: f64 = 42.0;
 const LABEL_GAP: f64 = 16.0;
-/// Labels under an axis of many points.
+/// Approximate number of labels below an axis with many points.
 const LABELS: usize = 8;
-/// Longest direct label.
+/// Maximum length of a direct label, in characters.
 pub(super) const DIRECT_CHARS: usize = 26;
 
 /// One labelled place on the x axis.
@@ -27,7 +27,7 @@ pub(super) const DIRECT_CHARS: usize = 26;
 pub(super) struct Stop {
     /// Fraction of the width.
     pub(super) place: f64,
-    /// What stands below it; nothing for one between two that are labelled. Not escaped.
+    /// Text below the stop; empty for stops without a label. Not escaped.
     pub(super) label: String,
 }
 
@@ -36,9 +36,9 @@ pub(super) struct Stop {
 pub(super) struct Point {
     /// Index of its stop.
     pub(super) stop: usize,
-    /// Its figure.
+    /// The value.
     pub(super) y: f64,
-    /// Its interval, where it has one.
+    /// The interval, if there is one.
     pub(super) interval: Option<(f64, f64)>,
 }
 
@@ -47,37 +47,37 @@ pub(super) struct Point {
 pub(super) struct Series {
     /// The contender. Not escaped.
     pub(super) label: String,
-    /// What fits beside the end of the line, at most [`DIRECT_CHARS`]. Not escaped.
+    /// The label beside the end of the line, at most [`DIRECT_CHARS`] long. Not escaped.
     pub(super) short: String,
-    /// Colour and marker of its family.
+    /// Colour and marker of the contender's family.
     pub(super) look: Look,
-    /// In the order of the stops.
+    /// The points, in the order of the stops.
     pub(super) points: Vec<Point>,
 }
 
-/// A chart of lines.
+/// A line chart.
 #[derive(Debug)]
 pub(super) struct LineChart<'a> {
     /// Unique on the page.
     pub(super) id: String,
-    /// What is shown. Not escaped.
+    /// Title of the chart. Not escaped.
     pub(super) title: &'a str,
     /// Which way is better, such as `higher is better`.
     pub(super) sense: &'a str,
-    /// What the x axis counts.
+    /// Title of the x axis.
     pub(super) x_title: &'a str,
-    /// Where the x axis is labelled.
+    /// The stops of the x axis.
     pub(super) stops: Vec<Stop>,
     /// Unit of the y axis.
     pub(super) unit: &'a str,
-    /// The lines, in any order; ours are drawn on top.
+    /// The lines, in any order. Lines of our contenders are drawn on top.
     pub(super) series: Vec<Series>,
-    /// Vertical marks: place and text, such as the number of cores.
+    /// Vertical marks, each with place and text, such as the number of cores.
     pub(super) marks: Vec<(f64, String)>,
 }
 
 impl LineChart<'_> {
-    /// Chart and legend; a sentence where there is no figure.
+    /// Renders the chart and its legend, or a sentence when there is no value.
     pub(super) fn render(mut self) -> String {
         for series in &mut self.series {
             series.points.retain(|point| point.y.is_finite() && point.y > 0.0);
@@ -139,7 +139,7 @@ impl LineChart<'_> {
         out + &text("tick", 0.5, 0.0, bottom + 36.0, Anchor::Middle, &escape(self.x_title))
     }
 
-    /// Where the direct labels stand: beside the ends of their lines, moved apart.
+    /// Returns the heights of the direct labels: beside the ends of their lines, moved apart.
     fn label_places(&self, scale: &Scale) -> Vec<f64> {
         let end_of = |series: &Series| series.points.last().map_or(TOP, |point| height_of(scale, point.y));
         let ends: Vec<f64> = self.series.iter().map(end_of).collect();
@@ -227,7 +227,7 @@ fn height_of(scale: &Scale, value: f64) -> f64 {
     TOP + PLOT_HEIGHT * (1.0 - scale.place(value))
 }
 
-/// Stops at the distinct `values`, on a logarithmic axis that ends at the first and the last.
+/// Returns stops at the distinct `values`, on a logarithmic axis from the first to the last.
 pub(super) fn log_stops(values: &[u64], label: impl Fn(u64) -> String) -> Vec<Stop> {
     let mut distinct = values.to_vec();
     distinct.sort_unstable();
@@ -236,7 +236,7 @@ pub(super) fn log_stops(values: &[u64], label: impl Fn(u64) -> String) -> Vec<St
     distinct.into_iter().map(|value| Stop { place: scale.place(value as f64), label: label(value) }).collect()
 }
 
-/// Evenly spaced stops, for axes of names.
+/// Returns evenly spaced stops, for axes of names.
 pub(super) fn even_stops(labels: &[String]) -> Vec<Stop> {
     let last = labels.len().saturating_sub(1).max(1) as f64;
     let place = |index: usize| if labels.len() == 1 { 0.5 } else { index as f64 / last };
@@ -247,11 +247,11 @@ pub(super) fn even_stops(labels: &[String]) -> Vec<Stop> {
         .collect()
 }
 
-/// Stops at these places, some [`LABELS`] of them labelled.
+/// Returns stops at these places, about [`LABELS`] of them labelled.
 pub(super) fn some_stops(places: &[f64], label: impl Fn(usize) -> String) -> Vec<Stop> {
     let every = places.len().div_ceil(LABELS).max(1);
     let stop = |(at, place): (usize, &f64)| {
-        // The last one is labelled in any case, and one that would stand too close to it is not.
+        // The last stop is always labelled, and a stop too close to it never is.
         let from_end = places.len() - 1 - at;
         let labelled = from_end == 0 || (at.is_multiple_of(every) && from_end * 2 > every);
         Stop { place: *place, label: if labelled { label(at) } else { String::new() } }

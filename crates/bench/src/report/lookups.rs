@@ -9,11 +9,12 @@ use super::model::{self, Area, Dim, Look, Model, Value, is_batched};
 use super::table;
 use crate::results::Measurement;
 
-/// A chart with more rows than this shows only the leaders of each family at once.
+/// A chart with more rows than this initially shows only the leaders of each family.
 const MOST_ROWS: usize = 18;
 const LEADERS: usize = 3;
 
-/// Without these a chart of one case is complete: batched and single lookups stand side by side.
+/// The dimensions of the headline. Operation is not one of them, so that batched and single lookups
+/// of a case stand side by side in one chart.
 const HEADLINE_DIMS: [Dim; 7] = [
     Dim::Dataset,
     Dim::Entries,
@@ -24,7 +25,7 @@ const HEADLINE_DIMS: [Dim; 7] = [
     Dim::Threads,
 ];
 
-/// Throughput of point lookups, the figure that the page opens with.
+/// Throughput of point lookups: the first figure of the page.
 pub(super) fn headline<'a>(model: &Model<'a>) -> Figure<'static> {
     let dims = HEADLINE_DIMS.to_vec();
     let mut variants = Vec::new();
@@ -64,7 +65,7 @@ pub(super) fn headline<'a>(model: &Model<'a>) -> Figure<'static> {
     }
 }
 
-/// Throughput over threads, in total and on each thread.
+/// Throughput over threads, in total and per thread.
 pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     let dims = without(Dim::Threads);
     let mut variants = Vec::new();
@@ -145,7 +146,7 @@ pub(super) fn over_entries(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// Latency percentiles, where they were taken.
+/// Latency percentiles, where they were measured.
 pub(super) fn latency(model: &Model<'_>) -> Figure<'static> {
     let dims = Dim::ALL.to_vec();
     let measured = model.run.measurements.iter().filter(|m| !m.percentiles.is_empty());
@@ -191,8 +192,8 @@ fn without(dim: Dim) -> Vec<Dim> {
     Dim::ALL.into_iter().filter(|other| *other != dim).collect()
 }
 
-/// The rows to show at once and those to fold away: of a family with many contenders only the best
-/// few lead. All stay in the order given.
+/// Splits a slice into the rows to show at once and the rows to fold away. In a family with many
+/// contenders only the best few lead. Both parts keep the given order.
 pub(super) fn leaders<'m>(
     model: &Model<'_>,
     slice: &[&'m Measurement],
@@ -211,7 +212,7 @@ pub(super) fn leaders<'m>(
     slice.iter().copied().partition(|m| leads(&m))
 }
 
-/// The contender, with the operation where that is not a single lookup.
+/// Returns the contender's name, with the operation unless it is a single lookup.
 pub(super) fn lookup_label(m: &Measurement) -> String {
     if is_batched(&m.case.operation) {
         format!("{} · {}", m.contender, m.case.operation)
@@ -220,8 +221,8 @@ pub(super) fn lookup_label(m: &Measurement) -> String {
     }
 }
 
-/// Who has figures elsewhere but none in this case, so that an absence is not mistaken for an
-/// oversight.
+/// Names the contenders that were measured elsewhere but not in this case, so that nobody mistakes
+/// their absence for an oversight.
 pub(super) fn absent(model: &Model<'_>, slice: &[&Measurement]) -> String {
     let names: Vec<String> = model.missing_from(slice).into_iter().map(escape).collect();
     if names.is_empty() {
@@ -235,7 +236,8 @@ pub(super) fn stop_index(stops: &[Stop], label: &str) -> Option<usize> {
     stops.iter().position(|stop| stop.label == label)
 }
 
-/// Of each family the line with the most points and, among those, the best geometric mean.
+/// Returns one line per family: the one with the most points and, among those, the best geometric
+/// mean.
 pub(super) fn champions(
     model: &Model<'_>,
     slice: &[&Measurement],
@@ -275,7 +277,8 @@ fn line_of(model: &Model<'_>, m: &Measurement, points: Vec<Point>) -> Series {
     Series { label: m.contender.clone(), short, look: model.look(&m.contender), points }
 }
 
-/// Of each family the contender with the lowest first percentile.
+/// Returns one line per family: that of the contender with the lowest value at the first
+/// percentile.
 fn tails(model: &Model<'_>, slice: &[&Measurement], labels: &[String]) -> Vec<Series> {
     let mut out: Vec<Series> = Vec::new();
     for m in slice {
@@ -298,7 +301,7 @@ fn tails(model: &Model<'_>, slice: &[&Measurement], labels: &[String]) -> Vec<Se
     out
 }
 
-/// Where a percentile's name puts it: `p50` below `p99.9`, `min` first and `max` last.
+/// Returns the sort key of a percentile's name: `min` first, `p50` before `p99.9`, `max` last.
 fn rank(name: &str) -> f64 {
     match name {
         "min" => -1.0,
@@ -307,7 +310,7 @@ fn rank(name: &str) -> f64 {
     }
 }
 
-/// A mark at the number of cores, where the machine says it and the axis reaches it.
+/// Returns a mark at the number of cores, if the machine reports it and it is a stop of the axis.
 pub(super) fn core_mark(model: &Model<'_>, stops: &[Stop]) -> Vec<(f64, String)> {
     let named = |name: &str| matches!(name, "cores" | "cpus" | "logical cores");
     let field = model.run.machine.iter().find(|(name, _)| named(name)).map(|(_, value)| value.as_str());
@@ -330,7 +333,7 @@ pub(super) fn series_table(corner: &str, stops: &[Stop], series: &[Series], unit
     table::folded(&headers, &series.iter().map(row).collect::<Vec<Vec<String>>>())
 }
 
-/// The key of the headline's first choice, which the verdict speaks of too.
+/// Returns the key of the headline's first choice, which the verdict describes too.
 pub(super) fn plainest(figure: &Figure<'_>) -> Option<Vec<(Dim, Value)>> {
     figure.first().map(|variant| figure.dims.iter().copied().zip(variant.key.iter().cloned()).collect())
 }

@@ -1,32 +1,32 @@
-//! A strict reader of the report's own markup, for tests: far stricter than browsers, which mend
-//! what is broken.
+//! A strict reader of the report's own markup, for tests. It rejects the errors that browsers
+//! repair.
 
 use std::collections::BTreeSet;
 
 /// One start tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tag {
-    /// Its name, as written.
+    /// The tag's name, as written.
     pub(crate) name: String,
-    /// Attributes in order.
+    /// Attributes, in order.
     pub(crate) attributes: Vec<(String, String)>,
-    /// True inside a `<script type="text/html">`, which is text until it is shown.
+    /// True inside a `<script type="text/html">`, whose content is text until it is shown.
     pub(crate) inert: bool,
 }
 
 impl Tag {
-    /// The value of an attribute.
+    /// Returns the value of an attribute.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// A page taken apart.
+/// A parsed page.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
-    /// All start tags in order.
+    /// All start tags, in order.
     pub(crate) tags: Vec<Tag>,
-    /// The text between tags, without scripts and styles; one string, pieces on lines of their own.
+    /// The text between tags without scripts and styles, each piece on a line of its own.
     pub(crate) text: String,
     /// The contents of the script elements.
     pub(crate) scripts: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Page {
 const VOID: [&str; 5] = ["meta", "link", "input", "br", "hr"];
 const SHAPES: [&str; 6] = ["line", "circle", "rect", "path", "use", "svg"];
 
-/// Reads a page. Panics where tags do not nest, an attribute is not quoted, or text holds a bare
+/// Parses a page. Panics if tags do not nest, an attribute is not quoted, or text contains a bare
 /// `<` or `&`.
 pub(crate) fn parse(html: &str) -> Page {
     let mut rest = html.strip_prefix("<!doctype html>\n").expect("doctype");
@@ -56,8 +56,8 @@ pub(crate) fn parse(html: &str) -> Page {
         let inert = open.iter().any(|name| name == "script");
         let tag = Tag { attributes: attributes(&tag[name.len()..]), name: name.clone(), inert };
         let is_markup = tag.get("type") == Some("text/html");
-        // Text to a browser, which ends with the first closing tag: it must not hold another of its
-        // kind.
+        // To a browser, the content of such an element is text that ends at the first closing tag
+        // of its kind, so the element must not contain another one.
         let nested =
             open.iter().any(|other| other == &name && ["script", "noscript"].contains(&other.as_str()));
         assert!(!nested, "<{name}> in a <{name}>");
@@ -81,7 +81,7 @@ pub(crate) fn parse(html: &str) -> Page {
     page
 }
 
-/// Where the tag at the start of `text` ends: the first `>` outside quotes.
+/// Returns the end of the tag at the start of `text`: the first `>` outside quotes.
 fn tag_end(text: &str) -> usize {
     let mut quoted = false;
     for (index, byte) in text.bytes().enumerate() {
@@ -139,9 +139,9 @@ fn unescape(text: &str) -> String {
         .replace("&amp;", "&")
 }
 
-/// Panics unless ids are unique (markup that is kept as text may repeat what it replaces), links
-/// lead somewhere on the page, nothing is fetched, every chart says what it is, and no coordinate
-/// is a non-number.
+/// Panics unless ids are unique (inert markup may repeat the ids of the markup that it replaces),
+/// links lead to ids on the page, nothing is fetched, every chart has a description, and every
+/// coordinate is a number.
 pub(crate) fn check(page: &Page) {
     let live = || page.tags.iter().filter(|tag| !tag.inert);
     let mut ids = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! A matrix of ratios: rows against columns, each cell the geometric mean of its cases and how they
-//! came out one by one, so that a mean cannot hide the cases that point the other way.
+//! A matrix of ratios. Each cell shows the geometric mean of its cases and the tally of their
+//! outcomes, so that a mean cannot hide the cases that point the other way.
 
 use super::forest;
 use super::format;
@@ -12,37 +12,37 @@ use crate::stats;
 /// The cases of one row and column.
 #[derive(Debug)]
 pub(super) struct Cell<'a> {
-    /// Over all cases.
+    /// The mean over all cases.
     ratio: Ratio,
     /// Each case with its own ratio.
     cases: Vec<(Pair<'a>, Ratio)>,
 }
 
-/// How a side stands over several cases.
+/// How one side compares with the other over several cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// The mean and every clear case agree.
+    /// The mean and every significant case agree.
     Clear(Outcome),
-    /// Ahead in some cases and behind in others: no mean may hide that.
+    /// Ahead in some cases and behind in others, which a mean must not hide.
     Mixed,
 }
 
 impl<'a> Cell<'a> {
-    /// Sums up cases. None without any.
+    /// Combines cases. Returns none if there are no cases.
     pub(super) fn new(cases: Vec<(Pair<'a>, Ratio)>) -> Option<Self> {
         let ratios: Vec<Ratio> = cases.iter().map(|(_, ratio)| *ratio).collect();
         ratio::mean(&ratios).map(|ratio| Cell { ratio, cases })
     }
 
-    /// How the subject stands.
+    /// Returns how the subject compares.
     pub(super) fn standing(&self) -> Standing {
         let (better, worse) = (self.count(Outcome::Better), self.count(Outcome::Worse));
         if better == 0 || worse == 0 {
             return Standing::Clear(self.ratio.outcome());
         }
-        // Some comparisons come out clear where nothing differs, one in twenty. Only more than
-        // that, by two standard deviations, says that the cases really point both ways. What is
-        // exact is no chance.
+        // At this confidence, one comparison in twenty is significant although nothing differs. The
+        // standing is mixed only if more cases than that, by two standard deviations, are
+        // significant. Exact values never differ by chance.
         let is_exact = |pair: &Pair<'_>| model::is_exact(pair.subject) && model::is_exact(pair.against);
         let varying = || self.cases.iter().filter(|(pair, _)| !is_exact(pair));
         let cases = varying().filter(|(_, ratio)| ratio.interval.is_some()).count() as f64;
@@ -53,28 +53,28 @@ impl<'a> Cell<'a> {
         if certain > 0 || clear as f64 > chance { Standing::Mixed } else { Standing::Clear(Outcome::Unclear) }
     }
 
-    /// How many cases the mean is over: those with an interval, or all where none has one.
+    /// Returns the number of cases in the mean: those with an interval, or all if none has one.
     pub(super) fn counted(&self) -> usize {
         let sure = self.cases.iter().filter(|(_, ratio)| ratio.interval.is_some()).count();
         if sure > 0 { sure } else { self.cases.len() }
     }
 
-    /// The geometric mean over all cases.
+    /// Returns the geometric mean over all cases.
     pub(super) fn ratio(&self) -> Ratio {
         self.ratio
     }
 
-    /// The cases, each with its own ratio.
+    /// Returns the cases, each with its own ratio.
     pub(super) fn cases(&self) -> &[(Pair<'a>, Ratio)] {
         &self.cases
     }
 
-    /// How many cases came out like this.
+    /// Counts the cases with this outcome.
     fn count(&self, outcome: Outcome) -> usize {
         self.cases.iter().filter(|(_, ratio)| ratio.outcome() == outcome).count()
     }
 
-    /// The table cell, with its worst and best case in the tooltip.
+    /// Renders the table cell, with its worst and best case in the tooltip.
     pub(super) fn render(&self) -> String {
         let (tone, sign) = match self.standing() {
             Standing::Clear(Outcome::Unclear) if self.ratio.outcome().is_clear() => ("unclear", "~"),
@@ -121,14 +121,14 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// The figures behind a ratio, one a line. Not escaped.
+/// Returns the values behind a ratio, one per line. Not escaped.
 pub(super) fn both_figures(pair: Pair<'_>) -> String {
     let side = |m: &Measurement| format!("{} {}", m.contender, format::quantity(m.median, &m.unit));
     format!("{}\n{}", side(pair.subject), side(pair.against))
 }
 
-/// The table. Heads are plain text, row heads markup. Columns that no row fills are left out; empty
-/// without rows.
+/// Renders the table; empty without rows. Column heads are plain text, row heads are markup.
+/// Columns that have no cell in any row are left out.
 pub(super) fn table(
     caption: &str,
     corner: &str,
@@ -167,7 +167,7 @@ mod tests {
     use crate::report::testing::measurement;
 
     /// Goal: a mean never hides cases that point the other way. Method: one large win beside one
-    /// loss, then wins only.
+    /// loss, then only wins.
     #[test]
     fn mixed_cases_are_called_mixed() {
         let base = measurement("peer", "get", "throughput", &[10.0, 10.0, 10.0]);
@@ -189,8 +189,8 @@ mod tests {
         assert!(Cell::new(Vec::new()).is_none());
     }
 
-    /// Goal: a few cases beyond their intervals among many are chance, not a finding. Method: 98
-    /// cases alike, one better, one worse.
+    /// Goal: a few significant cases among many are chance, not a finding. Method: 98 equal cases,
+    /// one better, one worse.
     #[test]
     fn chance_is_not_called_mixed() {
         let base = measurement("peer", "get", "throughput", &[10.0, 10.0, 10.0]);
@@ -207,9 +207,9 @@ mod tests {
     }
 
     /// Goal: cases that point both ways are mixed however few samples they have, and one case with
-    /// too few for an interval takes nothing from the others. Method: a case better and a case
-    /// worse among five that are even, of three samples each, and of five; with a case of one
-    /// sample beside them.
+    /// too few samples for an interval does not change the standing of the others. Method: one
+    /// better and one worse case among five even ones, with three samples each and with five, next
+    /// to a case of one sample.
     #[test]
     fn chance_follows_the_samples() {
         let noise = [9.0, 10.0, 11.0, 9.5, 10.5];
@@ -234,7 +234,8 @@ mod tests {
         }
     }
 
-    /// Goal: columns without a cell go, rows keep their gaps. Method: two columns, one empty.
+    /// Goal: columns without cells are dropped, and rows keep their gaps. Method: two columns, one
+    /// of them empty.
     #[test]
     fn empty_columns_are_left_out() {
         let m = measurement("ours", "get", "throughput", &[1.0, 1.0]);

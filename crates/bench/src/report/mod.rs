@@ -1,15 +1,16 @@
-//! The report: one run, or one run against another, as a single HTML file that needs nothing else.
+//! The report: one run, or one run against another, as a single self-contained HTML file.
 //!
-//! The page reads without scripts and without a network. Charts are inline SVG drawn here; the
-//! script adds tooltips, the choice among cases, sorting, filtering, the theme switch and the
-//! downloads. All text that comes from a run is escaped where it meets markup (`html`); figures
-//! that are not finite are shown as a dash and drawn nowhere.
+//! The page is readable without scripts and without a network. Charts are inline SVG drawn here.
+//! The script adds tooltips, the choice among cases, sorting, filtering, the theme switch and the
+//! downloads. All text from a run is escaped where it meets markup (`html`). Numbers that are not
+//! finite are shown as a dash and drawn nowhere.
 //!
 //! ```text
-//! Run ─> model    families, looks, areas          ─> figure   choices of the matrix, one variant each
-//!     ─> verdict  best against best, by ratio                 bars, lines, scatter, forest: svg + scale
+//! Run ─> model    families, looks, areas     ─> figure   choices of the matrix, one variant each
+//!     ─> verdict  best against best, by ratio            bars, lines, scatter, forest: svg + scale
 //!     ─> page     sections in order, style.css, script.js, the run as JSON
-//! Whole ─> words  the verdicts in plain words ─> whole: overview, and the sections of each suite's run
+//! Whole ─> words  the verdicts in plain words
+//!       ─> whole  overview, and the sections of each suite's run
 //! ```
 
 mod bars;
@@ -63,32 +64,32 @@ use crate::suite_all::Whole;
 
 /// Renders `run` as one self-contained HTML document.
 ///
-/// With `other`, an earlier run, the page gains a section that compares the two: ratios above one
-/// mean that `run` is better. Pure: no clock, no disk, no randomness, so equal runs give equal
-/// bytes. Never fails: a run without measurements, or with figures that are not finite, gives a
-/// page that says so.
+/// With `other`, an earlier run, the page gains a section that compares the two. Ratios above one
+/// mean that `run` is better. The function is pure: it uses no clock, no disk and no randomness, so
+/// equal runs give equal bytes. It never fails: a run without measurements, or with values that are
+/// not finite, gives a page that says so.
 ///
-/// Cost: proportional to the measurements; about a millisecond for each pair of contenders that is
-/// compared, for the bootstrap of its ratio. A page takes some 2 kB for each measurement.
+/// Cost: proportional to the number of measurements, plus about a millisecond per compared pair of
+/// contenders for the bootstrap of its ratio. A page takes about 2 kB per measurement.
 pub fn render_html(run: &Run, other: Option<&Run>) -> String {
     page::document(run, other)
 }
 
 /// Renders a run over all suites as one self-contained HTML document of at most [`WHOLE_BYTES_MAX`]
-/// bytes: an overview, and what [`render_html`] has of each suite's run. `dir` is where the run's
-/// other files are, for what does not fit.
+/// bytes: an overview, and the sections of [`render_html`] for each suite's run. `dir` is the
+/// directory of the run's other files, to which the page refers for whatever does not fit.
 pub fn render_whole(whole: &Whole, dir: &Path) -> String {
     whole::document(whole, dir)
 }
 
 /// Renders the statistics of a trace as one self-contained HTML document, in the style of the
-/// reports. `name` is its file's.
+/// reports. `name` is the name of the trace's file.
 pub fn render_trace(name: &str, stats: &Stats) -> String {
     trace::document(name, stats)
 }
 
-/// Renders figures over time as one self-contained HTML document, in the style of the reports: a
-/// chart for each metric of a case, a line for each contender.
+/// Renders measurements over time as one self-contained HTML document in the style of the reports:
+/// one chart for each metric of a case, one line for each contender.
 pub fn render_history(series: &[Series]) -> String {
     history::document(series)
 }

@@ -1,5 +1,5 @@
 //! The run as the report sees it: families in a fixed order with a fixed look, and measurements
-//! sorted by what they are about.
+//! sorted by area.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,24 +7,24 @@ use super::format;
 use crate::results::{Case, Measurement, Run};
 use crate::suite_pool::trace;
 
-/// What a measurement is about, which decides the section that draws it.
+/// The subject of a measurement, which decides the section that draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Area {
-    /// Point lookups, one by one or in batches.
+    /// Point lookups, single or batched.
     Lookup,
     /// Building a store.
     Build,
-    /// Bytes an entry takes.
+    /// Bytes per entry.
     Size,
     /// Opening a store, and first reads with nothing cached.
     Cold,
-    /// Pages of a buffer pool, or a trace of requests for them.
+    /// Page requests to a buffer pool, or a trace of such requests.
     Pool,
-    /// Anything this report has no section of its own for.
+    /// Anything without a section of its own.
     Other,
 }
 
-/// The area of one measurement, from its operation and metric.
+/// Returns the area of a measurement, from its operation and metric.
 pub(super) fn area(measurement: &Measurement) -> Area {
     let operation = measurement.case.operation.as_str();
     let dataset = measurement.case.dataset.as_str();
@@ -43,13 +43,14 @@ pub(super) fn area(measurement: &Measurement) -> Area {
     }
 }
 
-/// True for lookups that hand over many keys in one call.
+/// Returns true for lookups that pass many keys in one call.
 pub(super) fn is_batched(operation: &str) -> bool {
     matches!(operation, "get_many" | "mget" | "multi_get" | "multiget")
 }
 
-/// True for a figure that is counted, not timed, and came out the same each time: one sample is as
-/// good as many. The files of a tree are counted too, but depend on what the background did when.
+/// Returns true for a value that is counted, not timed, and was the same every time: one sample is
+/// then as good as many. The size of a tree's files is counted too, but depends on the timing of
+/// background work, so its samples may differ.
 pub(crate) fn is_exact(measurement: &Measurement) -> bool {
     let is_counted = area(measurement) == Area::Size || measurement.case.dataset == trace::DATASET;
     is_counted && measurement.samples.windows(2).all(|pair| pair.first() == pair.last())
@@ -58,7 +59,7 @@ pub(crate) fn is_exact(measurement: &Measurement) -> bool {
 /// A dimension of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Dim {
-    /// What was done.
+    /// The operation.
     Operation,
     /// The data set.
     Dataset,
@@ -76,17 +77,17 @@ pub(super) enum Dim {
     Threads,
 }
 
-/// One value of a dimension; numbers sort as numbers.
+/// A value of a dimension. Numbers sort as numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Value {
-    /// Entries, bytes, threads.
+    /// A number of entries, bytes or threads.
     Number(u64),
-    /// Names.
+    /// A name.
     Text(String),
 }
 
 impl Dim {
-    /// All of them, in reading order.
+    /// All dimensions, in reading order.
     pub(super) const ALL: [Dim; 8] = [
         Dim::Operation,
         Dim::Dataset,
@@ -98,7 +99,7 @@ impl Dim {
         Dim::Threads,
     ];
 
-    /// The label of its selector and column.
+    /// Returns the label of the dimension's selector and column.
     pub(super) fn label(self) -> &'static str {
         match self {
             Dim::Operation => "Operation",
@@ -112,7 +113,7 @@ impl Dim {
         }
     }
 
-    /// Its value in `case`.
+    /// Returns the dimension's value in `case`.
     pub(super) fn of(self, case: &Case) -> Value {
         match self {
             Dim::Operation => Value::Text(case.operation.clone()),
@@ -126,7 +127,7 @@ impl Dim {
         }
     }
 
-    /// A value as an option of its selector. Not escaped.
+    /// Returns a value as an option of the selector. Not escaped.
     pub(super) fn option(self, value: &Value) -> String {
         match (self, value) {
             (Dim::ValueBytes, Value::Number(bytes)) => format!("{bytes} B"),
@@ -136,7 +137,7 @@ impl Dim {
         }
     }
 
-    /// A value as part of a sentence, empty where it says nothing. Not escaped.
+    /// Returns a value as part of a sentence, or an empty string if it adds nothing. Not escaped.
     pub(super) fn phrase(self, value: &Value) -> String {
         match (self, value) {
             (Dim::Entries, Value::Number(1)) => "1 entry".to_owned(),
@@ -153,42 +154,45 @@ impl Dim {
     }
 }
 
-/// A case in one line, the dimensions of `dims` only: `1 M entries · 6 B values · uncompressed`.
-/// Not escaped.
+/// Describes a case in one line by the dimensions `dims`: `1 M entries · 6 B values ·
+/// uncompressed`. Not escaped.
 pub(super) fn describe(case: &Case, dims: &[Dim]) -> String {
     let phrases = dims.iter().map(|dim| dim.phrase(&dim.of(case))).filter(|phrase| !phrase.is_empty());
     phrases.collect::<Vec<_>>().join(" · ")
 }
 
-/// How a contender is drawn. The same everywhere on the page.
+/// How a contender is drawn; the same everywhere on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Look {
-    /// One of Cairn's own.
+    /// True for Cairn's own contenders.
     pub(super) ours: bool,
-    /// The place of its family in [`Model::families`].
+    /// Index of the contender's family in [`Model::families`].
     pub(super) family: usize,
-    /// Which colour of its side's palette: `o0` to `o10` for ours, `p0` to `p6` for peers.
+    /// Index into the colours of its side's palette: `o0` to `o10` for ours, `p0` to `p6` for
+    /// peers.
     tone: usize,
 }
 
-/// Colours of our side: as many as the pool has policies, with the one without page checks.
+/// Number of colours on our side: one per policy of the pool, and one for the pool without page
+/// checks.
 const OUR_TONES: usize = 11;
 
-/// Shapes tell families apart where colours do not.
+/// Number of marker shapes, which distinguish families when colours do not.
 const MARKERS: usize = 7;
 
 impl Look {
-    /// The look of a line that is no contender's, told from others of its chart by its number.
+    /// Returns the look of a line that belongs to no contender. Its number distinguishes it from
+    /// the other lines of its chart.
     pub(super) fn line(number: usize) -> Look {
         Look { ours: true, family: number, tone: number * 3 }
     }
 
-    /// The CSS class of its colour.
+    /// Returns the CSS class of the colour.
     pub(super) fn class(self) -> String {
         if self.ours { format!("o{}", self.tone % OUR_TONES) } else { format!("p{}", self.tone % 7) }
     }
 
-    /// The id of its marker among the page's symbols.
+    /// Returns the id of the marker among the page's symbols.
     pub(super) fn marker(self) -> String {
         format!("m{}", self.family % MARKERS)
     }
@@ -197,25 +201,25 @@ impl Look {
 /// One family of contenders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Family<'a> {
-    /// As in the run.
+    /// The name, as in the run.
     pub(super) name: &'a str,
     /// How its contenders are drawn.
     pub(super) look: Look,
 }
 
-/// A run with what every section asks about it.
+/// A run, prepared for the questions that every section asks about it.
 #[derive(Debug)]
 pub(super) struct Model<'a> {
     /// The run itself.
     pub(super) run: &'a Run,
-    /// Ours first, then the peers, each in the run's order.
+    /// The families: ours first, then the peers, each group in the run's order.
     pub(super) families: Vec<Family<'a>>,
     looks: BTreeMap<&'a str, Look>,
-    /// How many operations and metrics were measured of each store.
+    /// Number of operations and metrics that were measured of each store.
     coverage: BTreeMap<Store<'a>, usize>,
 }
 
-/// What a store holds: data set, entries, value bytes, compression.
+/// The contents of a store: data set, entries, value bytes, compression.
 type Store<'a> = (&'a str, u64, u32, &'a str);
 
 fn store_of(case: &Case) -> Store<'_> {
@@ -223,8 +227,8 @@ fn store_of(case: &Case) -> Store<'_> {
 }
 
 impl<'a> Model<'a> {
-    /// Sorts out families and looks. A measurement of a contender that the run does not list gets a
-    /// family of its own among the peers, so that nothing measured can vanish.
+    /// Assigns families and looks. A measurement of a contender that the run does not list gets a
+    /// family of its own among the peers, so that no measurement can disappear.
     pub(super) fn new(run: &'a Run) -> Self {
         let listed = run.contenders.iter().map(|c| (c.name.as_str(), c.family.as_str(), c.ours));
         let known: BTreeSet<&str> = run.contenders.iter().map(|c| c.name.as_str()).collect();
@@ -255,13 +259,14 @@ impl<'a> Model<'a> {
         Model { run, families, looks, coverage }
     }
 
-    /// How many operations and metrics were measured of the store of `case`: quick runs look
-    /// closely at one only.
+    /// Returns how many operations and metrics were measured of the store of `case`. Quick runs
+    /// measure only one store in detail.
     pub(super) fn coverage(&self, case: &Case) -> usize {
         self.coverage.get(&store_of(case)).copied().unwrap_or(0)
     }
 
-    /// The contenders with a figure of the same area as `slice` somewhere, but none in it.
+    /// Returns the contenders that have a measurement in the area of `slice` but none in `slice`
+    /// itself.
     pub(super) fn missing_from(&self, slice: &[&Measurement]) -> Vec<&'a str> {
         let Some(area) = slice.first().map(|m| area(m)) else { return Vec::new() };
         let mut names: Vec<&'a str> = Vec::new();
@@ -274,31 +279,31 @@ impl<'a> Model<'a> {
         names
     }
 
-    /// How the contender of that name is drawn.
+    /// Returns the look of the contender with that name.
     pub(super) fn look(&self, contender: &str) -> Look {
         self.looks.get(contender).copied().unwrap_or(Look { ours: false, family: 0, tone: 6 })
     }
 
-    /// Whether a contender keeps decompressed blocks in memory, as far as the run says.
+    /// Returns whether a contender keeps decompressed blocks in memory, as far as the run says.
     pub(super) fn keeps_blocks(&self, contender: &str) -> bool {
         self.run.contenders.iter().any(|known| known.name == contender && known.keeps_blocks())
     }
 
-    /// A name that fits beside a line, which stands for its family there: the contender's where it
-    /// is short, otherwise the family's. Not escaped.
+    /// Returns a name that fits beside a line and stands for the family there: the contender's name
+    /// if it is short enough, otherwise the family's. Not escaped.
     pub(super) fn short_name(&self, contender: &str, keep: usize) -> String {
         let family = self.families.get(self.look(contender).family).map_or(contender, |family| family.name);
         let short = if contender.chars().count() <= keep { contender } else { family };
         format::shorten(short, keep)
     }
 
-    /// The measurements of one area, in the order taken.
+    /// Returns the measurements of one area, in the order taken.
     pub(super) fn in_area(&self, wanted: Area) -> impl Iterator<Item = &'a Measurement> + use<'a> {
         self.run.measurements.iter().filter(move |measurement| area(measurement) == wanted)
     }
 }
 
-/// The better of two measurements of one metric; a figure beats none.
+/// Returns the better of two measurements of one metric. A finite median beats one that is not.
 pub(super) fn better<'m>(left: &'m Measurement, right: &'m Measurement) -> &'m Measurement {
     let left_wins = match (left.median.is_finite(), right.median.is_finite()) {
         (true, true) if left.higher_is_better => left.median >= right.median,
@@ -308,7 +313,7 @@ pub(super) fn better<'m>(left: &'m Measurement, right: &'m Measurement) -> &'m M
     if left_wins { left } else { right }
 }
 
-/// The best of several measurements of one metric, by median. The first of equals.
+/// Returns the best of several measurements of one metric, by median; the first of equals.
 pub(super) fn best<'m>(measurements: impl Iterator<Item = &'m Measurement>) -> Option<&'m Measurement> {
     measurements.filter(|m| m.median.is_finite()).reduce(better)
 }

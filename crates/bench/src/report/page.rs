@@ -1,4 +1,5 @@
-//! The page: header, sections in reading order, and what makes it one file without any other.
+//! The page: the header, the sections in reading order, and everything that makes it a single
+//! self-contained file.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ use crate::stats;
 pub(super) const STYLE: &str = include_str!("style.css");
 pub(super) const SCRIPT: &str = include_str!("script.js");
 
-/// Nothing may be fetched and nothing sent: the page carries all it needs.
+/// The content security policy. It forbids fetching and sending: the page contains all it needs.
 pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
@@ -31,18 +32,18 @@ pub(super) const POLICY: &str =
 pub(super) struct Section {
     /// Unique on the page.
     pub(super) id: &'static str,
-    /// What the link to it says.
+    /// Text of the link to the section.
     pub(super) name: &'static str,
-    /// Markup, the section's own element with that id.
+    /// Markup: the section element itself, with that id.
     pub(super) body: String,
 }
 
 /// How much of a run its sections show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Depth {
-    /// The table of all measurements.
+    /// Whether to show the table of all measurements.
     pub(super) table: bool,
-    /// Every choice of each figure, not the first alone.
+    /// Whether to show every choice of each figure, not only the first.
     pub(super) choices: bool,
 }
 
@@ -51,7 +52,7 @@ impl Depth {
     pub(super) const ALL: Depth = Depth { table: true, choices: true };
 }
 
-/// The sections about a run's results, in reading order.
+/// Returns the sections about a run's results, in reading order.
 pub(super) fn sections(run: &Run, other: Option<&Run>, depth: Depth) -> Vec<Section> {
     let model = Model::new(run);
     let verdict = Verdict::new(&model);
@@ -64,7 +65,7 @@ pub(super) fn sections(run: &Run, other: Option<&Run>, depth: Depth) -> Vec<Sect
             sections.push(Section { id, name, body });
         }
     };
-    // Where nobody can be ahead, as in a replay, there is nothing to be said about it.
+    // A run in which no contender can be ahead, such as a replay, has no verdict.
     if run.measurements.is_empty() || !verdict.topics.is_empty() {
         add("verdict", "Verdict", verdict_page::section(&model, &verdict, &choice));
     }
@@ -102,7 +103,7 @@ pub(super) fn sections(run: &Run, other: Option<&Run>, depth: Depth) -> Vec<Sect
     sections
 }
 
-/// The whole document.
+/// Returns the whole document.
 pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
     let mut sections = sections(run, other, Depth::ALL);
     sections.push(Section { id: "machine", name: "Machine", body: setup::machine(run) });
@@ -111,8 +112,8 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
     let links: String = sections.iter().map(link).collect();
     let main: String = sections.into_iter().map(|section| section.body).collect();
     let title = escape(&title(run));
-    // A run always serialises; should that ever change, the page stays readable and the download
-    // says so.
+    // A run always serialises. If that ever changes, the page stays readable and the download
+    // contains the error.
     let json = serde_json::to_string(run)
         .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
     format!(

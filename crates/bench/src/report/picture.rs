@@ -1,4 +1,4 @@
-//! All stored runs as one picture for a page: an SVG that stands alone, in light and dark.
+//! All stored runs in one picture for a page: a self-contained SVG, for light and dark pages.
 //!
 //! ```text
 //!                         behind │ ahead
@@ -6,10 +6,10 @@
 //!     RocksDB              ●     │  ● ●●◆ ●          4.1x
 //!     LMDB             ●  ●    ◆ │ ●●                0.8x
 //! ```
-//! A dot is a topic of the report's verdict, an operation and a metric: the geometric mean of its
-//! cases. Of an operation whose speed was measured in several ways, only the first of [`SPEEDS`]
-//! counts. A diamond is the median of a row, which a single ratio of thousands does not move. The
-//! colour of a dot says on which side of 1 its interval lies.
+//! A dot is a topic of the report's verdict, that is an operation and a metric: the geometric mean
+//! of its cases. If the speed of an operation was measured in several ways, only the first of
+//! [`SPEEDS`] counts. A diamond is the median of a row, which a single ratio of thousands does not
+//! move. The colour of a dot shows on which side of 1 its interval lies.
 
 use super::html::escape;
 use super::matrix::Standing;
@@ -22,21 +22,21 @@ use crate::stats;
 use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sql};
 
 const WIDTH: f64 = 760.0;
-/// Where the plot begins and ends; names stand before it and figures after it.
+/// Left and right end of the plot. Names stand to its left and values to its right.
 const PLOT: (f64, f64) = (130.0, 580.0);
 const ROW: f64 = 24.0;
 const TITLE: f64 = 30.0;
 const HEAD: f64 = 44.0;
 const FOOT: f64 = 66.0;
 
-/// Metrics of one and the same thing, the one that counts first.
+/// Metrics that measure the same thing, in order of preference.
 const SPEEDS: [&str; 4] = ["throughput", "latency", "mean latency", "time"];
 
 /// One peer of one run.
 #[derive(Debug)]
 struct Row {
     peer: String,
-    /// Each topic: its name, its ratio, and how Cairn stands.
+    /// Each topic: its name, its ratio, and Cairn's standing.
     topics: Vec<(String, Ratio, Standing)>,
 }
 
@@ -57,9 +57,9 @@ impl Row {
     }
 }
 
-/// The runs as a picture, one group of rows for each run, in their order.
+/// Renders the runs as a picture, with one group of rows per run, in their order.
 ///
-/// The text is a whole SVG file. It follows the reader's colour scheme and needs neither scripts
+/// The text is a complete SVG file. It follows the reader's colour scheme and needs neither scripts
 /// nor fonts.
 pub fn render_picture(runs: &[Run]) -> String {
     let groups: Vec<(&str, Vec<Row>)> = runs.iter().map(|run| (title_of(run), rows(run))).collect();
@@ -136,7 +136,8 @@ fn rows(run: &Run) -> Vec<Row> {
     peers.map(|(at, peer)| Row { peer: peer_title(peer.name).to_owned(), topics: of(at) }).collect()
 }
 
-/// Powers of ten from one at or below the least ratio to one at or above the largest.
+/// Returns the powers of ten from one at or below the smallest ratio to one at or above the
+/// largest.
 fn decades(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     (first.min(-1)..=last.max(1)).map(|power| 10_f64.powi(power)).collect()
@@ -207,7 +208,7 @@ fn tally(row: &Row) -> String {
     format!("{} ahead, {} behind", row.count(Outcome::Better), row.count(Outcome::Worse))
 }
 
-/// What the picture shows, for those who cannot see it.
+/// Describes the picture for readers who cannot see it.
 fn in_words(groups: &[(&str, Vec<Row>)]) -> String {
     let row = |row: &Row| {
         let median = row.median().map_or_else(String::new, |median| format!(" {}", in_times(median)));
@@ -230,7 +231,7 @@ fn title_of(run: &Run) -> &'static str {
     }
 }
 
-/// A peer as its makers write it.
+/// Returns a peer's name in its makers' spelling.
 fn peer_title(family: &str) -> &str {
     match family {
         "cdb" => "cdb",
@@ -250,8 +251,9 @@ mod tests {
     use super::*;
     use crate::report::testing::{contender, measurement, run};
 
-    /// Goal: a win, a loss and a tie are each to be seen, in colour and in words, and names are
-    /// escaped. Method: a run of one peer with three topics.
+    /// Goal: a win, a loss and a tie are each visible, in colour and in words, and names are
+    /// escaped.
+    /// Method: a run of one peer with three topics.
     #[test]
     fn wins_and_losses_are_seen() {
         let mut slow = measurement("<peer>", "open", "time", &[1.0, 1.01, 0.99]);
@@ -278,8 +280,8 @@ mod tests {
         assert!(picture.contains("prefers-color-scheme:dark"));
     }
 
-    /// Goal: an operation counts once, however many ways its speed was measured in. Method:
-    /// throughput, latency and mean latency of one, and the latency alone of another.
+    /// Goal: an operation counts once, in however many ways its speed was measured. Method:
+    /// throughput, latency and mean latency of one operation, and only the latency of another.
     #[test]
     fn operations_count_once() {
         let mut all = Vec::new();
@@ -296,7 +298,7 @@ mod tests {
         assert_eq!(rows[0].peer, "LMDB");
     }
 
-    /// Goal: the axis holds every ratio, and 1 as well. Method: ratios far to one side.
+    /// Goal: the axis covers every ratio, and includes 1. Method: ratios far to one side.
     #[test]
     fn the_axis_reaches_over_all() {
         assert_eq!(decades(0.5, 2.0), [0.1, 1.0, 10.0]);

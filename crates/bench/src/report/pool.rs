@@ -1,5 +1,5 @@
-//! The figures about buffer pools: what a page costs, how that changes with threads and with the
-//! pool's size, and which policy finds most.
+//! The figures about buffer pools: the cost of a page request, how it changes with threads and with
+//! the pool's size, and which policy has the most hits.
 
 use super::costs::bar_chart;
 use super::figure::{self, Figure, Variant};
@@ -12,14 +12,14 @@ use crate::compare::HIT_RATES;
 use crate::results::Measurement;
 use crate::suite_pool::trace;
 
-/// What operations of other pool sizes begin with.
+/// Prefix of the operations that measure other pool sizes.
 const BY_SIZE: &str = "Pool Size";
 
 fn measured<'a>(model: &Model<'a>, metric: &'static str) -> impl Iterator<Item = &'a Measurement> + use<'a> {
     model.in_area(Area::Pool).filter(move |m| m.metric == metric)
 }
 
-/// The time of one request: hits, misses, evictions.
+/// Time per request, for hits, misses and evictions.
 pub(super) fn latencies(model: &Model<'_>) -> Figure<'static> {
     let dims = vec![Dim::Operation];
     let slices = figure::slices(measured(model, "latency"), &dims);
@@ -40,7 +40,7 @@ pub(super) fn latencies(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// Requests a second over threads.
+/// Requests per second over threads.
 pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     let dims = vec![Dim::Operation];
     let mut variants = Vec::new();
@@ -78,7 +78,7 @@ pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// Throughput and hits over the size of the pool, with the same hundred pages throughout.
+/// Throughput and hit rate over the size of the pool, with the same hundred pages throughout.
 pub(super) fn over_frames(model: &Model<'_>) -> Figure<'static> {
     let mut body = String::new();
     let mut all = Vec::new();
@@ -103,12 +103,12 @@ pub(super) fn over_frames(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// `textbook, 64 pages`.
+/// Returns a label such as `textbook, 64 pages`.
 fn at_size(m: &Measurement) -> String {
     format!("{}, {} pages", m.contender, format::count(m.case.entries))
 }
 
-/// Empty with figures of one size only.
+/// Returns a chart over pool sizes; empty when there is only one size.
 fn frames_chart(
     model: &Model<'_>,
     (id, title, unit): (String, &str, &str),
@@ -134,7 +134,8 @@ fn frames_chart(
     chart.render()
 }
 
-/// Who finds most at each size, the optimum left out: a row a size, the best in bold.
+/// Returns a table of the hit rates, one row per pool size. The best policy of each row is in bold;
+/// the optimum does not compete.
 fn best_by_frames(slice: &[&Measurement]) -> String {
     let mut names: Vec<&str> = Vec::new();
     let mut sizes: Vec<u64> = Vec::new();
@@ -161,7 +162,7 @@ fn best_by_frames(slice: &[&Measurement]) -> String {
     table::folded(&headers.collect::<Vec<_>>(), &sizes.iter().map(row).collect::<Vec<Vec<String>>>())
 }
 
-/// Hits of every pattern, by policy.
+/// Hit rates of every access pattern, by policy.
 pub(super) fn hit_rates(model: &Model<'_>) -> Figure<'static> {
     let dims = vec![Dim::Operation];
     let counted = measured(model, "hit rate").filter(|m| m.case.dataset == HIT_RATES);
@@ -181,7 +182,7 @@ pub(super) fn hit_rates(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-/// Recorded requests: every policy beside the optimum.
+/// Hit rates on recorded requests: every policy beside the optimum.
 pub(super) fn traces(model: &Model<'_>) -> Figure<'static> {
     let dims = vec![Dim::Operation];
     let recorded = measured(model, "hit rate").filter(|m| m.case.dataset == trace::DATASET);

@@ -1,10 +1,9 @@
-//! How much better one side is than the other, with an interval that is meant to hold the truth 95
-//! times of a hundred.
+//! How much better one side is than the other, with an interval of 95 % confidence.
 //!
-//! Intervals of single ratios are the lab's own ([`crate::stats`]). Several cases are summed up by
-//! the geometric mean of their ratios. Its interval adds the logarithmic half-widths of the cases
-//! in quadrature, each side by itself, because the cases were measured independently of each other.
-//! The seed is fixed: one run always gives one report.
+//! The intervals of single ratios come from [`crate::stats`]. Several cases are combined by the
+//! geometric mean of their ratios. The cases were measured independently, so its interval adds
+//! their logarithmic half-widths in quadrature, each side by itself. The seed is fixed: a run
+//! always gives the same report.
 
 use super::model;
 use crate::results::Measurement;
@@ -12,39 +11,39 @@ use crate::stats;
 
 const SEED: u64 = 1;
 
-/// What a ratio's interval says about its two sides.
+/// The conclusion that a ratio's interval allows about its two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The whole interval is above one.
     Better,
     /// The whole interval is below one.
     Worse,
-    /// The interval holds one.
+    /// The interval includes one.
     Unclear,
-    /// There were too few samples for an interval, so nothing is known, not even that nobody is
-    /// ahead.
+    /// There were too few samples for an interval. Nothing is known, not even whether the sides are
+    /// even.
     TooFew,
 }
 
 impl Outcome {
-    /// True where one side is ahead.
+    /// Returns true if one side is ahead.
     pub(crate) fn is_clear(self) -> bool {
         matches!(self, Outcome::Better | Outcome::Worse)
     }
 }
 
-/// The advantage of one side over another: above one is better, whichever way the metric points.
+/// The advantage of one side over another. Above one means better, for metrics of either direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ratio {
-    /// The ratio of the medians, or the geometric mean of several.
+    /// The ratio of the medians, or the geometric mean of several such ratios.
     pub(crate) point: f64,
-    /// The interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of
-    /// something that varies.
+    /// The interval; none if either side has fewer than [`stats::SAMPLES_MIN`] samples and the
+    /// value varies.
     pub(crate) interval: Option<(f64, f64)>,
 }
 
 impl Ratio {
-    /// What can be said by the interval.
+    /// Returns the conclusion that the interval allows.
     pub(crate) fn outcome(self) -> Outcome {
         match self.interval {
             Some((low, _)) if low > 1.0 => Outcome::Better,
@@ -58,15 +57,15 @@ impl Ratio {
 /// One case, measured on both sides.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pair<'m> {
-    /// The side that the ratio speaks for.
+    /// The side whose advantage the ratio states.
     pub(crate) subject: &'m Measurement,
-    /// The side it is held against.
+    /// The side it is compared with.
     pub(crate) against: &'m Measurement,
 }
 
-/// The ratio of two measurements of one run. Where both come from the same interleaved rounds,
-/// rounds are resampled, so that a disturbance which hit both sides cancels out. None where a ratio
-/// has no meaning: a figure is missing or not positive.
+/// Returns the ratio of two measurements of one run. If both come from the same interleaved rounds,
+/// rounds are resampled as pairs, so that a disturbance that hit both sides cancels out. Returns
+/// none if a ratio has no meaning, because a value is missing or not positive.
 pub(crate) fn within(pair: Pair<'_>) -> Option<Ratio> {
     let Pair { subject, against } = pair;
     let same_rounds = subject.case == against.case
@@ -76,14 +75,14 @@ pub(crate) fn within(pair: Pair<'_>) -> Option<Ratio> {
     between(pair, if same_rounds { stats::paired_ratio } else { stats::unpaired_ratio })
 }
 
-/// The ratio of two measurements of different runs. None as in [`within`].
+/// Returns the ratio of two measurements of different runs. None as in [`within`].
 pub(crate) fn across(pair: Pair<'_>) -> Option<Ratio> {
     between(pair, stats::unpaired_ratio)
 }
 
-/// The geometric mean of the ratios that have intervals: one case with too few samples does not
-/// keep the others from saying what they say. Where none has, that of all, without an interval.
-/// None without any.
+/// Returns the geometric mean of the ratios that have intervals, so that one case with too few
+/// samples does not invalidate the others. If none has an interval, returns the mean of all,
+/// without an interval. Returns none without ratios.
 pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
     let sure: Vec<(f64, (f64, f64))> =
         ratios.iter().filter_map(|ratio| Some((ratio.point, ratio.interval?))).collect();
@@ -94,8 +93,8 @@ pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
     let cases = sure.len() as f64;
     let (mut log_point, mut below, mut above) = (0.0_f64, 0.0_f64, 0.0_f64);
     for (point, (low, high)) in sure {
-        // Medians of resamples can lie beside the median of the samples: an end never crosses the
-        // point.
+        // Medians of resamples can all lie on one side of the samples' median. An end must not
+        // cross the point.
         let (down, up) = ((point / low).ln().max(0.0), (high / point).ln().max(0.0));
         log_point += point.ln() / cases;
         below += down * down;
@@ -123,8 +122,8 @@ fn between(pair: Pair<'_>, bootstrap: Bootstrap) -> Option<Ratio> {
         |m: &Measurement| m.samples.len() >= stats::SAMPLES_MIN && m.samples.iter().copied().all(usable);
     let estimate =
         if enough(top) && enough(bottom) { bootstrap(&top.samples, &bottom.samples, SEED) } else { None };
-    // The ends hold the point in all but contrived samples; there a chart with a point beside its
-    // interval misleads.
+    // The ends enclose the point except in contrived samples. They are widened then, because a
+    // chart with a point outside its interval misleads.
     let interval = estimate.map(|estimate| (estimate.low.min(point), estimate.high.max(point)));
     Some(Ratio { point, interval })
 }
@@ -138,8 +137,8 @@ mod tests {
         Pair { subject, against }
     }
 
-    /// Goal: the interval holds the point, excludes one when sides are apart, and holds one when
-    /// they overlap.
+    /// Goal: the interval includes the point, excludes one when the sides are apart, and includes
+    /// one when they overlap.
     /// Method: clear win, clear loss, overlap.
     #[test]
     fn outcomes_follow_the_samples() {
@@ -154,8 +153,7 @@ mod tests {
         assert_eq!(within(pair(&fast, &noisy)).unwrap().outcome(), Outcome::Unclear);
     }
 
-    /// Goal: where less is better the ratio turns round. Method: half the time is an advantage of
-    /// two.
+    /// Goal: the ratio is inverted if less is better. Method: half the time is an advantage of two.
     #[test]
     fn less_is_better_turns_the_ratio() {
         let mut short = measurement("a", "build", "time", &[1.0; 3]);
@@ -167,7 +165,7 @@ mod tests {
         assert_eq!(ratio.outcome(), Outcome::Better);
     }
 
-    /// Goal: no interval, and so no verdict, from one or two samples, unless the metric is exact.
+    /// Goal: one or two samples give no interval, and so no verdict, unless the metric is exact.
     /// Method: both.
     #[test]
     fn few_samples_decide_nothing_that_varies() {
@@ -182,7 +180,8 @@ mod tests {
         assert_eq!(within(pair(&small, &large)).unwrap().outcome(), Outcome::Better);
     }
 
-    /// Goal: figures without a ratio give none. Method: NaN, zero, negative, empty samples.
+    /// Goal: values that cannot form a ratio give none. Method: NaN, zero, negative and infinite
+    /// samples.
     #[test]
     fn nonsense_has_no_ratio() {
         let good = measurement("a", "get", "throughput", &[1.0, 2.0]);
@@ -193,8 +192,8 @@ mod tests {
         }
     }
 
-    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; one without an
-    /// interval has no part in it, unless none has one.
+    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; a case without an
+    /// interval does not count, unless none has one.
     /// Method: ratios made by hand.
     #[test]
     fn means_are_geometric() {
@@ -212,7 +211,7 @@ mod tests {
         assert!(mean(&[]).is_none());
     }
 
-    /// Goal: what a tree takes on the disk is as uncertain as it varies. Method: sizes that differ
+    /// Goal: the size of a tree on disk is as uncertain as it varies. Method: sizes that differ
     /// from turn to turn, and sizes that do not.
     #[test]
     fn sizes_that_vary_are_not_exact() {
@@ -223,9 +222,9 @@ mod tests {
         assert_eq!(within(pair(&other, &other)).unwrap().interval, Some((1.0, 1.0)));
     }
 
-    /// Goal: rounds are paired within a run, and neither across runs nor where one side has taken
-    /// all its samples in one turn. Method: rounds of very different speed in which one side is
-    /// always 1.5 times the other.
+    /// Goal: rounds are paired within a run, but not across runs, and not if one side took all its
+    /// samples in one turn. Method: rounds of very different speed in which one side is always 1.5
+    /// times the other.
     #[test]
     fn rounds_pair_only_within_a_run() {
         let slow = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];

@@ -1,6 +1,6 @@
-//! From figures to places on an axis, and the round figures to label it with.
+//! Maps values to places on an axis, and chooses round values to label it with.
 
-/// One axis. Places are fractions of its length, 0 at the low end.
+/// One axis. Places are fractions of its length, with 0 at the low end.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scale {
     low: f64,
@@ -9,13 +9,14 @@ pub(super) struct Scale {
     ticks: Vec<f64>,
 }
 
-/// More than this between the smallest and the largest figure, and a straight axis hides the small
-/// ones.
+/// If the largest value exceeds the smallest by more than this factor, a linear axis hides the
+/// small values.
 const LOG_FROM: f64 = 30.0;
 
 impl Scale {
-    /// From zero to a round figure at or above `max`, about `count` steps. `base` is 1000 or 1024:
-    /// the size of the unit's prefixes, so that memory is cut at round MiB.
+    /// Creates a linear axis from zero to a round value at or above `max`, with about `count`
+    /// steps. `base` is 1000 or 1024, the factor between the unit's prefixes, so that memory is
+    /// divided at round MiB.
     pub(super) fn from_zero(max: f64, count: usize, base: f64) -> Scale {
         let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
         let unit = prefix(max, base);
@@ -25,8 +26,8 @@ impl Scale {
         Scale { low: 0.0, high: steps * step, log: false, ticks }
     }
 
-    /// Logarithmic, from a round figure at or below `min` to one at or above `max`, labelled at 1,
-    /// 2 and 5 of each decade where they are few and at decades where they are many.
+    /// Creates a logarithmic axis from a round value at or below `min` to one at or above `max`.
+    /// Short axes are labelled at 1, 2 and 5 of each decade, long ones at decades only.
     pub(super) fn log(min: f64, max: f64) -> Scale {
         let good = |value: f64| value.is_finite() && value > 0.0;
         let (min, max) = match (good(min), good(max)) {
@@ -44,8 +45,9 @@ impl Scale {
         Scale { low, high, log: true, ticks }
     }
 
-    /// Logarithmic, reaching exactly from the first to the last of `values` and labelled at each:
-    /// for axes such as threads, where only the measured points mean anything.
+    /// Creates a logarithmic axis that reaches exactly from the first to the last of `values` and
+    /// is labelled at each of them. It is for axes such as threads, where only the measured points
+    /// have a meaning.
     pub(super) fn log_at(values: &[f64]) -> Scale {
         let mut ticks: Vec<f64> = values.iter().copied().filter(|v| v.is_finite() && *v > 0.0).collect();
         ticks.sort_by(f64::total_cmp);
@@ -55,14 +57,14 @@ impl Scale {
         Scale { low, high, log: true, ticks }
     }
 
-    /// [`Scale::log`] where the figures spread too far for a straight axis, [`Scale::from_zero`]
-    /// otherwise.
+    /// Creates a [`Scale::log`] if the values spread too far for a linear axis, and a
+    /// [`Scale::from_zero`] otherwise.
     pub(super) fn fitting(values: &[f64], count: usize, base: f64) -> Scale {
         let (min, max) = positive_range(values);
         if max / min >= LOG_FROM { Scale::log(min, max) } else { Scale::from_zero(max, count, base) }
     }
 
-    /// The place of `value`, held to the axis.
+    /// Returns the place of `value`, clamped to the axis.
     pub(super) fn place(&self, value: f64) -> f64 {
         let (low, high, value) = if self.log {
             (self.low.ln(), self.high.ln(), value.max(self.low).ln())
@@ -72,25 +74,25 @@ impl Scale {
         if high > low && value.is_finite() { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
     }
 
-    /// The figures to label, ascending.
+    /// Returns the values to label, ascending.
     pub(super) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 
-    /// True for a logarithmic axis, which a chart must say.
+    /// Returns true for a logarithmic axis, which a chart must point out.
     pub(super) fn is_log(&self) -> bool {
         self.log
     }
 }
 
-/// The smallest and largest figure above zero; 1 and 1 when there is none.
+/// Returns the smallest and the largest value above zero, or 1 and 1 if there are none.
 pub(super) fn positive_range(values: &[f64]) -> (f64, f64) {
     let good = values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
     let (min, max) = good.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
     if max > 0.0 { (min, max) } else { (1.0, 1.0) }
 }
 
-/// The base of a unit's prefixes.
+/// Returns the factor between a unit's prefixes.
 pub(super) fn prefix_base(unit: &str) -> f64 {
     if unit.starts_with('B') || unit == "bytes" { 1024.0 } else { 1000.0 }
 }
@@ -109,7 +111,8 @@ fn round_down(value: f64) -> f64 {
     multiple.unwrap_or(1.0) * power
 }
 
-/// The smallest of `multiples` and 10 times a power of ten that is at least `value`.
+/// Returns the smallest value that is at least `value` among `multiples` and 10 times a power of
+/// ten.
 fn round_up(value: f64, multiples: &[f64]) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let multiple = multiples.iter().copied().find(|m| m * power >= value * (1.0 - 1e-9));
@@ -141,7 +144,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: a straight axis always covers its figures, from zero, with few, even, round steps.
+        /// Goal: a linear axis always covers its values, from zero, with few, even, round steps.
         /// Method: any maximum over thirty decades, both prefix bases.
         #[test]
         fn straight_axes_cover_with_even_round_steps(exponent in -15.0..15.0_f64, count in 1_usize..9, binary: bool) {
@@ -156,12 +159,12 @@ mod tests {
             for pair in ticks.windows(2) {
                 prop_assert!(((pair[1] - pair[0]) / step - 1.0).abs() < 1e-6);
             }
-            // Never more than one step of empty axis.
+            // At most one step of the axis is empty.
             prop_assert!(ticks.last().copied().unwrap() < max + step * (1.0 + 1e-6));
         }
 
-        /// Goal: places ascend with figures and stay on the axis, on both kinds. Method: random
-        /// pairs in random ranges.
+        /// Goal: places ascend with values and stay on the axis, for both kinds of axis. Method:
+        /// random pairs in random ranges.
         #[test]
         fn places_are_monotone(a in 1e-3..1e9_f64, b in 1e-3..1e9_f64, low in 1e-3..1e3_f64, span in 1.0..1e6_f64) {
             let (small, large) = (a.min(b), a.max(b));
@@ -171,7 +174,7 @@ mod tests {
             }
         }
 
-        /// Goal: a logarithmic axis covers its figures and has between 1 and 12 labels. Method:
+        /// Goal: a logarithmic axis covers its values and has between 1 and 12 labels. Method:
         /// random ranges.
         #[test]
         fn log_axes_cover_with_few_labels(low in 1e-9..1e9_f64, span in 1.0..1e12_f64) {
@@ -182,7 +185,7 @@ mod tests {
         }
     }
 
-    /// Goal: figures that are no figures give an axis all the same. Method: every kind of them.
+    /// Goal: values that are not usable still give an axis. Method: every kind of them.
     #[test]
     fn nonsense_gives_an_axis() {
         for max in [f64::NAN, f64::INFINITY, 0.0, -3.0] {
@@ -195,8 +198,7 @@ mod tests {
         assert!(Scale::from_zero(10.0, 5, 1000.0).place(f64::NAN).is_finite());
     }
 
-    /// Goal: the axes people will see first are the ones a person would draw. Method: golden
-    /// values.
+    /// Goal: the most familiar axes are the ones that a person would draw. Method: golden values.
     #[test]
     fn familiar_axes() {
         assert_eq!(Scale::from_zero(5.9e6, 5, 1000.0).ticks(), [0.0, 2e6, 4e6, 6e6]);

@@ -1,8 +1,8 @@
-//! The trade-off chart: two figures of each contender against each other.
+//! The trade-off chart: two quantities of each contender against each other.
 //!
 //! Labels are placed greedily around their points at the narrowest width that shows labels. A wider
-//! chart only moves points apart, so what does not overlap there never does. A label that finds no
-//! free place is left to the tooltip and the table.
+//! chart only moves points apart, so labels that do not overlap at that width never do. A label
+//! without a free place is dropped; the tooltip and the table still show the name.
 
 use super::format;
 use super::html::escape;
@@ -13,52 +13,53 @@ use super::svg::{self, Anchor, Frame, line, text};
 const PLOT_HEIGHT: f64 = 340.0;
 const TOP: f64 = 14.0;
 const AXIS_HEIGHT: f64 = 42.0;
-/// Width that labels are placed for, px: a little under the narrowest chart that shows them.
+/// The width for which labels are placed, in px: slightly less than the narrowest chart that shows
+/// them.
 const REFERENCE_WIDTH: f64 = 530.0;
 const LINE_HEIGHT: f64 = 15.0;
-/// Labels are cut to this many characters.
+/// Maximum length of a label, in characters.
 const LABEL_CHARS: usize = 28;
 
 /// One contender.
 #[derive(Debug, Clone)]
 pub(super) struct Dot {
-    /// Its name. Not escaped.
+    /// The contender's name. Not escaped.
     pub(super) label: String,
     /// Colour and marker of its family.
     pub(super) look: Look,
-    /// Place along x.
+    /// Value on the x axis.
     pub(super) x: f64,
-    /// Place along y.
+    /// Value on the y axis.
     pub(super) y: f64,
 }
 
 /// One axis of the chart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Axis<'a> {
-    /// What it counts.
+    /// Title of the axis.
     pub(super) title: &'a str,
-    /// Its unit.
+    /// Unit of the axis.
     pub(super) unit: &'a str,
 }
 
-/// A chart of points.
+/// A scatter plot.
 #[derive(Debug)]
 pub(super) struct Scatter<'a> {
     /// Unique on the page.
     pub(super) id: String,
-    /// What is shown. Not escaped.
+    /// Title of the chart. Not escaped.
     pub(super) title: &'a str,
-    /// Which corner is the good one.
+    /// Which corner is better.
     pub(super) sense: &'a str,
-    /// Horizontal.
+    /// The horizontal axis.
     pub(super) x: Axis<'a>,
-    /// Vertical.
+    /// The vertical axis.
     pub(super) y: Axis<'a>,
-    /// The points, in any order; ours are drawn on top and labelled first.
+    /// The points, in any order. Ours are drawn on top and labelled first.
     pub(super) dots: Vec<Dot>,
 }
 
-/// A rectangle that is taken, px at the reference width.
+/// An occupied rectangle, in px at the reference width.
 #[derive(Debug, Clone, Copy)]
 struct Area {
     left: f64,
@@ -77,7 +78,7 @@ impl Area {
 }
 
 impl Scatter<'_> {
-    /// Chart and legend; a sentence where there is no figure.
+    /// Renders the chart and its legend, or a sentence when there is no value.
     pub(super) fn render(mut self) -> String {
         self.dots.retain(|dot| dot.x.is_finite() && dot.y.is_finite() && dot.x > 0.0 && dot.y > 0.0);
         if self.dots.is_empty() {
@@ -95,7 +96,7 @@ impl Scatter<'_> {
         let places: Vec<(f64, f64)> =
             self.dots.iter().map(|dot| (x_scale.place(dot.x), height_of(&y_scale, dot.y))).collect();
         let labels = self.place_labels(&places);
-        // Ours were labelled first and are drawn last, on top.
+        // Our contenders are labelled first, and drawn last so that they are on top.
         for ((dot, place), label) in self.dots.iter().zip(&places).zip(&labels).rev() {
             body += &self.mark(dot, *place, label.as_ref());
         }
@@ -145,7 +146,7 @@ impl Scatter<'_> {
         out + &text("tick", 0.0, 6.0, TOP - 3.0, Anchor::Start, &escape(self.y.title))
     }
 
-    /// A free place for each label: anchor, shift along x, shift along y.
+    /// Returns a free place for each label: anchor, offset along x, offset along y.
     fn place_labels(&self, places: &[(f64, f64)]) -> Vec<Option<(Anchor, f64, f64)>> {
         let around = |(x, y): &(f64, f64), reach: f64| {
             let x = x * REFERENCE_WIDTH;

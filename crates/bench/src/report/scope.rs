@@ -1,17 +1,18 @@
-//! Sections of several runs on one page: ids that were unique on a page of their own get the run's
-//! name in front.
+//! Puts sections of several runs on one page: ids that are unique only within a run's own page get
+//! the run's name as a prefix.
 
 use std::collections::BTreeSet;
 
-/// Attributes that name ids, several of them with blanks between; `href` only where it begins with
-/// `#`.
+/// Attributes that contain ids, separated by spaces if there are several. `href` counts only if it
+/// begins with `#`.
 const ATTRIBUTES: [&str; 4] = [" id=\"", " href=\"#", " aria-labelledby=\"", " aria-describedby=\""];
 
-/// `markup` with `name-` before each of its own ids, where they are given and where they are
-/// referred to. Ids of the page around it stay.
+/// Returns `markup` with `name-` before each id that it defines, both in definitions and in
+/// references. Ids of the surrounding page stay unchanged.
 ///
-/// The markup is this module's neighbours': attributes are in double quotes, and text has no bare
-/// quote ([`escape`](super::html::escape)), so what looks like an attribute is one.
+/// The markup comes from this module's siblings: attributes are in double quotes, and text contains
+/// no bare quote ([`escape`](super::html::escape)), so everything that looks like an attribute is
+/// one.
 pub(super) fn within(name: &str, markup: &str) -> String {
     let own = ids(markup);
     let mut out = String::with_capacity(markup.len() + 16 * own.len());
@@ -35,9 +36,10 @@ fn ids(markup: &str) -> BTreeSet<&str> {
     markup.match_indices(" id=\"").filter_map(id).collect()
 }
 
-/// The first of the attributes, and where it begins.
+/// Returns the first of the attributes, and its position.
 fn next(markup: &str) -> Option<(usize, &'static str)> {
-    // All of them begin with a blank, and an attribute's value is passed over as a whole.
+    // All of the attributes begin with a space, and the value of an attribute is skipped as a
+    // whole.
     markup.match_indices(' ').find_map(|(at, _)| {
         let rest = markup.get(at..)?;
         ATTRIBUTES.into_iter().find(|attribute| rest.starts_with(attribute)).map(|attribute| (at, attribute))
@@ -48,8 +50,8 @@ fn next(markup: &str) -> Option<(usize, &'static str)> {
 mod tests {
     use super::*;
 
-    /// Goal: own ids get the name wherever they stand, the page's and text that looks like markup
-    /// do not.
+    /// Goal: ids of the markup get the prefix wherever they occur; ids of the page and text that
+    /// looks like markup do not.
     #[test]
     fn own_ids_are_named() {
         let markup = "<section id=\"size\"><a href=\"#size\">x</a><use href=\"#m1\"/><svg aria-labelledby=\"s-t s-d m2\">\

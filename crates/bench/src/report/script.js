@@ -1,11 +1,11 @@
-// Comfort on top of a page that reads without it: theme, tooltips, choices, sorting, filtering, downloads.
+// Enhances a page that is readable without it: theme, tooltips, choices, sorting, filtering, downloads.
 "use strict";
 (() => {
   const root = document.documentElement;
   const all = (selector, from = document) => Array.from(from.querySelectorAll(selector));
   root.classList.add("js");
 
-  // Theme: the system decides until the reader does; #dark and #light decide for links and screenshots.
+  // Theme: the system's theme applies until the reader switches it. #dark and #light set it in links and screenshots.
   const system = matchMedia("(prefers-color-scheme: dark)");
   const asked = location.hash.slice(1);
   if (asked === "dark" || asked === "light") root.dataset.theme = asked;
@@ -14,7 +14,7 @@
     root.dataset.theme = now === "dark" ? "light" : "dark";
   });
 
-  // Browsers show the title of an SVG as a tooltip, which would cover ours. Readers of screens keep it as a label.
+  // Browsers show the title of an SVG as a tooltip, which would cover ours. For screen readers it becomes a label.
   const adopt = (from) => {
     for (const svg of all("svg[role=img]", from)) {
       const title = svg.querySelector(":scope > title");
@@ -27,7 +27,7 @@
     for (const cell of all("td[data-tip]", from)) cell.tabIndex = 0;
   };
 
-  // Tooltips. On charts of points the nearest one counts, so that a finger need not hit it.
+  // Tooltips. Charts of points show the tooltip of the nearest point, so that a finger need not hit it exactly.
   const tip = document.getElementById("tip");
   const REACH = 26;
   const nearest = (chart, x, y) => {
@@ -70,8 +70,8 @@
   document.addEventListener("scroll", hide, { passive: true });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
-  // Choices: every case is drawn already and waits as text. Not every combination was measured; then the nearest one
-  // that has the value just chosen is shown, and the other selectors follow it.
+  // Choices: every case is already drawn and stored as text. If the chosen combination was not measured, the nearest
+  // one with the value just chosen is shown, and the other selectors are set to match it.
   const choices = (figure) => {
     const form = figure.querySelector("form.pick");
     if (!form) return;
@@ -98,7 +98,7 @@
     }));
   };
 
-  // The big tables: sort by any column, filter by words and by the first columns.
+  // The big tables can be sorted by any column, and filtered by words and by the first columns.
   const table = (table) => {
     const body = table.tBodies[0];
     const rows = Array.from(body.rows);
@@ -119,7 +119,7 @@
         for (const other of heads) other.removeAttribute("aria-sort");
         head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
         const keyed = rows.map((row) => [valueOf(row, column), row]);
-        // Rows without a figure stay last either way.
+        // Rows without a value stay last in both directions.
         keyed.sort(([a], [b]) => (a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b)));
         body.append(...keyed.map(([, row]) => row));
       });
@@ -162,8 +162,8 @@
   };
   enliven(document);
 
-  // A page about several engines shows one of its articles at a time; without this script all stand below each other.
-  // To a browser that runs scripts what <noscript> holds is text, and costs nothing until it is asked for.
+  // A page about several engines shows one article at a time; without this script they follow each other. A browser
+  // that runs scripts keeps the content of <noscript> as text, which costs nothing until the article is opened.
   const articles = all("main > article");
   const unfold = (article) => {
     const kept = article.querySelector(":scope > noscript");
@@ -171,7 +171,7 @@
     article.innerHTML = kept.textContent;
     enliven(article);
   };
-  // The ids in an article that is text yet begin with its own.
+  // The ids in an article that is still text begin with the article's id.
   const articleWith = (id) => {
     const found = document.getElementById(id);
     if (found) return found.closest("main > article");
@@ -195,7 +195,7 @@
     open();
   }
 
-  // Downloads, from the run that the page carries.
+  // Downloads of the run that is embedded in the page.
   const save = (name, type, text) => {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([text], { type }));
@@ -206,7 +206,7 @@
   const carried = () => {
     const run = JSON.parse(document.getElementById("run").textContent);
     const stem = `cairn-${run.suite}-${run.started}`.replace(/[^A-Za-z0-9.-]+/g, "-");
-    // A page about several suites has their runs in one list.
+    // A page about several suites has a list of their runs.
     return { run, stem, runs: run.runs || [run] };
   };
   const onClick = (id, action) => document.getElementById(id)?.addEventListener("click", action);
@@ -222,7 +222,7 @@
     const columns = [...new Set(flat.flatMap(Object.keys))];
     const quote = (value) => {
       const text = String(value ?? "");
-      // A leading formula character would run in a spreadsheet. A minus leads numbers as well, which stay numbers.
+      // A spreadsheet would run text with a leading formula character. Negative numbers stay numbers.
       const isNumber = /^-\d+(\.\d+)?(e[+-]?\d+)?$/.test(text);
       const safe = /^[-=+@\t\r]/.test(text) && !isNumber ? `'${text}` : text;
       return /[",\n\r]/.test(safe) ? `"${safe.replaceAll("\"", "\"\"")}"` : safe;

@@ -1,25 +1,26 @@
 //! How a reader chooses among the variants of a figure.
 //!
-//! Where most combinations of the dimensions were measured, each dimension has a selector. Where
-//! few were, as in a quick run, that would offer mostly what is not there; then one selector lists
-//! the cases.
+//! If most combinations of the dimensions were measured, each dimension has a selector. If only few
+//! were, as in a quick run, such selectors would offer mostly combinations without measurements, so
+//! a single selector lists the cases instead.
 
 use super::html::escape;
 use super::model::{Dim, Value};
 
-/// Below this share of all combinations one list serves better.
+/// Below this fraction of all combinations, one list of cases is used.
 const DENSE: f64 = 0.4;
 
 /// The selectors of one figure.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Selector {
-    /// One for each dimension that varies: its place in a key, and its values in order.
+    /// One selector for each dimension that varies, with its index in a key and its values in
+    /// order.
     Dimensions(Vec<Varying>),
-    /// One for all: the dimensions that vary, and the keys in order.
+    /// One selector for all cases: the dimensions that vary, and the keys in order.
     Cases(Vec<Varying>, Vec<Vec<Value>>),
 }
 
-/// A dimension with a choice.
+/// A dimension with more than one value.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Varying {
     place: usize,
@@ -28,7 +29,7 @@ pub(super) struct Varying {
 }
 
 impl Selector {
-    /// The selector for variants with these keys, each a value for each of `dims`.
+    /// Creates the selector for variants with these keys. A key holds a value for each of `dims`.
     pub(super) fn new(dims: &[Dim], keys: &[&[Value]]) -> Self {
         let values_of = |place: usize| {
             let mut values: Vec<Value> = keys.iter().filter_map(|key| key.get(place)).cloned().collect();
@@ -52,7 +53,7 @@ impl Selector {
         Selector::Cases(varying, cases)
     }
 
-    /// The form, with `first` chosen; empty where there is no choice.
+    /// Renders the form with `first` chosen; empty if there is no choice.
     pub(super) fn form(&self, first: &[Value]) -> String {
         let selects = match self {
             Selector::Dimensions(varying) => {
@@ -75,8 +76,8 @@ impl Selector {
         )
     }
 
-    /// A key as the places of its options in the selectors, such as `0.2.1`; what the script
-    /// compares.
+    /// Returns a key as the indexes of its options in the selectors, such as `0.2.1`. The script
+    /// compares this text.
     pub(super) fn choice(&self, key: &[Value]) -> String {
         match self {
             Selector::Dimensions(varying) => {
@@ -100,7 +101,7 @@ fn select(label: &str, options: impl Iterator<Item = (String, bool)>) -> String 
     format!("<label>{label}<select>{}</select></label>", options.enumerate().map(option).collect::<String>())
 }
 
-/// What tells a case from the others.
+/// Describes a case by the dimensions that vary.
 fn described(varying: &[Varying], case: &[Value]) -> String {
     let phrase = |Varying { place, dim, .. }: &Varying| case.get(*place).map(|value| dim.phrase(value));
     let phrases: Vec<String> =
@@ -122,7 +123,7 @@ mod tests {
         Selector::new(&DIMS, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    /// Goal: a full matrix is chosen from by dimension, those that do not vary left out. Method:
+    /// Goal: a full matrix has one selector per dimension, without those that do not vary. Method:
     /// two by two.
     #[test]
     fn dense_choices_have_a_selector_each() {
@@ -136,7 +137,7 @@ mod tests {
         assert_eq!(choices, ["0.0", "0.1", "1.0", "1.1"]);
     }
 
-    /// Goal: scattered cases are chosen from one list that tells them apart. Method: three of
+    /// Goal: scattered cases are chosen from one list that distinguishes them. Method: three of
     /// eighteen combinations.
     #[test]
     fn scattered_cases_have_one_selector() {
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(selector.choice(&keys[1]), "1");
     }
 
-    /// Goal: no choice, no form. Method: one key, and none.
+    /// Goal: without a choice there is no form. Method: one key, and none.
     #[test]
     fn a_single_case_has_no_selector() {
         assert_eq!(selector(&[key(1, "none", 1)]).form(&key(1, "none", 1)), "");

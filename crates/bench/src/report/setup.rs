@@ -1,5 +1,5 @@
-//! What the figures were taken with: every engine and its settings, the machine, its probes, and
-//! how to do it again.
+//! The setup of the measurements: every engine and its settings, the machine, its probes, and how
+//! to repeat the run.
 
 use super::format;
 use super::html::escape;
@@ -7,7 +7,7 @@ use super::model::Model;
 use super::svg;
 use crate::results::{Contender, NOT_MEASURED, Probe, Run};
 
-/// Every engine asked for, those skipped included.
+/// Lists every engine that was asked for, including those that were skipped.
 pub(super) fn contenders(model: &Model<'_>) -> String {
     let run = model.run;
     let (skipped, ran): (Vec<&Contender>, Vec<&Contender>) =
@@ -41,7 +41,7 @@ pub(super) fn contenders(model: &Model<'_>) -> String {
 
 fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     let setting = |(name, value): (&String, &String)| {
-        // The runner notes among the settings what a contender could not do.
+        // The runner records operations that a contender could not do among its settings.
         let class = if name.starts_with(NOT_MEASURED) { "set bad" } else { "set" };
         format!("<span class=\"{class}\"><code>{}</code> {}</span>", escape(name), escape(value))
     };
@@ -57,8 +57,8 @@ fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     )
 }
 
-/// Machine and probes, side by side. Most probes are taken before the run; the load of the lab's
-/// own loop, with its keys, after each group.
+/// Renders machine and probes, side by side. Most probes are taken before the run. The cost of the
+/// lab's own loop with its keys is taken after each group.
 pub(super) fn machine(run: &Run) -> String {
     let fields: String = run.machine.iter().map(|(name, value)| pair(name, value)).collect();
     format!(
@@ -68,23 +68,23 @@ pub(super) fn machine(run: &Run) -> String {
     )
 }
 
-/// Readings of the machine, as half of a pair of columns.
+/// Renders probes as one of two columns.
 pub(super) fn probes<'p>(title: &str, probes: impl Iterator<Item = &'p Probe>) -> String {
     block(title, probes.map(|probe| pair(&probe.name, &format::quantity(probe.value, &probe.unit))).collect())
 }
 
-/// Names and values, as half of a pair of columns. `rows` is markup.
+/// Renders names and values as one of two columns. `rows` is markup.
 pub(super) fn block(title: &str, rows: String) -> String {
     let rows = if rows.is_empty() { "<dt>not recorded</dt><dd></dd>".to_owned() } else { rows };
     format!("<div><h3>{}</h3><dl>{rows}</dl></div>", escape(title))
 }
 
-/// A row of [`block`].
+/// Renders a row of [`block`].
 pub(super) fn pair(name: &str, value: &str) -> String {
     format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value))
 }
 
-/// Seed and command, and the raw results to take away.
+/// Renders the seed, the command, and the downloads of the raw results.
 pub(super) fn repeat(run: &Run) -> String {
     format!(
         "<section id=\"repeat\"><h2>Repeat it</h2><p class=\"lead\">Keys, values and orders all follow from the seed \
@@ -100,7 +100,7 @@ pub(super) fn repeat(run: &Run) -> String {
     )
 }
 
-/// The command that the runner noted, or what it must have been.
+/// Returns the command that the runner recorded, or one reconstructed from mode and seed.
 fn command(run: &Run) -> String {
     let noted = run.machine.iter().find(|(name, value)| name == "command" && !value.trim().is_empty());
     match noted {

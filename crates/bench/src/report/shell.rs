@@ -1,27 +1,27 @@
-//! What every page has around its sections: one file that loads nothing.
+//! The frame around the sections of a page, which is one file that loads nothing.
 
 use super::html::{embed_json, escape};
 use super::page::{POLICY, SCRIPT, STYLE};
 use super::svg::SYMBOLS;
 
-/// A page that is no report of a run.
+/// A page other than the report of a run.
 pub(super) struct Shell<'a> {
-    /// Not escaped.
+    /// Title of the page. Not escaped.
     pub(super) title: &'a str,
-    /// Markup.
+    /// The header. Markup.
     pub(super) header: &'a str,
     /// Links to the sections. Markup.
     pub(super) links: &'a str,
     /// The sections. Markup.
     pub(super) main: &'a str,
-    /// A sentence at the end. Not escaped.
+    /// The sentence at the end of the page. Not escaped.
     pub(super) foot: &'a str,
-    /// What the page shows, as JSON.
+    /// The data of the page, as JSON.
     pub(super) json: &'a str,
 }
 
 impl Shell<'_> {
-    /// The whole document.
+    /// Renders the whole document.
     pub(super) fn render(&self) -> String {
         let Shell { title, header, links, main, foot, json } = self;
         format!(

@@ -1,9 +1,9 @@
-//! The few SVG primitives that the charts are put together from.
+//! The SVG primitives of which the charts consist.
 //!
-//! Charts are fluid: figures run along x as percentages of whatever width there is, rows run along
-//! y in pixels, so text keeps its size from a phone to a wide screen and nothing is scaled. What
-//! lies beside the plot (axis labels on the left, direct labels on the right) hangs over the edge
-//! of the SVG into padding of the element around it.
+//! Charts are fluid. Values run along x as percentages of the available width, and rows run along y
+//! in pixels, so text keeps its size from a phone to a wide screen and nothing is scaled.
+//! Everything beside the plot (axis labels on the left, direct labels on the right) extends over
+//! the edge of the SVG into the padding of the element around it.
 //!
 //! ```text
 //!   .plot  ┌ padding-left ┬───────── <svg> 0 % … 100 % ─────────┬ padding-right ┐
@@ -15,25 +15,25 @@ use super::format;
 use super::html::escape;
 use super::model::Look;
 
-/// Longer labels get a second, shortened form for narrow charts.
+/// Labels longer than this get a second, shortened form for narrow charts.
 const NARROW_CHARS: usize = 30;
 
-/// What surrounds a chart.
+/// The surroundings of a chart.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame<'a> {
-    /// Unique on the page; prefix of the ids inside.
+    /// Unique on the page; prefix of the ids inside the chart.
     pub(super) id: &'a str,
-    /// What the chart shows. Not escaped.
+    /// Title of the chart. Not escaped.
     pub(super) title: &'a str,
-    /// What a reader who cannot see it needs. Not escaped.
+    /// Description for readers who cannot see the chart. Not escaped.
     pub(super) desc: &'a str,
     /// Height in px.
     pub(super) height: f64,
-    /// Room for the labels left of the plot, px.
+    /// Space for the labels left of the plot, in px.
     pub(super) left: f64,
-    /// Room for direct labels right of the plot, px; given up on narrow charts.
+    /// Space for direct labels right of the plot, in px; dropped on narrow charts.
     pub(super) right: f64,
-    /// What stands below, such as a legend. Markup.
+    /// Content below the chart, such as a legend. Markup.
     pub(super) under: &'a str,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn chart(frame: Frame<'_>, body: &str) -> String {
     )
 }
 
-/// A number of pixels, two decimals at most.
+/// Formats a number of pixels with at most two decimals.
 pub(super) fn px(value: f64) -> String {
     let value = if value.is_finite() { value } else { 0.0 };
     let text = format!("{value:.2}");
@@ -57,12 +57,12 @@ pub(super) fn px(value: f64) -> String {
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A fraction of the width as a percentage.
+/// Formats a fraction of the width as a percentage.
 pub(super) fn percent(fraction: f64) -> String {
     format!("{}%", px(fraction * 100.0))
 }
 
-/// A line between two places.
+/// Draws a line between two places.
 pub(super) fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> String {
     let ((x1, y1), (x2, y2)) = (from, to);
     format!(
@@ -74,7 +74,7 @@ pub(super) fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> String {
     )
 }
 
-/// A path over the whole width, whose x runs from 0 to 1000 whatever the width is. Its strokes keep
+/// Draws a path over the whole width, with x from 0 to 1000 for any actual width. Its strokes keep
 /// their thickness (CSS: `vector-effect`).
 pub(super) fn stretched(class: &str, height: f64, path: &str) -> String {
     if path.is_empty() {
@@ -87,18 +87,19 @@ pub(super) fn stretched(class: &str, height: f64, path: &str) -> String {
     )
 }
 
-/// Which end of a text its place is.
+/// Which part of a text is at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
-    /// Text runs to the right of its place.
+    /// The start: the text extends to the right of its place.
     Start,
-    /// Text is centred on its place.
+    /// The middle: the text is centred on its place.
     Middle,
-    /// Text runs up to its place.
+    /// The end: the text extends to the left of its place.
     End,
 }
 
-/// A text at a fraction of the width, `dx` px further on. `content` is markup: escape it first.
+/// Draws a text at a fraction of the width, shifted by `dx` px. `content` is markup: escape it
+/// first.
 pub(super) fn text(class: &str, x: f64, dx: f64, y: f64, anchor: Anchor, content: &str) -> String {
     let anchor = match anchor {
         Anchor::Start => "",
@@ -109,8 +110,7 @@ pub(super) fn text(class: &str, x: f64, dx: f64, y: f64, anchor: Anchor, content
     format!("<text class=\"{class}\" x=\"{}\"{shift} y=\"{}\"{anchor}>{content}</text>", percent(x), px(y))
 }
 
-/// A label that gives way on narrow charts: full where there is room, shortened where there is not.
-/// Escapes.
+/// Returns a label that is shown in full on a wide chart and shortened on a narrow one. Escaped.
 pub(super) fn label(full: &str) -> String {
     let short = format::shorten(full, NARROW_CHARS);
     if short == full {
@@ -119,20 +119,20 @@ pub(super) fn label(full: &str) -> String {
     format!("<tspan class=\"w\">{}</tspan><tspan class=\"n\">{}</tspan>", escape(full), escape(&short))
 }
 
-/// The marker of a family, filled with its colour, centred on the place.
+/// Draws the marker of a family, filled with its colour and centred on the place.
 pub(super) fn marker(look: Look, x: f64, y: f64, tip: &str) -> String {
     let tip = if tip.is_empty() { String::new() } else { format!(" data-tip=\"{}\"", escape(tip)) };
     let (class, shape) = (look.class(), look.marker());
     format!("<use class=\"mk {class}\" href=\"#{shape}\" x=\"{}\" y=\"{}\"{tip}/>", percent(x), px(y))
 }
 
-/// The same marker at the head of a row, before its label.
+/// Draws the same marker at the head of a row, before its label.
 pub(super) fn row_marker(look: Look, y: f64) -> String {
     let (class, shape) = (look.class(), look.marker());
     format!("<use class=\"mk {class}\" href=\"#{shape}\" x=\"6\" y=\"{}\"/>", px(y))
 }
 
-/// The same marker among HTML text, for legends and tables.
+/// Returns the same marker for use in HTML text, such as legends and tables.
 pub(super) fn key(look: Look) -> String {
     let (class, shape) = (look.class(), look.marker());
     format!(
@@ -140,8 +140,8 @@ pub(super) fn key(look: Look) -> String {
     )
 }
 
-/// Room that a label takes, px. An estimate for a wide sans-serif (DejaVu Sans) at 12.5 px: other
-/// fonts take less.
+/// Estimates the width of a label in px, for a wide sans-serif (DejaVu Sans) at 12.5 px. Other
+/// fonts are narrower.
 pub(super) fn text_width(text: &str) -> f64 {
     let advance = |character: char| match character {
         'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '|' | '\'' | ' ' => 4.2,
@@ -149,14 +149,14 @@ pub(super) fn text_width(text: &str) -> f64 {
         'm' | 'w' | 'M' | 'W' | '@' | '%' => 12.0,
         'A'..='Z' => 8.9,
         ' '..='~' => 7.9,
-        // Anything else may be as wide as it is high.
+        // Any other character may be as wide as it is high.
         _ => 12.5,
     };
     text.chars().map(advance).sum()
 }
 
-/// Moves places apart so that neighbours keep `gap`, all staying as near as they can to where they
-/// were, within `low..=high` while they fit there. Keeps the order of the input.
+/// Moves places apart so that neighbours keep `gap`. Each stays as close to its original place as
+/// it can, and within `low..=high` while all fit there. Keeps the order of the input.
 pub(super) fn spread(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     let at = |index: usize| places.get(index).copied().unwrap_or(0.0);
@@ -199,8 +199,8 @@ pub(super) fn spread(places: &[f64], gap: f64, low: f64, high: f64) -> Vec<f64> 
     out
 }
 
-/// The shapes of [`marker`] and [`key`], once a page. Each is centred on its origin and about 9 px
-/// wide.
+/// The shapes of [`marker`] and [`key`], defined once per page. Each is centred on its origin and
+/// about 9 px wide.
 pub(super) const SYMBOLS: &str = "<svg class=\"symbols\" width=\"0\" height=\"0\" aria-hidden=\"true\"><defs>\
 <circle id=\"m0\" r=\"4.4\"/>\
 <rect id=\"m1\" x=\"-4\" y=\"-4\" width=\"8\" height=\"8\"/>\
@@ -235,14 +235,14 @@ mod tests {
         }
     }
 
-    /// Goal: places that are far enough apart are left alone. Method: direct.
+    /// Goal: places that are far enough apart do not move. Method: direct.
     #[test]
     fn spread_leaves_room_alone() {
         assert_eq!(spread(&[100.0, 10.0, 50.0], 15.0, 0.0, 200.0), [100.0, 10.0, 50.0]);
         assert_eq!(spread(&[50.0, 50.0], 10.0, 0.0, 200.0), [45.0, 55.0]);
     }
 
-    /// Goal: coordinates are short and never `NaN`, which would lose the whole chart. Method:
+    /// Goal: coordinates are short and never `NaN`, which would break the whole chart. Method:
     /// table.
     #[test]
     fn coordinates_are_plain_numbers() {
@@ -253,8 +253,8 @@ mod tests {
         assert_eq!(percent(0.5), "50%");
     }
 
-    /// Goal: long names shorten on narrow charts and both forms are escaped. Method: a long hostile
-    /// name.
+    /// Goal: long names are shortened on narrow charts, and both forms are escaped. Method: a long
+    /// hostile name.
     #[test]
     fn labels_have_a_narrow_form() {
         assert_eq!(label("a<b"), "a&lt;b");

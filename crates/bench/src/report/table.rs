@@ -1,5 +1,5 @@
-//! Tables: the one with every measurement, and the small ones that stand beside each chart for
-//! readers who cannot or would rather not look at it.
+//! Tables: the one with every measurement, and the small ones beside each chart, for readers who
+//! cannot see the chart or prefer a table.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::svg;
 use crate::results::{Case, Measurement};
 use crate::stats;
 
-/// Figures stand right, so that their digits line up.
+/// Numbers are right-aligned, so that their digits line up.
 const NUMBER: &str = " class=\"num\"";
 
 /// A folded table beside a chart. Headers are plain text, cells are markup.
@@ -36,7 +36,7 @@ pub(super) fn folded(headers: &[String], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// The folded table of some measurements: contender, median, interval, samples.
+/// Returns the folded table of some measurements: contender, median, interval, samples.
 pub(super) fn folded_bars(rows: &[(String, &Measurement)]) -> String {
     let interval = format!("{} interval", stats::LEVEL);
     let headers = ["Contender", "Median", interval.as_str(), "Samples"].map(str::to_owned);
@@ -52,7 +52,8 @@ pub(super) fn folded_bars(rows: &[(String, &Measurement)]) -> String {
     folded(&headers, &rows.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The best of ours in each case, by metric, which every row of the big table is held against.
+/// Our best measurement in each case, by metric. Every peer's row of the big table is compared with
+/// it.
 struct Standard<'a> {
     ours: BTreeMap<(&'a str, &'a Case), &'a Measurement>,
 }
@@ -67,7 +68,7 @@ impl<'a> Standard<'a> {
         Standard { ours }
     }
 
-    /// Sort key, class and text of the column that holds Cairn's best against this row.
+    /// Returns sort key, class and text of the column that compares Cairn's best with this row.
     fn cell(&self, model: &Model<'_>, m: &Measurement) -> (f64, &'static str, String) {
         let nothing = (f64::NAN, "", format::NONE.to_owned());
         if model.look(&m.contender).ours {
@@ -85,7 +86,8 @@ impl<'a> Standard<'a> {
     }
 }
 
-/// Every measurement of the run in one table that the script makes sortable and filterable.
+/// Renders every measurement of the run in one table, which the script makes sortable and
+/// filterable.
 pub(super) fn everything(model: &Model<'_>) -> String {
     let dims = varying_dims(model);
     let standard = Standard::new(model);
@@ -131,7 +133,7 @@ fn varying_dims(model: &Model<'_>) -> Vec<Dim> {
     Dim::ALL.into_iter().filter(|dim| *dim != Dim::Operation && varies(dim)).collect()
 }
 
-/// What holds for every row, said once instead of in a column of its own.
+/// Returns the dimensions that have the same value in every row, stated once instead of in columns.
 fn constant_dims(model: &Model<'_>, shown: &[Dim]) -> String {
     let Some(first) = model.run.measurements.first() else { return String::new() };
     let hidden = |dim: &Dim| *dim != Dim::Operation && !shown.contains(dim);
@@ -157,7 +159,7 @@ fn row(model: &Model<'_>, standard: &Standard<'_>, dims: &[Dim], m: &Measurement
         escape(&m.metric),
         number(m.median),
         escape(&format::quantity(m.median, &m.unit)),
-        // Sorts by width: the least certain figures last.
+        // The sort key is the relative width: the least certain values come last.
         number((m.high - m.low) / m.median),
         escape(&interval),
         number(sort),

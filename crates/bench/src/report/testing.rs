@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::results::{Case, Contender, Measurement, Run, SCHEMA_VERSION};
 
-/// A case of the plainest kind.
+/// Returns the plainest kind of case.
 pub(crate) fn case(operation: &str) -> Case {
     Case {
         operation: operation.to_owned(),
@@ -18,7 +18,7 @@ pub(crate) fn case(operation: &str) -> Case {
     }
 }
 
-/// A verified measurement whose interval reaches from the smallest to the largest sample.
+/// Returns a verified measurement whose interval reaches from the smallest to the largest sample.
 pub(crate) fn measurement(contender: &str, operation: &str, metric: &str, samples: &[f64]) -> Measurement {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -45,7 +45,7 @@ pub(crate) fn measurement(contender: &str, operation: &str, metric: &str, sample
     }
 }
 
-/// A contender that ran with its defaults.
+/// Returns a contender that ran with its defaults.
 pub(crate) fn contender(name: &str, family: &str, ours: bool) -> Contender {
     Contender {
         name: name.to_owned(),
@@ -57,7 +57,7 @@ pub(crate) fn contender(name: &str, family: &str, ours: bool) -> Contender {
     }
 }
 
-/// A run of these.
+/// Returns a run of these contenders and measurements.
 pub(crate) fn run(contenders: Vec<Contender>, measurements: Vec<Measurement>) -> Run {
     Run {
         settings: BTreeMap::new(),

@@ -1,4 +1,4 @@
-//! The report as a whole: well-formed whatever the run holds, honest about what it shows, and
+//! Tests of the whole report: it is well-formed for any run, honest about its data, and
 //! self-contained.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::testing::{case, contender, measurement, run};
 use crate::results::{Contender, Measurement, Probe, Run};
 use crate::test_config::cases;
 
-/// Renders, reads back strictly and checks what must hold of every report.
+/// Renders the page, parses it strictly and checks everything that must hold for each report.
 fn page(run: &Run, other: Option<&Run>) -> Page {
     let html = render_html(run, other);
     let page = parse(&html);
@@ -20,8 +20,8 @@ fn page(run: &Run, other: Option<&Run>) -> Page {
     page
 }
 
-/// Ours and two peers, with every kind of measurement that has a section of its own. Ours is twice
-/// as fast as `slow` and builds at half the speed of `quick`.
+/// Returns a run of one of ours and two peers, with every kind of measurement that has a section of
+/// its own. Ours is twice as fast as `slow` and takes twice as long to build as `quick`.
 fn small_run() -> Run {
     let mut measurements = Vec::new();
     for (name, speed, build) in [("cairn mmap", 2.0, 2.0), ("slow", 1.0, 4.0), ("quick", 1.0, 1.0)] {
@@ -60,15 +60,15 @@ fn text_of(run: &Run) -> String {
     page(run, None).text
 }
 
-/// The part of the text between two headings.
+/// Returns the part of the text between two headings.
 fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
     let start = text.find(from).unwrap_or_else(|| panic!("no {from:?}"));
     let length = text[start..].find(to).unwrap_or_else(|| panic!("no {to:?} after {from:?}"));
     &text[start..start + length]
 }
 
-/// Goal: every section is there, in order, and the bar links to each. Method: ids of the sections
-/// of a full run.
+/// Goal: every section exists, in order, and the navigation bar links to each. Method: ids of the
+/// sections of a full run.
 #[test]
 fn sections_stand_in_order() {
     let page = page(&small_run(), None);
@@ -98,7 +98,7 @@ fn sections_stand_in_order() {
     }
 }
 
-/// Goal: every figure of the run stands in the big table, with its unit. Method: count rows, look
+/// Goal: every measurement of the run is in the big table, with its unit. Method: count rows, look
 /// for one of them.
 #[test]
 fn all_measurements_are_in_the_table() {
@@ -112,7 +112,8 @@ fn all_measurements_are_in_the_table() {
     assert!(table.contains("▼ 0.50×"), "ours against quick, in build time");
 }
 
-/// Goal: a loss is told as plainly as a win. Method: ours builds at half the speed of one peer.
+/// Goal: a loss is reported as plainly as a win. Method: ours takes twice as long to build as one
+/// peer.
 #[test]
 fn losses_are_as_visible_as_wins() {
     let text = text_of(&small_run());
@@ -128,8 +129,8 @@ fn losses_are_as_visible_as_wins() {
     assert!(opening.contains("▼ behind quick, the best peer: 0.50×"), "the tile says it too");
 }
 
-/// Goal: results that were not verified decide nothing, and the page says so. Method: take the
-/// verification from ours.
+/// Goal: unverified results do not affect the verdict, and the page says so. Method: mark the
+/// results of one peer as not verified.
 #[test]
 fn unverified_results_take_no_part() {
     let mut run = small_run();
@@ -141,9 +142,9 @@ fn unverified_results_take_no_part() {
     assert!(!between(&text, "▲ Cairn is ahead", "How far to trust this").contains("slow"));
 }
 
-/// Goal: batched lookups are held against the best way a peer has, and build times across thread
-/// counts.
-/// Method: a peer without batches; builds on different numbers of threads.
+/// Goal: batched lookups are compared with the best way that a peer has, and build times across
+/// thread counts.
+/// Method: a peer without batches; builds with different numbers of threads.
 #[test]
 fn unlike_cases_are_compared_where_that_is_fair() {
     let fast = [4e6, 4.01e6, 4.02e6];
@@ -168,11 +169,11 @@ fn unlike_cases_are_compared_where_that_is_fair() {
     assert!(unclear.contains("Point lookups") && unclear.contains("1.00×"), "{unclear}");
 }
 
-/// How a choice begins that waits as text.
+/// The beginning of a choice that is stored as text.
 const KEPT: &str = "<script type=\"text/html\" data-key=";
 
-/// Goal: the page shows the plainest case first, keeps each choice as text, and names who is
-/// missing from it.
+/// Goal: the page shows the plainest case first, keeps each choice as text, and names the
+/// contenders that are missing from it.
 /// Method: count the choices of the small run; drop one contender from one case.
 #[test]
 fn choices_are_all_there() {
@@ -191,7 +192,7 @@ fn choices_are_all_there() {
     assert!(figure.contains("Not measured in this case: slow."));
 }
 
-/// Goal: the run in the page is the run. Method: parse the embedded JSON.
+/// Goal: the run embedded in the page equals the original. Method: parse the embedded JSON.
 #[test]
 fn the_embedded_run_is_the_run() {
     let run = small_run();
@@ -200,8 +201,7 @@ fn the_embedded_run_is_the_run() {
     assert_eq!(back, run);
 }
 
-/// Goal: no text of a run becomes markup or script. Method: hostile text in every field that holds
-/// text.
+/// Goal: no text of a run becomes markup or script. Method: hostile text in every text field.
 #[test]
 fn hostile_text_stays_text() {
     let evil = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'`--><!--&lt;\u{202e}\0{{x}}";
@@ -236,8 +236,8 @@ fn hostile_text_stays_text() {
     assert_eq!(back, run);
 }
 
-/// Goal: nothing to show gives a page that says so. Method: no measurements; no contenders; only
-/// skipped ones.
+/// Goal: a run with nothing to show gives a page that says so. Method: no measurements; no
+/// contenders; only skipped ones.
 #[test]
 fn empty_runs_have_a_page() {
     assert!(text_of(&run(Vec::new(), Vec::new())).contains("Nothing was measured."));
@@ -246,7 +246,7 @@ fn empty_runs_have_a_page() {
     assert!(text.contains("no JDK") && text.contains("No contender ran."));
 }
 
-/// Goal: figures that are none are shown as a dash and drawn nowhere. Method: every kind, as
+/// Goal: unusable values are shown as a dash and drawn nowhere. Method: every kind of them, as
 /// sample, median and interval.
 #[test]
 fn figures_that_are_none_are_dashes() {
@@ -264,8 +264,8 @@ fn figures_that_are_none_are_dashes() {
     }
 }
 
-/// Goal: one sample, no samples, one contender and no peers each give a whole page, and no verdict
-/// is made of them.
+/// Goal: one sample, no samples, one contender and no peers each give a complete page without a
+/// verdict.
 /// Method: cut the small run down.
 #[test]
 fn little_data_decides_little() {
@@ -294,8 +294,8 @@ fn little_data_decides_little() {
     assert!(text_of(&peers).contains("there is nothing to compare"));
 }
 
-/// Goal: intervals are of 95 % however few the samples, and a page says so. Method: a run with five
-/// samples of all that is timed, and with three.
+/// Goal: all intervals have 95 % confidence, however few the samples, and the page says so. Method:
+/// a run with five samples of everything that is timed, and one with three.
 #[test]
 fn all_intervals_are_equally_sure() {
     for samples in [5, 3] {
@@ -314,8 +314,8 @@ fn all_intervals_are_equally_sure() {
     }
 }
 
-/// Goal: the verdict speaks of a case that was measured often enough, and where there is none, of
-/// too few samples instead of nobody ahead. Method: the plainest case with one and two samples
+/// Goal: the verdict covers a case with enough samples. If there is none, it reports too few
+/// samples and not that the sides are level. Method: the plainest case with one and two samples
 /// beside another with five; then all with two.
 #[test]
 fn the_verdict_is_of_a_case_with_samples() {
@@ -337,13 +337,13 @@ fn the_verdict_is_of_a_case_with_samples() {
         let text = text_of(&run);
         let verdict = between(&text, "Verdict", "Over all cases");
         assert!(verdict.contains("Too few samples") && verdict.contains("too few samples to compare with"));
-        // The size of the index is exact, and one.
+        // Only the size of the index, which is exact, may be level.
         assert!(verdict.matches("level with").count() <= 1, "{verdict}");
     }
 }
 
-/// Goal: what stands in a length is a length of CSS: no space before a percent sign, which browsers
-/// refuse. Method: all widths, places and styles of a page.
+/// Goal: every length is a valid CSS length, without a space before the percent sign, which
+/// browsers reject. Method: all widths, places and styles of a page.
 #[test]
 fn lengths_are_lengths() {
     let html = render_html(&small_run(), None);
@@ -358,8 +358,8 @@ fn lengths_are_lengths() {
     assert!(seen > 100, "{seen}");
 }
 
-/// Goal: a run compared with itself changed nothing; a faster one is better; strangers have nothing
-/// in common; other conditions are named. Method: each.
+/// Goal: a run compared with itself shows no change; a faster one is better; unrelated runs have
+/// nothing in common; different conditions are named. Method: each.
 #[test]
 fn comparisons_tell_change_from_noise() {
     let now = small_run();
@@ -386,8 +386,8 @@ fn comparisons_tell_change_from_noise() {
     assert!(page(&now, Some(&stranger)).text.contains("no measurement in common"));
 }
 
-/// Goal: the command that repeats the run is the noted one, or follows from mode and seed. Method:
-/// both.
+/// Goal: the command that repeats the run is the recorded one, or follows from mode and seed.
+/// Method: both.
 #[test]
 fn the_run_can_be_repeated() {
     let mut run = small_run();
@@ -396,7 +396,8 @@ fn the_run_can_be_repeated() {
     assert!(text_of(&run).contains("cairn bench hash --entries 5"));
 }
 
-/// Goal: more contenders than colours and shapes still give a whole page. Method: forty families.
+/// Goal: more contenders than colours and shapes still give a complete page. Method: forty
+/// families.
 #[test]
 fn many_contenders_fit() {
     let names: Vec<String> =
@@ -455,8 +456,8 @@ fn any_measurement() -> impl Strategy<Value = Measurement> {
 proptest! {
     #![proptest_config(cases(64))]
 
-    /// Goal: any run at all gives a well-formed page. Method: random figures, of all bit patterns,
-    /// and random words.
+    /// Goal: every run gives a well-formed page. Method: random numbers, of all bit patterns, and
+    /// random words.
     #[test]
     fn any_run_gives_a_well_formed_page(measurements in proptest::collection::vec(any_measurement(), 0..12)) {
         let contenders = vec![contender("a", "ours", true), contender("b", "peer", false)];
@@ -465,9 +466,9 @@ proptest! {
     }
 }
 
-/// Goal: readers find the size of the store they read, where builders are contenders of their own.
-/// Method: two readers of one builder, and a peer whose readers' names do not begin with the
-/// builder's.
+/// Goal: readers find the size of the store that they read, even if builders are contenders of
+/// their own. Method: two readers of one builder, and a peer whose readers' names do not begin with
+/// the builder's.
 #[test]
 fn readers_meet_the_size_of_their_store() {
     let names = [("cairn", "cairn", true), ("cairn mmap", "cairn", true), ("cairn heap", "cairn", true)];
@@ -496,8 +497,8 @@ fn readers_meet_the_size_of_their_store() {
     assert!(!text.contains("Not measured in this case"), "builders do not look up, readers do not build");
 }
 
-/// Goal: a quick run, which looks closely at one store only, opens with that store. Method: builds
-/// and openings of the smaller store only.
+/// Goal: a quick run, which measures only one store in detail, opens with that store. Method:
+/// builds and openings of only the smaller store.
 #[test]
 fn the_best_measured_store_comes_first() {
     let mut run = small_run();
@@ -539,8 +540,9 @@ fn crowds_are_folded() {
     );
 }
 
-/// Goal: a run of buffer pools has its own figures, with a line for each policy, and no place among
-/// the others; reads without a pool and the optimum are drawn and take no part in the verdict.
+/// Goal: a run of buffer pools has its own figures, with one line per policy, and does not appear
+/// in the others. Reads without a pool and the optimum are drawn, but do not take part in the
+/// verdict.
 #[test]
 fn pools_have_their_figures() {
     let phase = |m: Measurement, phase: &str, threads: u32, frames: u64| {

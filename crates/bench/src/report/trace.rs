@@ -1,4 +1,4 @@
-//! The page of a trace: what a workload is like, in charts.
+//! The page of a trace: the characteristics of a workload, in charts.
 
 use cairn_trace::stats::{Stats, Window};
 
@@ -10,7 +10,7 @@ use super::shell::Shell;
 use super::table;
 use crate::trace_text;
 
-/// The whole document.
+/// Returns the whole document.
 pub(super) fn document(name: &str, stats: &Stats) -> String {
     let sections = [
         ("mix", "Operations", mix(stats)),
@@ -194,7 +194,7 @@ fn over_time(stats: &Stats) -> String {
     lead + &rates.render() + &keys.render() + &table::folded(&headers, &rows)
 }
 
-/// Places on a logarithmic axis.
+/// Returns places on a logarithmic axis.
 fn log_places(values: &[f64]) -> Vec<f64> {
     let (low, high) =
         (values.first().copied().unwrap_or(1.0).ln(), values.last().copied().unwrap_or(1.0).ln());
@@ -258,9 +258,8 @@ mod tests {
     use crate::report::markup;
     use crate::trace_text::tests::sample_stats;
 
-    /// Goal: a page that holds together, says what the text says, and lets no name into its markup.
-    /// Method: the strict reader of markup over a trace with everything, one without times, and one
-    /// with nothing.
+    /// Goal: the page is well-formed, states the same as the text form, and escapes names. Method:
+    /// the strict markup reader over a trace with everything, one without times, and an empty one.
     #[test]
     fn pages_are_sound() {
         for (timed, events) in [(true, 3_000), (false, 3_000), (true, 0)] {

@@ -1,11 +1,10 @@
-//! The verdict: who is ahead of whom in what, computed from the figures by one rule for wins and
-//! losses.
+//! The verdict: who is ahead of whom in which topic, computed by one rule for wins and losses.
 //!
-//! For each case and metric the best of Cairn's contenders is held against the best of each peer
-//! family, by median. A topic (an operation and a metric) sums its cases up by the geometric mean
-//! of their ratios. A side is ahead where the interval of the ratio excludes one. Measurements
-//! whose results were not verified take no part. Lookups of compressed values meet like for like: a
-//! peer that keeps no decompressed blocks meets the best of ours that keeps none.
+//! For each case and metric, the best of Cairn's contenders is compared with the best of each peer
+//! family, by median. A topic (an operation and a metric) combines its cases by the geometric mean
+//! of their ratios. A side is ahead if the interval of the ratio excludes one. Measurements whose
+//! results were not verified do not take part. Lookups of compressed values are compared like for
+//! like: a peer that keeps no decompressed blocks meets the best of ours that keeps none.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use crate::suite_pool::raw;
 /// One operation and metric, as a column of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Topic {
-    /// In plain words. Not escaped.
+    /// The label in plain words. Not escaped.
     pub(super) label: String,
     pub(super) operation: String,
     pub(super) metric: String,
@@ -29,21 +28,21 @@ pub(super) struct Topic {
 /// The whole verdict.
 #[derive(Debug)]
 pub(super) struct Verdict<'a> {
-    /// In reading order.
+    /// The topics, in reading order.
     pub(super) topics: Vec<Topic>,
     /// The peers that were measured, in the run's order.
     pub(super) peers: Vec<Family<'a>>,
-    /// By place of the topic and of the peer.
+    /// The cells, by the indexes of topic and peer.
     cells: BTreeMap<(usize, usize), Cell<'a>>,
-    /// All verified measurements by topic metric and comparable case.
+    /// All verified measurements, by metric and comparable case.
     groups: BTreeMap<(String, Case), Vec<&'a Measurement>>,
 }
 
-/// What several measurements must share to be held against each other.
+/// Returns the properties that measurements must share to be compared.
 ///
-/// Building, opening and sizes are compared whatever number of threads each engine can put to them;
-/// batched lookups are compared with the best way each engine has to look up many keys, which may
-/// be one by one.
+/// Building, opening and sizes are compared regardless of how many threads each engine can use.
+/// Batched lookups are compared with the best way that each engine has to look up many keys, which
+/// may be one at a time.
 fn comparable(case: &Case, area: model::Area) -> Case {
     let mut key = case.clone();
     match area {
@@ -55,7 +54,7 @@ fn comparable(case: &Case, area: model::Area) -> Case {
 }
 
 impl<'a> Verdict<'a> {
-    /// Computes every cell, one bootstrap for each case and peer.
+    /// Computes every cell, with one bootstrap for each case and peer.
     pub(super) fn new(model: &Model<'a>) -> Self {
         let mut topics: Vec<Topic> = Vec::new();
         let mut groups: BTreeMap<(String, Case), Vec<&'a Measurement>> = BTreeMap::new();
@@ -75,17 +74,17 @@ impl<'a> Verdict<'a> {
         out
     }
 
-    /// The cell of a topic and a peer, by their places.
+    /// Returns the cell of a topic and a peer, by their indexes.
     pub(super) fn cell(&self, topic: usize, peer: usize) -> Option<&Cell<'a>> {
         self.cells.get(&(topic, peer))
     }
 
-    /// How many cases of how many peers were compared in all.
+    /// Returns the total number of compared cases, over all peers.
     pub(super) fn comparisons(&self) -> usize {
         self.cells.values().map(|cell| cell.cases().len()).sum()
     }
 
-    /// Cairn's best and each family's best in the case of `topic` that `choice` names.
+    /// Returns Cairn's best and each family's best in the case of `topic` that `choice` selects.
     pub(super) fn pairs_at(
         &self,
         model: &Model<'a>,
@@ -120,11 +119,11 @@ impl<'a> Verdict<'a> {
             found.into_iter().filter_map(|(place, cases)| Some((place, Cell::new(cases)?))).collect();
     }
 
-    /// The best of ours and the best of a peer in a comparable case, where the two can be held
-    /// against each other.
+    /// Returns the best of ours and the best of a peer in a comparable case, if the two can be
+    /// compared.
     fn pair(&self, model: &Model<'a>, key: &(String, Case), peer: &Family<'a>) -> Option<Pair<'a>> {
-        // Java's peak memory is that of the whole virtual machine, ours a rise over what the
-        // records take.
+        // Java's peak memory is that of the whole virtual machine. Ours is a rise above the memory
+        // of the records.
         if key.0 == PEAK_MEMORY && peer.name == sparkey_java::FAMILY {
             return None;
         }
@@ -137,7 +136,7 @@ impl<'a> Verdict<'a> {
         Some(Pair { subject, against })
     }
 
-    /// The best of some contenders in a comparable case.
+    /// Returns the best of some contenders in a comparable case.
     fn best_of(&self, key: &(String, Case), side: &dyn Fn(&str) -> bool) -> Option<&'a Measurement> {
         let wanted = |m: &&&'a Measurement| side(&m.contender);
         let group = |key: &(String, Case)| self.groups.get(key).map(Vec::as_slice).unwrap_or_default();
@@ -151,7 +150,7 @@ impl<'a> Verdict<'a> {
         model::best(own.iter().chain(single).filter(wanted).copied())
     }
 
-    /// Takes a peer without any cell out of the verdict; the report names it among the skipped.
+    /// Removes a peer without any cell from the verdict. The report lists it among the skipped.
     fn drop_unmeasured(&mut self, peer: usize) {
         if self.cells.keys().any(|(_, other)| *other == peer) {
             return;
@@ -163,8 +162,9 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// Leaves out what belongs to the spread or the course of another figure, and who does not compete:
-/// reads without a pool, who knows the future, and the bare device, which is no store.
+/// Returns whether a measurement takes part in the verdict. Excluded are measurements of the spread
+/// or the course of another one, and contenders that do not compete: reads without a pool, the
+/// optimum, which knows the future, and the bare device, which is not a store.
 fn takes_part(m: &Measurement) -> bool {
     let competes = m.contender != suite_kv::DEVICE && !m.contender.starts_with(raw::FAMILY);
     let is_of_its_own = m.metric != OVER_TIME
@@ -172,12 +172,12 @@ fn takes_part(m: &Measurement) -> bool {
     competes && is_of_its_own
 }
 
-/// The operation that a case counts under: those of a buffer pool are summed up by phase.
+/// Returns the operation that a case counts under. Cases of a buffer pool are combined by phase.
 fn topic_of(case: &Case) -> &str {
     if case.dataset.starts_with("phase ") { &case.dataset } else { &case.operation }
 }
 
-/// Dimensions that [`comparable`] or the operation itself takes out of a case.
+/// Returns whether [`comparable`] or the operation itself removes a dimension from a case.
 fn free(dim: Dim, case: &Case) -> bool {
     match dim {
         Dim::Threads => case.threads == 0 || !matches!(case.operation.as_str(), "get" | "get_many"),
@@ -188,7 +188,7 @@ fn free(dim: Dim, case: &Case) -> bool {
 }
 
 impl Topic {
-    /// The topic of a measurement.
+    /// Returns the topic of a measurement.
     pub(super) fn of(m: &Measurement) -> Topic {
         let (operation, metric) = (topic_of(&m.case), m.metric.as_str());
         let label = match (operation, metric) {
@@ -209,7 +209,8 @@ impl Topic {
         Topic { label, operation: operation.to_owned(), metric: metric.to_owned() }
     }
 
-    /// Reading order: what a store is chosen for first.
+    /// Returns the sort key of the reading order: the topics that decide the choice of a store come
+    /// first.
     pub(super) fn rank(&self) -> (usize, String) {
         let known = [
             "Point lookups",

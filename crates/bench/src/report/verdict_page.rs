@@ -1,5 +1,5 @@
 //! The verdict as markup: tiles, a sentence, the forest plot of the plainest case, wins beside
-//! losses, the matrix of all topics and peers, and how far to trust it.
+//! losses, the matrix of all topics and peers, and notes on how far to trust it.
 
 use super::forest::{self, Forest, Row, in_words};
 use super::format;
@@ -12,13 +12,13 @@ use super::verdict::{Topic, Verdict};
 use crate::results::{Contender, Run};
 use crate::stats;
 
-/// Intervals wider than this share of their median call for more repetitions.
+/// An interval wider than this fraction of its median calls for more repetitions.
 const WIDE: f64 = 0.1;
-/// The house asks for this many repetitions.
+/// The number of samples that the project asks for.
 const ENOUGH_SAMPLES: usize = stats::PAIRS_MIN;
 
-/// The opening of the page below its header. `choice` is the case that the headline chart shows
-/// first.
+/// Renders the opening of the page below its header. `choice` is the case that the headline chart
+/// shows first.
 pub(super) fn section(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     if verdict.topics.is_empty() {
         let failures: String =
@@ -38,12 +38,14 @@ pub(super) fn section(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, 
     )
 }
 
-/// One large figure a topic: Cairn's best in the plainest case, and how the best peer compares.
+/// Renders one tile per topic: Cairn's best value in the plainest case, and its comparison with the
+/// best peer.
 fn tiles(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     let tile = |topic: &Topic| {
         let pairs = verdict.pairs_at(model, topic, choice);
         let peer = model::best(pairs.iter().map(|(_, pair)| pair.against))?;
-        // With its own counterpart: not every peer meets the same of ours.
+        // The tile shows the subject of that peer's own pair, because not every peer meets the same
+        // contender of ours.
         let (Family { name: family, .. }, pair) =
             pairs.iter().find(|(_, pair)| pair.against.contender == peer.contender)?;
         let subject = pair.subject;
@@ -114,7 +116,7 @@ fn sentence(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -
     out + &losses_elsewhere(model, verdict, choice) + "</p>"
 }
 
-/// Where Cairn is behind beyond the first topic, said as plainly as where it is ahead.
+/// Returns the topics after the first in which Cairn is behind, stated as plainly as its wins.
 fn losses_elsewhere(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     let behind = |topic: &Topic| {
         let lost = |(family, pair): &(Family<'_>, Pair<'_>)| {
@@ -135,7 +137,7 @@ fn losses_elsewhere(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Va
     }
 }
 
-/// The forest plot of the first topic in the plainest case.
+/// Renders the forest plot of the first topic in the plainest case.
 fn plain_case(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     let Some(topic) = verdict.topics.first() else { return String::new() };
     let mut rows: Vec<Row> = Vec::new();
@@ -153,7 +155,8 @@ fn plain_case(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
     Forest { id: "verdict-forest", title: &title, sides: ("peer ahead", "Cairn ahead"), rows }.render()
 }
 
-/// Wins, losses and open cases of the plainest case, one block each, all in one style.
+/// Renders wins, losses and undecided topics of the plainest case, one block each, all in one
+/// style.
 fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
     let mut blocks = [
         (Outcome::Better, "▲ Cairn is ahead", 0, String::new()),
@@ -200,7 +203,8 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
     )
 }
 
-/// What is said of Cairn's own where they failed: there, being behind nobody means nothing.
+/// Describes the cases in which Cairn's own contenders failed. In such a case, the absence of a
+/// peer that is ahead means nothing.
 fn own_failures(run: &Run) -> Vec<String> {
     run.failures().into_iter().filter(|failed| failed.ours).filter_map(Contender::failure).collect()
 }
@@ -216,7 +220,7 @@ fn versus((family, pair, ratio): &(&Family<'_>, Pair<'_>, Ratio)) -> String {
     )
 }
 
-/// All peers and topics over all cases.
+/// Renders the matrix of all peers and topics over all cases.
 fn overall(verdict: &Verdict<'_>) -> String {
     let columns: Vec<String> = verdict.topics.iter().map(|topic| topic.label.clone()).collect();
     let row = |(place, peer): (usize, &Family<'_>)| {
@@ -238,7 +242,7 @@ fn overall(verdict: &Verdict<'_>) -> String {
     )
 }
 
-/// What a sceptical reader should know before quoting a figure.
+/// Renders the notes that a sceptical reader should see before quoting a value.
 fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     let run = model.run;
     let mut notes: Vec<String> = Vec::new();

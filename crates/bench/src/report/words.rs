@@ -1,5 +1,5 @@
-//! The verdicts of a run in plain words: who is ahead of whom in what, by how much, with the
-//! interval; both directions alike.
+//! The verdicts of a run in plain words: who is ahead of whom in which topic and by how much, with
+//! the interval. Wins and losses are worded alike.
 
 use super::format;
 use super::matrix::{Cell, Standing};
@@ -9,7 +9,7 @@ use super::verdict::{Topic, Verdict};
 use crate::results::Run;
 use crate::suite_kv::catalog;
 
-/// Who a claim speaks for.
+/// The side that a claim favours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// Cairn is ahead.
@@ -20,38 +20,39 @@ pub(crate) enum Side {
     Mixed,
 }
 
-/// One thing that can be said of a peer in a topic.
+/// A statement about one peer in one topic.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Claim {
-    /// Whom it speaks for.
+    /// The side that it favours.
     pub(crate) side: Side,
     /// The metric, and the operation where there are several, in plain words.
     pub(crate) topic: String,
-    /// The family of engines that Cairn is held against.
+    /// The family of engines that Cairn is compared with.
     pub(crate) peer: String,
-    /// How many times better the side that is ahead is; of mixed ones the worst for Cairn.
+    /// How many times better the leading side is; for a mixed claim, the factor of Cairn's worst
+    /// case.
     pub(crate) factor: f64,
     /// The sentence, without the topic.
     pub(crate) sentence: String,
 }
 
-/// Everything that can be said of a run, the largest differences first.
+/// All claims about a run, largest differences first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Claims {
-    /// In all directions.
+    /// The claims, for all sides.
     pub(crate) all: Vec<Claim>,
-    /// Comparisons in which nobody is clearly ahead.
+    /// Number of comparisons in which neither side is clearly ahead.
     pub(crate) open: usize,
 }
 
 impl Claims {
-    /// Those for one side.
+    /// Returns the claims that favour one side.
     pub(crate) fn of(&self, side: Side) -> Vec<&Claim> {
         self.all.iter().filter(|claim| claim.side == side).collect()
     }
 }
 
-/// What can be said of a run.
+/// Returns the claims about a run.
 pub(crate) fn claims(run: &Run) -> Claims {
     let model = Model::new(run);
     let verdict = Verdict::new(&model);
@@ -69,7 +70,7 @@ pub(crate) fn claims(run: &Run) -> Claims {
     claims
 }
 
-/// `None` where nobody is clearly ahead.
+/// Returns the claim about a cell, or `None` if neither side is clearly ahead.
 fn claim(topic: &Topic, peer: &str, cell: &Cell<'_>) -> Option<Claim> {
     let (side, factor, sentence) = match cell.standing() {
         Standing::Clear(Outcome::Unclear | Outcome::TooFew) => return None,
@@ -100,7 +101,7 @@ fn claim(topic: &Topic, peer: &str, cell: &Cell<'_>) -> Option<Claim> {
     Some(Claim { side, topic: topic.label.clone(), peer: peer.to_owned(), factor, sentence })
 }
 
-/// What tells the cases of a topic apart.
+/// The dimensions that distinguish the cases of a topic.
 const CASE_DIMS: [Dim; 7] = [
     Dim::Dataset,
     Dim::Entries,
@@ -111,20 +112,21 @@ const CASE_DIMS: [Dim; 7] = [
     Dim::Threads,
 ];
 
-/// How many times better the side that is ahead is.
+/// Returns how many times better the leading side is.
 fn by(ratio: Ratio, ours: bool) -> f64 {
     if ours { ratio.point } else { 1.0 / ratio.point }
 }
 
-/// What of ours is compared: the contender where it is the same in all pairs, since `cairn server`
-/// is not the embedded engine.
+/// Returns the name of our side: the contender's name if all pairs have the same, because for
+/// instance `cairn server` is not the embedded engine.
 fn own_name<'a>(pairs: impl IntoIterator<Item = &'a Pair<'a>>) -> String {
     let mut names = pairs.into_iter().map(|pair| pair.subject.contender.as_str());
     let first = names.next().unwrap_or(catalog::CAIRN);
     if first == catalog::CAIRN || names.any(|name| name != first) { "Cairn" } else { first }.to_owned()
 }
 
-/// `lmdb does 2.1 times as much (1.9 to 2.3)`, from the metric's unit and direction.
+/// Returns a sentence such as `lmdb does 2.1 times as much (1.9 to 2.3)`, worded by the metric's
+/// unit and direction.
 fn ahead((own, peer): (&str, &str), pair: Pair<'_>, ratio: Ratio, ours: bool) -> String {
     let times = times(ratio, ours);
     let m = pair.subject;
@@ -138,7 +140,7 @@ fn ahead((own, peer): (&str, &str), pair: Pair<'_>, ratio: Ratio, ours: bool) ->
     }
 }
 
-/// `2.1 times (1.9 to 2.3)`.
+/// Returns a factor such as `2.1 times (1.9 to 2.3)`.
 fn times(ratio: Ratio, ours: bool) -> String {
     let digits = |value: f64| format::ratio(value).trim_end_matches('×').to_owned();
     let turned = |value: f64| if ours { value } else { 1.0 / value };
@@ -164,8 +166,8 @@ mod tests {
         m
     }
 
-    /// Goal: neither the device, which is no store, nor the seconds of one turn make claims.
-    /// Method: ours is ten times ahead in both, and in nothing else.
+    /// Goal: neither the bare device, which is not a store, nor the values over the seconds of one
+    /// turn make claims. Method: ours is ten times ahead in both, and in nothing else.
     #[test]
     fn only_stores_compete() {
         let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);
@@ -190,10 +192,10 @@ mod tests {
         assert!(claims.all.is_empty() && claims.open == 1, "{claims:?}");
     }
 
-    /// Goal: wins and losses are told alike, largest first, in the words of their metric, with
-    /// intervals; what points both ways is told with both ends and not averaged away; what is even
-    /// is counted. Method: ours is twice as fast as one peer, needs three times the bytes of it,
-    /// and is ahead of another one in small stores and behind in large ones.
+    /// Goal: wins and losses are worded alike, largest first, in the words of their metric, with
+    /// intervals; a mixed topic shows both ends instead of an average; an even one is counted.
+    /// Method: ours is twice as fast as one peer, needs three times its bytes, and is ahead of
+    /// another peer in small stores and behind it in large ones.
     #[test]
     fn both_directions_in_words() {
         let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);
@@ -243,7 +245,7 @@ mod tests {
         assert_eq!(claims.open, 1);
     }
 
-    /// Goal: of nothing, nothing can be said.
+    /// Goal: an empty run gives no claims.
     #[test]
     fn nothing_is_said_of_nothing() {
         assert_eq!(claims(&run(Vec::new(), Vec::new())), Claims::default());

@@ -1,5 +1,5 @@
-//! The figures about stores that change: what the speed of writes costs in bytes written and in
-//! space, and how work spreads over client threads.
+//! The figures about mutable stores: the cost of write speed in bytes written and in space, and how
+//! work scales over client threads.
 
 use super::costs::dots_table;
 use super::figure::{self, Figure, Variant};
@@ -13,10 +13,11 @@ use crate::sizes::{BYTES_PER_ENTRY, size_of_store};
 const WRITE_AMPLIFICATION: &str = "write amplification";
 const SPACE_AMPLIFICATION: &str = "space amplification";
 
-/// What tells one store and what is done with it from another.
+/// The dimensions that distinguish a store and the operation on it from others.
 const WORK_DIMS: [Dim; 4] = [Dim::Dataset, Dim::Operation, Dim::Entries, Dim::ValueBytes];
 
-/// Speed of writes against the bytes that they wrote, and against the space that they left taken.
+/// Write speed against the bytes that the writes caused, and against the space that they left
+/// occupied.
 pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     let amplified =
         figure::slices(model.run.measurements.iter().filter(|m| m.metric == WRITE_AMPLIFICATION), &WORK_DIMS);
@@ -73,14 +74,14 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
 fn chart(id: String, title: &'static str, x: Axis<'static>, dots: Vec<Dot>) -> String {
     let table = dots_table("Writes a second", x, &dots);
     let y = Axis { title: "writes a second", unit: "ops/s" };
-    // A grid's cell holds the chart with its table.
+    // A cell of the grid holds the chart with its table.
     format!(
         "<div>{}{table}</div>",
         Scatter { id, title, sense: "up and left is better", x, y, dots }.render()
     )
 }
 
-/// A figure of the same contender about the same store.
+/// Returns a metric of the same contender and store.
 fn of_store(model: &Model<'_>, m: &Measurement, metric: &str) -> Option<f64> {
     let same = |other: &&Measurement| {
         other.metric == metric
@@ -91,12 +92,12 @@ fn of_store(model: &Model<'_>, m: &Measurement, metric: &str) -> Option<f64> {
     model.run.measurements.iter().find(same).map(|found| found.median)
 }
 
-/// The work of all client threads together. Stores of more threads may hold more entries: what is
-/// the same is the work of each thread.
+/// The dimensions that describe the work of all client threads. Stores for more threads may hold
+/// more entries, because the work of each thread stays the same.
 const CLIENT_DIMS: [Dim; 5] = [Dim::Operation, Dim::Dataset, Dim::ValueBytes, Dim::Keys, Dim::Distribution];
 
-/// Throughput of everything but point lookups and pages, which have figures of their own, over
-/// threads.
+/// Throughput over threads for everything except point lookups and pages, which have figures of
+/// their own.
 pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
     let measured = model.run.measurements.iter().filter(|m| {
         m.metric == "throughput" && (area(m) == Area::Other || m.case.dataset == "mt") && m.case.threads > 0

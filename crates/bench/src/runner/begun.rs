@@ -1,4 +1,4 @@
-//! What every suite's run begins with and ends in.
+//! The beginning and the end that the runs of all suites share.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::suite_hash::Progress;
 use crate::suite_hash::recorder::Recorder;
 use crate::time::rfc3339;
 
-/// A run that has begun: when, and on what machine.
+/// A run that has begun: its suite, its start time and the machine it runs on.
 #[derive(Debug)]
 pub(crate) struct Begun {
     suite: &'static str,
@@ -22,7 +22,7 @@ pub(crate) struct Begun {
     pub probes: Vec<Probe>,
 }
 
-/// What only the suite knows of its run.
+/// The parts of a stored run that only the suite knows.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub mode: String,
@@ -34,7 +34,7 @@ pub(crate) struct Ended {
 }
 
 impl Begun {
-    /// Makes the work directory, removes what earlier runs of the suite have left in it, describes
+    /// Creates the work directory, removes leftovers of the suite's earlier runs from it, describes
     /// the machine and probes it.
     ///
     /// Errors: a work directory that cannot be written.
@@ -42,7 +42,7 @@ impl Begun {
         let started = rfc3339(SystemClock::new().wall());
         StdFs::new().create_dir_all(work_dir)?;
         scratch::sweep(work_dir, suite)?;
-        // Before the probes, which are a load themselves.
+        // Described before the probes run, because the probes are a load themselves.
         let machine = probe::describe(work_dir);
         let probes = match effort {
             Some(effort) => probe::measure(work_dir, effort)?,
@@ -51,7 +51,7 @@ impl Begun {
         Ok(Begun { suite, started, machine, probes })
     }
 
-    /// The run, as it is stored.
+    /// Returns the run in the form in which it is stored.
     pub fn into_run(self, ended: Ended, recorder: Recorder) -> Run {
         let Ended { mode, seed, data, settings, contenders, stopped } = ended;
         Run {
@@ -71,7 +71,8 @@ impl Begun {
     }
 }
 
-/// True when a suite was told to stop, which is no error: what it has is kept, and the user told.
+/// Returns true when the suite was interrupted. An interruption is not an error: the measurements
+/// so far are kept, and the user is told so.
 pub(crate) fn was_stopped(ended: Result<()>, recorder: &Recorder, progress: &dyn Progress) -> Result<bool> {
     match ended {
         Err(Error::Interrupted) => {
@@ -82,8 +83,8 @@ pub(crate) fn was_stopped(ended: Result<()>, recorder: &Recorder, progress: &dyn
     }
 }
 
-/// Tells the user that a run that was told to stop keeps what it has. Of a run that has nothing
-/// whoever called it says more.
+/// Tells the user that an interrupted run keeps its measurements so far. Says nothing when there
+/// are none, since the caller then reports that itself.
 pub(crate) fn note_stopped(recorder: &Recorder, progress: &dyn Progress) {
     if !recorder.is_empty() {
         progress.note("stopped early; the measurements so far are kept");

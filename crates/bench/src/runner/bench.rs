@@ -1,4 +1,4 @@
-//! Carries out jobs in this process, keeping the data set and the read orders that several of them
+//! Carries out jobs in this process, and keeps the data set and the read orders that several jobs
 //! share.
 
 use std::collections::HashMap;
@@ -25,20 +25,20 @@ pub struct Bench {
     seed: u64,
     effort: Effort,
     orders: Vec<(Lookup, Distribution, ReadOrder)>,
-    /// By contender and place in `orders`: the chunk that it has come to.
+    /// The next chunk of each contender, by its name and an index into `orders`.
     places: HashMap<(String, usize), usize>,
     clock: SystemClock,
     clock_overhead_ns: u64,
 }
 
-/// What opening a store cost, and what the first lookups in it did.
+/// The cost of opening a store, and the latencies of the first lookups in it.
 #[derive(Debug, Clone)]
 pub struct Opening {
-    /// From the call to the first answer.
+    /// Time from the call that opens the store to the first answer.
     pub first_answer_seconds: f64,
-    /// Of the lookups after it, mean first; empty where none were asked for.
+    /// Latencies of the lookups after the first; empty unless the store was opened cold.
     pub latencies: Latencies,
-    /// Their mean in ns.
+    /// Mean latency of these lookups in ns.
     pub mean_ns: f64,
 }
 
@@ -52,17 +52,17 @@ impl Bench {
         Ok(Bench { data, seed, effort, orders, places, clock, clock_overhead_ns })
     }
 
-    /// The records.
+    /// Returns the records.
     pub fn data(&self) -> &Dataset {
         &self.data
     }
 
-    /// What one reading of the clock costs, in ns; taken off every latency.
+    /// Returns the cost of reading the clock once, in ns. It is subtracted from every latency.
     pub fn clock_overhead_ns(&self) -> u64 {
         self.clock_overhead_ns
     }
 
-    /// The order of a cell; prepared at its first use.
+    /// Returns the read order of a cell, which is prepared at its first use.
     pub fn order(&mut self, lookup: Lookup, distribution: Distribution) -> &ReadOrder {
         let index = self.order_index(lookup, distribution);
         &self.orders[index].2
@@ -78,19 +78,19 @@ impl Bench {
         })
     }
 
-    /// Brings `reader` to the state in which it is measured. Once after opening it.
+    /// Brings `reader` to the state in which it is measured. Called once after opening it.
     pub fn warm_up(&mut self, contender: &str, reader: &dyn ConstantReader, cell: Cell) -> Result<()> {
         let seconds = self.effort.warm_up_seconds;
         self.going_on(contender, reader, cell, |reading| Ok(((), reading.warm_up(seconds)?)))
     }
 
-    /// One repetition of a cell. The one before, of another contender, has left its own data in the
-    /// processor's caches, so as much time is first spent on filling them anew, as a JVM does in
-    /// its warm-up iterations.
+    /// Measures one repetition of a cell. The repetition before it, of another contender, left its
+    /// own data in the processor's caches. So the same length of time is first spent on refilling
+    /// them, as a JVM does in its warm-up iterations.
     ///
-    /// Each contender goes on where it stopped the last time: a slow one would otherwise be asked
-    /// for the few keys at the order's start again and again, which its warm-up has just put into
-    /// the processor's caches.
+    /// Each contender continues where it stopped the last time. Otherwise a slow contender would
+    /// read only the few keys at the start of the order again and again, which its warm-up has just
+    /// brought into the processor's caches.
     pub fn measure(&mut self, contender: &str, reader: &dyn ConstantReader, cell: Cell) -> Result<Sample> {
         let seconds = self.effort.seconds;
         self.going_on(contender, reader, cell, |reading| Ok(((), reading.warm_up(seconds)?)))?;
@@ -100,8 +100,7 @@ impl Bench {
         })
     }
 
-    /// Lets `read` go on from the chunk that the contender has come to; `read` returns the next one
-    /// as well.
+    /// Runs `read` from the contender's next chunk. `read` also returns the chunk to continue from.
     fn going_on<T>(
         &mut self,
         contender: &str,
@@ -120,8 +119,8 @@ impl Bench {
         Ok(result)
     }
 
-    /// What the loop, the keys and the check cost without a store, in ns a lookup: the best of
-    /// several passes.
+    /// Returns the cost of the loop, the keys and the check without a store, in ns per lookup: the
+    /// best of several passes.
     pub fn baseline_ns(&mut self) -> Result<f64> {
         let value_bytes = self.data.mean_value_bytes() as usize;
         let clock = self.clock.clone();
@@ -155,8 +154,9 @@ impl Bench {
         Ok(BuildOutcome::new(seconds, data_bytes(dir)?, built, peak))
     }
 
-    /// Opens a store and looks up the first key; with `cold`, after its files have been dropped
-    /// from memory, and then the rest of the first chunk of keys as well.
+    /// Opens a store and looks up the first key. With `cold`, first drops the store's files from
+    /// the page cache, and afterwards also looks up the first chunk of keys with the clock read
+    /// around each.
     pub fn open_once(&mut self, store: &dyn ConstantStore, subject: &Subject, cold: bool) -> Result<Opening> {
         if cold {
             make_cold(&subject.dir)?;
@@ -185,7 +185,7 @@ impl Bench {
         Ok(Opening { first_answer_seconds, latencies, mean_ns })
     }
 
-    /// Opens a store and measures each cell once, for a process that was started to do this.
+    /// Opens a store and measures each cell once, for a process that was started for this purpose.
     pub fn read_cells(
         &mut self,
         store: &dyn ConstantStore,
@@ -218,7 +218,7 @@ mod tests {
     use crate::engine::lookups::Lookups;
     use crate::workload::{CHUNK_KEYS, KeyBatch, KeyShape, ValueShape};
 
-    /// Answers right and writes down the first key of each chunk.
+    /// Answers correctly and records the first key of each chunk.
     struct Noting {
         records: HashMap<Vec<u8>, Vec<u8>>,
         first_keys: Arc<Mutex<Vec<Vec<u8>>>>,
@@ -240,10 +240,10 @@ mod tests {
         }
     }
 
-    /// Goal: no store is timed on the keys that it has just read, not in the next round either.
-    /// Method: repetitions of no time, which are one chunk each for warm-up and measurement, over
-    /// an order of eight chunks in the order of the data: three rounds and the warm-up at the
-    /// beginning ask for seven different chunks, and each contender has its own place.
+    /// Goal: no store is timed on the keys that it has just read, not even in the next round.
+    /// Method: repetitions of zero length, which read one chunk each for warm-up and measurement,
+    /// over an order of eight chunks in the order of the data. The first warm-up and three rounds
+    /// read seven different chunks, and each contender has its own place.
     #[test]
     fn repetitions_go_on_where_the_last_stopped() {
         let order_keys = 8 * CHUNK_KEYS;

@@ -13,26 +13,26 @@ use crate::suite_counts::CountJob;
 use crate::suite_kv::job::{KvJob, KvOutcome};
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, Records, Separator, ValueShape, Workload};
 
-/// Where the records come from.
+/// The source of the records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataSource {
-    /// Made up.
+    /// Generated.
     Synthetic {
-        /// How many.
+        /// Number of records.
         entries: u64,
-        /// What keys look like.
+        /// Shape of the keys.
         keys: KeyShape,
-        /// What values look like.
+        /// Shape of the values.
         values: ValueShape,
     },
     /// Read from a file with a header line.
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the data set is called in results.
+        /// Name of the data set in results.
         name: String,
-        /// What stands between columns.
+        /// Separator between columns.
         separator: Separator,
         /// The key's column, by name or number.
         column: String,
@@ -40,13 +40,13 @@ pub enum DataSource {
 }
 
 impl DataSource {
-    /// The made-up records of a workload.
+    /// Returns the source of a workload's generated records.
     pub fn synthetic(workload: &Workload) -> Self {
         let Workload { entries, ref keys, ref values, .. } = *workload;
         DataSource::Synthetic { entries, keys: keys.clone(), values: values.clone() }
     }
 
-    /// Makes or reads the records. The same source always gives the same data set.
+    /// Generates or reads the records. The same source always gives the same data set.
     pub fn load(&self) -> Result<Dataset> {
         Ok(match self {
             DataSource::Synthetic { entries, keys, values } => Dataset::synthetic(*entries, keys, values),
@@ -57,33 +57,33 @@ impl DataSource {
     }
 }
 
-/// How keys are looked up, and how that is timed.
+/// How keys are looked up, and how the lookups are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// One by one, for throughput.
+    /// One at a time, for throughput.
     Get,
     /// In batches, for throughput.
     GetMany,
-    /// One by one, the clock read around each, for latency.
+    /// One at a time with the clock read around each, for latency.
     GetTimed,
 }
 
-/// One cell of the matrix of lookups, for one store of one data set.
+/// One cell of the lookup matrix, for one store of one data set.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// How keys are looked up.
     pub operation: Operation,
-    /// Whether they are there.
+    /// Whether the keys are present.
     pub lookup: Lookup,
-    /// How they are drawn.
+    /// How the keys are drawn.
     pub distribution: Distribution,
-    /// By how many threads.
+    /// Number of threads.
     pub threads: u32,
 }
 
 impl Cell {
-    /// The lookups of a workload on a constant store.
+    /// Returns the cell that looks up a workload's keys in a constant store.
     pub fn new(operation: Operation, workload: &Workload) -> Self {
         debug_assert!(workload.read_fraction == 1.0, "nothing can be written to a constant store");
         let Workload { lookup, distribution, threads, .. } = *workload;
@@ -100,7 +100,7 @@ pub struct Subject {
     pub variant: usize,
     /// The contender's name, for errors.
     pub contender: String,
-    /// The directory with its files.
+    /// The directory that holds its files.
     pub dir: PathBuf,
 }
 
@@ -109,13 +109,13 @@ pub struct Subject {
 pub struct Effort {
     /// Keys in a read order.
     pub order_keys: usize,
-    /// At most this long a warm-up after opening, and not more than one pass over the order.
+    /// Longest warm-up after opening. A warm-up never exceeds one pass over the order.
     pub warm_up_seconds: f64,
     /// Length of one repetition.
     pub seconds: f64,
 }
 
-/// Something for a worker to do.
+/// A task for a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
@@ -125,9 +125,9 @@ pub enum Job {
         data: DataSource,
         /// The store's name.
         store: String,
-        /// How it keeps values.
+        /// How the store compresses values.
         compression: Compression,
-        /// The directory.
+        /// The directory to build in.
         dir: PathBuf,
     },
     /// Open a store and measure each cell once.
@@ -136,35 +136,35 @@ pub enum Job {
         data: DataSource,
         /// The seed of the read orders.
         seed: u64,
-        /// What to open.
+        /// The store to open.
         subject: Subject,
-        /// What to measure.
+        /// The cells to measure.
         cells: Vec<Cell>,
-        /// How long.
+        /// How much to measure.
         effort: Effort,
     },
-    /// One turn of a key-value store.
+    /// Run one turn of a key-value store.
     Kv(Box<KvJob>),
-    /// A loop whose instructions are counted.
+    /// Run a loop whose instructions are counted.
     Count(CountJob),
 }
 
-/// What a build took.
+/// The costs of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BuildOutcome {
-    /// From the first record handed over to all files on stable storage.
+    /// Time from handing over the first record until all files are on stable storage.
     pub seconds: f64,
-    /// Length of all files.
+    /// Total length of all files.
     pub disk_bytes: u64,
-    /// Part of it that serves finding records, where the format tells it apart.
+    /// The part of these bytes that serves to find records, where the format separates it.
     pub index_bytes: Option<u64>,
-    /// Rise of resident memory over what the records take, where it could be measured: in a process
-    /// of its own.
+    /// Rise of resident memory above the memory of the records. Only a process of its own can
+    /// measure it.
     pub peak_memory_bytes: Option<u64>,
 }
 
 impl BuildOutcome {
-    /// From the parts.
+    /// Combines the costs that the lab measured with those that the store reported.
     pub fn new(seconds: f64, disk_bytes: u64, built: Built, peak_memory_bytes: Option<u64>) -> Self {
         BuildOutcome { seconds, disk_bytes, index_bytes: built.index_bytes, peak_memory_bytes }
     }
@@ -173,27 +173,27 @@ impl BuildOutcome {
 /// One repetition of one cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
-    /// Lookups a second by all threads together, or the median latency in ns.
+    /// Lookups per second over all threads, or the median latency in ns.
     pub value: f64,
-    /// The latency histogram's buckets (ns, count), for timed lookups.
+    /// Buckets of the latency histogram (ns, count), for timed lookups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<(u64, u64)>,
 }
 
 impl Sample {
-    /// Of throughput.
+    /// A throughput sample.
     pub fn rate(per_second: f64) -> Self {
         Sample { value: per_second, buckets: Vec::new() }
     }
 
-    /// Of latency.
+    /// A latency sample.
     pub fn latency(latencies: &Latencies) -> Self {
         Sample { value: latencies.quantile(0.5), buckets: latencies.buckets() }
     }
 }
 
-/// Why a worker has no sample. A wrong answer costs a store all its figures, so it stays told apart
-/// from the rest.
+/// Why a worker has no sample. A wrong answer costs a store all its measurements, so it stays
+/// distinguishable from other errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Failure {
@@ -201,14 +201,14 @@ pub enum Failure {
     WrongResult {
         /// The contender.
         contender: String,
-        /// The case, and where in the read order.
+        /// The case, and the position in the read order.
         case: String,
         /// Computed from the data set itself.
         expected: Digest,
-        /// Computed from what the store returned.
+        /// Computed from the values that the store returned.
         got: Digest,
     },
-    /// Any other error, in words.
+    /// Any other error, as text.
     Other(String),
 }
 
@@ -234,18 +234,18 @@ impl From<Failure> for Error {
     }
 }
 
-/// What a worker found.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobResult {
     /// Of a build.
     Built(BuildOutcome),
-    /// Of a reading: for each cell a sample, or why there is none.
+    /// Of reading a store: for each cell a sample, or the reason that there is none.
     Read(Vec<std::result::Result<Sample, Failure>>),
-    /// Of a key-value store's turn, or why it has none.
+    /// Of a key-value store's turn, or the reason that it failed.
     Kv(std::result::Result<KvOutcome, Failure>),
-    /// A loop is done.
+    /// A counted loop has ended.
     Counted,
-    /// The job could not be done at all.
+    /// The job failed as a whole.
     Failed(String),
 }

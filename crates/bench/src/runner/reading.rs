@@ -11,49 +11,50 @@ use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::workload::ReadOrder;
 
-/// An open store, the keys to ask it for, and how.
+/// An open store, the keys to look up in it, and how to look them up.
 #[derive(Clone, Copy)]
 pub struct Reading<'a> {
-    /// For errors.
+    /// The contender's name, for errors.
     pub contender: &'a str,
     /// The store.
     pub reader: &'a dyn ConstantReader,
-    /// The keys and what they must give.
+    /// The keys and their expected values.
     pub order: &'a ReadOrder,
     /// How to look them up.
     pub cell: Cell,
-    /// The chunk of the order where the first thread starts: where the lookups before these ended,
-    /// so that none asks for the keys that were read a moment ago.
+    /// The chunk of the order where the first thread starts. It follows the chunks of earlier
+    /// lookups, so that no thread looks up keys that were read a moment ago.
     pub first_chunk: usize,
     /// The clock of the measurement.
     pub clock: &'a dyn Clock,
-    /// What reading it costs.
+    /// Cost of reading the clock once.
     pub clock_overhead_ns: u64,
 }
 
 /// When a thread stops.
 #[derive(Debug, Clone, Copy)]
 enum Until {
-    /// This long after the first thread has started, at the next end of a chunk.
+    /// At the first end of a chunk after this much time since the first thread started.
     Elapsed(Duration),
-    /// After one pass over the order, or this long after the first thread has started.
+    /// After one pass over the order, or after this much time since the first thread started.
     Pass(Duration),
 }
 
-/// The figure of one repetition, and where in the order it ended.
+/// The sample of one repetition, and the place in the order where it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repetition {
-    /// The figure.
+    /// The sample.
     pub sample: Sample,
     /// The chunk after the last one that was read.
     pub next_chunk: usize,
 }
 
 impl Reading<'_> {
-    /// One repetition: all threads start together, each from another place of the order, and go
-    /// round it until `seconds` have passed. Every chunk's answers are compared with the data.
+    /// Measures one repetition. All threads start together, each from a different place in the
+    /// order, and cycle through it until `seconds` have passed. The answers of every chunk are
+    /// compared with the data.
     ///
-    /// Errors: the store's own, and [`Error::WrongResult`]; then there is no figure.
+    /// Errors: the store's own, and [`Error::WrongResult`]. There is no sample then.
     pub fn measure(&self, seconds: f64) -> Result<Repetition> {
         let threads = self.threads(Until::Elapsed(Duration::from_secs_f64(seconds)))?;
         let next_chunk = self.next_chunk(&threads);
@@ -67,14 +68,15 @@ impl Reading<'_> {
         Ok(Repetition { sample, next_chunk })
     }
 
-    /// Brings the store to the state in which it is measured: one checked pass over the order, cut
-    /// off after `seconds`. Returns the chunk to go on from.
+    /// Brings the store to the state in which it is measured, by one checked pass over the order
+    /// that ends after `seconds` at the latest. Returns the chunk to continue from.
     pub fn warm_up(&self, seconds: f64) -> Result<usize> {
         let threads = self.threads(Until::Pass(Duration::from_secs_f64(seconds)))?;
         Ok(self.next_chunk(&threads))
     }
 
-    /// Behind the thread that went furthest, so that none of them goes over its keys again.
+    /// Returns the chunk behind the thread that went furthest, so that no thread reads its keys
+    /// again.
     fn next_chunk(&self, threads: &[ThreadResult]) -> usize {
         let done = threads.iter().map(|thread| thread.chunks).max().unwrap_or(0);
         (self.first_chunk + done) % self.order.chunks()
@@ -97,8 +99,8 @@ impl Reading<'_> {
     }
 
     fn thread(&self, index: usize, count: usize, gate: &Gate, until: Until) -> Result<ThreadResult> {
-        // A thread without a session still has to come to the barrier, or the others would wait for
-        // it.
+        // Even a thread that gets no session has to reach the barrier, or the others would wait
+        // forever.
         let session = self.reader.session();
         gate.barrier.wait();
         let start = *gate.start.get_or_init(|| self.clock.now());
@@ -151,7 +153,7 @@ impl Reading<'_> {
     }
 }
 
-/// Where the threads of a repetition meet, and when the first of them went through.
+/// The barrier where the threads of a repetition meet, and the time when the first one passed it.
 struct Gate {
     barrier: Barrier,
     start: OnceLock<Duration>,
@@ -160,16 +162,17 @@ struct Gate {
 struct ThreadResult {
     lookups: u64,
     chunks: usize,
-    /// When the first of all threads started: the same for each.
+    /// When the first of all threads started; the same for each.
     start: Duration,
     end: Duration,
     latencies: Latencies,
 }
 
-/// All lookups by the time from the first start to the last end, in lookups a second.
+/// Returns lookups per second: all lookups divided by the time from the first start to the last
+/// end.
 ///
-/// Not the sum of the threads' own rates: where there are more threads than processors they do not
-/// run at the same time, and each has been fast while it had a processor to itself.
+/// It is not the sum of the threads' own rates. When there are more threads than processors,
+/// threads do not run at the same time, and each was fast while it had a processor to itself.
 fn rate(threads: &[ThreadResult]) -> f64 {
     let lookups: u64 = threads.iter().map(|thread| thread.lookups).sum();
     let start = threads.iter().map(|thread| thread.start).min().unwrap_or_default();
@@ -181,9 +184,9 @@ fn rate(threads: &[ThreadResult]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: threads that took turns on one processor count as that processor's work. Method: two
-    /// threads with 100 lookups each, one of which ran from 0 s to 1 s and the other from 1 s to 2
-    /// s: 100 a second and not 200.
+    /// Goal: threads that took turns on one processor count as the work of one processor. Method:
+    /// two threads with 100 lookups each, one running from 0 s to 1 s and the other from 1 s to 2
+    /// s, give 100 lookups per second and not 200.
     #[test]
     fn turns_are_no_parallel_work() {
         let thread = |end| ThreadResult {

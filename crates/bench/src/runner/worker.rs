@@ -1,4 +1,4 @@
-//! Fresh processes: the lab runs its own program again, hands it one [`Job`] and takes one
+//! Fresh processes: the lab starts its own program again, hands it one [`Job`] and receives one
 //! [`JobResult`].
 //!
 //! A new process has a heap, a page table and branch predictors that no earlier contender has
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::process::{self, Stop};
 use crate::{suite_counts, suite_kv};
 
-/// How to start a worker: a program that, with these arguments, calls [`serve`] on its standard
+/// How to start a worker: a program that, given these arguments, calls [`serve`] on its standard
 /// input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worker {
@@ -25,17 +25,19 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// The running program with the argument `bench-worker`.
+    /// Returns the running program with the argument `bench-worker`.
     ///
-    /// Errors: [`Error::Process`] when the system does not say what is running.
+    /// Errors: [`Error::Process`] when the system does not report the program's path.
     pub fn this_program() -> Result<Worker> {
         let program =
             std::env::current_exe().map_err(|error| Error::process("this program", error.to_string()))?;
         Ok(Worker { program, arguments: vec!["bench-worker".to_owned()] })
     }
 
-    /// Runs `job` in a new process. Errors: as [`process::run`], an answer that is none, and the
-    /// job's own failure.
+    /// Runs `job` in a new process.
+    ///
+    /// Errors: those of [`process::run`], an answer that is not a [`JobResult`], and the job's own
+    /// failure.
     pub fn run(&self, job: &Job, stop: &Stop) -> Result<JobResult> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
@@ -51,8 +53,8 @@ impl Worker {
     }
 }
 
-/// What a worker does: reads a [`Job`] in JSON, carries it out, returns a [`JobResult`] in JSON.
-/// Never fails: what goes wrong is in the answer.
+/// Does a worker's work: parses a [`Job`] from JSON, carries it out, and returns a [`JobResult`] as
+/// JSON. Never fails: errors are part of the answer.
 pub fn serve(input: &str) -> String {
     let result = serde_json::from_str(input)
         .map_err(|error| Error::invalid(format!("the job cannot be read: {error}")))

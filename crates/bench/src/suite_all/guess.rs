@@ -1,9 +1,9 @@
-//! First guesses of what parts take: turns, times what a turn does, at rates of an ordinary
-//! machine.
+//! First estimates of the duration of parts: the number of turns times the work of a turn, at the
+//! rates of an ordinary machine.
 //!
-//! They decide how a budget is shared, and are shown as guesses until a part has ended; from then
-//! on what was measured scales them. So it matters little how good a rate is, and that guesses of
-//! different parts stand to each other as their work does.
+//! The estimates decide how a budget is shared, and are shown as estimates until the first part has
+//! ended. After that, measured durations scale them. So the absolute rates hardly matter, as long
+//! as the estimates of different parts have the right proportions.
 
 use crate::suite_hash::{self, Group as HashGroup};
 use crate::suite_index::DataSet;
@@ -14,14 +14,14 @@ use crate::suite_sim::Case as SimCase;
 use crate::suite_sql::{self, SqlCase, Work as SqlWork};
 use crate::workload::Durability;
 
-/// Contenders that have a turn, where everything is installed.
+/// Number of contenders that take turns if everything is installed.
 const HASH_READERS: f64 = 16.0;
 const HASH_STORES: f64 = 9.0;
 const POOL_CONTENDERS: f64 = 13.0;
 const SQL_ENGINES: f64 = 5.0;
 const INDEX_FORMS: f64 = 8.0;
 
-/// Seconds of a record in a build, of a process, of a JVM with what it checks.
+/// Seconds to build one record, to start a process, and to start a JVM with its checks.
 const RECORD_BUILT: f64 = 1.5e-6;
 const PROCESS: f64 = 0.15;
 const JVM: f64 = 1.5;
@@ -39,7 +39,7 @@ pub(super) fn hash(options: &suite_hash::Options, group: &HashGroup, entries: f6
     builds + warm + lookups + java + openings
 }
 
-/// Operations a second of a store in the middle of the field.
+/// Operations per second of an average store.
 const KV_RATE: f64 = 500_000.0;
 const KV_SYNC_RATE: f64 = 4_000.0;
 
@@ -55,13 +55,13 @@ pub(super) fn kv(options: &suite_kv::Options, group: &KvGroup) -> f64 {
         KvWorkload::Replay(_) => 0,
     };
     let rate = if group.settings.durability == Durability::Sync { KV_SYNC_RATE } else { KV_RATE };
-    // Larger values cost their bytes as well.
+    // Larger values also cost the time of their bytes.
     let each = 1.0 / rate + group.shape.value_bytes as f64 / 200e6;
     let turns = f64::from(options.rounds + u32::from(group.timed)) * options.dbs.len() as f64;
     turns * (2.0 * PROCESS + operations as f64 * each)
 }
 
-/// Seconds of a turn beside its samples, and of one that counts hits.
+/// Seconds of a turn in addition to its samples, and seconds of a turn that counts hits.
 const POOL_TURN: f64 = 0.002;
 const POOL_HITS: f64 = 0.04;
 
@@ -70,7 +70,8 @@ pub(super) fn pool(options: &suite_pool::Options, cases: &[PoolCase]) -> f64 {
         if matches!(case.work, PoolWork::Hits { .. }) {
             return POOL_CONTENDERS * POOL_HITS;
         }
-        // Samples are found by trying, which is about as long as taking them.
+        // The size of a sample is found by trial, which takes about as long as the samples
+        // themselves.
         let samples = 2.0 * options.samples_each() as f64 * options.sample_seconds_of(case.threads);
         f64::from(options.rounds) * POOL_CONTENDERS * (POOL_TURN + samples)
     };
@@ -99,7 +100,7 @@ pub(super) fn index(options: &crate::suite_index::Options, sets: &[DataSet]) -> 
         let turns = INDEX_FORMS * rounds * set.queries.len() as f64 * (0.01 + options.seconds + 3.0 * scan);
         rows * 3e-6 + builds + cold + turns
     };
-    // The server starts and ends.
+    // The time to start and stop the server.
     1.5 + sets.iter().map(one).sum::<f64>()
 }
 

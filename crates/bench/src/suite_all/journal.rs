@@ -1,5 +1,5 @@
-//! The directory of a run, which is its journal: options before the first part, a file for each
-//! part when it ends.
+//! The directory of a run serves as its journal. The options are written before the first part, and
+//! each part writes one file when it ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,76 +16,77 @@ use crate::results::{Probe, Run};
 use crate::store::SUITES_DIR as SUITES;
 use crate::time::rfc3339;
 
-/// Changes when a field changes its meaning or goes away.
+/// Incremented when a field changes its meaning or is removed.
 const SCHEMA_VERSION: u32 = 1;
 const HEAD: &str = "run.json";
 const PARTS: &str = "parts";
 const LOCK: &str = "lock";
 
-/// What must not differ between the sittings of a run: its figures are compared with each other.
+/// Properties of the machine and the build that must not differ between the sittings of a run,
+/// because the measurements of all sittings are compared with each other.
 const SAME: [&str; 8] = ["cpu", "cores", "memory", "kernel", "governor", "file system", "commit", "profile"];
 
-/// What a run is, apart from its results.
+/// The description of a run without its results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Head {
     /// [`SCHEMA_VERSION`] of the writer.
     schema: u32,
-    /// When it began, RFC 3339, UTC.
+    /// Start of the run, RFC 3339, UTC.
     pub started: String,
-    /// What it measures.
+    /// The options of the run.
     pub options: Options,
-    /// The times somebody sat down to it: the first, then those that resumed it.
+    /// The sittings: the first one, then those that resumed the run.
     pub sittings: Vec<Sitting>,
 }
 
 impl Head {
-    /// That of a run that begins.
+    /// Creates the head of a run that begins.
     pub(super) fn of(options: &Options, sitting: Sitting) -> Head {
         let started = sitting.started.clone();
         Head { schema: SCHEMA_VERSION, started, options: options.clone(), sittings: vec![sitting] }
     }
 }
 
-/// One time that a run was begun or resumed.
+/// One occasion on which a run was started or resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sitting {
-    /// When, RFC 3339, UTC.
+    /// Start of the sitting, RFC 3339, UTC.
     pub started: String,
-    /// As in a stored run.
+    /// The machine, as in a stored run.
     pub machine: Vec<(String, String)>,
-    /// Of memory and disk.
+    /// Probes of memory and disk.
     pub probes: Vec<Probe>,
-    /// Length and hash of the program that measured: two builds of one commit may differ. Empty
-    /// where nobody knows, as in runs of before it was kept.
+    /// Length and hash of the measuring program, since two builds of one commit may differ. Empty
+    /// if unknown, as in runs that predate this field.
     #[serde(default)]
     pub build: String,
-    /// Length and hash of the user's own records. Empty without any, and where nobody knows.
+    /// Length and hash of the user's own records. Empty if there are none, or if unknown.
     #[serde(default)]
     pub data: String,
 }
 
 impl Sitting {
-    /// One that begins now.
+    /// Creates a sitting that begins now.
     pub fn now(machine: Vec<(String, String)>, probes: Vec<Probe>) -> Sitting {
         let started = rfc3339(SystemClock::new().wall());
         Sitting { started, machine, probes, build: String::new(), data: String::new() }
     }
 
-    /// With what tells this program, and the records that `options` name, from others. Reads both
-    /// files whole.
+    /// Adds the marks of this program and of the records that `options` name. Reads both files
+    /// completely.
     #[must_use]
     pub fn marked(self, fs: &dyn Fs, options: &Options) -> Sitting {
-        // What cannot be read is not known, and says nothing against anybody.
+        // A file that cannot be read leaves its mark unknown, which matches any other mark.
         let build = std::env::current_exe().ok().and_then(|program| mark(fs, &program).ok());
         let data = options.data.as_ref().and_then(|data| mark(fs, &data.path).ok());
         Sitting { build: build.unwrap_or_default(), data: data.unwrap_or_default(), ..self }
     }
 }
 
-/// Bytes of a file that are hashed at a time.
+/// Number of bytes that are hashed at a time.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Length and hash of a file.
+/// Returns length and hash of a file.
 fn mark(fs: &dyn Fs, path: &Path) -> Result<String> {
     let file = fs.open(path, OpenOptions::read())?;
     let mut chunk = vec![0; CHUNK_BYTES];
@@ -100,7 +101,7 @@ fn mark(fs: &dyn Fs, path: &Path) -> Result<String> {
     }
 }
 
-/// The directory of a run, held by this process alone.
+/// The directory of a run, locked by this process.
 #[derive(Debug)]
 pub struct Journal {
     fs: Arc<dyn Fs>,
@@ -108,12 +109,12 @@ pub struct Journal {
     head: Head,
     results: Vec<PartResult>,
     notes: Vec<String>,
-    /// Held for its lock, unless it is only read.
+    /// Keeps the lock; none in a journal that is only read.
     _lock: Option<Box<dyn File>>,
 }
 
 impl Journal {
-    /// Makes a directory of its own for a run in `parent`, which is made when missing.
+    /// Creates a directory for a run in `parent`. Creates `parent` if it is missing.
     pub fn begin(fs: &Arc<dyn Fs>, parent: &Path, options: &Options, sitting: Sitting) -> Result<Journal> {
         let stamp: String = sitting.started.chars().filter(|c| !matches!(c, '-' | ':')).collect();
         let mut dir = parent.join(format!("{}-{stamp}", super::NAME));
@@ -137,18 +138,22 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the directory of a run as it was left. Errors: it is none, or another process has it.
+    /// Opens the directory of an existing run.
+    ///
+    /// Errors: the directory holds no run, or another process has locked it.
     pub fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
-        // Before the lock, whose file is made: what is no run stays as it is. And behind it:
-        // another process may have gone on with the run.
+        // The head is read before the lock, because locking creates a file, and a directory that
+        // holds no run must stay unchanged. It is read again under the lock, because another
+        // process may have resumed the run in between.
         Journal::head_of(&**fs, dir)?;
         let lock = lock(&**fs, dir)?;
         Journal::left(fs, dir, Journal::head_of(&**fs, dir)?, Some(lock))
     }
 
-    /// Reads the directory of a run as it is, also while another process is at work on it: parts
-    /// come whole or not at all. Not for going on with it.
-    /// Errors: it is none.
+    /// Reads the directory of a run as it is, even while another process works on it: the file of a
+    /// part is either complete or absent. A journal that is read this way cannot be resumed.
+    ///
+    /// Errors: the directory holds no run.
     pub fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
         Journal::left(fs, dir, Journal::head_of(&**fs, dir)?, None)
     }
@@ -174,17 +179,16 @@ impl Journal {
         for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "json")) {
             match read::<PartResult>(&**fs, file) {
                 Ok(result) => results.push(result),
-                // One part is no reason to lose the others.
+                // One unreadable part is no reason to lose the others.
                 Err(error) => notes.push(format!("{error}; that part counts as not measured")),
             }
         }
         Ok(Journal { fs: Arc::clone(fs), dir: dir.to_owned(), head, results, notes, _lock: lock })
     }
 
-    /// Checks that `sitting` is on the machine, with the build and over the records with which the
-    /// run began.
+    /// Checks that `sitting` uses the machine, the build and the records with which the run began.
     ///
-    /// Errors: [`Error::Invalid`] naming what differs.
+    /// Errors: [`Error::Invalid`] naming the difference.
     pub fn check(&self, sitting: &Sitting) -> Result<()> {
         let field = |machine: &[(String, String)], wanted: &str| {
             machine
@@ -218,14 +222,14 @@ impl Journal {
         )))
     }
 
-    /// Notes that the run goes on. Errors: as [`Journal::check`].
+    /// Records that the run is resumed. Errors: those of [`Journal::check`].
     pub fn resume(&mut self, sitting: Sitting) -> Result<()> {
         self.check(&sitting)?;
         self.head.sittings.push(sitting);
         self.write(HEAD, &self.head)
     }
 
-    /// Keeps what a part left, in place of what it had left before.
+    /// Stores the result of a part in place of its previous one.
     pub fn keep(&mut self, result: PartResult) -> Result<()> {
         let file = format!("{PARTS}/{}-{}.json", result.suite.word(), slug(&result.name));
         self.write(&file, &result)?;
@@ -240,33 +244,33 @@ impl Journal {
         self.write(&format!("{SUITES}/{suite}.json"), run)
     }
 
-    /// Writes what is no stored run, beside those that are: whoever takes all of `suites` takes
-    /// runs.
+    /// Writes a report that is not a stored run. It goes beside the directory `suites`, because
+    /// readers of that directory expect every file in it to be a run.
     pub(super) fn write_report<T: Serialize>(&self, suite: &str, report: &T) -> Result<()> {
         self.write(&format!("{suite}.json"), report)
     }
 
-    /// What a part left, if it left something.
+    /// Returns the result of a part, if it has one.
     pub fn result(&self, suite: SuiteName, name: &str) -> Option<&PartResult> {
         self.results.iter().find(|result| result.suite == suite && result.name == name)
     }
 
-    /// What the parts of a suite left, those among them that no plan of today has.
+    /// Returns the results of a suite's parts, including parts that are not in the current plan.
     pub(super) fn results(&self, suite: SuiteName) -> impl Iterator<Item = &PartResult> {
         self.results.iter().filter(move |result| result.suite == suite)
     }
 
-    /// Options and sittings.
+    /// Returns options and sittings.
     pub fn head(&self) -> &Head {
         &self.head
     }
 
-    /// Where it is.
+    /// Returns the directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What could not be read when it was opened.
+    /// Returns the errors of files that could not be read on opening.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -286,13 +290,15 @@ impl Journal {
     }
 }
 
-/// When the run in `dir` was begun, RFC 3339. Does not take the directory. Errors: it has no run.
+/// Returns the start of the run in `dir`, RFC 3339, without locking the directory.
+///
+/// Errors: the directory holds no run.
 pub fn started(fs: &dyn Fs, dir: &Path) -> Result<String> {
     let head: Head = read(fs, &dir.join(HEAD))?;
     Ok(head.started)
 }
 
-/// Takes a directory for this process.
+/// Locks a directory for this process.
 fn lock(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn File>> {
     let file = fs.open(&dir.join(LOCK), OpenOptions::create())?;
     match file.try_lock() {
@@ -313,7 +319,8 @@ fn read<T: DeserializeOwned>(fs: &dyn Fs, path: &Path) -> Result<T> {
     })
 }
 
-/// A name as part of a file's: letters and digits, and a hash so that two names never meet.
+/// Converts a name for use in a file name: letters and digits, and a hash so that two names never
+/// collide.
 fn slug(name: &str) -> String {
     let plain: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();

@@ -1,4 +1,4 @@
-//! Runs the parts that have no result yet, one after the other.
+//! Runs the parts that have no result yet, one after another.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -14,15 +14,16 @@ use crate::error::{Error, Result};
 use crate::process::Stop;
 use crate::suite_hash::Progress;
 
-/// Hears how a run goes. Called from the thread that runs it.
+/// Observes the progress of a run. The methods are called from the thread that runs it.
 pub trait Watch {
-    /// Part `index` of `count` begins.
+    /// The part at `place`, an index and the number of parts, begins.
     fn part(&self, place: (usize, usize), suite: SuiteName, name: &str, left: Left);
 
-    /// A share of the part is over, and something else of it begins.
+    /// The part has completed a `share` of its work and begins another step.
     fn step(&self, share: f64, what: &str, left: Left);
 
-    /// Something the user should know and that the run survives. Each is told once.
+    /// Reports a problem that the run survives and that the user should know. Each is reported
+    /// once.
     fn note(&self, line: &str);
 }
 
@@ -31,16 +32,16 @@ pub trait Watch {
 pub struct Ending {
     /// Suite, part and error of each part that failed.
     pub failed: Vec<(SuiteName, String, String)>,
-    /// True when it was ended before all parts had their turn.
+    /// True if the run ended before all parts had their turn.
     pub stopped: bool,
-    /// Parts that are over, those of earlier sittings among them, and parts in all.
+    /// Number of ended parts, including those of earlier sittings, and number of all parts.
     pub over: (usize, usize),
 }
 
-/// Measures every part that the journal has no final result of. A part that fails does not end the
+/// Measures every part without a final result in the journal. A part that fails does not end the
 /// others.
 ///
-/// Errors: what a part left cannot be kept.
+/// Errors: the result of a part cannot be stored.
 pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, stop: &Stop) -> Result<Ending> {
     let parts: Vec<(SuiteName, &Part)> =
         plans.iter().flat_map(|plan| plan.parts.iter().map(|part| (plan.suite, part))).collect();
@@ -119,13 +120,14 @@ pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, st
     Ok(ending)
 }
 
-/// Keeps what a part left, but not in place of more: a part that is measured again and comes to no
-/// end costs nothing of what an earlier sitting has of it. That stays as it is then, to be measured
-/// again another time. True where it was kept.
+/// Stores the result of a part, unless the journal has more measurements of that part already. If a
+/// part is measured again but ends early, the result of the earlier sitting stays, and the part is
+/// measured again another time. Returns true if the result was stored.
 fn keep(journal: &mut Journal, result: PartResult) -> Result<bool> {
     let (figures, samples) = result.figures();
     let known = journal.result(result.suite, &result.name).map_or((0, 0), PartResult::figures);
-    // After one round of five every figure is there.
+    // All measurements exist after the first round of five, so their number alone does not show
+    // which result has more.
     let is_kept = result.state == PartState::Done || (known.0 <= figures && known.1 <= samples);
     if is_kept {
         journal.keep(result)?;
@@ -133,7 +135,7 @@ fn keep(journal: &mut Journal, result: PartResult) -> Result<bool> {
     Ok(is_kept)
 }
 
-/// How a part ended: by its own time, by the user, or by itself.
+/// Returns how a part ended: because its time was up, by the user, or on its own.
 fn ended(outcome: Result<Content>, stop: &Stop) -> (PartState, Option<Content>) {
     let early = if stop.is_reached() { PartState::Stopped } else { PartState::Cut };
     match outcome {
@@ -144,7 +146,8 @@ fn ended(outcome: Result<Content>, stop: &Stop) -> (PartState, Option<Content>) 
     }
 }
 
-/// What a suite tells of its part, with what remains of the run.
+/// Forwards the progress that a suite reports about its part, with an estimate of the rest of the
+/// run.
 struct Steps<'a> {
     watch: &'a dyn Watch,
     note: &'a dyn Fn(&str),
@@ -152,7 +155,7 @@ struct Steps<'a> {
     index: usize,
     clock: &'a SystemClock,
     begun: Duration,
-    /// The group that it is at, and how many there are.
+    /// The current group, and the number of groups.
     groups: Cell<(usize, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of a suite put together into one run, as if they had been measured in one.
+//! Merges the parts of a suite into one run, as if they had been measured together.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::journal::Head;
 use super::options::SuiteName;
 use crate::results::{Contender, NOT_MEASURED, Probe, Run, SCHEMA_VERSION};
 
-/// The run of a suite; `None` without any part. Parts keep their order.
+/// Merges the runs of a suite's parts; `None` if there are none. Parts keep their order.
 pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run> {
     let first = parts.first()?;
     let sitting = head.sittings.first();
@@ -27,7 +27,7 @@ pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run>
     for part in parts {
         add_probes(&mut run.probes, &part.probes);
         part.contenders.iter().for_each(|contender| add_contender(&mut run.contenders, contender));
-        // Each part says what its data are; most say the same.
+        // Each part describes its data, and most descriptions are the same.
         if !run.data.contains(&part.data) {
             run.data =
                 if run.data.is_empty() { part.data.clone() } else { format!("{} {}", run.data, part.data) };
@@ -39,12 +39,13 @@ pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run>
     Some(run)
 }
 
-/// Parts may be measured with other settings, as long ones have fewer rounds: all of them are told.
+/// Parts may be measured with different settings, for example fewer rounds for long ones. The
+/// merged run lists all values.
 fn add_setting(all: &mut BTreeMap<String, String>, (name, value): (&String, &String)) {
     add(all.entry(name.clone()).or_default(), value);
 }
 
-/// Another value beside those that are known, unless it is one of them.
+/// Appends a value to the known ones, unless it is already one of them.
 fn add(known: &mut String, value: &str) {
     if known.is_empty() {
         value.clone_into(known);
@@ -61,8 +62,8 @@ fn add_probes(all: &mut Vec<Probe>, more: &[Probe]) {
     }
 }
 
-/// One who ran in any part ran. Why he did not in another one stands among his settings, as it does
-/// within a part.
+/// Adds a contender of a part. A contender that ran in any part counts as having run. The reason
+/// that it did not run in another part is listed among its settings, as within a part.
 fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
     let Some(known) = all.iter_mut().find(|known| known.name == more.name) else {
         all.push(more.clone());
@@ -80,16 +81,17 @@ fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
         (Some(reason), None) | (None, Some(reason)) if !problems.contains(&reason) => absent = Some(reason),
         _ => {}
     }
-    // A library that became another one between two sittings says so.
+    // A library whose version changed between two sittings lists both versions.
     add(&mut known.version, &more.version);
     known.ours |= more.ours;
     known.settings.extend(more.settings.clone());
     Contender::set_failures(&mut known.settings, problems);
-    // Not asked in one part is no failure: it may do nothing of what that part is about.
+    // A contender that does not take part in a part has not failed, since it may not support that
+    // part's operations.
     known.settings.extend(absent.map(|reason| (LEFT_OUT.to_owned(), reason)));
 }
 
-/// The setting that says why a contender took no part in some of the parts.
+/// The setting that says why a contender did not take part in some of the parts.
 const LEFT_OUT: &str = "left out of a part";
 
 #[cfg(test)]
@@ -104,7 +106,7 @@ mod tests {
     }
 
     /// Goal: a suite in two parts reads like one run: all measurements, every contender once,
-    /// probes of the sitting first, problems of both.
+    /// probes of the sitting first, problems of both parts.
     #[test]
     fn parts_make_one_run() {
         let (mut one, mut two) = (sample_run(), sample_run());

@@ -1,12 +1,12 @@
 //! Every suite in one run: hash, kv, pool, sql, index, and the validation of the simulator.
 //!
 //! ```text
-//!   options ─► plan: suites ─► parts, each with a first guess of its seconds
-//!                └─► measure: each part that has no result yet, within its share of the time ─► journal: a file a part
-//!                                                                    └─► whole: parts of a suite put together ─► report
+//!   options ─► plan: suites ─► parts, each with a first estimate of its duration
+//!                └─► measure: each part without a result, within its share of the time
+//!                      └─► journal: one file per part ─► whole: parts of a suite merged ─► report
 //! ```
 //!
-//! `docs/src/design/all.md` says why so.
+//! `docs/src/design/all.md` explains the reasons for this design.
 
 mod guess;
 mod journal;
@@ -30,5 +30,5 @@ pub use plan::plan;
 pub use schedule::Left;
 pub use whole::{PartSummary, SuiteResult, Whole};
 
-/// What directories of such runs are called, and the suite in their heads.
+/// Prefix of the directories of such runs.
 pub const NAME: &str = "all";

@@ -1,4 +1,5 @@
-//! What the user may choose. Kept with the run, so that it can be resumed without being told again.
+//! The options of a run. They are stored with it, so that the run can be resumed without repeating
+//! them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,13 +12,13 @@ use crate::suite_hash::DataFile;
 use crate::workload::DEFAULT_SEED;
 use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sql};
 
-/// How much is measured.
+/// The extent of the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// A quarter of an hour at most; for a first look.
+    /// At most a quarter of an hour, for a first look.
     Quick,
-    /// Everything that the suites have, for hours.
+    /// All measurements of all suites, which take hours.
     Full,
 }
 
@@ -49,11 +50,11 @@ pub enum SuiteName {
 }
 
 impl SuiteName {
-    /// All of them, in the order in which they run.
+    /// All suites, in the order in which they run.
     pub const ALL: [SuiteName; 6] =
         [SuiteName::Hash, SuiteName::Kv, SuiteName::Pool, SuiteName::Sql, SuiteName::Index, SuiteName::Sim];
 
-    /// Its word, which is also the name of its stored runs.
+    /// Returns the short name of the suite, which is also the name of its stored runs.
     pub fn word(self) -> &'static str {
         match self {
             SuiteName::Hash => suite_hash::NAME,
@@ -65,7 +66,7 @@ impl SuiteName {
         }
     }
 
-    /// What it is about, for headings.
+    /// Returns the title of the suite, for headings.
     pub fn title(self) -> &'static str {
         match self {
             SuiteName::Hash => "Constant store",
@@ -77,7 +78,9 @@ impl SuiteName {
         }
     }
 
-    /// The suite of a word. Errors: [`Error::Invalid`] with the words that are known.
+    /// Returns the suite with this short name.
+    ///
+    /// Errors: [`Error::Invalid`] listing the known names.
     pub fn parse(word: &str) -> Result<SuiteName> {
         let known = SuiteName::ALL.into_iter().find(|suite| suite.word() == word);
         known.ok_or_else(|| {
@@ -87,34 +90,34 @@ impl SuiteName {
     }
 }
 
-/// Everything that decides what a run measures.
+/// The options that decide what a run measures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Options {
-    /// How much.
+    /// The extent of the measurements.
     pub mode: Mode,
     /// The suites, in the order in which they run.
     pub suites: Vec<SuiteName>,
-    /// Times the usual numbers of records, rows and operations.
+    /// Factor on the usual numbers of records, rows and operations.
     pub scale: f64,
-    /// Turns of everybody in everything; five where none is said.
+    /// Number of rounds of all measurements; five if not given.
     pub rounds: Option<u32>,
-    /// Records of the user's own for the constant store.
+    /// The user's own records for the constant store.
     pub data: Option<DataFile>,
-    /// Seed of all data, draws and shuffles.
+    /// Seed of all data, random draws and shuffles.
     pub seed: u64,
-    /// Where stores are made: the disk that is measured.
+    /// Directory in which stores are created. Its disk is the one that is measured.
     pub work_dir: PathBuf,
     /// Whether memory and disk are probed.
     pub probes: bool,
-    /// What all parts together may take, in seconds; `None` for as long as it takes.
+    /// Time for all parts together, in seconds; `None` for no limit.
     pub budget_seconds: Option<f64>,
 }
 
-/// What a quick run may take, probes and report left aside.
+/// Time of a quick run, without probes and report.
 const QUICK_BUDGET_SECONDS: f64 = 14.0 * 60.0;
 
 impl Options {
-    /// At most a quarter of an hour.
+    /// Returns the options of a quick run, which takes at most a quarter of an hour.
     pub fn quick() -> Self {
         Options {
             mode: Mode::Quick,
@@ -129,17 +132,17 @@ impl Options {
         }
     }
 
-    /// As long as it takes.
+    /// Returns the options of a full run, without a time limit.
     pub fn full() -> Self {
         Options { mode: Mode::Full, budget_seconds: None, ..Options::quick() }
     }
 
-    /// What is stored as the mode: `custom` where sizes are not the mode's own.
+    /// Returns the mode to store: `custom` if sizes differ from the mode's own.
     pub fn mode_word(&self) -> String {
         if self.scale == 1.0 && self.rounds.is_none() { self.mode.to_string() } else { "custom".to_owned() }
     }
 
-    /// Checks that the parts make sense. Errors: [`Error::Invalid`] naming the option.
+    /// Checks that the options are valid. Errors: [`Error::Invalid`] naming the option.
     pub fn check(&self) -> Result<()> {
         if self.suites.is_empty() {
             return Err(Error::invalid("no suites: expected at least one"));

@@ -1,4 +1,5 @@
-//! The unit of work, of estimates and of resuming: as much of a suite as is measured together.
+//! Parts: the units of work, of time estimates and of resuming. A part is the portion of a suite
+//! that is measured together.
 
 use std::fmt;
 
@@ -11,14 +12,14 @@ use crate::results::Run;
 use crate::suite_hash::Progress;
 use crate::suite_sim::Report;
 
-/// What a part measures, once it is told to.
+/// The measurement of a part, run on demand.
 type Work = Box<dyn Fn(&dyn Progress, &Stop) -> Result<Content>>;
 
 /// A part of a suite.
 pub struct Part {
-    /// Unique in its suite, the same for the same options.
+    /// Unique in its suite, and the same for the same options.
     pub name: String,
-    /// A guess of its seconds, made before anything was measured.
+    /// Estimate of the duration in seconds, made before anything was measured.
     pub guess_seconds: f64,
     work: Work,
 }
@@ -30,7 +31,7 @@ impl fmt::Debug for Part {
 }
 
 impl Part {
-    /// A part that does `work`.
+    /// Creates a part that does `work`.
     pub fn new(
         name: impl Into<String>,
         guess_seconds: f64,
@@ -39,38 +40,38 @@ impl Part {
         Part { name: name.into(), guess_seconds, work: Box::new(work) }
     }
 
-    /// Measures it.
+    /// Measures the part.
     pub fn run(&self, progress: &dyn Progress, stop: &Stop) -> Result<Content> {
         (self.work)(progress, stop)
     }
 }
 
-/// A suite and its parts, or why it cannot run.
+/// A suite and its parts, or the reason that it cannot run.
 #[derive(Debug)]
 pub struct SuitePlan {
-    /// Which.
+    /// The suite.
     pub suite: SuiteName,
-    /// In the order in which they are measured.
+    /// The parts, in the order in which they are measured.
     pub parts: Vec<Part>,
-    /// What to install or to build with, in one line, where it cannot run.
+    /// If the suite cannot run: the software to install or the feature to build with, in one line.
     pub missing: Option<String>,
-    /// What else is left out of it, and what to install for it.
+    /// Other omissions, each with the software to install.
     pub notes: Vec<String>,
 }
 
-/// What a part measured.
+/// The measurements of a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
     /// A run of its suite.
     Run(Run),
-    /// Predictions beside measurements.
+    /// Predictions beside measurements, from the simulator's suite.
     Sim(Report),
 }
 
 impl Content {
-    /// How much it is: measurements and the samples behind them, or cases that were predicted and
-    /// measured.
+    /// Returns the amount of content: numbers of measurements and of their samples, or the number
+    /// of cases that were predicted and measured.
     fn figures(&self) -> (usize, usize) {
         match self {
             Content::Run(run) => {
@@ -86,39 +87,40 @@ impl Content {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartState {
-    /// It went to its end. Tried again when the run is resumed if something failed of a contender.
+    /// It completed. Resuming the run measures it again if a contender failed.
     Done,
-    /// Its time was up; what it has counts.
+    /// Its time was up. The measurements so far count.
     Cut,
-    /// The user ended it; it is measured again when the run is resumed.
+    /// The user ended it. Resuming the run measures it again.
     Stopped,
-    /// It could not be measured, for this reason; it is tried again when the run is resumed.
+    /// It could not be measured, for this reason. Resuming the run tries it again.
     Failed(String),
 }
 
-/// What a part left behind.
+/// The result of a part.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartResult {
-    /// Its suite.
+    /// The suite of the part.
     pub suite: SuiteName,
-    /// Its name.
+    /// The name of the part.
     pub name: String,
-    /// How it ended.
+    /// How the part ended.
     pub state: PartState,
-    /// What it took.
+    /// Duration of the part.
     pub seconds: f64,
-    /// What it has.
+    /// The measurements, if there are any.
     pub content: Option<Content>,
 }
 
 impl PartResult {
-    /// How many figures it has, and how many samples they rest on.
+    /// Returns the number of measurements, and the number of samples behind them.
     pub fn figures(&self) -> (usize, usize) {
         self.content.as_ref().map_or((0, 0), Content::figures)
     }
 
-    /// True when a resumed run leaves it as it is: it has ended, and everybody who was asked has
-    /// figures. What failed of one contender may have been a full disk.
+    /// Returns true if resuming the run leaves the part as it is: it has ended, and every contender
+    /// that took part has measurements. The failure of a contender may have had a temporary cause,
+    /// such as a full disk.
     pub fn is_final(&self) -> bool {
         let has_failed = matches!(&self.content, Some(Content::Run(run)) if !run.failures().is_empty());
         matches!(self.state, PartState::Done | PartState::Cut) && !has_failed

@@ -1,4 +1,4 @@
-//! From options to suites and their parts.
+//! Turns options into suites and their parts.
 
 use super::options::{Mode, Options, SuiteName};
 use super::part::{Content, Part, SuitePlan};
@@ -8,8 +8,8 @@ use crate::runner::worker::Worker;
 use crate::suite_hash::Progress;
 use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sim, suite_sql};
 
-/// Every suite that was asked for, with its parts in the order in which they are measured. `worker`
-/// starts fresh processes; without one everything is measured in this process.
+/// Returns every requested suite, with its parts in the order in which they are measured. `worker`
+/// starts fresh processes. Without it, everything is measured in this process.
 pub fn plan(options: &Options, worker: Option<&Worker>) -> Vec<SuitePlan> {
     let of = |suite: &SuiteName| {
         let worker = worker.cloned();
@@ -37,7 +37,7 @@ fn hash(options: &suite_hash::Options) -> SuitePlan {
     let part = |group: suite_hash::Group| {
         let entries = match &group.source {
             DataSource::Synthetic { entries, .. } => *entries as f64,
-            // Not read yet; some hundred bytes a record are a fair guess.
+            // The file has not been read yet. A hundred bytes per record are a reasonable estimate.
             DataSource::File { path, .. } => bytes_of(path) / 100.0,
         };
         let name = group.name();
@@ -54,10 +54,10 @@ fn bytes_of(path: &std::path::Path) -> f64 {
     cairn_vfs::StdFs::new().metadata(path).map_or(0.0, |found| found.len as f64)
 }
 
-/// Records and operations of YCSB, whose values are a hundred times as long as those of the other
-/// modes.
+/// Divisor for records and operations of YCSB in a quick run, because its values are a hundred
+/// times as long as those of the other modes.
 const YCSB_SHARE: u64 = 4;
-/// Threads of `mt`, for a chart over them.
+/// Thread counts of `mt`, for a chart over threads.
 const QUICK_THREADS: [u32; 2] = [1, 2];
 const FULL_THREADS: [u32; 4] = [1, 2, 4, 8];
 
@@ -76,7 +76,7 @@ fn kv(all: &Options, options: &suite_kv::Options) -> SuitePlan {
         parts.push((mode.name(), suite_kv::Options { modes: vec![mode], threads, ..options.clone() }));
     }
     if !ycsb.is_empty() {
-        // They share one load.
+        // The YCSB modes share one load.
         let n = if quick { (options.n / YCSB_SHARE).max(1) } else { options.n };
         parts.push(("ycsb".to_owned(), suite_kv::Options { modes: ycsb, n, ..options.clone() }));
     }
@@ -98,10 +98,10 @@ fn pool(options: &suite_pool::Options) -> SuitePlan {
     ready(SuiteName::Pool, options.phases.iter().map(part).collect())
 }
 
-/// Scale factors of the two that are runs of their own in the suite of SQL engines.
+/// Scale factors of TPC-H and pgbench, which are runs of their own in the suite of SQL engines.
 const TPCH_SCALE: f64 = 0.1;
 const PGBENCH_SCALE: f64 = 10.0;
-/// A first guess of TPC-H at scale factor 1 and one round, and of pgbench.
+/// First estimates for TPC-H at scale factor 1 with one round, and for pgbench.
 const TPCH_SECONDS: f64 = 400.0;
 const PGBENCH_SECONDS: f64 = 120.0;
 
@@ -135,7 +135,7 @@ fn index(options: &suite_index::Options) -> SuitePlan {
         return missing(SuiteName::Index, why);
     }
     let all = suite_index::plan(options);
-    // A set and the same in random order share a server.
+    // A data set and its variant in random order share a server.
     let stem = |set: &suite_index::DataSet| set.name.split(',').next().unwrap_or_default().to_owned();
     let mut stems: Vec<String> = Vec::new();
     for set in &all {

@@ -1,31 +1,31 @@
-//! How long parts may take, and how long what remains will.
+//! The time limits of parts, and estimates of the remaining time.
 
 use super::options::SuiteName;
 
-/// The share of a part's steps from which on its own pace counts for more than its guess.
+/// From this share of its steps on, a part's own pace replaces its estimate.
 const TELLING_SHARE: f64 = 0.1;
 
-/// What others are left as a multiple of what they are expected to take, before a part may take
-/// more than its share.
+/// Before a part may exceed its share, the other parts must be left this multiple of their expected
+/// time.
 const MARGIN: f64 = 1.25;
 
-/// What remains of a run.
+/// The remaining time of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Left {
-    /// Seconds.
+    /// Remaining seconds.
     pub seconds: f64,
-    /// False before any part has ended: then it is a guess from the plan alone.
+    /// False until a part has ended. Until then, the time is an estimate from the plan alone.
     pub measured: bool,
 }
 
-/// One part, as the schedule sees it.
+/// A part, as the schedule sees it.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
     suite: SuiteName,
     guess: f64,
     took: Option<f64>,
-    /// Whether what it took says something of what the others will take: it was neither cut nor did
-    /// it fail.
+    /// Whether the part's duration allows conclusions about others: it was neither cut nor did it
+    /// fail.
     telling: bool,
 }
 
@@ -37,27 +37,27 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Without parts. `budget` is what all of them together may take.
+    /// Creates a schedule without parts. `budget` is the time for all of them together.
     pub(super) fn new(budget: Option<f64>) -> Schedule {
         Schedule { parts: Vec::new(), budget }
     }
 
-    /// Adds a part behind the others.
+    /// Appends a part.
     pub(super) fn add(&mut self, suite: SuiteName, guess_seconds: f64) {
-        // A guess of nothing would have no share of the time.
+        // An estimate of zero would get no share of the time.
         let guess = if guess_seconds.is_finite() { guess_seconds.max(0.1) } else { 0.1 };
         self.parts.push(Planned { suite, guess, took: None, telling: false });
     }
 
-    /// A part has ended.
+    /// Records that a part has ended.
     pub(super) fn ended(&mut self, index: usize, seconds: f64, telling: bool) {
         if let Some(part) = self.parts.get_mut(index) {
             (part.took, part.telling) = (Some(seconds.max(0.0)), telling);
         }
     }
 
-    /// What a part may take, as it begins: its share of what is left of the budget, or all that
-    /// those after it are not expected to need.
+    /// Returns the time limit of a part at its start: its share of the remaining budget, or
+    /// everything that the parts after it are not expected to need, if that is more.
     pub(super) fn limit(&self, index: usize) -> Option<f64> {
         let budget = self.budget?;
         let taken: f64 = self.parts.iter().filter_map(|part| part.took).sum();
@@ -69,7 +69,8 @@ impl Schedule {
         Some((left * own / open.max(own)).max(left - MARGIN * needed))
     }
 
-    /// What remains while part `index` is at work: `share` of its steps are over, after `seconds`.
+    /// Returns the remaining time while part `index` runs, which has completed a `share` of its
+    /// steps after `seconds`.
     pub(super) fn left(&self, index: usize, share: f64, seconds: f64) -> Left {
         let measured = self.parts.iter().any(|part| part.telling);
         let mut sum = 0.0;
@@ -88,8 +89,8 @@ impl Schedule {
         Left { seconds: sum.min(most), measured }
     }
 
-    /// What parts of a suite take, as a multiple of their guesses: by its own ended parts, else by
-    /// all.
+    /// Returns the duration of a suite's parts as a multiple of their estimates, from the suite's
+    /// own ended parts if there are any, else from all ended parts.
     fn pace(&self, suite: SuiteName) -> f64 {
         let of = |wanted: &dyn Fn(&Planned) -> bool| {
             let ended = || self.parts.iter().filter(|part| part.telling && wanted(part));
@@ -114,9 +115,9 @@ mod tests {
         schedule
     }
 
-    /// Goal: estimates follow what this run has taken: a suite's own pace where it has one, that of
-    /// all others where not, a part's own steps once there are enough of them. Method: a machine
-    /// twice as slow as guessed in one suite and three times in another.
+    /// Goal: estimates follow the durations of this run: a suite's own pace if it has one,
+    /// otherwise the pace of all, and a part's own steps once there are enough of them. Method: a
+    /// machine that is twice as slow as estimated in one suite and three times in another.
     #[test]
     fn estimates_follow_the_run() {
         use SuiteName::{Hash, Kv, Pool};
@@ -126,23 +127,23 @@ mod tests {
         assert_eq!(it.left(1, 0.0, 0.0), Left { seconds: 130.0, measured: true });
         it.ended(1, 40.0, true);
         it.ended(2, 90.0, true);
-        // Kv by its own pace, the pool by that of all: 150 seconds for a guess of 60.
+        // Kv by its own pace, the pool by that of all: 150 seconds for an estimate of 60.
         assert_eq!(it.left(3, 0.05, 1.0).seconds, 29.0 + 12.5);
         assert_eq!(it.left(3, 0.5, 40.0).seconds, 40.0 + 12.5);
         it.ended(3, 1.0, false);
         assert_eq!(it.left(4, 1.0, 12.0).seconds, 0.0);
     }
 
-    /// Goal: a part may take what those after it are not expected to need, its share where they
-    /// need it all, and no estimate is over the budget. Method: a budget of twice the guesses, and
-    /// one of half of them.
+    /// Goal: a part may take the time that the parts after it are not expected to need, and its
+    /// share if they need it all; no estimate exceeds the budget. Method: a budget of twice the
+    /// estimates, and one of half of them.
     #[test]
     fn shares_of_the_budget() {
         use SuiteName::{Hash, Kv};
         let mut it = schedule(Some(120.0), &[(Hash, 10.0), (Kv, 20.0), (Kv, 30.0)]);
         assert_eq!(it.limit(0), Some(120.0 - 1.25 * 50.0));
         it.ended(0, 5.0, true);
-        // The last one is expected to be twice as quick as guessed too.
+        // The last part is also expected to take half of its estimate.
         assert_eq!(it.limit(1), Some(115.0 - 1.25 * 15.0));
         it.ended(1, 100.0, false);
         assert_eq!(it.limit(2), Some(15.0));
@@ -155,8 +156,9 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
 
-        /// Goal: whatever the guesses are worth, parts that keep to their limits keep to the budget
-        /// together. Method: any guesses, parts that take any share of what they may.
+        /// Goal: however bad the estimates are, parts that keep to their limits keep to the budget
+        /// together.
+        /// Method: any estimates, and parts that take any share of their limits.
         #[test]
         fn limits_keep_the_budget(parts in proptest::collection::vec((0.0..1e4_f64, 0.0..1.0_f64), 1..30)) {
             let mut it = schedule(Some(840.0), &parts.iter().map(|(guess, _)| (SuiteName::Kv, *guess)).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
-//! What each suite is asked for in a quick and in a full run.
+//! The options of each suite in a quick and in a full run.
 //!
-//! Quick sizes are chosen so that all parts together take some eleven minutes on two cores; five
-//! rounds are the fewest whose intervals hold what they say, near enough. They are small: a quick
-//! run says who is ahead by far, not who is ahead by a tenth.
+//! Quick sizes are chosen so that all parts together take about eleven minutes on two cores. Five
+//! rounds are the fewest for which intervals approximately have their stated confidence. The sizes
+//! are small: a quick run shows large differences, but not differences of ten percent.
 
 use super::options::{Mode, Options};
 use crate::runner::job::Effort;
@@ -10,12 +10,12 @@ use crate::runner::worker::Worker;
 use crate::suite_hash::{self, JavaEffort, Matrix};
 use crate::{stats, suite_index, suite_kv, suite_pool, suite_sim, suite_sql};
 
-/// Turns of everybody.
+/// Returns the number of rounds of all measurements.
 fn rounds(options: &Options) -> u32 {
     options.rounds.unwrap_or(stats::PAIRS_MIN as u32)
 }
 
-/// So many times the scale, and no fewer than `least`.
+/// Multiplies `count` by the scale; returns at least `least`.
 fn scaled(options: &Options, count: u64, least: u64) -> u64 {
     ((count as f64 * options.scale) as u64).max(least)
 }
@@ -24,7 +24,7 @@ fn scaled_u32(options: &Options, count: u32, least: u32) -> u32 {
     u32::try_from(scaled(options, u64::from(count), u64::from(least))).unwrap_or(u32::MAX)
 }
 
-/// Seconds of a turn: shorter where less is measured, never longer.
+/// Returns the seconds of a turn: shorter for a scale below one, never longer.
 fn shortened(options: &Options, seconds: f64) -> f64 {
     (seconds * options.scale.min(1.0)).max(0.0005)
 }
@@ -63,8 +63,8 @@ pub(super) fn hash(options: &Options, worker: Option<Worker>) -> suite_hash::Opt
     hash
 }
 
-/// One data set closely, one compressed, and another one: with the user's own data the synthetic
-/// ones, without a tenth of those.
+/// Returns one data set in detail, one compressed, and another one. The other one is synthetic if
+/// the user has own data; otherwise it has a tenth of the entries.
 fn quick_groups(hash: &suite_hash::Options) -> Vec<String> {
     let wanted = if hash.data.is_some() { [0, 1, 4] } else { [0, 3, 4] };
     let all = suite_hash::plan(hash);
@@ -183,7 +183,7 @@ pub(super) fn index(options: &Options) -> suite_index::Options {
         scale: if quick { 0.1 * options.scale } else { options.scale },
         rounds: rounds(options),
         seconds: shortened(options, if quick { 0.03 } else { usual.seconds }),
-        // Each cold query waits for a server that ends and starts.
+        // Each cold query would wait for a server to stop and start.
         cold: !quick,
         seed: options.seed,
         work_dir: options.work_dir.clone(),
@@ -192,8 +192,8 @@ pub(super) fn index(options: &Options) -> suite_index::Options {
     }
 }
 
-/// Cases of the quick run: both engines, by the usual style, by another one, and with another
-/// distribution.
+/// Cases of the quick run: both engines, each with the usual compaction style, with another one,
+/// and with another distribution.
 const SIM_CASES: [&str; 6] =
     ["kv leveled", "kv lazy leveled", "kv zipfian", "leveled uniform", "universal", "zipfian"];
 

@@ -1,5 +1,4 @@
-//! Whole runs of parts that are made up: what is interrupted, what fails, what is cut, and what is
-//! left on the disk.
+//! Complete runs of made-up parts: interruptions, failures, cuts, and the files that they leave.
 
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use crate::results::{Contender, Run};
 use crate::suite_hash::{DataFile, Progress};
 use crate::testing::sample_run;
 
-/// Notes what it hears.
+/// Records the events that it observes.
 #[derive(Default)]
 struct Heard {
     parts: RefCell<Vec<String>>,
@@ -61,14 +60,14 @@ fn suite(suite: SuiteName, parts: Vec<Part>) -> SuitePlan {
     SuitePlan { suite, parts, missing: None, notes: Vec::new() }
 }
 
-/// A run of its suite whose measurements are of a data set with the part's name.
+/// Returns a run whose measurements belong to a data set with the part's name.
 fn run_of(name: &str, stopped: bool) -> Content {
     let mut run = Run { stopped, ..sample_run() };
     run.measurements.iter_mut().for_each(|m| m.case.dataset = name.to_owned());
     Content::Run(run)
 }
 
-/// A part that works, and counts how often it was run.
+/// Returns a part that succeeds, and counts how often it ran.
 fn good(name: &str, ran: &Rc<Cell<u32>>) -> Part {
     let (own, ran) = (name.to_owned(), Rc::clone(ran));
     Part::new(name, 1.0, move |progress: &dyn Progress, _: &Stop| {
@@ -94,9 +93,9 @@ fn datasets(whole: &Whole) -> Vec<String> {
     names
 }
 
-/// Goal: Ctrl-C keeps what there is, half of a part included; resuming runs what is not over and
-/// nothing else, and the half is replaced. Method: a part in the middle that is ended the first
-/// time.
+/// Goal: Ctrl-C keeps the measurements so far, including half of a part. Resuming runs exactly the
+/// parts that are not over, and replaces the half. Method: a part in the middle that is ended the
+/// first time.
 #[test]
 fn interrupted_runs_go_on() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -145,8 +144,8 @@ fn interrupted_runs_go_on() {
     assert_eq!(Some(&kept), whole.suites[0].run.as_ref(), "a stored run like any other");
 }
 
-/// Goal: a part that fails ends nobody else's, its error is kept, and it is tried again when the
-/// run is resumed. Method: one that fails the first time only.
+/// Goal: a part that fails does not end the others, its error is stored, and resuming the run tries
+/// it again. Method: a part that fails only the first time.
 #[test]
 fn failures_stay_with_their_part() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -181,9 +180,9 @@ fn failures_stay_with_their_part() {
     assert!(whole.suites[0].standing() == "done" && !stopped(&whole));
 }
 
-/// Goal: a part that is measured again and comes to no end costs nothing of what there was. Method:
-/// one in which a contender failed; the next time the user ends it, then it fails, each with less
-/// than there was; at last it comes to its end with less, and that counts.
+/// Goal: a part that is measured again and ends early loses no earlier measurements. Method: a part
+/// in which a contender failed. The next time the user ends it, then it fails, each time with fewer
+/// measurements. At last it completes with fewer, and that result counts.
 #[test]
 fn what_was_measured_stays() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -193,7 +192,7 @@ fn what_was_measured_stays() {
             let mut run = sample_run();
             match turn {
                 0 => {}
-                // Every figure, and more of them than before, of one round.
+                // More measurements than before, but only from one round.
                 1 => {
                     run.measurements.iter_mut().for_each(|measurement| measurement.samples.truncate(1));
                     run.measurements.push(run.measurements[0].clone());
@@ -231,8 +230,9 @@ fn what_was_measured_stays() {
     }
 }
 
-/// Goal: a report has what was measured, also what could not be measured today. Method: a run of
-/// two suites, and then plans in which one has lost a part and the other cannot run.
+/// Goal: a report contains everything that was measured, even what could not be measured today.
+/// Method: a run of two suites, and then plans in which one has lost a part and the other cannot
+/// run.
 #[test]
 fn what_the_plan_lacks_is_shown() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -253,9 +253,9 @@ fn what_the_plan_lacks_is_shown() {
     assert_eq!((index.missing.as_ref(), index.standing().as_str()), (None, "done"));
 }
 
-/// Goal: a part in which one contender failed, of a full disk say, is measured again when the run
-/// is resumed; one who is not there is nobody to wait for.
-/// Method: a failure of one the first time, and an absent one all the time.
+/// Goal: a part in which a contender failed, for example because of a full disk, is measured again
+/// when the run is resumed. A contender that is not installed does not cause that.
+/// Method: one contender that fails the first time, and one that is always absent.
 #[test]
 fn a_contender_that_failed_is_asked_again() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -285,9 +285,9 @@ fn a_contender_that_failed_is_asked_again() {
     }
 }
 
-/// Goal: a part that is slower than its share is cut, says so, keeps what it has, and is final: the
-/// others have their time all the same. Method: a budget of a moment, and a part that goes on until
-/// it is told to end.
+/// Goal: a part that exceeds its share is cut, says so, keeps its measurements, and is final, so
+/// that the others get their time. Method: a tiny budget, and a part that continues until it is
+/// stopped.
 #[test]
 fn slow_parts_are_cut() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -310,8 +310,8 @@ fn slow_parts_are_cut() {
     assert!(journal.result(SuiteName::Kv, "endless").unwrap().is_final());
 }
 
-/// Goal: what is left out is told once, whoever says it and however often. Method: two parts with
-/// the same note, a suite without its needs.
+/// Goal: each omission is reported once, by whatever and however often it is raised. Method: two
+/// parts with the same note, and a suite without its software.
 #[test]
 fn what_is_left_out_is_told_once() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -332,7 +332,7 @@ fn what_is_left_out_is_told_once() {
     assert_eq!((whole.suites[1].standing().as_str(), whole.suites[1].has_figures()), ("left out", false));
 }
 
-/// Goal: a process that is killed costs the part that it was at, and a damaged file costs its part.
+/// Goal: killing the process loses only the current part, and a damaged file loses only its part.
 /// Method: the directory as a kill leaves it, with one part's file cut in half.
 #[test]
 fn damaged_parts_are_measured_again() {
@@ -359,8 +359,8 @@ fn damaged_parts_are_measured_again() {
     assert!(heard.notes.borrow()[0].contains("counts as not measured"), "{:?}", heard.notes.borrow());
 }
 
-/// Goal: figures of two machines or two builds do not come into one report, nor two processes into
-/// one directory; what is no run is refused.
+/// Goal: measurements of two machines or two builds do not mix in one report, nor do two processes
+/// in one directory, and a directory that holds no run is refused.
 #[test]
 fn strangers_are_refused() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -379,7 +379,7 @@ fn strangers_are_refused() {
     newer.machine[3].1 = "7".to_owned();
     let error = journal.resume(newer).unwrap_err().to_string();
     assert!(error.contains("kernel \"6\"") && error.contains("\"7\""), "{error}");
-    // What is not known, in old runs or now, is held against nobody.
+    // An unknown mark, in an old run or in the current sitting, matches any other.
     let with =
         |build: &str, data: &str| Sitting { build: build.to_owned(), data: data.to_owned(), ..sitting() };
     for (build, data) in [("1", "x"), ("", ""), ("1", "x")] {
@@ -396,8 +396,8 @@ fn strangers_are_refused() {
     assert!(error.contains("/results") && error.contains("run.json"), "{error}");
 }
 
-/// Goal: other records of the same name are other records. Method: the mark of a file before and
-/// after a change of one byte, and of one that is not there.
+/// Goal: different records under the same name are detected. Method: the mark of a file before and
+/// after a change of one byte, and of a missing file.
 #[test]
 fn records_are_marked() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -412,8 +412,8 @@ fn records_are_marked() {
     assert_ne!(mark(), before);
 }
 
-/// Goal: a quick run takes as many rounds as an interval needs to hold what it says, unless the
-/// user says otherwise. Method: what each suite is asked for.
+/// Goal: a quick run takes as many rounds as an interval needs for its stated confidence, unless
+/// the user says otherwise. Method: the options of each suite.
 #[test]
 fn quick_runs_take_enough_rounds() {
     for (said, rounds) in [(None, 5), (Some(2), 2)] {
@@ -429,9 +429,9 @@ fn quick_runs_take_enough_rounds() {
     }
 }
 
-/// Goal: every suite has parts with names of their own and guesses that can be shared by, quick and
-/// full; a quick run's guesses keep within its budget, so that none is cut on the machine that they
-/// were made for. Method: the plans, nothing measured.
+/// Goal: every suite has parts with unique names and estimates that can share a budget, in quick
+/// and full mode. A quick run's estimates stay within its budget, so that no part is cut on the
+/// machine for which they were made. Method: the plans, without measuring.
 #[test]
 fn plans_are_sound() {
     for options in [Options::quick(), Options::full(), Options { scale: 0.001, ..Options::quick() }] {
@@ -458,7 +458,7 @@ fn plans_are_sound() {
     assert_eq!(serde_json::from_str::<Options>(&kept).unwrap(), Options::full());
 }
 
-/// Goal: what makes no sense is refused with what was expected.
+/// Goal: invalid options are refused with the expected values.
 #[test]
 fn impossible_options_are_refused() {
     for (options, word) in [

@@ -1,4 +1,5 @@
-//! A run over all suites for a terminal: what ran, who is ahead of whom, what was left out.
+//! Formats a run over all suites for a terminal: the suites that ran, who is ahead of whom, and
+//! what was left out.
 
 use std::fmt::Write;
 
@@ -8,10 +9,10 @@ use crate::report::{Claims, Side, claims};
 use crate::results::Contender;
 use crate::text::{Align, Table};
 
-/// Claims of one side and suite that are printed; the report has all.
+/// Maximum number of printed claims per side and suite. The report has all.
 const CLAIMS_MAX: usize = 4;
 
-/// Everything but where the files are.
+/// Formats everything except the location of the files.
 pub fn to_text(whole: &Whole) -> String {
     let told: Vec<(&SuiteResult, Claims)> =
         whole.suites.iter().filter_map(|suite| Some((suite, claims(suite.run.as_ref()?)))).collect();
@@ -98,7 +99,7 @@ fn table(whole: &Whole, told: &[(&SuiteResult, Claims)]) -> String {
     table.to_text()
 }
 
-/// `45 s`, `12 min 5 s`, `3 h 20 min`.
+/// Formats a duration: `45 s`, `12 min 5 s`, `3 h 20 min`.
 pub fn duration(seconds: f64) -> String {
     let whole = if seconds.is_finite() { seconds.max(0.0).round() as u64 } else { 0 };
     match (whole / 3600, whole / 60 % 60, whole % 60) {
@@ -112,7 +113,7 @@ pub fn duration(seconds: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: times read as people say them.
+    /// Goal: durations read naturally.
     #[test]
     fn durations_are_readable() {
         for (seconds, text) in

@@ -1,4 +1,4 @@
-//! What a run has, whether it came to its end or not: every suite with its parts put together.
+//! The results of a run, complete or not: every suite with its parts merged.
 
 use super::journal::{Head, Journal};
 use super::merge;
@@ -13,58 +13,58 @@ use crate::suite_sim::Report;
 pub struct Whole {
     /// Options and sittings.
     pub head: Head,
-    /// In the order in which they run.
+    /// The suites, in the order in which they run.
     pub suites: Vec<SuiteResult>,
 }
 
-/// One suite of it.
+/// The result of one suite.
 #[derive(Debug, Clone)]
 pub struct SuiteResult {
-    /// Which.
+    /// The suite.
     pub suite: SuiteName,
-    /// Why it did not run, where it could not.
+    /// The reason that it could not run, if it could not.
     pub missing: Option<String>,
-    /// What else was left out of it.
+    /// Other omissions.
     pub notes: Vec<String>,
-    /// Its parts.
+    /// The parts.
     pub parts: Vec<PartSummary>,
-    /// Its measurements.
+    /// The merged measurements.
     pub run: Option<Run>,
-    /// Of the simulator: predictions beside measurements.
+    /// The simulator's predictions beside measurements.
     pub sim: Option<Report>,
 }
 
-/// One part of a suite.
+/// The summary of one part of a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartSummary {
-    /// Its name.
+    /// The part's name.
     pub name: String,
-    /// How it ended; `None` when it did not begin.
+    /// How the part ended; `None` if it has not begun.
     pub state: Option<PartState>,
-    /// What it took.
+    /// Duration of the part.
     pub seconds: f64,
 }
 
 impl Whole {
-    /// What a journal holds of these suites: the parts of the plans, then those that the plans of
-    /// today lack.
+    /// Collects the results of these suites from a journal: the parts of the plans, then stored
+    /// parts that the current plans lack.
     pub fn of(plans: &[SuitePlan], journal: &Journal) -> Whole {
         let head = journal.head().clone();
         let suites = plans.iter().map(|plan| suite(plan, journal)).collect();
         Whole { head, suites }
     }
 
-    /// True when anything was measured.
+    /// Returns true if anything was measured.
     pub fn has_figures(&self) -> bool {
         self.suites.iter().any(|suite| suite.has_figures())
     }
 
-    /// True when a contender failed somewhere.
+    /// Returns true if a contender failed in any suite.
     pub fn has_failures(&self) -> bool {
         self.suites.iter().any(|suite| !suite.failures().is_empty())
     }
 
-    /// Keeps each suite's results in the run's directory: stored runs like any other, and the
+    /// Writes each suite's results into the run's directory: ordinary stored runs, and the
     /// simulator's report.
     pub fn keep(&self, journal: &Journal) -> Result<()> {
         for suite in &self.suites {
@@ -78,35 +78,36 @@ impl Whole {
         Ok(())
     }
 
-    /// Seconds of all parts.
+    /// Returns the total seconds of all parts.
     pub fn seconds(&self) -> f64 {
         self.suites.iter().flat_map(|suite| &suite.parts).map(|part| part.seconds).sum()
     }
 }
 
 impl SuiteResult {
-    /// True when anything was measured.
+    /// Returns true if anything was measured.
     pub fn has_figures(&self) -> bool {
         self.run.as_ref().is_some_and(|run| !run.measurements.is_empty())
             || self.sim.as_ref().is_some_and(|report| !report.comparisons.is_empty())
     }
 
-    /// Contenders that failed in it, Cairn's own first.
+    /// Returns the contenders that failed in the suite, Cairn's own first.
     pub fn failures(&self) -> Vec<&Contender> {
         self.run.as_ref().map(Run::failures).unwrap_or_default()
     }
 
-    /// What is said of Cairn's own where they failed: there, being behind nobody means nothing.
+    /// Describes the cases in which Cairn's own contenders failed. In such a case, the absence of a
+    /// peer that is ahead means nothing.
     pub fn own_failures(&self) -> Vec<String> {
         self.failures().into_iter().filter(|failed| failed.ours).filter_map(Contender::failure).collect()
     }
 
-    /// Seconds of its parts.
+    /// Returns the total seconds of its parts.
     pub fn seconds(&self) -> f64 {
         self.parts.iter().map(|part| part.seconds).sum()
     }
 
-    /// How it went, in a few words: `done`, `2 of 3 parts, 1 cut`, `done, cairn failed in 2`.
+    /// Summarizes how the suite went: `done`, `2 of 3 parts, 1 cut`, `done, cairn failed in 2`.
     pub fn standing(&self) -> String {
         if self.missing.is_some() && self.parts.is_empty() {
             return "left out".to_owned();
@@ -145,7 +146,7 @@ fn suite(plan: &SuitePlan, journal: &Journal) -> SuiteResult {
     let (mut parts, mut runs, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     let planned = plan.parts.iter().map(|part| (&part.name, journal.result(plan.suite, &part.name)));
     let lacks = planned.clone().any(|(_, result)| result.is_none_or(|result| result.content.is_none()));
-    // What was measured stays, also where something that it needs is not here today.
+    // Stored measurements stay in the result, even if software that they need is missing today.
     let is_other = |result: &&PartResult| !plan.parts.iter().any(|part| part.name == result.name);
     let others = journal.results(plan.suite).filter(is_other).map(|result| (&result.name, Some(result)));
     for (name, result) in planned.chain(others) {
@@ -165,7 +166,8 @@ fn suite(plan: &SuitePlan, journal: &Journal) -> SuiteResult {
         suite: plan.suite,
         missing: plan.missing.clone().filter(|_| parts.is_empty()),
         notes: plan.notes.clone(),
-        // Without a part it is no whole one, whose figures others are held against.
+        // A suite that lacks a part is marked as stopped, so that it does not become a baseline for
+        // other runs.
         run: run.map(|run| Run { stopped: run.stopped || lacks, ..run }),
         sim: Report::merged(reports),
         parts,

@@ -1,4 +1,4 @@
-//! What is counted: small loops over each engine, all in memory.
+//! The counted operations: small loops over each engine, all in memory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::workload::Permutation;
 
 pub(super) const VALUE_BYTES: usize = 100;
-/// Entries that stores hold which are only read.
+/// Number of entries in stores that are only read.
 const ENTRIES: u64 = 20_000;
 const SCAN: usize = 100;
 
@@ -21,13 +21,13 @@ const SCAN: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountCase {
-    /// `kv`: puts of drawn keys, logged, flushes and compactions by the same thread.
+    /// `kv`: logged puts of random keys, with flushes and compactions on the same thread.
     KvPut,
     /// `kv`: lookups in tables.
     KvGet,
-    /// `kv`: entries of scans of a hundred.
+    /// `kv`: scans of a hundred entries each, counted by entries.
     KvScan,
-    /// `hash`: entries of a build.
+    /// `hash`: a build, counted by entries.
     HashBuild,
     /// `hash`: lookups.
     HashGet,
@@ -36,7 +36,7 @@ pub enum CountCase {
 }
 
 impl CountCase {
-    /// All of them.
+    /// All cases.
     pub const ALL: [CountCase; 6] = [
         CountCase::KvPut,
         CountCase::KvGet,
@@ -46,7 +46,7 @@ impl CountCase {
         CountCase::TraceRecord,
     ];
 
-    /// Its name in results.
+    /// Returns the case's name in results.
     pub fn name(self) -> &'static str {
         match self {
             CountCase::KvPut => "kv put",

@@ -1,9 +1,9 @@
-//! Instructions an operation, counted by valgrind's callgrind: the same on a busy machine as on a
-//! quiet one, so a build can fail by them.
+//! Instructions per operation, counted by valgrind's callgrind. The counts are the same on a busy
+//! and on an idle machine, so a build can fail because of them.
 //!
-//! Each case runs twice in a process of its own, with `n` operations and with twice as many; the
-//! difference, over `n`, is free of everything that a process does besides. Files are in memory,
-//! seeds are fixed, nothing runs in the background.
+//! Each case runs twice, in a process of its own, with `n` operations and with twice as many. The
+//! difference divided by `n` excludes all other work of the process. Files are in memory, seeds are
+//! fixed, and nothing runs in the background.
 
 mod cases;
 
@@ -32,39 +32,39 @@ const CONTENDER: &str = "cairn";
 const METRIC: Metric = Metric { name: "instructions", unit: "instructions", higher_is_better: false };
 const VALGRIND: &str = "valgrind";
 
-/// What is counted.
+/// The options of the suite.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Operations of the shorter of the two processes.
+    /// Number of operations of the shorter of the two processes.
     pub operations: u64,
     /// Only cases whose name contains this.
     pub filter: Option<String>,
-    /// Where scratch files go.
+    /// Directory of scratch files.
     pub work_dir: std::path::PathBuf,
     /// The program that is run under callgrind.
     pub worker: Worker,
 }
 
-/// One process.
+/// The job of one process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountJob {
-    /// What it does.
+    /// The loop.
     pub case: CountCase,
-    /// How often.
+    /// Number of operations.
     pub operations: u64,
 }
 
-/// The cases that the filter lets through.
+/// Returns the cases that the filter selects.
 pub fn plan(options: &Options) -> Vec<CountCase> {
     let wanted =
         |case: &CountCase| options.filter.as_ref().is_none_or(|filter| case.name().contains(filter.as_str()));
     CountCase::ALL.into_iter().filter(wanted).collect()
 }
 
-/// Counts every case. What fails is noted and the rest goes on; when `stop` is reached the run ends
-/// with what it has.
+/// Counts every case. Failures are recorded and do not end the run. When `stop` is reached, the run
+/// ends with the results so far.
 ///
-/// Errors: options that make no sense; no valgrind.
+/// Errors: invalid options, or valgrind is missing.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     if !(1_000..=100_000_000).contains(&options.operations) {
         return Err(Error::invalid(format!("n {}: expected 1000 to 100000000", options.operations)));
@@ -145,7 +145,7 @@ fn case_of(case: CountCase, operations: u64) -> Case {
     }
 }
 
-/// Instructions of one process.
+/// Returns the number of instructions of one process.
 fn count(options: &Options, case: CountCase, operations: u64, stop: &Stop) -> Result<u64> {
     let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
     let (log, out) = (scratch.path().join("log"), scratch.path().join("out"));
@@ -169,7 +169,7 @@ fn count(options: &Options, case: CountCase, operations: u64, stop: &Stop) -> Re
         .ok_or_else(|| Error::process(VALGRIND, "reported no number of instructions"))
 }
 
-/// `==123== Collected : 4567`.
+/// Parses the line `==123== Collected : 4567`.
 fn collected(log: &str) -> Option<u64> {
     let line = log.lines().find(|line| line.contains("Collected :"))?;
     line.rsplit(':').next()?.trim().parse().ok()
@@ -183,7 +183,9 @@ fn version() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Does a job's work, in the process that is counted. Errors: the engine's own, and a wrong answer.
+/// Runs a job's loop, in the process that is counted.
+///
+/// Errors: the engine's own, and a wrong answer.
 pub fn carry_out(job: &CountJob) -> Result<()> {
     cases::carry_out(job.case, job.operations)
 }
@@ -192,8 +194,8 @@ pub fn carry_out(job: &CountJob) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Goal: every case does its work and finds what it put. Method: each of them, some hundred
-    /// operations.
+    /// Goal: every case does its work and finds the entries that it stored. Method: each case with
+    /// a few hundred operations.
     #[test]
     fn cases_work() {
         for case in CountCase::ALL {
@@ -201,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Goal: callgrind's word is found, and only that.
+    /// Goal: callgrind's count is found, and nothing else is taken for it.
     #[test]
     fn logs_are_read() {
         let log = "==7== Callgrind\n==7== Events    : Ir\n==7== Collected : 123456\n==7== \n";

@@ -1,4 +1,4 @@
-//! Building the stores of a group, and the figures that come from it.
+//! Builds the stores of a group, and records the measurements of the builds.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::results::Case;
 use crate::runner::job::{BuildOutcome, Job, JobResult};
 use crate::scratch::remove_tree;
 
-/// Who builds.
+/// A builder of stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builder {
     /// A store of the catalog.
@@ -23,7 +23,8 @@ pub(super) enum Builder {
 }
 
 impl GroupRun<'_, '_> {
-    /// Stores that can keep values this way and that some case wants, and Java's.
+    /// Returns the stores that support the group's compression and that some wanted case needs, and
+    /// Java's builders.
     pub(super) fn builders(&self) -> Vec<Builder> {
         let mut builders = Vec::new();
         for (index, store) in self.contenders.stores.iter().enumerate() {
@@ -66,8 +67,8 @@ impl GroupRun<'_, '_> {
         self.group.cells.iter().map(|&cell| self.group.cell_case(cell, self.bench.data())).collect()
     }
 
-    /// Builds everything, round by round in shuffled order, and returns who succeeded, stores in
-    /// their order.
+    /// Builds all stores, round by round in shuffled order. Returns the builders that succeeded,
+    /// with stores in their order.
     pub(super) fn build(&mut self, builders: Vec<Builder>) -> Result<Vec<Builder>> {
         let records = self.scratch.path().join("records");
         if builders.iter().any(|builder| matches!(builder, Builder::Java(_))) {
@@ -108,8 +109,8 @@ impl GroupRun<'_, '_> {
         }
     }
 
-    /// Notes a failed build, and for the store's readers why they cannot run. Its files give their
-    /// space back.
+    /// Records a failed build, and for the store's readers the reason that they cannot run. Removes
+    /// the files to free their space.
     fn survive_build(&mut self, builder: Builder, error: Error) -> Result<()> {
         let (name, case) = (self.builder_name(builder), self.case("build"));
         let reason = format!("{} could not be built: {error}", self.group.name());
@@ -151,15 +152,15 @@ impl GroupRun<'_, '_> {
     fn record_build(&mut self, name: &str, outcome: BuildOutcome, round: u32) {
         let entries = self.bench.data().len() as f64;
         let (build, size) = (self.case("build"), self.case("size"));
-        // One build alone is no measurement of time.
+        // A single build is not a measurement of time.
         if self.group.build_rounds > 1 {
             self.record(name, &build, recorder::TIME, outcome.seconds);
             if let Some(bytes) = outcome.peak_memory_bytes {
                 self.record(name, &build, recorder::PEAK_MEMORY, bytes as f64);
             }
         }
-        // Sizes are counted, not timed: once is enough. Both constructions of Java write the same
-        // files.
+        // Sizes are counted, not timed, so one round suffices. Both constructions of Java write the
+        // same files.
         if round == 0 && name != Construction::Sorting.contender() {
             self.record(name, &size, recorder::BYTES, outcome.disk_bytes as f64 / entries);
             if let Some(bytes) = outcome.index_bytes {

@@ -1,4 +1,4 @@
-//! Whether a run's filter chooses anything, seen before anything is made.
+//! Checks whether a run's filter selects anything, before anything is created.
 
 use super::options::Options;
 use super::plan::plan;
@@ -8,8 +8,8 @@ use crate::peers::sparkey_java::{self, Construction, SparkeyJava};
 use crate::process::Stop;
 use crate::runner::job::DataSource;
 
-/// True unless no case and no contender can have the filter in its name. What is only known once
-/// the data is read counts as a match.
+/// Returns true unless the filter cannot be part of the name of any case and contender. Parts of a
+/// name that are known only after reading the data count as a match.
 pub fn chooses_anything(options: &Options) -> bool {
     let Some(filter) = options.effective_filter() else { return true };
     let contenders = contenders(options);
@@ -24,7 +24,8 @@ pub fn chooses_anything(options: &Options) -> bool {
     })
 }
 
-/// The names of all that could take part. Who cannot run is among them: why, is told by the run.
+/// Returns the names of all possible contenders. They include those that cannot run; the run
+/// reports why.
 fn contenders(options: &Options) -> Vec<String> {
     let catalog = catalog::all();
     let mut names: Vec<String> = catalog.skipped.into_iter().map(|contender| contender.name).collect();

@@ -1,4 +1,4 @@
-//! Who takes part, and what the report says of each.
+//! The contenders, and the report's information about each.
 
 use super::Progress;
 use super::options::Options;
@@ -8,7 +8,7 @@ use crate::engine::{ConstantStore, Settings};
 use crate::peers::sparkey_java::{self, Construction, JavaReader, SparkeyJava};
 use crate::results::Contender;
 
-/// The stores, Java, and the list of contenders that grows as Java's readers are found.
+/// The stores, Java, and the list of contenders, which grows as Java's readers are found.
 pub(super) struct Contenders<'a> {
     pub(super) stores: Vec<Box<dyn ConstantStore>>,
     pub(super) java: Option<&'a SparkeyJava>,
@@ -28,19 +28,19 @@ impl<'a> Contenders<'a> {
             Ok(java) => known.extend(Construction::ALL.map(|construction| java_builder(java, construction))),
             Err(skipped) => known.push(skipped.clone()),
         }
-        // A filter that leaves a store out also leaves out why it could not have run.
+        // A filter that excludes a store also excludes the reason that it could not run.
         if let Some(filter) = options.effective_filter() {
             known.retain(|contender| contender.skipped.is_none() || contender.name.contains(filter));
         }
         Contenders { stores: catalog.stores, java: java.ok(), known }
     }
 
-    /// Tells the user who cannot run.
+    /// Tells the user which contenders cannot run.
     pub(super) fn note_skipped(&self, progress: &dyn Progress) {
         self.known.iter().filter_map(Contender::why_left_out).for_each(|line| progress.note(&line));
     }
 
-    /// Those who take part.
+    /// Returns the contenders that take part.
     pub(super) fn names(&self) -> Vec<String> {
         let present = self.known.iter().filter(|contender| contender.skipped.is_none());
         present.map(|contender| contender.name.clone()).collect()
@@ -62,7 +62,7 @@ impl<'a> Contenders<'a> {
         });
     }
 
-    /// Everybody who has a figure or a reason for having none.
+    /// Returns all contenders that have a measurement, or a reason for having none.
     pub(super) fn finish(self, recorder: &Recorder) -> Vec<Contender> {
         let mut listed = Vec::new();
         for mut contender in self.known {
@@ -77,8 +77,8 @@ impl<'a> Contenders<'a> {
     }
 }
 
-/// The contender that builds and those that read; one and the same where a store has only one way
-/// to read and gives it its own name.
+/// Returns the contender that builds and those that read. They are one if a store has only one way
+/// to read and gives it the store's own name.
 fn contenders_of(store: &dyn ConstantStore) -> Vec<Contender> {
     let contender = |name: &str, settings: Settings| Contender {
         name: name.to_owned(),

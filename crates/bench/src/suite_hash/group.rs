@@ -1,4 +1,4 @@
-//! One data set in one compression, from building to cleaning up.
+//! One data set with one compression, from building to cleaning up.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::runner::job::{Cell, Operation, Subject};
 use crate::scratch::Scratch;
 use crate::workload::{Workload, shuffle};
 
-/// A group while it is measured.
+/// A group during its measurement.
 pub(super) struct GroupRun<'a, 'java> {
     pub(super) options: &'a Options,
     pub(super) group: &'a Group,
@@ -31,8 +31,8 @@ pub(super) struct GroupRun<'a, 'java> {
     pub(super) stop: &'a Stop,
     pub(super) bench: Bench,
     pub(super) scratch: Scratch,
-    /// Names of the contenders that have given right answers, and of Java's builders whose files
-    /// have.
+    /// Names of the contenders that have given correct answers, and of Java's builders whose files
+    /// have been checked.
     pub(super) verified: BTreeSet<String>,
     rng: SeededRng,
     steps: (usize, usize),
@@ -65,7 +65,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         })
     }
 
-    /// Measures everything that the filter lets through.
+    /// Measures everything that the filter selects.
     pub(super) fn measure(&mut self) -> Result<()> {
         let builders = self.builders();
         if builders.is_empty() {
@@ -81,7 +81,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         let java_readers = if by_java(Construction::InMemory) { self.java_readers()? } else { Vec::new() };
         let lookups = self.lookups(&subjects, &java_readers, by_java(Construction::Sorting));
         let outcome = lookups.and_then(|()| self.verify_rest(&subjects));
-        // Also when the run is stopped here: what was checked until now counts.
+        // The contenders checked so far count even if the run is stopped here.
         self.mark_verified(&subjects);
         outcome?;
         if self.group.openings {
@@ -94,7 +94,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         Ok(())
     }
 
-    /// What keys, loop and check cost in this group, once it has been measured.
+    /// Takes the cost of keys, loop and check in this group, once it has been measured.
     pub(super) fn baseline(&mut self) -> Option<Probe> {
         self.baseline.take()
     }
@@ -103,7 +103,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         self.contenders.java
     }
 
-    /// Begins a step; ends the run when it is time.
+    /// Begins a step, or ends the run if it is to stop.
     pub(super) fn step(&mut self, what: &str) -> Result<()> {
         self.stop.check()?;
         self.steps.0 += 1;
@@ -112,7 +112,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         Ok(())
     }
 
-    /// True when the filter lets a contender's case through.
+    /// Returns true if the filter selects a contender's case.
     pub(super) fn wanted(&self, contender: &str, case: &Case) -> bool {
         let filter = self.options.effective_filter();
         filter.is_none_or(|filter| case_name(super::NAME, case, contender).contains(filter))
@@ -128,9 +128,9 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         }
     }
 
-    /// A contender's failure: noted and survived, unless the run is to end. One that answers wrong
-    /// costs its store all that it has in this group: whether the writer or the reader is at fault,
-    /// the lab cannot tell.
+    /// Records a contender's failure and continues, unless the run is to end. A wrong answer
+    /// disqualifies all measurements of the store in this group, because the lab cannot tell
+    /// whether the writer or the reader is at fault.
     pub(super) fn survive(&mut self, contender: &str, case: &Case, error: Error) -> Result<()> {
         if matches!(error, Error::Interrupted) {
             return Err(error);
@@ -147,9 +147,9 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         Ok(())
     }
 
-    /// The builder and all variants of the store that a contender belongs to. Sparkey's Java
-    /// readers are classes of their own over files that several of them check, so each of them
-    /// stands for itself.
+    /// Returns the builder and all variants of the store to which a contender belongs. Sparkey's
+    /// Java readers are separate classes over files that several of them check, so each of them
+    /// stands alone.
     fn relatives(&self, contender: &str) -> Vec<String> {
         for store in &self.contenders.stores {
             let variants = store.variants().into_iter().map(|variant| variant.name);
@@ -170,8 +170,8 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         found.map(|store| &**store).ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))
     }
 
-    /// Marks the openings of every contender that gave right answers, and the builds and sizes of
-    /// their stores.
+    /// Marks the openings of every contender that gave correct answers as verified, and the builds
+    /// and sizes of their stores.
     fn mark_verified(&mut self, subjects: &[Subject]) {
         let readers = subjects.iter().filter(|subject| self.verified.contains(&subject.contender));
         let builders = readers.map(|subject| subject.store.as_str());
@@ -210,7 +210,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         subjects
     }
 
-    /// Checks who has figures that no lookup has checked, because the filter wanted only builds or
+    /// Checks the contenders that no lookup has checked, because the filter selected only builds or
     /// openings: every contender whose openings are measured, and one of each store that is built.
     fn verify_rest(&mut self, subjects: &[Subject]) -> Result<()> {
         let first = Cell::new(Operation::Get, &Workload::default());

@@ -14,11 +14,11 @@ use crate::scratch::remove_tree;
 use crate::stats;
 use crate::workload::{Distribution, Lookup};
 
-/// The files of prepared keys, one for each kind of lookup, with what they must give.
+/// The files of prepared keys, one for each kind of lookup, with the expected results.
 pub(super) struct JavaKeys(Vec<(Lookup, Distribution, PathBuf, Outline)>);
 
 impl GroupRun<'_, '_> {
-    /// Where Java builds a store.
+    /// Returns the directory in which Java builds a store.
     pub(super) fn java_dir(&self, construction: Construction) -> PathBuf {
         self.scratch.path().join(match construction {
             Construction::InMemory => "sparkey-java",
@@ -26,14 +26,14 @@ impl GroupRun<'_, '_> {
         })
     }
 
-    /// Its index; the log lies beside it.
+    /// Returns the path of its index. The log is beside it.
     pub(super) fn java_index(&self, construction: Construction) -> PathBuf {
         self.java_dir(construction).join("data.spi")
     }
 
-    /// Looks all keys up in a store that Java has built, so that its build counts whatever the
-    /// filter lets through and however early the run is ended: were only one of the two builds
-    /// checked, the slower one might be shown as Java's.
+    /// Looks up all keys in a store that Java has built, so that its build counts regardless of the
+    /// filter and of an early end of the run. If only one of the two builds were checked, the
+    /// slower one might be shown as Java's.
     pub(super) fn check_java(
         &mut self,
         construction: Construction,
@@ -66,7 +66,7 @@ impl GroupRun<'_, '_> {
         if construction == Construction::Sorting { remove_tree(&self.java_dir(construction)) } else { Ok(()) }
     }
 
-    /// The readers that open this group's file, in every JDK.
+    /// Returns the readers that can open this group's file, in every JDK.
     pub(super) fn java_readers(&mut self) -> Result<Vec<JavaReader>> {
         let Some(java) = self.java() else { return Ok(Vec::new()) };
         match java.readers(&self.java_index(Construction::InMemory), &self.options.java.readers, self.stop) {
@@ -78,14 +78,15 @@ impl GroupRun<'_, '_> {
             }
             Err(error) => {
                 let case = self.case("open");
-                // Under the builder's name, which the run lists: the readers are not known by name.
+                // Recorded under the builder's name, which the run lists. The names of the readers
+                // are not known.
                 self.survive(Construction::InMemory.contender(), &case, error)?;
                 Ok(Vec::new())
             }
         }
     }
 
-    /// Writes the keys that the cells need, where Java takes part.
+    /// Writes the keys that the cells need, if Java takes part.
     pub(super) fn java_keys(&mut self, readers: &[JavaReader]) -> Result<JavaKeys> {
         let mut keys = JavaKeys(Vec::new());
         if readers.is_empty() {
@@ -105,8 +106,8 @@ impl GroupRun<'_, '_> {
         Ok(keys)
     }
 
-    /// Whether a reader is measured in a cell: JMH measures single lookups, and each way but the
-    /// first to take values out only with one thread.
+    /// Returns whether a reader is measured in a cell. JMH measures single lookups only. Every way
+    /// to extract values except the first is measured with one thread only.
     pub(super) fn java_takes_part(&self, reader: &JavaReader, cell: Cell, case: &Case) -> bool {
         let first = self.options.java.readers.apis.first() == Some(&reader.api);
         cell.operation == Operation::Get
@@ -114,8 +115,8 @@ impl GroupRun<'_, '_> {
             && self.takes_part(&reader.contender(), false, cell, case)
     }
 
-    /// One JVM: in a fresh-process run the median of its iterations is one repetition, otherwise
-    /// each is.
+    /// Runs one JVM. In a run with fresh processes, the median of its iterations is one repetition;
+    /// otherwise each iteration is one.
     pub(super) fn java_repetitions(
         &mut self,
         reader: &JavaReader,
@@ -123,7 +124,7 @@ impl GroupRun<'_, '_> {
         case: &Case,
         keys: &JavaKeys,
     ) -> Result<()> {
-        // JMH measures throughput; its batches and latencies would not be ours.
+        // JMH measures throughput. Its batches and latencies would not be comparable with ours.
         let (Operation::Get, Some(java), Some((path, expected))) =
             (cell.operation, self.java(), keys.find(&cell))
         else {

@@ -1,5 +1,5 @@
-//! The lookups of a group: contenders take turns in every round, here or each in a process of its
-//! own.
+//! The lookups of a group. Contenders take turns in every round, either in this process or each in
+//! a process of its own.
 
 use super::group::GroupRun;
 use super::java::JavaKeys;
@@ -12,7 +12,7 @@ use crate::results::Case;
 use crate::runner::job::{Cell, Job, JobResult, Operation, Sample, Subject};
 use crate::workload::Lookup;
 
-/// A contender that is open in this process.
+/// A contender whose store is open in this process.
 struct Open<'s> {
     subject: &'s Subject,
     batched: bool,
@@ -20,7 +20,7 @@ struct Open<'s> {
     warm: Vec<Lookup>,
 }
 
-/// Whose turn it is.
+/// A turn of a contender.
 #[derive(Clone, Copy)]
 enum Turn<'s> {
     Ours(usize),
@@ -28,8 +28,8 @@ enum Turn<'s> {
 }
 
 impl GroupRun<'_, '_> {
-    /// Measures all cells. `sorted_by_java` says that Java has built a store by sorting, which
-    /// wants a check.
+    /// Measures all cells. `sorted_by_java` says whether Java has also built a store by sorting,
+    /// which has to be checked.
     pub(super) fn lookups(
         &mut self,
         subjects: &[Subject],
@@ -67,7 +67,7 @@ impl GroupRun<'_, '_> {
         Ok(open)
     }
 
-    /// One cell in this process: everybody once a round, in a new order each time.
+    /// Measures one cell in this process: every contender once per round, in a new order each time.
     fn measure_cell(
         &mut self,
         cell: Cell,
@@ -89,7 +89,8 @@ impl GroupRun<'_, '_> {
         for round in 0..self.options.rounds {
             self.step(&format!("{}, round {}", describe(cell), round + 1))?;
             let mut turns: Vec<Turn<'_>> = taking_part.iter().map(|&index| Turn::Ours(index)).collect();
-            // A JVM gives all its repetitions at once, so each has one turn in one of the rounds.
+            // A JVM performs all its repetitions at once, so each Java reader has its turn in just
+            // one of the rounds.
             let rounds = self.options.rounds as usize;
             turns.extend(java.iter().skip(round as usize).step_by(rounds).map(|reader| Turn::Java(reader)));
             self.shuffle(&mut turns);
@@ -109,7 +110,8 @@ impl GroupRun<'_, '_> {
         Ok(())
     }
 
-    /// False when the warm-up failed; it is the first check of all answers.
+    /// Warms a contender up, which also checks all answers for the first time. Returns false if
+    /// that fails.
     fn warm(&mut self, contender: &mut Open<'_>, cell: Cell, case: &Case) -> Result<bool> {
         if contender.warm.contains(&cell.lookup) {
             return Ok(true);
@@ -129,7 +131,8 @@ impl GroupRun<'_, '_> {
         Ok(true)
     }
 
-    /// Records a sample, or why there is none; false when the contender is out of this case.
+    /// Records a sample, or the reason that there is none. Returns false if the contender leaves
+    /// the case.
     fn keep(&mut self, contender: &str, cell: Cell, case: &Case, sample: Result<Sample>) -> Result<bool> {
         match sample {
             Ok(sample) if cell.operation == Operation::GetTimed => {
@@ -153,7 +156,7 @@ impl GroupRun<'_, '_> {
             && !self.recorder.is_disqualified(contender, case)
     }
 
-    /// All cells, every repetition of every contender in a process of its own.
+    /// Measures all cells, with every repetition of every contender in a process of its own.
     fn fresh_lookups(&mut self, subjects: &[Subject], java: &[JavaReader], keys: &JavaKeys) -> Result<()> {
         let mut turns: Vec<Turn<'_>> = (0..subjects.len()).map(Turn::Ours).collect();
         turns.extend(java.iter().map(Turn::Java));
@@ -213,7 +216,7 @@ impl GroupRun<'_, '_> {
         Ok(())
     }
 
-    /// One result a cell; a process that fails as a whole fails every cell.
+    /// Returns one result per cell. A process that fails as a whole fails every cell.
     fn fresh_samples(&self, job: &Job, cells: usize) -> Result<Vec<Result<Sample>>> {
         let worker = self.options.worker.as_ref();
         let worker =
@@ -230,7 +233,7 @@ impl GroupRun<'_, '_> {
     }
 }
 
-/// A cell in a few words, for the progress display.
+/// Describes a cell briefly, for the progress display.
 fn describe(cell: Cell) -> String {
     let operation = match cell.operation {
         Operation::Get => "get",

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   options ─► plan: groups, one for each data set and compression
-//!                 └─► group: build ─ size ─ open ─ lookups ─ cold lookups      (group.rs and its neighbours)
+//!                 └─► group: build ─ size ─ open ─ lookups ─ cold lookups
 //!                        └─► recorder: samples ─► medians and intervals ─► Run
 //! ```
 
@@ -36,20 +36,20 @@ use crate::runner::begun::{Begun, Ended, note_stopped};
 /// The suite's name in stored runs.
 pub const NAME: &str = "hash";
 
-/// Hears how a run goes. Called from the thread that runs the suite.
+/// Observes the progress of a run. The methods are called from the thread that runs the suite.
 pub trait Progress {
-    /// Group `index` of `count` begins; `name` says what it is about.
+    /// Group `index` of `count` begins; `name` describes it.
     fn group(&self, index: usize, count: usize, name: &str);
 
     /// Step `done` of `total` of the group begins.
     fn step(&self, done: usize, total: usize, what: &str);
 
-    /// Something the user should know and that the run survives: a contender that cannot run, a
-    /// full disk.
+    /// Reports a problem that the run survives and that the user should know, such as a contender
+    /// that cannot run or a full disk.
     fn note(&self, line: &str);
 }
 
-/// Says nothing.
+/// Ignores all progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -59,11 +59,13 @@ impl Progress for Silent {
     fn note(&self, _: &str) {}
 }
 
-/// Runs the suite with every store that is here.
+/// Runs the suite with every installed store.
 ///
-/// What fails on the way — a contender, a library that is not there, a full disk — is noted in the
-/// result and the rest goes on. When `stop` is reached the run ends with what it has. Errors:
-/// options that make no sense, a data file that cannot be read, a work directory that cannot be
+/// Failures on the way, such as a failing contender, a missing library or a full disk, are recorded
+/// in the result and do not end the run. When `stop` is reached, the run ends with the results so
+/// far.
+///
+/// Errors: invalid options, a data file that cannot be read, a work directory that cannot be
 /// written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     let java = match SparkeyJava::find(stop) {
@@ -73,7 +75,8 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
     run_with(options, catalog::all(), java.as_ref(), progress, stop)
 }
 
-/// As [`run`], with stores of the caller's choice. `java` is Sparkey's, or why it is skipped.
+/// Like [`run`], with stores of the caller's choice. `java` is Sparkey's library, or the reason
+/// that it is skipped.
 pub fn run_with(
     options: &Options,
     catalog: Catalog,
@@ -91,12 +94,13 @@ pub fn run_with(
     let groups = plan(options);
     let mut recorder = Recorder::new(options.seed);
     let mut stopped = false;
-    // Of a group that ended so, everybody lacks figures.
+    // Groups that failed as a whole. All contenders lack their measurements.
     let mut broken: Vec<String> = Vec::new();
     for (index, group) in groups.iter().enumerate() {
         progress.group(index, groups.len(), &group.name());
         let mut run = match GroupRun::new(options, group, &mut contenders, &mut recorder, progress, stop) {
-            // A data file that cannot be read spoils the whole run; better now than after an hour.
+            // A data file that cannot be read invalidates the whole run, so the run fails now
+            // rather than after an hour.
             Err(error) if index == 0 => return Err(error),
             Err(error) => {
                 progress.note(&format!("{}: {error}", group.name()));
@@ -105,7 +109,7 @@ pub fn run_with(
             }
             Ok(run) => run,
         };
-        // A data file stands in the first group, and in others again.
+        // The data file is in the first group, and again in later ones.
         if index == 0
             && let Some(left_out) = run.bench.data().left_out()
         {
@@ -143,8 +147,8 @@ pub fn run_with(
     Ok(begun.into_run(ended, recorder))
 }
 
-/// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync
-/// costs anything.
+/// Returns a note for the user if stores are built in memory, where nothing is ever cold and a sync
+/// costs nothing.
 fn in_memory(machine: &[(String, String)]) -> Option<String> {
     let (_, file_system) = machine.iter().find(|(name, _)| name == "file system")?;
     let in_memory = ["tmpfs", "ramfs"].iter().any(|kind| file_system.starts_with(kind));

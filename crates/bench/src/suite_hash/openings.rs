@@ -1,4 +1,4 @@
-//! Opening the stores of a group, with their files in memory and without.
+//! Opens the stores of a group, with their files in memory and without.
 
 use super::group::GroupRun;
 use super::plan::cold_get;
@@ -8,8 +8,8 @@ use crate::results::Case;
 use crate::runner::job::Subject;
 
 impl GroupRun<'_, '_> {
-    /// Opens each store anew in every round and asks it for one key; with `cold`, after its files
-    /// have been dropped from memory, and then for a thousand keys.
+    /// Opens each store anew in every round and looks up one key. With `cold`, its files are first
+    /// dropped from memory, and a thousand keys are looked up afterwards.
     pub(super) fn openings(&mut self, subjects: &[Subject], cold: bool) -> Result<()> {
         let open = self.case(if cold { "cold open" } else { "open" });
         let get = self.cold_get_case();
@@ -38,7 +38,7 @@ impl GroupRun<'_, '_> {
         Ok(())
     }
 
-    /// Whether any opening of a contender is measured.
+    /// Returns whether any opening of a contender is measured.
     pub(super) fn wants_openings(&self, contender: &str) -> bool {
         let cases = [self.case("open"), self.case("cold open"), self.cold_get_case()];
         cases.iter().any(|case| self.wanted(contender, case))
@@ -49,7 +49,7 @@ impl GroupRun<'_, '_> {
     }
 
     fn open_once(&mut self, subject: &Subject, cold: bool, open: &Case, get: &Case) -> Result<()> {
-        // Not through `self.store`, which would borrow the bench as well.
+        // `self.store` would also borrow the bench.
         let found = self.contenders.stores.iter().find(|store| store.name() == subject.store);
         let store = found.ok_or_else(|| Error::invalid(format!("no store is called {:?}", subject.store)))?;
         let opening = self.bench.open_once(&**store, subject, cold)?;

@@ -1,4 +1,4 @@
-//! What the user may choose.
+//! The options of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +16,14 @@ use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
 use crate::workload::{DEFAULT_SEED, Distribution, Lookup, Separator, check_column};
 
-/// Which run this is; stored with the results.
+/// The kind of a run, stored with the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Minutes; for a first look.
+    /// Takes minutes, for a first look.
     Quick,
-    /// Hours; for figures that are published.
+    /// Takes hours, for results to be published.
     Full,
-    /// One of them with other sizes.
+    /// A quick or full run with other sizes.
     Custom,
 }
 
@@ -40,9 +40,9 @@ impl fmt::Display for Mode {
 /// The dimensions of a full run: every combination is measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Matrix {
-    /// Sizes of the synthetic stores; none leaves the data file alone.
+    /// Numbers of entries of the synthetic stores; empty to measure only the data file.
     pub entries: Vec<u64>,
-    /// Typical value lengths in bytes: 6 and more.
+    /// Typical value lengths in bytes, at least 6.
     pub value_bytes: Vec<u32>,
     /// Compressions.
     pub compressions: Vec<Compression>,
@@ -53,7 +53,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// That of Sparkey's benchmark guide, with zstd and more sizes.
+    /// Returns the matrix of Sparkey's benchmark guide, with zstd and more sizes.
     pub fn full() -> Self {
         Matrix {
             entries: vec![1_000_000, 100_000, 10_000_000],
@@ -70,18 +70,19 @@ impl Matrix {
 pub struct DataFile {
     /// A CSV or TSV file with a header line.
     pub path: PathBuf,
-    /// What it is called in the results.
+    /// Name of the data set in the results.
     pub name: String,
     /// The key's column, by name or number.
     pub column: String,
-    /// What stands between columns.
+    /// Separator between columns.
     pub separator: Separator,
-    /// Where it comes from and under which licence, for the report. May be empty.
+    /// Source and licence of the data, for the report. May be empty.
     pub source: String,
 }
 
 impl DataFile {
-    /// Named by its file, columns separated as its extension says.
+    /// Creates a data set named after its file, with the separator that the file's extension
+    /// implies.
     pub fn new(path: impl Into<PathBuf>, column: &str) -> Self {
         let path = path.into();
         let name =
@@ -91,67 +92,69 @@ impl DataFile {
     }
 }
 
-/// How much JMH does for one reader in one case.
+/// How much JMH measures for one reader in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JavaEffort {
-    /// Warm-up iterations, after a pass over all keys that checks them.
+    /// Number of warm-up iterations, after a pass that checks all keys.
     pub warm_up: u32,
-    /// Measured iterations of a process in a full run, where their median is one repetition. In a
-    /// quick run there is one process with as many iterations as there are rounds, and each is a
-    /// repetition.
+    /// Number of measured iterations per process in a full run, where their median is one
+    /// repetition. A quick run has one process with as many iterations as there are rounds, and
+    /// each is a repetition.
     pub iterations: u32,
     /// Seconds of one iteration.
     pub seconds: f64,
-    /// Which readers. The first way to take values out is measured with any number of threads, the
-    /// others with one, to show which is faster.
+    /// The readers. The first way to extract values is measured with all thread counts. The others
+    /// are measured with one thread, to show which is fastest.
     pub readers: Choice,
-    /// Most keys for compressed stores, whose checking pass takes seconds otherwise.
+    /// Maximum number of keys for compressed stores, whose checking pass would otherwise take
+    /// seconds.
     pub keys_max_compressed: usize,
 }
 
-/// Everything that decides what a run measures.
+/// The options that decide what a run measures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Stored with the results.
+    /// The kind of the run, stored with the results.
     pub mode: Mode,
     /// Seed of orders and shuffles.
     pub seed: u64,
     /// Only cases and contenders whose name ([`case_name`](super::case_name)) contains this.
     pub filter: Option<String>,
-    /// The run is for a dashboard with a history, which a filter would leave gaps in: the filter is
-    /// ignored.
+    /// Whether the run is for a dashboard with a history. The filter is ignored then, because it
+    /// would leave gaps in the history.
     pub for_dashboard: bool,
-    /// Only groups of these names ([`Group::name`](super::Group::name)); none for all of them.
+    /// Only groups with these names ([`Group::name`](super::Group::name)); empty for all groups.
     pub groups: Vec<String>,
-    /// Records of the quick run's synthetic stores.
+    /// Number of records of the quick run's synthetic stores.
     pub quick_entries: u64,
     /// The dimensions; `None` for the quick run's hand-picked cases.
     pub matrix: Option<Matrix>,
-    /// Records of the user's own, measured as a data set beside the synthetic ones.
+    /// The user's own records, measured as a data set beside the synthetic ones.
     pub data: Option<DataFile>,
     /// How the keys of lookups are drawn.
     pub distribution: Distribution,
-    /// Repetitions of everything.
+    /// Number of repetitions of all measurements.
     pub rounds: u32,
-    /// How long one of them is.
+    /// The length of one repetition.
     pub effort: Effort,
-    /// How much Java does.
+    /// How much Java measures.
     pub java: JavaEffort,
-    /// Where stores are built: the disk that is measured. The directory `work` in the cache
-    /// directory unless said otherwise; not the temporary one, which on some systems is memory.
+    /// Directory in which stores are built. Its disk is the one that is measured. The default is
+    /// the directory `work` in the cache directory. It is not the temporary directory, which is in
+    /// memory on some systems.
     pub work_dir: PathBuf,
-    /// How fresh processes are started. Without it builds run here, and their peak memory stays
-    /// unknown.
+    /// How to start fresh processes. Without it, builds run in this process, and their peak memory
+    /// stays unknown.
     pub worker: Option<Worker>,
-    /// Whether each repetition of lookups gets a process of its own too.
+    /// Whether each repetition of lookups also gets a process of its own.
     pub fresh_reads: bool,
-    /// What the machine is probed with; `None` for not at all.
+    /// Effort of probing the machine; `None` to skip the probes.
     pub probes: Option<ProbeEffort>,
 }
 
 impl Options {
-    /// Three to five minutes on two processors: 1 M entries, the main cases, lookups in this
-    /// process.
+    /// Returns the options of a quick run: three to five minutes on two processors, 1 M entries,
+    /// the main cases, lookups in this process.
     pub fn quick() -> Self {
         Options {
             mode: Mode::Quick,
@@ -179,7 +182,8 @@ impl Options {
         }
     }
 
-    /// Hours: the whole matrix up to 10 M entries, every repetition in a process of its own.
+    /// Returns the options of a full run: hours, the whole matrix up to 10 M entries, every
+    /// repetition in a process of its own.
     pub fn full() -> Self {
         Options {
             mode: Mode::Full,
@@ -197,8 +201,10 @@ impl Options {
         }
     }
 
-    /// Checks that the parts make sense by themselves and together, and that the data file can be
-    /// opened. Errors: [`Error::Invalid`] naming the option; the file system's for the file.
+    /// Checks that the options are valid by themselves and together, and that the data file can be
+    /// opened.
+    ///
+    /// Errors: [`Error::Invalid`] naming the option; the file system's for the file.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 {
             return Err(Error::invalid(
@@ -208,7 +214,7 @@ impl Options {
         if self.fresh_reads && self.worker.is_none() {
             return Err(Error::invalid("fresh processes for lookups need a worker program"));
         }
-        // Worker processes are told their jobs in JSON, which has no word for such a path.
+        // Worker processes receive their jobs as JSON, which cannot represent such a path.
         let data_path = self.data.as_ref().map(|data| &data.path);
         let mut paths = std::iter::once(&self.work_dir).chain(data_path);
         if self.worker.is_some()
@@ -244,14 +250,16 @@ impl Options {
         Ok(())
     }
 
-    /// Checks that the data file begins as one with the column of the key. Errors: the file
-    /// system's; [`Error::Input`] for its header line.
+    /// Checks that the data file has a header line with the key's column.
+    ///
+    /// Errors: the file system's; [`Error::Input`] for the header line.
     pub fn check_data(&self) -> Result<()> {
         let check = |data: &DataFile| check_column(&StdFs::new(), &data.path, data.separator, &data.column);
         self.data.as_ref().map_or(Ok(()), check)
     }
 
-    /// What decides figures and stands neither in [`Options::data_sentence`] nor in the cases.
+    /// Returns the settings that influence results and are part of neither
+    /// [`Options::data_sentence`] nor the cases.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         let JavaEffort { warm_up, iterations, seconds, .. } = self.java;
         results::named([
@@ -263,12 +271,12 @@ impl Options {
         ])
     }
 
-    /// The filter, unless the run is for a dashboard.
+    /// Returns the filter, unless the run is for a dashboard.
     pub fn effective_filter(&self) -> Option<&str> {
         if self.for_dashboard { None } else { self.filter.as_deref() }
     }
 
-    /// The data in a sentence, for the report.
+    /// Describes the data in a sentence, for the report.
     pub fn data_sentence(&self) -> String {
         let synthetic = "Synthetic records after Sparkey's benchmark guide: keys `key_<n>`, values the number in \
                          decimal, padded with `x` where they are longer.";

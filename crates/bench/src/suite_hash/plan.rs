@@ -1,5 +1,5 @@
-//! The cases of a run, in the order in which they are measured: what matters most comes first, so
-//! that a run that is stopped early has it.
+//! The cases of a run, in the order in which they are measured. The most important ones come first,
+//! so that a run that is stopped early has them.
 
 use std::collections::HashSet;
 
@@ -9,26 +9,26 @@ use crate::results::Case;
 use crate::runner::job::{Cell, DataSource, Operation};
 use crate::workload::{Dataset, Lookup, ValueShape, Workload};
 
-/// One data set in one compression: the stores are built once (or a few times, where that is
-/// measured) and all cells are measured on them.
+/// One data set with one compression. The stores are built once, or several times if building is
+/// measured, and all cells are measured on them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// The records.
     pub source: DataSource,
-    /// What stands for the value length in results; `None` takes the data's mean.
+    /// The value length to show in results; `None` takes the mean of the data.
     pub value_bytes: Option<u32>,
-    /// How values are kept.
+    /// How values are compressed.
     pub compression: Compression,
     /// The lookups.
     pub cells: Vec<Cell>,
-    /// How often everything is built. From 2 on, build times are published.
+    /// Number of builds of each store. From 2 on, build times are published.
     pub build_rounds: u32,
-    /// Whether opening, and lookups with nothing cached, are measured.
+    /// Whether openings, and lookups with nothing cached, are measured.
     pub openings: bool,
 }
 
 impl Group {
-    /// In a few words: `synthetic 1000000 x 6 B, none`.
+    /// Returns a short description such as `synthetic, 1000000 entries, 6 B values, none`.
     pub fn name(&self) -> String {
         let compression = self.compression;
         match &self.source {
@@ -39,7 +39,7 @@ impl Group {
         }
     }
 
-    /// The case of an operation on this group.
+    /// Returns the case of an operation on this group.
     pub fn case(&self, operation: &str, data: &Dataset) -> Case {
         let value_bytes = self.value_bytes.unwrap_or_else(|| data.mean_value_bytes());
         self.case_over(operation, data.name(), data.len() as u64, value_bytes)
@@ -58,8 +58,8 @@ impl Group {
         }
     }
 
-    /// The cases of this group as far as they are known before its data is made or read: how much a
-    /// file has is not.
+    /// Returns the cases of this group as far as they are known before its data is generated or
+    /// read. The number of entries in a file is not known then.
     pub(super) fn foreseen(&self) -> Vec<Case> {
         let (dataset, entries) = match &self.source {
             DataSource::Synthetic { entries, .. } => (Dataset::SYNTHETIC, *entries),
@@ -77,7 +77,7 @@ impl Group {
         cases
     }
 
-    /// The case of a cell.
+    /// Returns the case of a cell.
     pub fn cell_case(&self, cell: Cell, data: &Dataset) -> Case {
         of_cell(cell, self.case(cell_operation(cell), data))
     }
@@ -96,12 +96,12 @@ fn of_cell(cell: Cell, case: Case) -> Case {
     }
 }
 
-/// What is looked up once nothing is in memory.
+/// Returns the cell of lookups with nothing in memory.
 pub(super) fn cold_get() -> Cell {
     Cell::new(Operation::GetTimed, &Workload::default())
 }
 
-/// All groups of a run.
+/// Returns all groups of a run.
 pub fn plan(options: &Options) -> Vec<Group> {
     let mut groups = match &options.matrix {
         Some(matrix) => matrix_plan(options, matrix),
@@ -197,9 +197,9 @@ fn matrix_plan(options: &Options, matrix: &Matrix) -> Vec<Group> {
     groups
 }
 
-/// Single lookups of present keys with every number of threads. Absent keys and batches only up to
-/// two threads: more of them are a question of contention, which neither changes. If the matrix has
-/// no fewer, they get its first number.
+/// Returns single lookups of present keys for every number of threads, but absent keys and batches
+/// only for up to two threads. More threads test contention, on which neither has an influence. If
+/// all thread counts of the matrix are larger, they get the first one.
 fn matrix_cells(matrix: &Matrix) -> Vec<Cell> {
     let few = |threads: u32| threads <= 2 || matrix.threads.first() == Some(&threads);
     let mut cells = Vec::new();

@@ -8,7 +8,7 @@ use crate::results::{self, Case, Measurement};
 use crate::sizes::BYTES_PER_ENTRY;
 use crate::stats;
 
-/// A metric: its name, its unit, and which way is better.
+/// A metric: its name, its unit, and its direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Metric {
     pub(crate) name: &'static str,
@@ -26,7 +26,7 @@ pub(crate) const BYTES: Metric = Metric { name: BYTES_PER_ENTRY, unit: "B", high
 pub(crate) const INDEX_BYTES: Metric =
     Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
 
-/// The name that filters see and dashboards show:
+/// Returns the name that filters match and dashboards show:
 /// `hash::get/dataset=synthetic/entries=1000000/…/cairn mmap`.
 pub fn case_name(suite: &str, case: &Case, contender: &str) -> String {
     let Case { operation, dataset, entries, value_bytes, compression, keys, distribution, threads } = case;
@@ -50,16 +50,16 @@ struct Series {
     verified: bool,
 }
 
-/// All samples of a run, in the order in which their series began.
+/// All samples of a run, grouped into series in the order in which the series began.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     seed: u64,
     series: Vec<Series>,
-    /// Contender and the reason, for what could not be measured.
+    /// Contenders and the reasons that something could not be measured.
     problems: Vec<(String, String)>,
-    /// Contenders and cases that failed once: later repetitions do not count either.
+    /// Contenders and cases with a failure. Later repetitions of them do not count either.
     failed: HashSet<(String, Case)>,
-    /// Contenders that answered wrong, with a case of the store in question.
+    /// Contenders that gave a wrong answer, each with a case of the store in question.
     disqualified: Vec<(String, Case)>,
 }
 
@@ -74,14 +74,14 @@ impl Recorder {
         }
     }
 
-    /// Adds one repetition's figure.
+    /// Adds the value of one repetition.
     pub(crate) fn add(&mut self, contender: &str, case: &Case, metric: Metric, value: f64) {
         if let Some(series) = self.series(contender, case, metric) {
             series.samples.push(value);
         }
     }
 
-    /// Adds the figures of all repetitions, which were taken in one turn.
+    /// Adds the values of all repetitions, which were taken in one turn.
     pub(crate) fn add_turn(&mut self, contender: &str, case: &Case, metric: Metric, values: &[f64]) {
         if let Some(series) = self.series(contender, case, metric) {
             series.samples.extend(values);
@@ -89,7 +89,7 @@ impl Recorder {
         }
     }
 
-    /// Adds one repetition's figure and the latencies behind it.
+    /// Adds the value of one repetition and its latencies.
     pub(crate) fn add_latencies(
         &mut self,
         contender: &str,
@@ -105,21 +105,21 @@ impl Recorder {
         }
     }
 
-    /// Drops what a contender has in a case, because a repetition failed: a figure with a failure
-    /// in it is none.
+    /// Drops the samples of a contender in a case, because a repetition failed. A measurement that
+    /// includes a failure is not valid.
     pub(crate) fn discard(&mut self, contender: &str, case: &Case, reason: String) {
         self.series.retain(|series| series.contender != contender || series.case != *case);
         self.failed.insert((contender.to_owned(), case.clone()));
         self.problem(contender, format!("{}: {reason}", case_name("", case, "").trim_matches([':', '/'])));
     }
 
-    /// Drops what a contender has in some cases, because it failed in one of them.
+    /// Drops the samples of a contender in several cases, because it failed in one of them.
     pub(crate) fn withdraw(&mut self, contender: &str, cases: &dyn Fn(&Case) -> bool, reason: String) {
         self.series.retain(|series| series.contender != contender || !cases(&series.case));
         self.problem(contender, reason);
     }
 
-    /// Drops everything that a contender has on a store, because what it returned was wrong.
+    /// Drops everything that a contender has on a store, because it returned a wrong answer.
     /// `store` is any case of that store.
     pub(crate) fn disqualify(&mut self, contender: &str, store: &Case, reason: String) {
         self.disqualified.push((contender.to_owned(), store.clone()));
@@ -127,14 +127,14 @@ impl Recorder {
         self.problem(contender, reason);
     }
 
-    /// Marks what was measured without looking anything up — builds and sizes — as checked.
+    /// Marks measurements that involve no lookup (builds and sizes) as checked.
     pub(crate) fn verify(&mut self, builder: &str, store: &Case) {
         for series in &mut self.series {
             series.verified |= series.contender == builder && same_store(&series.case, store);
         }
     }
 
-    /// Notes why a contender has no figures somewhere.
+    /// Records the reason that a contender lacks a measurement.
     pub(crate) fn problem(&mut self, contender: &str, reason: String) {
         let known = (contender.to_owned(), reason);
         if !self.problems.contains(&known) {
@@ -142,13 +142,13 @@ impl Recorder {
         }
     }
 
-    /// The reasons noted for a contender.
+    /// Returns the reasons recorded for a contender.
     pub(crate) fn problems_of<'a>(&'a self, contender: &'a str) -> impl Iterator<Item = &'a str> {
         self.problems.iter().filter(move |(name, _)| name == contender).map(|(_, reason)| reason.as_str())
     }
 
-    /// Puts what failed of a contender among its settings, and says why it has no figure at all, if
-    /// it has none for a reason.
+    /// Adds a contender's failures to its settings. If the contender has no measurement at all,
+    /// returns the first reason.
     pub(crate) fn explain(&self, contender: &str, settings: &mut Settings) -> Option<String> {
         results::Contender::set_failures(settings, self.problems_of(contender).map(str::to_owned));
         if self.has_figures(contender) {
@@ -157,12 +157,12 @@ impl Recorder {
         self.problems_of(contender).next().map(str::to_owned)
     }
 
-    /// True when a contender has a figure.
+    /// Returns true if a contender has a measurement.
     pub(crate) fn has_figures(&self, contender: &str) -> bool {
         self.series.iter().any(|series| series.contender == contender)
     }
 
-    /// True when a contender has a figure of this metric in this case.
+    /// Returns true if a contender has a measurement of this metric in this case.
     pub(crate) fn has_series(&self, contender: &str, case: &Case, metric: Metric) -> bool {
         let same = |series: &Series| {
             series.contender == contender && series.metric == metric && series.case == *case
@@ -170,12 +170,12 @@ impl Recorder {
         self.series.iter().any(same)
     }
 
-    /// True when a contender answered wrong on the store of a case.
+    /// Returns true if a contender gave a wrong answer on the store of a case.
     pub(crate) fn is_disqualified(&self, contender: &str, case: &Case) -> bool {
         self.disqualified.iter().any(|(name, store)| name == contender && same_store(store, case))
     }
 
-    /// `None` for a case that has failed.
+    /// Returns the series to add to, or `None` for a case that has failed.
     fn series(&mut self, contender: &str, case: &Case, metric: Metric) -> Option<&mut Series> {
         if self.failed.contains(&(contender.to_owned(), case.clone()))
             || self.is_disqualified(contender, case)
@@ -185,10 +185,10 @@ impl Recorder {
         let same = |series: &Series| {
             series.contender == contender && series.metric == metric && series.case == *case
         };
-        // The wanted series is nearly always among the last: they are filled round by round.
+        // Series are filled round by round, so the wanted one is nearly always among the last.
         let index = self.series.iter().rposition(same).unwrap_or_else(|| {
             let (contender, case) = (contender.to_owned(), case.clone());
-            // Lookups are checked as they are made. A key distribution tells them from the rest.
+            // Lookups are checked as they are made. They are the cases with a key distribution.
             let verified = !case.distribution.is_empty();
             self.series.push(Series {
                 contender,
@@ -204,12 +204,13 @@ impl Recorder {
         self.series.get_mut(index)
     }
 
-    /// True when nothing was measured.
+    /// Returns true if nothing was measured.
     pub(crate) fn is_empty(&self) -> bool {
         self.series.is_empty()
     }
 
-    /// The measurements. Lookups in here have passed their check: what did not was discarded.
+    /// Returns the measurements. Their lookups have passed the check, since those that did not were
+    /// discarded.
     pub(crate) fn finish(self) -> Vec<Measurement> {
         let seed = self.seed;
         self.series.into_iter().map(|series| measurement(series, seed)).collect()
@@ -235,7 +236,7 @@ fn measurement(series: Series, seed: u64) -> Measurement {
     }
 }
 
-/// True when both cases are about the same files.
+/// Returns true if both cases concern the same files.
 fn same_store(a: &Case, b: &Case) -> bool {
     a.dataset == b.dataset
         && a.entries == b.entries
@@ -260,8 +261,8 @@ mod tests {
         }
     }
 
-    /// Goal: samples of a series come together whatever the order they arrive in, and a failed case
-    /// leaves nothing but its reason.
+    /// Goal: the samples of a series are collected in any order of arrival, and a failed case
+    /// leaves only its reason.
     #[test]
     fn series_gather_and_failures_vanish() {
         let mut recorder = Recorder::new(1);
@@ -296,8 +297,8 @@ mod tests {
         );
     }
 
-    /// Goal: who has no figure at all keeps every reason, not the first alone, and one of which
-    /// nothing failed has none.
+    /// Goal: a contender without measurements keeps every reason, not only the first, and one
+    /// without failures has none.
     #[test]
     fn all_failures_are_kept() {
         let mut recorder = Recorder::new(1);
@@ -310,7 +311,8 @@ mod tests {
         assert_eq!(results::Contender::left_out("b", "b", &"no library").failure(), None);
     }
 
-    /// Goal: who answers wrong loses everything about that store and keeps what it has on another.
+    /// Goal: a contender with a wrong answer loses everything on that store and keeps its
+    /// measurements on another.
     #[test]
     fn wrong_answers_cost_the_store() {
         let mut recorder = Recorder::new(1);
@@ -325,7 +327,7 @@ mod tests {
         assert_eq!(left, [other]);
     }
 
-    /// Goal: names are stable and say everything that tells cases apart.
+    /// Goal: names are stable and contain everything that distinguishes cases.
     #[test]
     fn names_say_everything() {
         let lookup =

@@ -1,5 +1,5 @@
-//! The suite on stores that the tests own: in memory, wrong, full, and all the real ones at toy
-//! size.
+//! The suite on stores that the tests control (in memory, faulty, full), and on all real ones at
+//! toy size.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -21,17 +21,17 @@ use crate::workload::{Dataset, Distribution, KeyBatch, Lookup};
 
 type Records = Arc<HashMap<Vec<u8>, Vec<u8>>>;
 
-/// What a store of the tests does wrong.
+/// The fault of a test store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
-    /// One value in a thousand is another one.
+    /// One value in a thousand is wrong.
     WrongValue,
-    /// Says that nothing is there, which is very fast.
+    /// Reports every key as absent, which is very fast.
     FindsNothing,
-    /// Finds keys that are not there.
+    /// Finds keys that are absent.
     FindsAll,
-    /// Answers a single key wrong, as one asks for right after opening.
+    /// Gives a wrong answer to a single key, such as the first lookup after opening.
     WrongFirst,
     /// The disk is full.
     NoSpace,
@@ -199,8 +199,8 @@ fn of<'a>(run: &'a Run, contender: &str) -> Vec<&'a Measurement> {
     run.measurements.iter().filter(|m| m.contender == contender).collect()
 }
 
-/// Goal: a run has every cell, every metric and every repetition, leaves no files behind and says
-/// who was left out.
+/// Goal: a run has every cell, every metric and every repetition, leaves no files behind and
+/// reports the contenders that were left out.
 #[test]
 fn a_run_is_complete() {
     let work = work_dir();
@@ -237,7 +237,7 @@ fn a_run_is_complete() {
     }
     expect("toy two", "get_many", "throughput", 1, 3);
     expect("toy two", "get_many", "throughput", 2, 3);
-    // On a file system in memory nothing gets cold; the run survives that too.
+    // On a file system in memory nothing becomes cold. The run survives that too.
     let is_cold = |operation: &str| operation.starts_with("cold");
     let without_cold = |set: &BTreeSet<(String, &str, &str, u32, usize)>| {
         set.iter()
@@ -262,7 +262,7 @@ fn a_run_is_complete() {
 }
 
 /// Goal: no engine wins by doing nothing, or by doing something else. Method: stores with planted
-/// faults beside a right one; the wrong ones have no figure left where their answers were wrong,
+/// faults beside a correct one. The faulty ones keep no measurement where their answers were wrong,
 /// and the reason is recorded.
 #[test]
 fn wrong_answers_are_not_published() {
@@ -278,7 +278,7 @@ fn wrong_answers_are_not_published() {
                 "{contender:?}"
             );
         }
-        // Nor does its builder keep a build time or a size: the files may be what is wrong.
+        // Its builder keeps no build time or size either, because the files may be wrong.
         assert!(of(&run, "wrong").is_empty(), "{fault:?}: {:?}", of(&run, "wrong"));
         let line = |line: &crate::table::Line<'_>| format!("{line:?}");
         let lines: Vec<String> = crate::table::lines(&run).iter().map(line).collect();
@@ -287,9 +287,9 @@ fn wrong_answers_are_not_published() {
     }
 }
 
-/// Goal: a worker's wrong answer is as bad as one in this process. Method: a worker, played by a
-/// shell, that says that it has built and then reports a wrong answer; the store keeps no figure,
-/// its builds included.
+/// Goal: a worker's wrong answer has the same effect as one in this process. Method: a worker,
+/// played by a shell, that reports a build and then a wrong answer. The store keeps no measurement,
+/// not even of its builds.
 #[test]
 fn wrong_answers_in_a_worker_are_not_published() {
     let work = work_dir();
@@ -302,7 +302,7 @@ fn wrong_answers_in_a_worker_are_not_published() {
     );
     let built = r#"{"built":{"seconds":1.0,"disk_bytes":9,"index_bytes":null,"peak_memory_bytes":null}}"#;
     let other = r#"{"Ok":{"value":5.0}}"#;
-    // The first variant has five cells, the second, which answers batches, nine.
+    // The first variant has five cells. The second, which supports batches, has nine.
     let others = [other; 9].join(",");
     let script = format!(
         "job=$(cat); case $job in '{{\"build\"'*) echo '{built}';; \
@@ -334,7 +334,8 @@ fn full_disks_are_survived() {
     assert!(!of(&run, "right one").is_empty());
 }
 
-/// Goal: a filter measures only what it names, still checks it, and a dashboard ignores it.
+/// Goal: a filter restricts the measurements to those that it names, which are still checked, and a
+/// dashboard ignores it.
 #[test]
 fn filters_and_dashboards() {
     let work = work_dir();
@@ -358,9 +359,9 @@ fn filters_and_dashboards() {
     assert!(run.measurements.len() > 20);
 }
 
-/// Goal: both ways in which Java builds are checked even where no lookup is measured, or the slower
-/// one alone would stand for Java. Method: Sparkey's own library, a filter for builds; without jar
-/// or JDK the test ends there, or with `CAIRN_REQUIRE_JAVA` fails.
+/// Goal: both ways in which Java builds are checked even if no lookup is measured; otherwise the
+/// slower one alone might stand for Java. Method: Sparkey's own library, with a filter for builds.
+/// Without the jar or a JDK the test ends there, or fails if `CAIRN_REQUIRE_JAVA` is set.
 #[test]
 fn builds_by_java_are_checked() {
     let java = match SparkeyJava::find(&Stop::default()) {
@@ -382,7 +383,7 @@ fn builds_by_java_are_checked() {
     assert!(run.measurements.iter().all(|m| m.case.operation == "build"));
 }
 
-/// Goal: a run that is stopped keeps what it has, and does not say so when it has nothing. Method:
+/// Goal: a run that is stopped keeps its measurements, and does not say so if it has none. Method:
 /// stop at the fifth step, at the twelfth, and before the first.
 #[test]
 fn stopping_keeps_what_there_is() {
@@ -403,8 +404,8 @@ fn stopping_keeps_what_there_is() {
     assert!(!log.notes.borrow().iter().any(|note| note.contains("kept")), "{:?}", log.notes);
 }
 
-/// Goal: every real store of this program runs through the suite and answers right, in each
-/// compression that it knows. Method: toy sizes, a real file beside synthetic records.
+/// Goal: every real store of this program passes the suite and answers correctly, with each
+/// compression that it supports. Method: toy sizes, a real file beside synthetic records.
 #[test]
 fn all_stores_run() {
     let work = work_dir();
@@ -438,7 +439,7 @@ fn all_stores_run() {
     assert!(run.data.starts_with("words: key column `word`"));
 }
 
-/// Goal: stores in memory are told from stores on a disk.
+/// Goal: stores in memory are distinguished from stores on a disk.
 #[test]
 fn file_systems_in_memory_are_noted() {
     let machine = |kind: &str| [("file system".to_owned(), kind.to_owned())];
@@ -447,7 +448,7 @@ fn file_systems_in_memory_are_noted() {
     assert_eq!(in_memory(&[]), None);
 }
 
-/// Goal: options that make no sense are refused by name before anything is built.
+/// Goal: invalid options are refused by name before anything is built.
 #[test]
 fn options_are_checked() {
     let refuse = |change: &dyn Fn(&mut Options), word: &str| {
@@ -482,8 +483,8 @@ fn options_are_checked() {
     refuse(&|options| matrix(options).threads = vec![0], "threads 0");
 }
 
-/// Goal: the full plan is the matrix of Sparkey's guide and the quick one its core, the real data
-/// first.
+/// Goal: the full plan is the matrix of Sparkey's guide, and the quick plan its core, with real
+/// data first.
 #[test]
 fn plans_cover_the_matrix() {
     let groups = plan(&Options::full());

@@ -1,16 +1,16 @@
-//! The suite of compressed indexes: PostgreSQL's `cairn` access method beside its own, over the
-//! guide's data and what it leaves as ideas.
+//! The suite of compressed indexes: PostgreSQL's `cairn` access method beside PostgreSQL's own,
+//! over the data of the benchmark guide and the variants that the guide suggests.
 //!
 //! ```text
-//!   options ─► sets: a table each ─► every index built on it, round by round ─► sizes
-//!                └─► for each query, round by round, each contender in a shuffled order: one turn
-//!                       │   only its index is valid ─ warm up ─ the plan is its own ─ samples ─ the answer is everybody's
+//!   options ─► sets: one table each ─► every index built on it, round by round ─► sizes
+//!                └─► for each query, round by round, each contender in shuffled order: one turn
+//!                       │   only its index valid ─ warm-up ─ plan check ─ samples ─ answer check
 //!                       └─► recorder: medians of rounds ─► Run ─► text, report, JSON
 //! ```
 //!
-//! One private server with the guide's 64 MB of buffers, one table for all contenders: rows and
-//! visibility are the same for everybody. A contender whose index the planner does not take for a
-//! query has no figure there.
+//! There is one private server with the guide's 64 MB of buffers, and one table for all contenders,
+//! so that rows and visibility are the same for all. A contender whose index the planner does not
+//! use for a query has no measurement there.
 
 mod options;
 #[cfg(feature = "peers")]
@@ -33,7 +33,7 @@ use crate::suite_hash::Progress;
 /// The suite's name in stored runs.
 pub const NAME: &str = "index";
 
-/// The sets that a run measures.
+/// Returns the data sets that a run measures.
 pub fn plan(options: &Options) -> Vec<DataSet> {
     let all = options.suites.iter().flat_map(|suite| sets::sets(*suite, options.scale));
     let wanted = |set: &DataSet| {
@@ -43,11 +43,12 @@ pub fn plan(options: &Options) -> Vec<DataSet> {
     all.filter(wanted).collect()
 }
 
-/// Runs the suite with everybody who was asked for and is here.
+/// Runs the suite with all requested contenders that are available.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
-/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
-/// written, no PostgreSQL.
+/// Failures on the way are recorded in the result and do not end the run. When `stop` is reached,
+/// the run ends with the results so far.
+///
+/// Errors: invalid options, a work directory that cannot be written, no PostgreSQL.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
     measure(options, progress, stop)

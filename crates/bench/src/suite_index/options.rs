@@ -1,4 +1,4 @@
-//! What the user may choose.
+//! The options of a run.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
 use crate::workload::DEFAULT_SEED;
 
-/// Everything that decides what a run measures.
+/// The options that decide what a run measures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which data.
+    /// The suites of data sets.
     pub suites: Vec<Suite>,
-    /// Times the guide's rows.
+    /// Factor on the guide's number of rows.
     pub scale: f64,
     /// Contenders, by name.
     pub contenders: Vec<String>,
-    /// Only data sets with this in their name.
+    /// Only data sets whose name contains this.
     pub filter: Option<String>,
-    /// Only data sets of these names; none for all of them.
+    /// Only data sets with these names; empty for all of them.
     pub sets: Vec<String>,
-    /// Times that everybody has a turn with every query.
+    /// Number of turns of each contender with each query.
     pub rounds: u32,
-    /// How long a turn asks at least, in seconds; never fewer than three times.
+    /// Minimum length of a turn in seconds. A turn always runs its query at least three times.
     pub seconds: f64,
-    /// Whether the first query of each set is asked on a server that has just been started, with
-    /// none of its data in memory, too.
+    /// Whether the first query of each set is also measured on a server that has just been started,
+    /// with none of its data in memory.
     pub cold: bool,
-    /// Bytes of PostgreSQL's buffers.
+    /// Size of PostgreSQL's shared buffers in bytes.
     pub shared_buffers: u64,
     /// Seed of data and orders.
     pub seed: u64,
-    /// Where the server has its files: the disk that is measured.
+    /// Directory of the server's files. Its disk is the one that is measured.
     pub work_dir: PathBuf,
-    /// What the machine is probed with; `None` for not at all.
+    /// Effort of probing the machine; `None` to skip the probes.
     pub probes: Option<ProbeEffort>,
 }
 
@@ -48,7 +48,7 @@ impl Default for Options {
             rounds: 5,
             seconds: 0.1,
             cold: true,
-            // The guide's.
+            // The guide's size.
             shared_buffers: 64 << 20,
             seed: DEFAULT_SEED,
             work_dir: crate::cache_dir().join("work"),
@@ -58,7 +58,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Errors: numbers that make no sense, contenders that nobody knows.
+    /// Checks the options. Errors: invalid numbers, unknown contenders.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 || !(self.seconds >= 0.0 && self.seconds.is_finite()) {
             return Err(Error::invalid("at least one round, and no fewer than 0 seconds".to_owned()));

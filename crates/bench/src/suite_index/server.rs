@@ -1,4 +1,4 @@
-//! One run against a private server.
+//! One run on a private server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::workload::shuffle;
 const HIT: Metric = Metric { name: "pages hit", unit: "pages", higher_is_better: false };
 const READ: Metric = Metric { name: "pages read", unit: "pages", higher_is_better: false };
 
-/// Said to every session. Compiled queries would measure the compiler.
+/// Settings of every session. JIT is off because it would measure the compiler.
 const SESSION: &str = "SET jit = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; \
      SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0";
 
@@ -34,7 +34,7 @@ struct Bench<'a> {
     server: Server,
     recorder: Recorder,
     rng: SeededRng,
-    /// Whether the server has the extension; if not, why.
+    /// Whether the server has the extension; if not, the reason.
     cairn: std::result::Result<(), String>,
     definitions: BTreeMap<&'static str, BTreeMap<String, String>>,
 }
@@ -157,7 +157,8 @@ impl Bench<'_> {
         self.sql("DROP TABLE d")
     }
 
-    /// Every index, as often as there are rounds; of large tables three times at most.
+    /// Builds every index, once per round. Large tables have three rounds at most, very large ones
+    /// only one.
     fn build(&mut self, set: &DataSet, all: &[Access]) -> Result<()> {
         let mut indexes: Vec<&Access> = Vec::new();
         for access in all.iter().filter(|access| access.index.is_some()) {
@@ -202,7 +203,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Makes the planner see one index alone, and does something in a session with a contender's
+    /// Makes only one index visible to the planner, and runs `work` in a session with a contender's
     /// settings.
     fn with_access(
         &self,
@@ -214,7 +215,7 @@ impl Bench<'_> {
             access.index.map_or("false".to_owned(), |index| format!("indexrelid = '{index}'::regclass"));
         self.sql(&format!("UPDATE pg_index SET indisvalid = ({only}) WHERE indrelid = 'd'::regclass"))?;
         self.server.with_session(&mut |session| {
-            // The library has to be there before its settings are.
+            // The library must be loaded before its settings exist.
             if access.ours() {
                 session.execute("LOAD 'cairn'")?;
             }
@@ -233,7 +234,8 @@ impl Bench<'_> {
             let mut out = Vec::new();
             for access in &taking_part {
                 self.stop.check()?;
-                // Pages are counted twice, since what is not the same each time is no count.
+                // Pages are counted in two rounds, because a value that differs between them is not
+                // a count.
                 let taken = self.turn(query, access, round < 2, &mut expected);
                 match taken {
                     Ok(Some((nanos, buffers))) => {
@@ -255,8 +257,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Takes a contender out of a case, and says why: a wrong answer stands in the report, another
-    /// error is one run's.
+    /// Removes a contender from a case and reports the reason. A wrong answer disqualifies it on
+    /// the whole data set; any other error only drops its samples of this case.
     fn refuse(&mut self, access: &Access, what: &str, of: &Case, error: &Error) {
         self.progress.note(&format!("{} in {what}: {error}", access.name));
         if error.is_wrong_result() {
@@ -266,8 +268,8 @@ impl Bench<'_> {
         }
     }
 
-    /// A contender's turn: nanoseconds of a query, and its buffers where they are wanted. `None`
-    /// where the planner has no use for its index.
+    /// Runs a contender's turn. Returns the nanoseconds of a query, and its buffers if `counts` is
+    /// set, or `None` if the planner does not use the contender's index.
     #[allow(clippy::type_complexity, reason = "a pair of a figure and a pair of figures")]
     fn turn(
         &self,
@@ -281,8 +283,8 @@ impl Bench<'_> {
             if !session::plan(session, &query.sql, false)?.contains(access.plan) {
                 return Ok(());
             }
-            // Once to warm the session's own caches up, as those of a connection that is kept would
-            // be.
+            // The first execution warms up the session's own caches, like those of a persistent
+            // connection.
             let found = session::answer(session, &query.sql)?;
             Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
             let nanos = stats::median(&session::times(session, &query.sql, self.options.seconds)?);
@@ -297,8 +299,8 @@ impl Bench<'_> {
         Ok(taken)
     }
 
-    /// The first answer of a server that has just been started, with the table and its indexes on
-    /// the disk alone. Catalogs have been read: the plan was made.
+    /// Measures the first answer of a server that has just been started, with the table and its
+    /// indexes only on disk. The catalogs have been read already to make the plan.
     fn cold(&mut self, set: &DataSet, query: &Query, all: &[Access]) -> Result<()> {
         let of = case(set, &query.name, "cold", query.workers);
         let mut taking_part: Vec<&Access> = all.iter().collect();
@@ -322,15 +324,15 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// A contender's turn on a server that has just been started: nanoseconds. `None` where the
-    /// planner has no use for its index.
+    /// Runs a contender's turn on a server that has just been started. Returns nanoseconds, or
+    /// `None` if the planner does not use the contender's index.
     fn cold_turn(
         &mut self,
         query: &Query,
         access: &Access,
         expected: &mut Option<Answer>,
     ) -> Result<Option<f64>> {
-        // A server that is told to end writes what it has; the index has to be chosen before.
+        // A server writes its dirty pages at shutdown, so the index must be chosen before it.
         self.with_access(access, query.workers, &mut |session| session.execute("CHECKPOINT").map(drop))?;
         let mut database = PathBuf::new();
         self.server.with_session(&mut |session| {
@@ -344,7 +346,8 @@ impl Bench<'_> {
         self.with_access(access, query.workers, &mut |session| {
             if session::plan(session, &query.sql, false)?.contains(access.plan) {
                 let taken = session::time(session, &query.sql)?;
-                // Once more, since counting rows up would be part of the time.
+                // The query runs once more for its answer, because adding up rows would be part of
+                // the time.
                 let found = session::answer(session, &query.sql)?;
                 Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
                 nanos = Some(taken);
@@ -354,8 +357,8 @@ impl Bench<'_> {
         Ok(nanos)
     }
 
-    /// Rows for a table with an index: the insert, a scan with them among the others, VACUUM, and
-    /// the scan again.
+    /// Writes rows to a table with an index, and measures the insert, a scan that includes the new
+    /// rows, VACUUM, and the scan again.
     fn writes(&mut self, set: &DataSet, all: &[Access]) -> Result<()> {
         let key = set.keys.first().map_or("", String::as_str);
         let scan = format!("SELECT count(*) FROM w WHERE {key} > {}", set.rows / 2);
@@ -367,7 +370,7 @@ impl Bench<'_> {
         let mut taking_part: Vec<&Access> =
             all.iter().filter(|access| matches!(access.name, "cairn scan" | "btree")).collect();
         for round in 0..self.options.rounds.min(3) {
-            // Everybody gets the same rows, so that everybody has to find the same.
+            // All contenders get the same rows, so all must find the same.
             let seed = f64::from((self.options.seed % 1000) as u32 + round) / 2000.0;
             let mut expected: Option<Answer> = None;
             shuffle(&mut taking_part, &mut self.rng);
@@ -417,7 +420,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Everybody who was asked for, with every setting.
+    /// Returns all requested contenders, with all settings.
     fn contenders(&self, version: &str) -> Vec<Contender> {
         let families = |name: &str| match name {
             "sequential scan" => "seqscan".to_owned(),

@@ -1,4 +1,4 @@
-//! What is said to the server, and what it answers.
+//! Statements for the server, and their answers.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use cairn_vfs::{Clock, SystemClock};
 use crate::error::Result;
 use crate::suite_sql::{Answer, SqlSession, append_text};
 
-/// What a query returned, to be compared.
+/// Runs a query and returns its answer for comparison.
 pub(super) fn answer(session: &mut dyn SqlSession, sql: &str) -> Result<Answer> {
     let mut answer = Answer::default();
     for statement in statements(sql) {
@@ -16,7 +16,7 @@ pub(super) fn answer(session: &mut dyn SqlSession, sql: &str) -> Result<Answer> 
     Ok(answer)
 }
 
-/// What a query returned, as text.
+/// Runs a query and returns its rows as text.
 pub(super) fn text(session: &mut dyn SqlSession, sql: &str) -> Result<String> {
     let mut out = Vec::new();
     for statement in statements(sql) {
@@ -31,7 +31,7 @@ pub(super) fn text(session: &mut dyn SqlSession, sql: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
-/// The single number that a query returned.
+/// Runs a query and returns its only number.
 pub(super) fn number(session: &mut dyn SqlSession, sql: &str) -> Result<f64> {
     let text = text(session, sql)?;
     Ok(text.trim_end_matches(['|', '\n']).parse().unwrap_or(f64::NAN))
@@ -41,12 +41,12 @@ pub(super) fn statements(sql: &str) -> impl Iterator<Item = &str> {
     sql.split(';').map(str::trim).filter(|statement| !statement.is_empty())
 }
 
-/// Carries several statements out.
+/// Runs several statements.
 pub(super) fn execute(session: &mut dyn SqlSession, sql: &str) -> Result<()> {
     statements(sql).try_for_each(|statement| session.execute(statement).map(drop))
 }
 
-/// How long a query takes, its rows read, in nanoseconds.
+/// Measures how long a query takes, including reading its rows, in nanoseconds.
 pub(super) fn time(session: &mut dyn SqlSession, sql: &str) -> Result<f64> {
     let clock = SystemClock::new();
     let began = clock.now();
@@ -56,7 +56,7 @@ pub(super) fn time(session: &mut dyn SqlSession, sql: &str) -> Result<f64> {
     Ok((clock.now() - began).as_nanos() as f64)
 }
 
-/// Asks again and again, three times at least: nanoseconds of each.
+/// Runs a query repeatedly, at least three times, and returns the nanoseconds of each execution.
 pub(super) fn times(session: &mut dyn SqlSession, sql: &str, seconds: f64) -> Result<Vec<f64>> {
     let clock = SystemClock::new();
     let until = clock.now() + Duration::from_secs_f64(seconds);
@@ -67,19 +67,20 @@ pub(super) fn times(session: &mut dyn SqlSession, sql: &str, seconds: f64) -> Re
     Ok(all)
 }
 
-/// Lines of a plan, the buffers that were used with `analyze`.
+/// Returns the lines of a plan. With `analyze` they include the buffers that were used.
 pub(super) fn plan(session: &mut dyn SqlSession, sql: &str, analyze: bool) -> Result<String> {
     let how =
         if analyze { "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, COSTS OFF) " } else { "EXPLAIN (COSTS OFF) " };
     statements(sql).map(|statement| text(session, &format!("{how}{statement}"))).collect()
 }
 
-/// Buffers hit and read by the plans' top nodes. Those of planning come later in the text and are
-/// not counted.
+/// Returns the buffers hit and read by the top nodes of the plans. Buffers of planning come later
+/// in the text and are not counted.
 pub(super) fn buffers(plan: &str) -> (f64, f64) {
     let (mut hit, mut read, mut counted) = (0.0, 0.0, false);
     for line in plan.lines() {
-        // A plan begins at the margin; its top node's buffers come before those of the nodes below.
+        // A plan begins at the left margin. The buffers of its top node come before those of the
+        // nodes below.
         if !line.starts_with(' ') {
             counted = line.starts_with("Planning:");
         }

@@ -1,27 +1,27 @@
-//! The data: the guide's, and what it leaves as ideas. Each set is a table, the forms of an index
-//! on it, and what is asked.
+//! The data sets: those of the benchmark guide, and the variants that it suggests. Each set is a
+//! table, the forms of an index on it, and queries.
 //!
-//! Tables made of `g % N` have row ids that lie on lines, which flatters who compresses them: each
-//! such table is there a second time with its rows shuffled.
+//! In a table made with `g % N`, the row ids of a key lie on a line, which flatters indexes that
+//! compress them. So each such table exists a second time with its rows shuffled.
 
-/// Which sets of data are measured.
+/// A suite of data sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
     /// Q1 to Q3 of the guide, a million rows each.
     Quick,
-    /// Five million rows, an index larger than the buffers.
+    /// Five million rows, with an index larger than the buffers.
     Thrash,
-    /// The same with twenty million.
+    /// The same with twenty million rows.
     Pressure,
-    /// Selectivity, workers, types of keys, widths, skew, a mix.
+    /// Selectivity, workers, key types, widths, skew, and a mix.
     Ideas,
 }
 
 impl Suite {
-    /// All of them, in order.
+    /// All suites, in order.
     pub const ALL: [Suite; 4] = [Suite::Quick, Suite::Thrash, Suite::Pressure, Suite::Ideas];
 
-    /// The word for it.
+    /// Returns the name of the suite.
     pub fn name(self) -> &'static str {
         match self {
             Suite::Quick => "quick",
@@ -32,35 +32,35 @@ impl Suite {
     }
 }
 
-/// One question.
+/// A query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// What it is called.
+    /// Name of the query.
     pub name: String,
-    /// Over the table `d`; several statements with `;` are one question.
+    /// SQL over the table `d`. Several statements separated by `;` form one query.
     pub sql: String,
-    /// Parallel workers that it may have.
+    /// Number of parallel workers that it may use.
     pub workers: u32,
 }
 
-/// A table and what is asked of it.
+/// A table and the queries on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataSet {
-    /// What it is called.
+    /// Name of the data set.
     pub name: String,
-    /// How many rows it has.
+    /// Number of rows.
     pub rows: u64,
-    /// Its columns, as SQL over the row's number `g`.
+    /// The columns, as SQL over the row number `g`.
     pub columns: String,
-    /// Whether its rows are stored in random order.
+    /// Whether the rows are stored in random order.
     pub shuffled: bool,
     /// Key columns of the index.
     pub keys: Vec<String>,
-    /// What it carries along.
+    /// Columns that the index includes.
     pub includes: Vec<String>,
-    /// What is asked.
+    /// The queries.
     pub queries: Vec<Query>,
-    /// Whether rows are inserted into a copy of it.
+    /// Whether rows are inserted into a copy of the table.
     pub writes: bool,
 }
 
@@ -89,14 +89,14 @@ fn set(
     }
 }
 
-/// A set, and the same with its rows in random order.
+/// Returns a set, and the same set with its rows in random order.
 fn both(set: DataSet) -> [DataSet; 2] {
     let shuffled =
         DataSet { name: format!("{}, shuffled", set.name), shuffled: true, writes: false, ..set.clone() };
     [set, shuffled]
 }
 
-/// The sets of a suite, with `scale` times the guide's rows.
+/// Returns the data sets of a suite, with `scale` times the guide's rows.
 pub fn sets(suite: Suite, scale: f64) -> Vec<DataSet> {
     let scaled = |rows: u64| ((rows as f64 * scale) as u64).max(1000);
     match suite {
@@ -107,7 +107,7 @@ pub fn sets(suite: Suite, scale: f64) -> Vec<DataSet> {
     }
 }
 
-/// Keys of a zipf distribution over 10,000 values, the hottest a tenth of all.
+/// Keys of a zipf distribution over 10,000 values. The hottest key has a tenth of the rows.
 const ZIPF: &str = "CASE WHEN random() < 0.1 THEN 42 ELSE floor(10000 ^ random())::int END AS k, \
      (random() * 9999)::int AS a, (random() * 9999)::int AS b";
 
@@ -158,7 +158,7 @@ fn quick(rows: u64) -> Vec<DataSet> {
         vec![query("range and filter", "SELECT count(*) FROM d WHERE d >= '2024-06-01' AND k = 17")],
     );
     let mut sets: Vec<DataSet> = both(DataSet { writes: true, ..q1 }).into();
-    // Its rows are in random order anyway.
+    // Its rows are in random order already.
     sets.push(q2);
     sets.extend(both(q3));
     sets
@@ -239,7 +239,7 @@ fn ideas(rows: u64) -> Vec<DataSet> {
     sets
 }
 
-/// How much of a table is read, and by how many processes.
+/// Returns a set whose queries vary the fraction of the table and the number of processes.
 fn sweep(rows: u64) -> DataSet {
     let range = |percent: u64| format!("SELECT sum(k) FROM d WHERE k > {}", rows - rows / 100 * percent);
     let mut queries: Vec<Query> =
@@ -250,25 +250,25 @@ fn sweep(rows: u64) -> DataSet {
     set("selectivity", rows, "g::int AS k", &["k"], &[], queries)
 }
 
-/// A way to answer: an index and what the planner is told.
+/// A way to answer queries: an index and planner settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
     /// The contender.
     pub name: &'static str,
-    /// Under what it is drawn.
+    /// The family under which the report draws it.
     pub family: &'static str,
-    /// Name of its index; several may share one.
+    /// Name of its index. Several contenders may share one.
     pub index: Option<&'static str>,
-    /// What follows `CREATE INDEX … ON d`.
+    /// The text after `CREATE INDEX … ON d`.
     pub definition: String,
     /// Settings of its sessions.
     pub settings: &'static str,
-    /// A word of every plan that is its own.
+    /// Text that only plans that use this access contain.
     pub plan: &'static str,
 }
 
 impl Access {
-    /// True for Cairn's.
+    /// Returns true for Cairn's.
     pub fn ours(&self) -> bool {
         self.family == "cairn"
     }
@@ -286,7 +286,7 @@ pub const CONTENDERS: [&str; 8] = [
     "sequential scan",
 ];
 
-/// Everybody who can take part in a set.
+/// Returns all contenders that can take part in a set.
 pub fn accesses(set: &DataSet) -> Vec<Access> {
     const ONLY: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
     let keys = set.keys.join(", ");

@@ -1,10 +1,10 @@
-//! The suite without a server where it can be, and with one where there is one.
+//! Tests of the suite without a server where possible, and with a server if there is one.
 
 use super::*;
 use crate::process::Stop;
 use crate::suite_hash::Silent;
 
-/// Goal: every set has what a run needs, and names tell sets and queries apart. Method: all of
+/// Goal: every set is complete for a run, and names distinguish sets and queries. Method: all of
 /// them, at two scales.
 #[test]
 fn sets_are_whole() {
@@ -27,7 +27,7 @@ fn sets_are_whole() {
     assert_eq!(plan(&some).len(), 2);
 }
 
-/// Goal: wrong options are refused by what is wrong. Method: one of each.
+/// Goal: invalid options are refused by name. Method: one of each.
 #[test]
 fn wrong_options() {
     let fails = |options: Options, what: &str| {
@@ -40,8 +40,8 @@ fn wrong_options() {
     Options::default().check().unwrap();
 }
 
-/// Goal: buffers are those of the top node. Method: a plan of two nodes, with what planning took
-/// behind it.
+/// Goal: the buffers are those of the top node. Method: a plan of two nodes, followed by the
+/// buffers of planning.
 #[cfg(feature = "peers")]
 #[test]
 fn buffers_of_a_plan() {
@@ -51,9 +51,9 @@ fn buffers_of_a_plan() {
     assert_eq!(session::buffers("Result|\n"), (0.0, 0.0));
 }
 
-/// Goal: a whole run, with every kind of figure checked. Method: the guide's first query over a
-/// thousand rows, on PostgreSQL's own access methods and, where the server has it, ours; nothing
-/// where there is no server.
+/// Goal: a whole run, with every kind of measurement checked. Method: the guide's first query over
+/// a thousand rows, on PostgreSQL's own access methods and, if the server has it, ours. Without a
+/// server the test does nothing.
 #[cfg(feature = "peers")]
 #[test]
 fn a_small_run() {

@@ -1,11 +1,11 @@
-//! A run for a terminal: a table for each set of data, and what our two ways take beside the best
-//! of PostgreSQL's btrees.
+//! Formats a run for a terminal: a table for each data set, and a comparison of our two access ways
+//! with the best of PostgreSQL's btrees.
 
 use crate::report::ratio::{self, Pair};
 use crate::results::{Case, Contender, Measurement, Run};
 use crate::text::{self, Align, Table};
 
-/// The whole run.
+/// Formats the whole run.
 pub fn to_text(run: &Run) -> String {
     let mut out = format!("Cairn index benchmark suite\n{}; seed {}\n", run.mode, run.seed);
     let mut titles: Vec<&str> = Vec::new();
@@ -27,7 +27,7 @@ pub fn to_text(run: &Run) -> String {
     out + &run.gaps()
 }
 
-/// The figures of a set, a row for each case and metric.
+/// Formats the measurements of a set, one row per case and metric.
 fn section(run: &Run, title: &str) -> String {
     let has = |contender: &&Contender| {
         run.measurements.iter().any(|m| m.contender == contender.name && m.case.dataset == title)
@@ -77,7 +77,7 @@ fn find<'r>(run: &'r Run, contender: &str, case: &Case, metric: &str) -> Option<
         .find(|m| m.verified && m.contender == contender && m.metric == metric && m.case == *case)
 }
 
-/// The form of a btree that does best in a case: smallest, or fastest.
+/// Returns the btree form that does best in a case: the smallest or the fastest.
 fn best_btree<'r>(run: &'r Run, of: &Measurement) -> Option<&'r Measurement> {
     let is_btree = |name: &str| {
         run.contenders.iter().any(|contender| contender.name == name && contender.family == "btree")

@@ -1,5 +1,5 @@
-//! What the suite's own loops cost: keys from their tape, values made, answers checked, calls
-//! through `dyn` — everything but a store.
+//! Measures the cost of the suite's own loops: generated keys and values, checked answers, calls
+//! through `dyn`, everything except a store.
 
 use cairn_vfs::{Clock, SystemClock};
 
@@ -11,18 +11,18 @@ use crate::error::Result;
 use crate::probe::probe;
 use crate::results::Probe;
 
-/// Of puts.
+/// Probe of puts.
 pub const PUT: &str = "load generation, put";
-/// Of gets.
+/// Probe of gets.
 pub const GET: &str = "load generation, get";
 
 const OPERATIONS: u64 = 200_000;
 const PASSES: usize = 5;
 const ANSWERS_BYTES: usize = 2 << 20;
 
-/// A store that keeps nothing and answers every key with a right value.
+/// A store that keeps nothing and answers every key with a correct value.
 struct Nothing {
-    /// Prepared, one after the other.
+    /// Prepared values, one after another.
     answers: Vec<u8>,
     size: usize,
     next: usize,
@@ -57,14 +57,15 @@ impl KvSession for Nothing {
     }
 }
 
-/// Both costs in ns an operation, the best of several passes.
+/// Returns both costs in ns per operation, the best of several passes.
 pub(super) fn probes(options: &Options) -> Result<Vec<Probe>> {
     let maker = KeyMaker::new(options.key_bytes.max(16), OPERATIONS)?;
     let tape = Tape::new(maker, Order::Sequential { first: 0 }.numbers(OPERATIONS));
     let size = options.value_bytes.unwrap_or(8);
     let mut values = Values::new(size)?;
     let clock = SystemClock::new();
-    // Of large values as many as caches hold: where they come from is the stores' business.
+    // Large values are limited to the size of a cache, because the cost of fetching them from
+    // memory belongs to the stores.
     let prepared = (ANSWERS_BYTES / size).clamp(1, OPERATIONS as usize) as u64;
     let answers: Vec<u8> = (0..prepared).flat_map(|number| values.make(number, 1).to_vec()).collect();
     let mut nothing = Nothing { answers, size, next: 0 };

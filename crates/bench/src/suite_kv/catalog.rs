@@ -1,4 +1,4 @@
-//! Which stores there are, here and now, in the order of tables.
+//! The stores that are available, in the order of tables.
 
 use super::device;
 use super::store::KvStore;
@@ -7,21 +7,21 @@ use crate::engine::cairn_kv::{self, CairnKv};
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
-/// How a store is made: at once, or after looking for what it needs.
+/// Creates a store, possibly after searching for its library.
 type Make = fn() -> Result<Box<dyn KvStore>>;
 
-/// Cairn's own, by the word of `--dbs`.
+/// Cairn's own store, by its name in `--dbs`.
 pub const CAIRN: &str = cairn_kv::NAME;
 
-/// Cairn's constant store, which only the adviser takes for a key-value store: it is built once.
+/// Cairn's constant store. Only the adviser uses it as a key-value store, because it is built once.
 pub const CONSTANT: &str = cairn_hash_kv::NAME;
 
-/// The stores that can run, and those that cannot with the reason.
+/// The stores that can run, and those that cannot with the reasons.
 #[derive(Debug, Default)]
 pub struct KvCatalog {
     /// Ready to be opened.
     pub stores: Vec<Box<dyn KvStore>>,
-    /// In the run's list of contenders all the same.
+    /// Unavailable stores, which the run still lists as contenders.
     pub skipped: Vec<Contender>,
 }
 
@@ -47,7 +47,7 @@ fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
 #[cfg(not(feature = "peers"))]
 fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
 
-/// Those that take part where they are asked for only: they do not do everything that a suite asks.
+/// Stores that take part only on request, because they do not support all operations of a suite.
 fn on_demand() -> Vec<(&'static str, Make)> {
     vec![(cairn_hash_kv::NAME, || Ok(Box::new(CairnHashKv)))]
 }
@@ -56,17 +56,17 @@ fn all_makers() -> impl Iterator<Item = (&'static str, Make)> {
     makers().into_iter().chain(on_demand())
 }
 
-/// The words of `--dbs`, in the order of tables.
+/// Returns the names for `--dbs`, in the order of tables.
 pub fn names() -> Vec<&'static str> {
     makers().into_iter().map(|(name, _)| name).collect()
 }
 
-/// The same, and those that take part where they are asked for only.
+/// Returns the same names and those of the stores that take part only on request.
 pub fn all_names() -> Vec<&'static str> {
     all_makers().map(|(name, _)| name).collect()
 }
 
-/// Refuses a name that no store has, with those that are known.
+/// Refuses an unknown name, and lists the known ones.
 pub fn check(name: &str) -> Result<()> {
     let known = all_names();
     if known.contains(&name) {
@@ -75,10 +75,10 @@ pub fn check(name: &str) -> Result<()> {
     Err(Error::invalid(format!("db {name:?}: expected {}", known.join(", "))))
 }
 
-/// The stores called `names`, in that order.
+/// Returns the stores called `names`, in that order.
 ///
-/// Errors: [`Error::Invalid`] for a name that no store has. One that is known and cannot run is
-/// among the skipped.
+/// Errors: [`Error::Invalid`] for an unknown name. A known store that cannot run is among the
+/// skipped.
 pub fn select(names: &[String]) -> Result<KvCatalog> {
     let mut catalog = KvCatalog::default();
     for name in names {
@@ -92,10 +92,10 @@ pub fn select(names: &[String]) -> Result<KvCatalog> {
     Ok(catalog)
 }
 
-/// The store called `name`, and no other: a fresh process that is to run one must not have loaded
-/// another.
+/// Returns the store called `name` without loading any other: a fresh process for one store must
+/// not have loaded another.
 ///
-/// Errors: [`Error::Invalid`] when there is none, or the reason why it cannot run.
+/// Errors: [`Error::Invalid`] if there is none, or the reason that it cannot run.
 pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
     if name == device::NAME {
         return Ok(Box::new(device::Device));
@@ -111,8 +111,8 @@ mod tests {
     use crate::suite_kv::KvSettings;
     use crate::workload::Durability;
 
-    /// Goal: every store is found by its own name, unknown names are refused with those that are
-    /// known, and the order asked for is kept.
+    /// Goal: every store is found by its own name, unknown names are refused with a list of the
+    /// known ones, and the requested order is kept.
     #[test]
     fn names_lead_to_stores() {
         for name in names() {
@@ -127,9 +127,9 @@ mod tests {
         assert!(error.contains("dkv") && error.contains(CAIRN), "{error}");
     }
 
-    /// Goal: the code that is pasted opens a store as the lab does. Method: every store that is
-    /// here; each setting that it says it is opened with, and each promise that means something
-    /// else, changes the code; fixed settings stand in it.
+    /// Goal: the code to paste opens a store as the lab does. Method: every available store. Each
+    /// setting that it claims to use, and each durability that has a different effect, changes the
+    /// code; fixed settings are part of it.
     #[test]
     fn code_says_what_open_does() {
         let base = KvSettings::default();
@@ -149,7 +149,8 @@ mod tests {
                 let says = |settings: &KvSettings| {
                     (store.settings(settings), store.guarantee(settings.durability).means)
                 };
-                // LevelDB and sled promise the same by another word, the constant store by none.
+                // LevelDB and sled have another word for the same durability, the constant store
+                // has none.
                 let same_calls = matches!(name, "leveldb" | "sled" | "redb" | "lmdb")
                     && other.durability == Durability::Memory;
                 if says(other) != says(&base) && !same_calls {

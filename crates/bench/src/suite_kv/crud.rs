@@ -1,13 +1,14 @@
-//! DKV's single-threaded modes: put, get, update and delete, each over all keys, one by one or in
-//! batches.
+//! DKV's single-threaded modes: put, get, update and delete, each over all keys, one at a time or
+//! in batches.
 //!
-//! As in that driver, random keys are drawn anew for each phase, each by itself: of a million draws
-//! from a million numbers some 63 % of the keys exist, gets miss the rest, and updates add some.
-//! What the store must hold is known all along, every get is held against it, and at the end the
-//! whole store is.
+//! As in DKV's driver, each phase draws its random keys anew and independently. Of a million draws
+//! from a million numbers, about 63 % of the keys exist, gets miss the rest, and updates add some.
+//! A model tracks the expected contents of the store. Every get is compared with it, and so is the
+//! whole store at the end.
 //!
-//! Unlike there, every store is treated alike before the gets: buffers are written out, the
-//! background comes to rest, and one pass over the same gets goes before the one that is timed.
+//! Unlike that driver, the suite prepares every store in the same way before the gets: buffers are
+//! written out, background work comes to rest, and one pass over the same gets precedes the timed
+//! one.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,23 +18,23 @@ use super::turn::{Hand, Model, Open, Span, Turn, add_spans, checked_get};
 use super::values::Values;
 use crate::error::Result;
 
-/// One of the modes, and how much of it.
+/// One of the modes, and its size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crud {
     /// The mode's name.
     pub mode: String,
-    /// Operations of each phase.
+    /// Number of operations in each phase.
     pub operations: u64,
-    /// Writes in a batch; `None` writes them one by one.
+    /// Number of writes in a batch; `None` for single writes.
     pub batch: Option<u64>,
-    /// Whether keys are drawn.
+    /// Whether keys are drawn at random.
     pub random: bool,
 }
 
 const PUT: u32 = 1;
 const UPDATE: u32 = 2;
 
-/// What a writing phase does with each key.
+/// The write that a phase performs on each key.
 #[derive(Clone, Copy)]
 enum Write {
     Put(u32),
@@ -92,7 +93,7 @@ impl Phases<'_> {
         }
     }
 
-    /// The keys of one phase, drawn anew for each.
+    /// Returns the keys of one phase, drawn anew for each.
     fn tape(&self, phase: u64) -> Tape {
         let count = self.crud.operations;
         let order = if self.crud.random {

@@ -1,9 +1,9 @@
-//! db_bench's benchmarks, by the names that it gives them, in the order in which they are asked
-//! for.
+//! db_bench's benchmarks, under db_bench's names, in the requested order.
 //!
-//! `fillseq` and `fillrandom` begin with an empty store, the others go on with what is there.
-//! Writing benchmarks have one thread; reading ones have as many as the run says. After each that
-//! has written, buffers are written out and the background comes to rest, outside of every clock.
+//! `fillseq` and `fillrandom` begin with an empty store; the others continue with the existing one.
+//! Writing benchmarks have one thread. Reading ones have as many as the run says. After each
+//! benchmark that has written, buffers are written out and background work comes to rest, outside
+//! of all timing.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,28 +23,28 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Benchmark {
-    /// Puts in the order of keys, into an empty store.
+    /// Puts in key order, into an empty store.
     FillSeq,
-    /// Puts of drawn keys, into an empty store.
+    /// Puts of random keys, into an empty store.
     FillRandom,
-    /// Puts of drawn keys.
+    /// Puts of random keys.
     Overwrite,
-    /// Gets of drawn keys.
+    /// Gets of random keys.
     ReadRandom,
     /// All entries in order.
     ReadSeq,
-    /// Seeks to drawn keys, and one entry there.
+    /// Seeks to random keys, reading one entry at each.
     SeekRandom,
-    /// As `readrandom`, while one thread overwrites.
+    /// Like `readrandom`, while one thread overwrites.
     ReadWhileWriting,
-    /// Drawn keys, many at a time.
+    /// Gets of random keys, many at a time.
     MultiReadRandom,
-    /// Deletes of drawn keys.
+    /// Deletes of random keys.
     DeleteRandom,
 }
 
 impl Benchmark {
-    /// All of them.
+    /// All benchmarks.
     pub const ALL: [Benchmark; 9] = [
         Benchmark::FillSeq,
         Benchmark::FillRandom,
@@ -57,7 +57,7 @@ impl Benchmark {
         Benchmark::DeleteRandom,
     ];
 
-    /// As db_bench spells it.
+    /// Returns db_bench's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Benchmark::FillSeq => "fillseq",
@@ -88,21 +88,21 @@ impl FromStr for Benchmark {
     }
 }
 
-/// Some benchmarks on one store.
+/// Several benchmarks on one store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DbBench {
-    /// In the order in which they run.
+    /// The benchmarks, in the order in which they run.
     pub benchmarks: Vec<Benchmark>,
-    /// Numbers of keys, and operations of each benchmark.
+    /// Number of keys, and of operations in each benchmark.
     pub operations: u64,
-    /// Threads of those that read.
+    /// Number of threads in reading benchmarks.
     pub threads: u32,
 }
 
 /// The name of the mode.
 pub const NAME: &str = "db_bench";
 
-/// Keys of one multiget, as many as RocksDB itself looks up together.
+/// Number of keys in one multiget, as many as RocksDB itself looks up together.
 const MULTI_KEYS: usize = 32;
 
 pub(super) fn run(turn: &Turn<'_>, bench: &DbBench) -> Result<KvOutcome> {
@@ -111,8 +111,8 @@ pub(super) fn run(turn: &Turn<'_>, bench: &DbBench) -> Result<KvOutcome> {
     let mut rest = bench.benchmarks.as_slice();
     let mut part = 0;
     let mut turns = HashMap::new();
-    // Each fill begins a part with a directory of its own; what comes before the first has an empty
-    // store.
+    // Each fill begins a part with a directory of its own. Benchmarks before the first fill have an
+    // empty store.
     while !rest.is_empty() {
         let end = rest.iter().skip(1).position(|next| next.is_fill()).map_or(rest.len(), |place| place + 1);
         let (now, later) = rest.split_at(end);
@@ -152,11 +152,11 @@ struct Part<'a> {
     open: &'a Open<'a>,
     keys: KeyMaker,
     model: Model,
-    /// Of the last benchmark that wrote.
+    /// Version written by the last benchmark that wrote.
     version: u32,
-    /// How many tapes were drawn, so that each is another.
+    /// Number of tapes drawn so far, so that each is different.
     draws: u64,
-    /// How often each benchmark has begun.
+    /// How often each benchmark has run.
     turns: &'a mut HashMap<Benchmark, u32>,
 }
 
@@ -165,7 +165,8 @@ impl Part<'_> {
         let sequential = matches!(benchmark, Benchmark::FillSeq | Benchmark::ReadSeq);
         let alone = benchmark.is_fill()
             || matches!(benchmark, Benchmark::Overwrite | Benchmark::DeleteRandom | Benchmark::ReadSeq);
-        // One that is asked for again finds another store: its figures are its own.
+        // A benchmark that runs again finds a different store, so its measurements are recorded
+        // separately.
         let name = benchmark.name();
         let operation = match self.turns.get(&benchmark) {
             None | Some(1) => name.to_owned(),
@@ -232,7 +233,7 @@ impl Part<'_> {
         self.open.settle().map(|_| ())
     }
 
-    /// `one` on as many threads as the run has, each with drawn keys of its own.
+    /// Runs `one` on as many threads as the run has, each with random keys of its own.
     fn readers(
         &mut self,
         benchmark: Benchmark,
@@ -297,7 +298,7 @@ impl Part<'_> {
     }
 
     fn read_seq(&mut self, benchmark: Benchmark, outcome: &mut KvOutcome) -> Result<()> {
-        // A scan is one operation to a clock: only its throughput means something.
+        // To a clock, the whole scan is one operation, so only its throughput is meaningful.
         if self.turn.job.timed {
             return Ok(());
         }
@@ -341,7 +342,8 @@ impl Part<'_> {
         })
     }
 
-    /// The readers do a set number of gets; the writer overwrites until the last of them is done.
+    /// The readers perform a fixed number of gets. The writer overwrites until the last reader is
+    /// done.
     fn read_while_writing(&mut self, benchmark: Benchmark, outcome: &mut KvOutcome) -> Result<()> {
         let readers = self.bench.threads.max(1);
         let share = (self.bench.operations / u64::from(readers)).max(1);
@@ -393,7 +395,7 @@ impl Part<'_> {
     }
 }
 
-/// Writes until no reader is left; says what was written.
+/// Writes until no reader is left, and returns the numbers of the written keys.
 fn overwrite_until(
     hand: &mut Hand<'_>,
     left: &AtomicUsize,
@@ -411,7 +413,7 @@ fn overwrite_until(
     Ok((span, written))
 }
 
-/// Overwrites drawn keys until `go_on`, which hears of each, says no.
+/// Overwrites random keys until `go_on`, which receives the number of each, returns false.
 fn one_overwrite(
     hand: &mut Hand<'_>,
     keys: KeyMaker,

@@ -1,5 +1,5 @@
-//! The bare device as a contender of its own: a put is a write of the record into an allocated
-//! file, and `fdatasync`. What a log without group commit can reach at best.
+//! The bare device as a contender: a put writes the record into an allocated file and calls
+//! `fdatasync`. It shows the best that a log without group commit can reach.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::workload::Durability;
 /// The contender's name.
 pub const NAME: &str = "bare fdatasync";
 
-/// The file is written over from its beginning when its end is reached.
+/// The file is overwritten from its beginning when its end is reached.
 const FILE_BYTES: u64 = 64 << 20;
 const BLOCK_BYTES: usize = 1 << 20;
 

@@ -1,4 +1,4 @@
-//! One turn of one store, described so that a process of its own can take it, and what comes back.
+//! One turn of one store, described so that a separate process can take it, and its outcome.
 
 use std::path::PathBuf;
 
@@ -19,35 +19,35 @@ use crate::histogram::Latencies;
 use crate::results::OVER_TIME;
 use crate::suite_hash::recorder::Metric;
 
-/// Lengths of all keys and of all values.
+/// The length of all keys and of all values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
-    /// Bytes of a key.
+    /// Length of a key in bytes.
     pub key_bytes: usize,
-    /// Bytes of a value.
+    /// Length of a value in bytes.
     pub value_bytes: usize,
 }
 
 impl Shape {
-    /// Bytes of one record as its user sees it.
+    /// Returns the length of a record as the user sees it, in bytes.
     pub fn record_bytes(self) -> u64 {
         (self.key_bytes + self.value_bytes) as u64
     }
 }
 
-/// What is done in one turn.
+/// The work of one turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KvWorkload {
-    /// put, get, update, delete by one thread.
+    /// put, get, update and delete by one thread.
     Crud(Crud),
-    /// put and get by several threads, each with keys of its own.
+    /// put and get by several threads with separate keys.
     Threads(Threads),
     /// Durable puts by several writers.
     Writers(Writers),
-    /// YCSB's workloads one after the other.
+    /// YCSB's workloads, one after another.
     Ycsb(YcsbRun),
-    /// db_bench's benchmarks one after the other.
+    /// db_bench's benchmarks, one after another.
     DbBench(DbBench),
     /// Reads of more data than the cache holds.
     Large(Large),
@@ -62,48 +62,49 @@ pub enum KvWorkload {
 pub struct KvJob {
     /// The store's name.
     pub store: String,
-    /// An empty directory of its own.
+    /// The turn's own, empty directory.
     pub dir: PathBuf,
-    /// What the store is opened with.
+    /// Settings for opening the store.
     pub settings: KvSettings,
     /// Lengths of keys and values.
     pub shape: Shape,
-    /// What is done.
+    /// The work to do.
     pub workload: KvWorkload,
-    /// Seed of all draws.
+    /// Seed of all random draws.
     pub seed: u64,
-    /// True for the turn in which the clock is read around each operation. It gives latencies and
-    /// no throughput; workloads that take both in one turn ignore this.
+    /// True for the turn in which the clock is read around each operation. It gives latencies but
+    /// no throughput. Workloads that take both in one turn ignore this.
     pub timed: bool,
 }
 
-/// Which figure it is: a metric of the results, by a word that travels between processes.
+/// A metric of the results, named by a word that travels between processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KvMetric {
-    /// Operations a second, all threads together, from the first start to the last end.
+    /// Operations per second over all threads, from the first start to the last end.
     Throughput,
-    /// Operations a second until buffers are written out and the background is quiet.
+    /// Operations per second, including the time until buffers are written out and background work
+    /// is done.
     SettledThroughput,
-    /// Operations a second of the thread that took longest.
+    /// Operations per second of the slowest thread.
     WorstThread,
-    /// Of single operations.
+    /// Latency of single operations.
     Latency,
     /// Seconds.
     Time,
     /// Rise of resident memory.
     PeakMemory,
-    /// Length of all files over the number of entries.
+    /// Total length of all files, divided by the number of entries.
     BytesPerEntry,
-    /// Bytes that the process dirtied for the disk over bytes that its user wrote.
+    /// Bytes that the process dirtied for the disk, divided by the bytes that its user wrote.
     WriteAmplification,
-    /// Length of all files over the length of live keys and values.
+    /// Total length of all files, divided by the length of live keys and values.
     SpaceAmplification,
     /// The longest single operation.
     Longest,
-    /// Seconds of a run in which less than a tenth of its median rate was done.
+    /// Seconds of a run in which the rate was less than a tenth of the run's median.
     StalledSeconds,
-    /// One figure for each second of a run.
+    /// The rate in each second of a run.
     ThroughputOverTime,
 }
 
@@ -127,12 +128,12 @@ impl KvMetric {
     }
 }
 
-/// What was done for a figure; the rest of its case is the same for a whole group.
+/// The operation behind a value. The rest of its case is the same for a whole group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// `put`, `get`, `readrandom`, …
     pub operation: String,
-    /// The mode or workload, which stands for the data set: `seq`, `ycsb-a`, `db_bench`.
+    /// The mode or workload, which takes the place of the data set: `seq`, `ycsb-a`, `db_bench`.
     pub dataset: String,
     /// `new`, `present`, `mixed`.
     pub keys: String,
@@ -140,35 +141,35 @@ pub struct Done {
     pub distribution: String,
     /// Entries in the store.
     pub entries: u64,
-    /// By how many threads.
+    /// Number of threads.
     pub threads: u32,
 }
 
-/// One figure of a turn.
+/// One metric of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
-    /// What was done.
+    /// The operation.
     pub done: Done,
-    /// Which figure.
+    /// The metric.
     pub metric: KvMetric,
-    /// Its value; several only where they are points in time.
+    /// The value; more than one only for values over time.
     pub values: Vec<f64>,
     /// The histogram (ns, count) behind a latency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// Everything that a turn found, after all its checks.
+/// The results of a turn that has passed all its checks.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct KvOutcome {
-    /// In the order taken.
+    /// The metrics, in the order taken.
     pub figures: Vec<Figure>,
-    /// The store's own counters at the end, by the names that it gives them.
+    /// The store's own counters at the end, by the names that the store uses.
     pub counters: Vec<(String, f64)>,
 }
 
 impl KvOutcome {
-    /// Adds a figure of one value.
+    /// Adds a metric with one value.
     pub(super) fn add(&mut self, done: &Done, metric: KvMetric, value: f64) {
         self.figures.push(Figure { done: done.clone(), metric, values: vec![value], buckets: Vec::new() });
     }
@@ -186,15 +187,16 @@ impl KvOutcome {
     }
 }
 
-/// Carries out a turn in this process. Errors: the store's own, and
-/// [`Error::WrongResult`](crate::Error::WrongResult) where it answered wrong; then there are no
-/// figures.
+/// Carries out a turn in this process.
+///
+/// Errors: the store's own, and [`Error::WrongResult`](crate::Error::WrongResult) for a wrong
+/// answer. There are no results then.
 pub fn carry_out(job: &KvJob) -> Result<KvOutcome> {
     let store = catalog::store(&job.store)?;
     carry_out_with(&*store, job)
 }
 
-/// As [`carry_out`], with a store of the caller's.
+/// Like [`carry_out`], with a store of the caller's choice.
 pub(super) fn carry_out_with(store: &dyn super::KvStore, job: &KvJob) -> Result<KvOutcome> {
     let turn = super::turn::Turn::new(store, job);
     match &job.workload {

@@ -1,8 +1,8 @@
-//! Keys of one length, and runs of them that are prepared before the clock starts.
+//! Keys of one length, and sequences of them that are prepared before the clock starts.
 //!
 //! ```text
-//!   key 1234 of 16 bytes    k e y 0 0 0 0 0 0 0 0 0 1 2 3 4      sorts as its number does
-//!   tape of 3               [key 7][key 0][key 7]                one after the other, in the order of use
+//!   key 1234 of 16 bytes    k e y 0 0 0 0 0 0 0 0 0 1 2 3 4      sorts like its number
+//!   tape of 3               [key 7][key 0][key 7]                consecutive, in the order of use
 //! ```
 
 use cairn_vfs::{Rng, SeededRng};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 const PREFIX: &[u8; 3] = b"key";
 
-/// The longest key that every store takes (LMDB's limit is 511).
+/// The longest key that every store accepts (LMDB's limit is 511).
 pub const KEY_BYTES_MAX: usize = 511;
 
 /// Makes keys from numbers: the prefix `key`, then the number in decimal, padded with zeros.
@@ -21,9 +21,9 @@ pub struct KeyMaker {
 }
 
 impl KeyMaker {
-    /// Keys of `width` bytes for the numbers below `count`.
+    /// Creates a maker of keys of `width` bytes for the numbers below `count`.
     ///
-    /// Errors: [`Error::Invalid`] where they do not fit.
+    /// Errors: [`Error::Invalid`] if the numbers do not fit.
     pub fn new(width: usize, count: u64) -> Result<KeyMaker> {
         let digits = count.max(1).saturating_sub(1).max(1).ilog10() as usize + 1;
         if !(PREFIX.len() + digits..=KEY_BYTES_MAX).contains(&width) {
@@ -35,27 +35,27 @@ impl KeyMaker {
         Ok(KeyMaker { width })
     }
 
-    /// The length of every key.
+    /// Returns the length of every key.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// A key with room for any number, to be written over.
+    /// Returns a key with space for any number, to be overwritten.
     pub fn blank(&self) -> Vec<u8> {
         let mut key = vec![b'0'; self.width];
         key[..PREFIX.len()].copy_from_slice(PREFIX);
         key
     }
 
-    /// Puts the digits of `number` into a key that [`KeyMaker::blank`] made. Costs about five
+    /// Writes the digits of `number` into a key that [`KeyMaker::blank`] made. Costs about five
     /// nanoseconds.
     #[inline]
     pub fn write(&self, number: u64, key: &mut [u8]) {
         let mut rest = number;
         for digit in key[PREFIX.len()..].iter_mut().rev() {
             if rest == 0 && *digit == b'0' {
-                // Above the highest digit a key may still hold digits of the number before, so the
-                // walk goes on.
+                // Above the highest digit, the key may still contain digits of the previous number,
+                // so the loop continues.
                 continue;
             }
             *digit = b'0' + (rest % 10) as u8;
@@ -63,7 +63,7 @@ impl KeyMaker {
         }
     }
 
-    /// The number in a key; `None` for bytes that are no key of this maker.
+    /// Returns the number in a key, or `None` for bytes that are not a key of this maker.
     pub fn number(&self, key: &[u8]) -> Option<u64> {
         if key.len() != self.width {
             return None;
@@ -76,7 +76,7 @@ impl KeyMaker {
     }
 }
 
-/// In which order a phase goes over the numbers of its keys.
+/// The order in which a phase uses the numbers of its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// From `first` upwards.
@@ -84,17 +84,18 @@ pub enum Order {
         /// The first number.
         first: u64,
     },
-    /// Each drawn by itself from those below `below`: some come more than once, others never.
+    /// Each drawn independently from the numbers below `below`: some occur more than once, others
+    /// never.
     Drawn {
-        /// One more than the largest.
+        /// One more than the largest number.
         below: u64,
-        /// Where the draws start.
+        /// Seed of the draws.
         seed: u64,
     },
 }
 
 impl Order {
-    /// The first `count` numbers.
+    /// Returns the first `count` numbers.
     pub fn numbers(self, count: u64) -> Vec<u64> {
         match self {
             Order::Sequential { first } => (first..first + count).collect(),
@@ -106,7 +107,7 @@ impl Order {
     }
 }
 
-/// Prepared keys, one after the other in memory, with their numbers.
+/// Prepared keys, consecutive in memory, with their numbers.
 #[derive(Debug, Clone)]
 pub struct Tape {
     width: usize,
@@ -115,7 +116,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// The keys of `numbers`. Takes the width of a key and eight bytes more for each.
+    /// Creates the keys of `numbers`. Each takes the width of a key and eight bytes of memory.
     pub fn new(maker: KeyMaker, numbers: Vec<u64>) -> Tape {
         let width = maker.width();
         let mut bytes = Vec::with_capacity(numbers.len() * width);
@@ -127,18 +128,18 @@ impl Tape {
         Tape { width, bytes, numbers }
     }
 
-    /// How many.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Numbers and keys in order.
+    /// Iterates over numbers and keys in order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, &[u8])> {
         self.numbers.iter().copied().zip(self.bytes.chunks_exact(self.width))
     }
 
-    /// Numbers and keys in order, at most `size` of them at a time.
+    /// Iterates over numbers and keys in order, in batches of at most `size`.
     pub fn batches(&self, size: usize) -> impl Iterator<Item = impl ExactSizeIterator<Item = (u64, &[u8])>> {
         let size = size.max(1);
         let keys = self.bytes.chunks(size * self.width);
@@ -148,7 +149,7 @@ impl Tape {
             .map(|(numbers, keys)| numbers.iter().copied().zip(keys.chunks_exact(self.width)))
     }
 
-    /// The numbers.
+    /// Returns the numbers.
     pub fn numbers(&self) -> &[u64] {
         &self.numbers
     }
@@ -158,8 +159,8 @@ impl Tape {
 mod tests {
     use super::*;
 
-    /// Goal: keys sort as their numbers, hold them, and do not remember the key before. Method:
-    /// numbers of all lengths up and down through one buffer.
+    /// Goal: keys sort like their numbers, contain them, and keep nothing of the previous key.
+    /// Method: numbers of all lengths, up and down, through one buffer.
     #[test]
     fn keys_are_numbers() {
         let maker = KeyMaker::new(16, 1 << 40).unwrap();
@@ -174,7 +175,8 @@ mod tests {
         }
     }
 
-    /// Goal: a width without room is refused before any work, and the tightest is not.
+    /// Goal: a width without enough space is refused before any work, and the tightest sufficient
+    /// one is accepted.
     #[test]
     fn widths_are_checked() {
         assert!(KeyMaker::new(9, 1_000_000).is_ok());
@@ -185,7 +187,8 @@ mod tests {
         assert!(KeyMaker::new(4, 10).is_ok());
     }
 
-    /// Goal: tapes hold the keys of their numbers, also in batches whose size does not divide them.
+    /// Goal: tapes contain the keys of their numbers, also in batches whose size does not divide
+    /// their number.
     #[test]
     fn tapes_hold_keys() {
         let maker = KeyMaker::new(8, 1000).unwrap();

@@ -1,9 +1,9 @@
-//! More data than the cache holds: filled in random order, settled, dropped from the kernel's
-//! memory, then read.
+//! More data than the cache holds: filled in random order, settled, dropped from the page cache,
+//! then read.
 //!
-//! The cache that is compared is each store's own. The kernel's page cache stands behind all of
-//! them and holds what it likes; stores that read through a mapping (LMDB) have no other, so
-//! nothing can bound them.
+//! The compared cache is each store's own. The kernel's page cache is behind all of them and is not
+//! limited. Stores that read through a mapping (LMDB) have no other cache, so nothing can limit
+//! theirs.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +14,14 @@ use super::turn::{Model, Open, Turn, add_spans, checked_get};
 use crate::error::Result;
 use crate::workload::{Distribution, Permutation, Sampler};
 
-/// How many records, and how many reads of each kind.
+/// Number of records, and number of reads of each kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Large {
-    /// Records in the store.
+    /// Number of records in the store.
     pub records: u64,
-    /// Gets of each distribution.
+    /// Number of gets of each distribution.
     pub reads: u64,
-    /// Scans, of a hundred entries each.
+    /// Number of scans, each over a hundred entries.
     pub scans: u64,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn run(turn: &Turn<'_>, large: &Large) -> Result<KvOutcome> {
     }
     let disk = open.disk_bytes()?;
     outcome.add(&done(large, "size", "uniform"), KvMetric::SpaceAmplification, disk as f64 / user as f64);
-    // What a mapping holds stays in memory; the rest begins cold.
+    // Mapped pages stay in memory; everything else begins cold.
     meters::drop_from_memory(&turn.job.dir)?;
     for distribution in [Distribution::Uniform, Distribution::Zipfian { theta: 0.99, scrambled: true }] {
         read(turn, &open, large, keys, distribution, &mut outcome)?;
@@ -97,8 +97,8 @@ fn fill(
     Ok(())
 }
 
-/// Reads take long enough here that the clock around each costs nothing: throughput and latency
-/// come from one pass.
+/// Measures gets. They take long enough here that the clock around each adds nothing noticeable, so
+/// throughput and latency come from one pass.
 fn read(
     turn: &Turn<'_>,
     open: &Open<'_>,

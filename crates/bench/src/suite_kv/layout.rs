@@ -1,4 +1,4 @@
-//! A run in the layout of DKV's driver, for those who compare by eye or by script.
+//! Formats a run in the layout of DKV's driver, for comparison by eye or by script.
 //!
 //! ```text
 //! cairn benchmark suite
@@ -7,14 +7,15 @@
 //! RocksDB (seq, n=1000000)
 //!    put:    1167 ms  (856898 ops/sec)
 //! ```
-//! Times are whole milliseconds as there, and have three digits more where they are under ten;
-//! rates come from nanoseconds. With several rounds the figures are medians.
+//! As in that driver, times are whole milliseconds, but those under ten have three more digits.
+//! Rates are computed from nanoseconds. With several rounds, values are medians.
 
 use super::catalog;
 use super::options::{Mode, Options};
 use crate::results::{Measurement, Run};
 
-/// The modes of `options` that DKV's driver has, for every store of the run, in its layout.
+/// Formats those modes of `options` that DKV's driver has, for every store of the run, in its
+/// layout.
 pub fn to_text(options: &Options, run: &Run) -> String {
     let threads = options.threads.first().copied().unwrap_or(8);
     let Options { n, batch, ops_per_thread, sync_n, seed, .. } = options;
@@ -38,7 +39,7 @@ pub fn to_text(options: &Options, run: &Run) -> String {
     out
 }
 
-/// The name as its makers write it; the library need not be here for that.
+/// Returns the store's name in its makers' spelling. The library need not be installed.
 fn title(name: &str) -> String {
     match name {
         catalog::CAIRN => "Cairn",
@@ -110,8 +111,8 @@ fn milliseconds(ms: f64) -> String {
     if ms < 9.9995 { format!("{ms:.3}") } else { format!("{ms:.0}") }
 }
 
-/// Six significant digits, as a C++ stream writes a number: an exponent from a million on, no zeros
-/// that say nothing.
+/// Formats six significant digits as a C++ stream does: with an exponent from a million on, and
+/// without trailing zeros.
 fn general(value: f64) -> String {
     let scientific = format!("{value:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -136,7 +137,8 @@ mod tests {
     use crate::results::{Case, Contender};
     use crate::testing;
 
-    /// Goal: numbers look as a C++ stream writes them. Method: the figures of the guide, and edges.
+    /// Goal: numbers look as a C++ stream writes them. Method: the values of the guide, and edge
+    /// cases.
     #[test]
     fn numbers_look_like_a_stream() {
         for (value, text) in [
@@ -156,8 +158,8 @@ mod tests {
         assert_eq!([milliseconds(1167.4), milliseconds(0.4123)], ["1167", "0.412"]);
     }
 
-    /// Goal: the layout is DKV's, letter by letter but for the name of the suite. Method: the first
-    /// tables of its guide, from their own rates.
+    /// Goal: the layout is DKV's, character by character except for the name of the suite. Method:
+    /// the first tables of its guide, from their own rates.
     #[test]
     fn layout_is_dkvs() {
         let case = |dataset: &str, operation: &str, threads, entries| Case {

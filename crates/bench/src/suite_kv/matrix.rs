@@ -1,15 +1,15 @@
-//! A run as a table with a column for each store: every figure beside its rivals', whether Cairn
-//! takes part or not.
+//! Formats a run as a table with one column per store: every value beside those of the rivals,
+//! whether or not Cairn takes part.
 
 use crate::results::{Case, Measurement, Run};
 use crate::text::{self, Align, Table};
 
-/// One table for the whole run, a line for each case and metric; medians.
+/// Formats the whole run as one table of medians, with one row for each case and metric.
 pub fn to_text(run: &Run) -> String {
     table(run).to_text() + &notes(run)
 }
 
-/// The same in Markdown.
+/// Formats the same table in Markdown.
 pub fn to_markdown(run: &Run) -> String {
     table(run).to_markdown() + "\n" + &notes(run)
 }
@@ -48,7 +48,7 @@ fn table(run: &Run) -> Table {
 
 type Shown = Box<dyn Fn(&Measurement) -> Option<String>>;
 
-/// The lines of one metric: one, or one for each percentile that decides something.
+/// Returns the rows of a metric: one, or one for each relevant percentile.
 fn parts(of: &Measurement) -> Vec<(String, Shown)> {
     if of.percentiles.is_empty() {
         let shown: Shown = Box::new(|m| Some(figure(m.median, &m.unit)));
@@ -76,7 +76,7 @@ fn what(case: &Case) -> String {
     words + &format!(" · {} x {} B", text::count(case.entries), case.value_bytes)
 }
 
-/// What the load generation costs, and who promises less than was asked.
+/// Notes the cost of load generation, and the stores with weaker durability than requested.
 fn notes(run: &Run) -> String {
     let mut notes = String::new();
     for (name, operation) in [(super::baseline::PUT, "put"), (super::baseline::GET, "get")] {

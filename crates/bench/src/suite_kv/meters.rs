@@ -1,4 +1,4 @@
-//! What a turn costs besides time: bytes written to the disk, length of files.
+//! The costs of a turn besides time: bytes written to the disk, and length of files.
 
 use std::path::Path;
 
@@ -7,21 +7,21 @@ use cairn_vfs::{Advice, Fs, OpenOptions, StdFs};
 use crate::error::Result;
 use crate::procfs;
 
-/// What the kernel has counted for this process, all its threads together (`/proc/self/io`).
+/// The kernel's counters for this process, over all its threads (`/proc/self/io`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Io {
-    /// Bytes of pages that became dirty, through `write` or through a mapping: what goes to the
-    /// disk. A page that is written several times before it leaves memory counts once, and one of a
-    /// file that is removed before counts all the same.
+    /// Bytes of pages that became dirty through `write` or a mapping, and so go to the disk. A page
+    /// that is written several times before it is written back counts once. A page of a file that
+    /// is removed before writeback counts too.
     pub(super) written_bytes: u64,
-    /// Bytes that were handed to `write`.
+    /// Bytes passed to `write`.
     pub(super) write_call_bytes: u64,
-    /// Bytes that were taken from `read`.
+    /// Bytes returned by `read`.
     pub(super) read_call_bytes: u64,
 }
 
 impl Io {
-    /// `None` where the kernel does not tell.
+    /// Reads the counters; `None` if the kernel does not provide them.
     pub(super) fn now() -> Option<Io> {
         let text = procfs::text("/proc/self/io")?;
         let field = |name: &str| {
@@ -36,21 +36,20 @@ impl Io {
     }
 }
 
-/// The length of all files in a directory and those below it.
+/// Returns the total length of all files in a directory tree.
 pub(super) fn tree_bytes(dir: &Path) -> Result<u64> {
     let fs = StdFs::new();
     let mut bytes = 0;
     for path in fs.read_dir(dir)? {
-        // Background threads remove files at any time.
+        // Background threads may remove files at any time.
         let Ok(metadata) = fs.metadata(&path) else { continue };
-        // BOUND: as deep as the stores nest their directories, which is three.
+        // BOUND: the nesting depth of the stores' directories, which is three.
         bytes += if metadata.is_dir { tree_bytes(&path)? } else { metadata.len };
     }
     Ok(bytes)
 }
 
-/// Asks the kernel to forget what it holds of the files in a directory and those below it. What is
-/// mapped stays.
+/// Asks the kernel to drop its cached pages of all files in a directory tree. Mapped pages stay.
 pub(super) fn drop_from_memory(dir: &Path) -> Result<()> {
     let fs = StdFs::new();
     for path in fs.read_dir(dir)? {
@@ -58,7 +57,7 @@ pub(super) fn drop_from_memory(dir: &Path) -> Result<()> {
         if metadata.is_dir {
             drop_from_memory(&path)?;
         } else if let Ok(file) = fs.open(&path, OpenOptions::read()) {
-            // Only clean pages can be forgotten.
+            // Only clean pages can be dropped.
             file.sync_data()?;
             file.advise(0, file.len()?, Advice::DontNeed);
         }
@@ -71,7 +70,7 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: what is written is seen by both meters. Method: a file of 8 MiB one directory down.
+    /// Goal: both meters see writes. Method: a file of 8 MiB in a subdirectory.
     #[test]
     fn writes_are_seen() {
         let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "meters").unwrap();

@@ -1,16 +1,16 @@
-//! The suite of key-value stores: DKV's six modes, YCSB, db_bench, and what a store costs in the
-//! long run.
+//! The suite of key-value stores: DKV's six modes, YCSB, db_bench, and the long-term costs of a
+//! store.
 //!
 //! ```text
 //!   options ─► plan: groups, one for each mode and shape
-//!                 └─► for each round, for each store in a shuffled order: one turn in a process of its own
-//!                        │   job ─► turn: open ─ phases, every answer checked ─ settle ─ whole store checked ─ close
+//!                 └─► for each round, for each store in shuffled order: one turn in a new process
+//!                        │   turn: open ─ phases, answers checked ─ settle ─ store checked ─ close
 //!                        └─► recorder: samples ─► medians and intervals ─► Run
 //! ```
 //!
-//! Every turn begins with an empty directory and a fresh process, so that the bytes that the kernel
-//! counts for the process are what this store wrote, background threads included, and its memory is
-//! its own.
+//! Every turn begins with an empty directory and a fresh process. So the bytes that the kernel
+//! counts for the process are those that this store wrote, background threads included, and its
+//! memory is the store's own.
 
 mod baseline;
 pub mod catalog;
@@ -67,16 +67,17 @@ use crate::workload::{Durability, shuffle};
 /// The suite's name in stored runs.
 pub const NAME: &str = "kv";
 
-/// Runs the suite with every store that was asked for and is here.
+/// Runs the suite with all requested stores that are available.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
-/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
-/// written.
+/// Failures on the way are recorded in the result and do not end the run. When `stop` is reached,
+/// the run ends with the results so far.
+///
+/// Errors: invalid options, a work directory that cannot be written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, catalog::select(&options.dbs)?, progress, stop)
 }
 
-/// As [`run`], with stores of the caller's choice.
+/// Like [`run`], with stores of the caller's choice.
 pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
     let planned = Planned {
@@ -88,7 +89,7 @@ pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, 
     run_planned(options, &planned, catalog, progress, stop)
 }
 
-/// Everything that a run is going to do.
+/// The planned work of a run.
 struct Planned {
     suite: &'static str,
     groups: Vec<KvGroup>,
@@ -153,7 +154,7 @@ impl<'a> Suite<'a> {
         Suite { options, catalog, progress, stop, recorder, rng, counters: Vec::new() }
     }
 
-    /// All rounds of one group, and the one for latencies.
+    /// Runs all rounds of one group, and the turn for latencies.
     fn group(&mut self, group: &KvGroup) -> Result<()> {
         let mut taking_part: Vec<String> =
             self.catalog.stores.iter().map(|store| store.name().to_owned()).collect();
@@ -217,8 +218,8 @@ impl<'a> Suite<'a> {
             let case = case_of(&figure, group);
             let metric = figure.metric.metric();
             if figure.metric == KvMetric::ThroughputOverTime {
-                // One round is one line over time; lines of several rounds are no samples of one
-                // thing.
+                // The rates over time come from one round. Several rounds would not be samples of
+                // the same quantity.
                 if !self.recorder.has_series(name, &case, metric) {
                     self.recorder.add_turn(name, &case, metric, &figure.values);
                 }
@@ -238,7 +239,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Everybody who was asked for, with every setting.
+    /// Returns all requested contenders, with all settings.
     fn contenders(&self, groups: &[KvGroup]) -> Vec<Contender> {
         let mut durabilities: Vec<Durability> = Vec::new();
         for group in groups {
@@ -254,7 +255,7 @@ impl<'a> Suite<'a> {
             for &durability in &durabilities {
                 settings.insert(format!("durability {durability}"), store.guarantee(durability).sentence());
             }
-            // The last turn's, since each is a store of its own.
+            // The counters are those of the last turn, because each turn has a store of its own.
             for (_, counter, value) in self.counters.iter().filter(|(name, ..)| name == store.name()) {
                 settings.insert(counter.clone(), format!("{value}"));
             }
@@ -287,8 +288,8 @@ fn case_of(figure: &Figure, group: &KvGroup) -> Case {
     }
 }
 
-/// True for cases of a group, as far as a wrong answer in it casts doubt on them: the same mode and
-/// shape.
+/// Returns true for cases on which a wrong answer in a group casts doubt: those with the same mode
+/// and shape.
 fn case_is_of(case: &Case, group: &KvGroup) -> bool {
     case.value_bytes as usize == group.shape.value_bytes
         && match &group.workload {

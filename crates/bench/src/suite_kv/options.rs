@@ -1,4 +1,4 @@
-//! What the user may choose. Defaults are those of DKV's driver where it has the option.
+//! The options of a run. Defaults are those of DKV's driver, for the options that it has.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,17 +18,17 @@ use crate::workload::DEFAULT_SEED;
 /// One of the suite's modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// put, get, update, delete in the order of keys.
+    /// put, get, update, delete in key order.
     Seq,
-    /// The same with drawn keys.
+    /// The same with random keys.
     Rand,
-    /// As `seq`, written in batches.
+    /// Like `seq`, written in batches.
     Batch,
     /// put and get by several threads.
     Mt,
-    /// As `seq`, every write durable.
+    /// Like `seq`, with every write durable.
     SyncSeq,
-    /// As `rand`, every write durable.
+    /// Like `rand`, with every write durable.
     SyncRand,
     /// Durable puts by one writer and by sixteen, beside the bare device.
     SyncWriters,
@@ -36,21 +36,21 @@ pub enum Mode {
     Ycsb(char),
     /// db_bench's benchmarks.
     DbBench,
-    /// As `rand`, for values of 16 bytes to 64 KiB.
+    /// Like `rand`, for values of 16 bytes to 64 KiB.
     ValueSizes,
     /// Reads of more data than the cache holds.
     LargerThanCache,
-    /// Overwrites for long, and what they cost.
+    /// Long overwriting, and its costs.
     OverwriteLong,
 }
 
 impl Mode {
-    /// DKV's six, which run unless others are asked for.
+    /// DKV's six modes, which are the default.
     pub const DKV: [Mode; 6] = [Mode::Seq, Mode::Rand, Mode::Batch, Mode::Mt, Mode::SyncSeq, Mode::SyncRand];
 
-    /// The modes that a word stands for: `ycsb` for six of them, `all` for every one.
+    /// Returns the modes for a word: six of them for `ycsb`, every one for `all`.
     ///
-    /// Errors: [`Error::Invalid`] with the words that are known.
+    /// Errors: [`Error::Invalid`] listing the known words.
     pub fn parse(word: &str) -> Result<Vec<Mode>> {
         let ycsb = || ('a'..='f').map(Mode::Ycsb);
         Ok(match word {
@@ -77,7 +77,7 @@ impl Mode {
         })
     }
 
-    /// Its word.
+    /// Returns the word for the mode.
     pub fn name(&self) -> String {
         match self {
             Mode::Seq => "seq".to_owned(),
@@ -96,21 +96,21 @@ impl Mode {
     }
 }
 
-/// Everything that decides what a run measures.
+/// The options that decide what a run measures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Operations of each phase of single-threaded modes, records of YCSB and db_bench.
+    /// Number of operations in each phase of single-threaded modes, and of records in YCSB and
+    /// db_bench.
     pub n: u64,
-    /// Writes in a batch.
+    /// Number of writes in a batch.
     pub batch: u64,
-    /// Threads of `mt`, YCSB and the reading benchmarks of db_bench. Where none are said: 8, 1
-    /// and 1.
+    /// Thread counts of `mt`, YCSB and the reading benchmarks of db_bench. If empty: 8, 1 and 1.
     pub threads: Vec<u32>,
-    /// Operations of each thread in `mt`.
+    /// Number of operations of each thread in `mt`.
     pub ops_per_thread: u64,
-    /// Most operations of a phase in the sync modes.
+    /// Maximum number of operations in a phase of the sync modes.
     pub sync_n: u64,
-    /// Seed of all draws and shuffles.
+    /// Seed of all random draws and shuffles.
     pub seed: u64,
     /// The stores, by name.
     pub dbs: Vec<String>,
@@ -118,31 +118,31 @@ pub struct Options {
     pub modes: Vec<Mode>,
     /// db_bench's benchmarks.
     pub benchmarks: Vec<Benchmark>,
-    /// YCSB workloads of the user's own, beside those of the modes.
+    /// The user's own YCSB workloads, in addition to those of the modes.
     pub ycsb: Vec<Spec>,
-    /// Bytes of a key.
+    /// Length of a key in bytes.
     pub key_bytes: usize,
-    /// Bytes of a value. Where none are said: 8 as in DKV's driver, 100 as in db_bench, 1024 in the
-    /// long modes.
+    /// Length of a value in bytes. If not given: 8 as in DKV's driver, 100 as in db_bench, 1024 in
+    /// the long modes.
     pub value_bytes: Option<usize>,
-    /// What every store is opened with.
+    /// Settings with which every store is opened.
     pub settings: KvSettings,
-    /// Bytes of keys and values that the long overwrite begins with.
+    /// Bytes of keys and values in the store before the long overwrite.
     pub data_bytes: u64,
-    /// Bytes of keys and values that it then overwrites.
+    /// Bytes of keys and values that the long overwrite writes.
     pub overwrite_bytes: u64,
-    /// Most bytes of keys and values for each size of `value-sizes`.
+    /// Maximum bytes of keys and values for each size of `value-sizes`.
     pub sweep_bytes: u64,
-    /// Turns of every store in every mode.
+    /// Number of turns of every store in every mode.
     pub rounds: u32,
-    /// Whether one more turn is taken for latencies.
+    /// Whether there is an additional turn for latencies.
     pub latencies: bool,
-    /// Where stores are made: the disk that is measured.
+    /// Directory in which stores are created. Its disk is the one that is measured.
     pub work_dir: PathBuf,
-    /// How fresh processes are started. Without it all turns are taken in this one, and bytes
-    /// written and memory used are those of everything that it does.
+    /// How to start fresh processes. Without it, all turns run in this process, and the bytes
+    /// written and the memory used are those of all its work.
     pub worker: Option<Worker>,
-    /// What the machine is probed with; `None` for not at all.
+    /// Effort of probing the machine; `None` to skip the probes.
     pub probes: Option<ProbeEffort>,
 }
 
@@ -175,7 +175,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Checks that the parts make sense by themselves and together. Errors: [`Error::Invalid`]
+    /// Checks that the options are valid by themselves and together. Errors: [`Error::Invalid`]
     /// naming the option.
     pub fn check(&self) -> Result<()> {
         let most = u64::from(u32::MAX);
@@ -207,8 +207,7 @@ impl Options {
         Ok(())
     }
 
-    /// The part of [`Options::check`] that is about stores, their turns, and what they are opened
-    /// with.
+    /// The part of [`Options::check`] that concerns stores, their turns, and their settings.
     pub(super) fn check_stores(&self) -> Result<()> {
         if self.rounds == 0 {
             return Err(Error::invalid(format!("rounds 0: expected 1 to {}", u32::MAX)));
@@ -228,7 +227,7 @@ impl Options {
         Ok(())
     }
 
-    /// The settings in a sentence, for the report.
+    /// Describes the settings in a sentence, for the report.
     pub fn data_sentence(&self) -> String {
         format!(
             "Keys of {} bytes, `key` and a number padded with zeros; values of random bytes that say which key and \
@@ -239,7 +238,8 @@ impl Options {
         )
     }
 
-    /// What decides figures and stands neither in [`Options::data_sentence`] nor in the cases.
+    /// Returns the settings that influence results and are part of neither
+    /// [`Options::data_sentence`] nor the cases.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = results::named([
             ("operations", self.n),
@@ -258,7 +258,7 @@ impl Options {
         settings
     }
 
-    /// What every store is opened with, without a full stop.
+    /// Describes the settings with which every store is opened, without a full stop.
     pub(super) fn stores_sentence(&self) -> String {
         format!(
             "writes are {}; every store has {} MiB of cache and {} MiB of write buffer where it has such a thing",

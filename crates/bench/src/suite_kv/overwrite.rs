@@ -1,9 +1,9 @@
-//! A long overwrite: a store of some size is filled, then overwritten several times in random
-//! order. What it writes for that, how much larger than its data it is in the end, and how evenly
-//! it goes.
+//! A long overwrite: a store of a given size is filled, then overwritten several times in random
+//! order. Measures the bytes written for that, the final size of the store relative to its data,
+//! and how steady the rate is.
 //!
-//! The clock is read around every put: they take microseconds here, and the longest of them is the
-//! question.
+//! The clock is read around every put. Puts take microseconds here, and the longest of them
+//! matters.
 
 use cairn_vfs::{Rng, SeededRng};
 use serde::{Deserialize, Serialize};
@@ -16,12 +16,12 @@ use crate::error::Result;
 use crate::stats;
 use crate::workload::Permutation;
 
-/// How much is there, and how much is overwritten.
+/// The number of records, and the number of overwrites.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overwrite {
-    /// Records in the store.
+    /// Number of records in the store.
     pub records: u64,
-    /// Puts of drawn records after that.
+    /// Number of puts of random records after the fill.
     pub operations: u64,
 }
 
@@ -31,7 +31,7 @@ pub const NAME: &str = "overwrite-long";
 /// A second with less than this share of the median second's work counts as stalled.
 const STALLED_SHARE: f64 = 0.1;
 
-/// The clock's hand is looked at after so many puts.
+/// The elapsed seconds are checked after this many puts.
 const PUTS_PER_LOOK: u64 = 64;
 
 pub(super) fn run(turn: &Turn<'_>, overwrite: &Overwrite) -> Result<KvOutcome> {
@@ -90,7 +90,7 @@ fn done(overwrite: &Overwrite) -> Done {
     }
 }
 
-/// All puts, and in `seconds` how many were done in each second.
+/// Performs all puts, and adds the number of puts in each second to `seconds`.
 fn overwrite_all(
     hand: &mut Hand<'_>,
     turn: &Turn<'_>,
@@ -114,7 +114,7 @@ fn overwrite_all(
             if place % PUTS_PER_LOOK == 0 {
                 let second = (hand.now() - start).as_secs() as usize;
                 while seconds.len() < second {
-                    // A put that took several seconds leaves seconds in which nothing was done.
+                    // A put that took several seconds leaves some seconds with zero puts.
                     seconds.push((place - counted) as f64);
                     counted = place;
                 }
@@ -124,7 +124,7 @@ fn overwrite_all(
     })
 }
 
-/// The longest put, the seconds in which nearly nothing was done, and the rate of every second.
+/// Records the longest put, the seconds with almost no puts, and the rate of every second.
 fn evenness(done: &Done, spans: &[Span], seconds: Vec<f64>, outcome: &mut KvOutcome) {
     let longest = spans.iter().map(|span| span.latencies.quantile(1.0)).fold(0.0, f64::max);
     outcome.add(done, KvMetric::Longest, longest);

@@ -1,4 +1,5 @@
-//! From options to groups: everything that all stores do the same way and take turns in.
+//! Turns options into groups. A group is a workload that all stores perform in the same way, in
+//! turns.
 
 use super::crud::Crud;
 use super::db_bench::DbBench;
@@ -15,46 +16,46 @@ use crate::workload::Durability;
 /// One workload with its settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KvGroup {
-    /// In a few words, for the progress display.
+    /// A short description for the progress display.
     pub name: String,
-    /// What is done.
+    /// The work to do.
     pub workload: KvWorkload,
-    /// With which keys and values.
+    /// Lengths of keys and values.
     pub shape: Shape,
-    /// On stores opened how.
+    /// Settings for opening the stores.
     pub settings: KvSettings,
-    /// Whether a turn of its own gives its latencies.
+    /// Whether latencies come from an additional turn.
     pub timed: bool,
     /// Whether the bare device takes part.
     pub device: bool,
 }
 
-/// Threads of DKV's `mt`.
+/// Default thread count of DKV's `mt`.
 const MT_THREADS: u32 = 8;
-/// Values where the user says nothing.
+/// Default value lengths.
 const DKV_VALUE_BYTES: usize = 8;
 const DB_BENCH_VALUE_BYTES: usize = 100;
 const LONG_VALUE_BYTES: usize = 1024;
-/// Writers of `sync-writers`.
+/// Numbers of writers in `sync-writers`.
 const WRITERS: [u32; 2] = [1, 16];
-/// Values of `value-sizes`.
+/// Value lengths of `value-sizes`.
 const SWEEP: [usize; 7] = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10];
-/// The data of `larger-than-cache` is so many times the cache.
+/// The data of `larger-than-cache` is this many times as large as the cache.
 const CACHES: u64 = 8;
 const LARGE_READS: u64 = 200_000;
 const LARGE_SCANS: u64 = 10_000;
 
-/// Half of the address space that a process has on the common processors.
+/// Half of the address space of a process on common processors.
 const MAP_BYTES_MAX: u64 = 64 << 40;
 
 impl KvGroup {
-    /// As [`numbers`].
+    /// See [`numbers`].
     pub(super) fn numbers(&self) -> u64 {
         numbers(&self.workload)
     }
 }
 
-/// One more than the largest number that a key of a workload may hold.
+/// Returns one more than the largest number that a key of a workload may have.
 fn numbers(workload: &KvWorkload) -> u64 {
     match workload {
         KvWorkload::Crud(crud) => crud.operations,
@@ -67,12 +68,12 @@ fn numbers(workload: &KvWorkload) -> u64 {
         KvWorkload::DbBench(bench) => bench.operations,
         KvWorkload::Large(large) => large.records,
         KvWorkload::Overwrite(overwrite) => overwrite.records,
-        // Its keys are the trace's own.
+        // Its keys are those of the trace.
         KvWorkload::Replay(_) => 1,
     }
 }
 
-/// All groups of a run, in order.
+/// Returns all groups of a run, in order.
 pub fn plan(options: &Options) -> Vec<KvGroup> {
     let mut groups: Vec<KvGroup> = options.modes.iter().flat_map(|mode| of_mode(options, *mode)).collect();
     groups.extend(ycsb(options));
@@ -86,10 +87,10 @@ fn group(options: &Options, name: String, value_bytes: usize, workload: KvWorklo
     KvGroup { name, workload, shape, settings, timed: options.latencies, device: false }
 }
 
-/// Address space for a whole file: much more than the data, since trees split and old pages wait
-/// for readers. Whole pages of any system.
+/// Returns the address space for a mapped file. It is much larger than the data, because trees
+/// split and old pages wait for readers. It is a multiple of every system's page size.
 pub(crate) fn map_bytes(workload: &KvWorkload, shape: Shape) -> u64 {
-    // Values over half a page take whole ones of 4 KiB.
+    // Values longer than half a page occupy whole pages of 4 KiB.
     let record =
         (shape.record_bytes() + 64).next_multiple_of(if shape.value_bytes > 1500 { 4096 } else { 64 });
     (numbers(workload).saturating_mul(record * 8)).clamp(1 << 30, MAP_BYTES_MAX).next_multiple_of(1 << 20)
@@ -113,7 +114,7 @@ fn of_mode(options: &Options, mode: Mode) -> Vec<KvGroup> {
             })
             .collect(),
         Mode::SyncWriters => WRITERS.into_iter().map(|count| writers(options, &name, count)).collect(),
-        // All of them share one load: see `ycsb`.
+        // All YCSB modes share one load, see `ycsb`.
         Mode::Ycsb(_) => Vec::new(),
         Mode::DbBench => threads_or(options, 1)
             .into_iter()
@@ -150,7 +151,7 @@ fn crud(options: &Options, mode: Mode) -> KvGroup {
     if sync {
         group.settings.durability = Durability::Sync;
     }
-    // The latency of a batch is that of thousands of writes.
+    // The latency of a batch would be that of thousands of writes.
     group.timed &= mode != Mode::Batch;
     group
 }
@@ -195,11 +196,12 @@ fn overwrite(options: &Options, name: String) -> KvGroup {
     KvGroup { timed: false, ..group(options, name, LONG_VALUE_BYTES, workload) }
 }
 
-/// YCSB's own order: those that insert come last, so that the others have the records of the load.
+/// YCSB's own order: workloads that insert come last, so that the others find exactly the loaded
+/// records.
 const YCSB_ORDER: [char; 6] = ['a', 'b', 'c', 'f', 'd', 'e'];
 
-/// The core workloads that were asked for share one load; each of the user's own has one for
-/// itself.
+/// Returns the YCSB groups. The requested core workloads share one load. Each workload of the
+/// user's own has its own load.
 fn ycsb(options: &Options) -> Vec<KvGroup> {
     let core: Vec<Spec> = YCSB_ORDER
         .into_iter()
@@ -221,7 +223,7 @@ fn ycsb(options: &Options) -> Vec<KvGroup> {
                 YcsbRun { records, operations: options.n, threads, specs: specs.clone(), settled: false };
             let mut group =
                 group(options, format!("{name}, {threads} threads"), value_bytes, KvWorkload::Ycsb(run));
-            // Each workload takes its latencies itself.
+            // Each workload measures its latencies itself.
             group.timed = false;
             groups.push(group);
         }

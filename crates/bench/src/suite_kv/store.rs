@@ -1,13 +1,13 @@
 //! Ordered key-value stores as the lab sees them: opened in a directory, written and read through
 //! sessions.
 //!
-//! A [`KvStore`] is a kind of store. [`KvStore::open`] gives a [`KvDb`], which all threads of a
-//! measurement share; each of them asks it for a [`KvSession`] before the clock starts. Sessions
-//! are reached through `dyn`: a call costs about two nanoseconds, the same for everybody, and is
-//! part of what the run measures as its own load generation.
+//! A [`KvStore`] is a kind of store. [`KvStore::open`] returns a [`KvDb`], which all threads of a
+//! measurement share. Each of them creates a [`KvSession`] before the clock starts. Sessions are
+//! called through `dyn`. A call costs about two nanoseconds, the same for every store, and is part
+//! of the load generation that the run measures.
 //!
-//! What a write promises is chosen when a store is opened, not at each write: several stores know
-//! no other way, and every loop of the suite writes with one promise from its beginning to its end.
+//! The durability of writes is chosen when a store is opened, not for each write. Several stores
+//! support nothing else, and every loop of the suite uses one durability throughout.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -20,26 +20,28 @@ use crate::engine::Settings;
 use crate::error::Result;
 use crate::workload::Durability;
 
-/// What every store is opened with: the same for all.
+/// The settings with which every store is opened, the same for all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KvSettings {
-    /// What a write promises when it returns.
+    /// The guarantee of a write when it returns.
     pub durability: Durability,
     /// Bytes of blocks or pages that may be kept in memory.
     pub cache_bytes: u64,
-    /// Bytes of a write buffer (memtable) before it is written out, where there is one.
+    /// Size of a write buffer (memtable) in bytes at which it is written out, for stores that have
+    /// one.
     pub write_buffer_bytes: u64,
-    /// Size of a data block before compression, where it can be chosen.
+    /// Size of a data block before compression, where it is configurable.
     pub block_bytes: u64,
-    /// Bits a key of a Bloom filter, where there is one.
+    /// Bits per key of a Bloom filter, for stores that have one.
     pub filter_bits: f64,
-    /// Address space for stores that map their whole file; never less than what they will hold.
+    /// Address space for stores that map their whole file; never less than their contents will
+    /// need.
     pub map_bytes: u64,
 }
 
 impl Default for KvSettings {
     /// 256 MiB of cache, RocksDB's own defaults of 64 MiB and 4 KiB for buffers and blocks, 10 bits
-    /// a key.
+    /// per key.
     fn default() -> Self {
         KvSettings {
             durability: Durability::Buffered,
@@ -52,43 +54,43 @@ impl Default for KvSettings {
     }
 }
 
-/// How a store keeps one of the three promises.
+/// How a store matches one of the three durability levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// Exactly so.
+    /// Exactly.
     Equal,
-    /// It can only promise more, which costs it something.
+    /// It can only guarantee more, which costs it time.
     Stronger,
-    /// It cannot promise as much, which spares it something.
+    /// It cannot guarantee as much, which saves it time.
     Weaker,
 }
 
-/// What one of the lab's words for durability means in one store.
+/// The meaning of one of the lab's durability levels in one store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guarantee {
-    /// Against the word's own meaning.
+    /// How it compares with the definition of the level.
     pub fit: Fit,
-    /// The store's settings and calls that stand for it.
+    /// The store's settings and calls that implement it.
     pub means: &'static str,
 }
 
 impl Guarantee {
-    /// Exactly what the word says.
+    /// Creates a guarantee that matches the level exactly.
     pub const fn equal(means: &'static str) -> Self {
         Guarantee { fit: Fit::Equal, means }
     }
 
-    /// More than the word says.
+    /// Creates a guarantee that exceeds the level.
     pub const fn stronger(means: &'static str) -> Self {
         Guarantee { fit: Fit::Stronger, means }
     }
 
-    /// Less than the word says.
+    /// Creates a guarantee that falls short of the level.
     pub const fn weaker(means: &'static str) -> Self {
         Guarantee { fit: Fit::Weaker, means }
     }
 
-    /// In one line, for the settings of a contender.
+    /// Returns the guarantee in one line, for the settings of a contender.
     pub fn sentence(&self) -> String {
         match self.fit {
             Fit::Equal => self.means.to_owned(),
@@ -100,88 +102,89 @@ impl Guarantee {
 
 /// A kind of ordered key-value store.
 pub trait KvStore: Debug + Send + Sync {
-    /// Its name, unique among stores, in lower case: the word of `--dbs`.
+    /// Returns the name, unique among stores, in lower case, as used by `--dbs`.
     fn name(&self) -> &str;
 
-    /// Its name as its makers write it.
+    /// Returns the name in its makers' spelling.
     fn title(&self) -> &str;
 
-    /// The version of the library.
+    /// Returns the version of the library.
     fn version(&self) -> String;
 
-    /// True for Cairn's own.
+    /// Returns true for Cairn's own store.
     fn ours(&self) -> bool {
         false
     }
 
-    /// What `durability` means in this store.
+    /// Returns the meaning of `durability` in this store.
     fn guarantee(&self, durability: Durability) -> Guarantee;
 
-    /// Every setting that it is opened with, in words; durability is added by the suite.
+    /// Describes every setting with which the store is opened. The suite adds durability.
     fn settings(&self, settings: &KvSettings) -> Settings;
 
-    /// What a program says to open the store as [`KvStore::open`] does: Rust, C, an OPTIONS file,
-    /// pragmas.
+    /// Returns the code with which a program opens the store as [`KvStore::open`] does: Rust, C, an
+    /// OPTIONS file, pragmas.
     fn code(&self, settings: &KvSettings) -> String;
 
-    /// Opens the store in the existing directory `dir`, and makes it where there is none.
+    /// Opens the store in the existing directory `dir`, and creates it if there is none.
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>>;
 }
 
 /// An open store, shared by all threads of a measurement.
 pub trait KvDb: Send + Sync {
-    /// One thread's way in. Made on the thread that uses it, before the clock starts.
+    /// Creates a session for one thread. Call it on the thread that uses the session, before the
+    /// clock starts.
     fn session(&self) -> Result<Box<dyn KvSession + '_>>;
 
-    /// Writes out what is only in write buffers. Nothing to do for stores without.
+    /// Writes out the contents of write buffers. Does nothing for stores without them.
     fn flush(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Brings all data into the form that the store reads best, however long that takes.
+    /// Brings all data into the form that is fastest to read, however long that takes.
     fn compact(&self) -> Result<()> {
         self.flush()
     }
 
-    /// Returns once no work goes on in the background.
+    /// Returns once no background work is running.
     fn wait_idle(&self) -> Result<()> {
         Ok(())
     }
 
-    /// How long [`KvDb::wait_idle`] watches after the last work, where a store does not say when it
-    /// is done.
+    /// Returns how long [`KvDb::wait_idle`] watches after the last work, for stores that do not
+    /// report when they are done.
     fn watched(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// The store's own counters, by the names that it gives them.
+    /// Returns the store's own counters, by the names that the store uses.
     fn stats(&self) -> Result<BTreeMap<String, f64>> {
         Ok(BTreeMap::new())
     }
 
-    /// Closes the store and says what went wrong at that, which a mere drop would swallow.
+    /// Closes the store and returns errors that a mere drop would swallow.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// One thread's operations. Every write has the promise of [`KvSettings::durability`] when it
+/// The operations of one thread. Every write has the durability [`KvSettings::durability`] when it
 /// returns.
 pub trait KvSession {
     /// Sets a key to a value.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Removes a key. Removing one that is not there is no error.
+    /// Removes a key. Removing an absent key is not an error.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
 
-    /// Applies as one what `fill` adds to the batch. What `fill` adds before it fails may be
-    /// applied or not.
+    /// Applies the writes that `fill` adds to the batch atomically. If `fill` fails, the writes
+    /// that it added before may or may not be applied.
     fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()>;
 
-    /// Shows the value of a key to `visit`; false when there is none. Sees every write that
-    /// returned before.
+    /// Passes the value of a key to `visit`; returns false if there is none. Sees every write that
+    /// has returned before.
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
-    /// Shows the value of each key, with its place among `keys`, in any order. One by one where the
-    /// store has no batch operation.
+    /// Passes the value of each key, with its index in `keys`, to `visit`, in any order. Looks keys
+    /// up one at a time if the store has no batch operation.
     fn multi_get(&mut self, keys: &[&[u8]], visit: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
         for (place, key) in keys.iter().enumerate() {
             if !self.get(key, &mut |value| visit(place, Some(value)))? {
@@ -191,8 +194,8 @@ pub trait KvSession {
         Ok(())
     }
 
-    /// Shows entries in ascending order from the first key not below `from`, until `visit` returns
-    /// false or there are no more. Nothing is gathered in memory.
+    /// Passes entries in ascending order to `visit`, from the first key not below `from`, until
+    /// `visit` returns false or there are no more. Does not collect entries in memory.
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! Stores for tests: one in memory that answers right, and the same with faults planted in it.
+//! Stores for tests: a correct one in memory, and variants of it with planted faults.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,40 +13,40 @@ use crate::engine::Settings;
 use crate::error::{Error, Result};
 use crate::workload::Durability;
 
-/// What is wrong with a store.
+/// The fault of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
-    /// Every 97th put changes nothing.
+    /// Every 97th put has no effect.
     LosesPuts,
-    /// Keeps the first value of a key for ever.
+    /// Keeps the first value of a key forever.
     KeepsOldValues,
-    /// Every 97th get that finds something returns the value of another key.
+    /// Every 97th successful get returns the value of another key.
     MixesUpKeys,
-    /// Deletes nothing.
+    /// Deletes have no effect.
     KeepsDeleted,
-    /// Of a batch the last write is missing.
+    /// The last write of a batch is missing.
     CutsBatches,
-    /// Finds what is not there.
+    /// Finds absent keys.
     FindsTheAbsent,
-    /// Leaves one entry out of every scan.
+    /// Omits one entry from every scan.
     ScansWithGaps,
-    /// Answers a multi-get in the wrong places.
+    /// Returns the answers of a multi-get in the wrong places.
     ShiftsMultiGets,
     /// Changes one byte of long values.
     FlipsBytes,
     /// Fails at the 50th put.
     Fails,
-    /// Leaves work for later: each flush takes a while.
+    /// Defers work: each flush takes a while.
     SettlesLate,
-    /// A scan of everything takes [`COPY_BYTES`].
+    /// A full scan allocates [`COPY_BYTES`].
     CopiesInScans,
 }
 
-/// How long a flush of [`Fault::SettlesLate`] takes.
+/// Duration of a flush with [`Fault::SettlesLate`].
 pub(crate) const SETTLES_IN: Duration = Duration::from_millis(40);
-/// Memory of a scan of [`Fault::CopiesInScans`].
+/// Memory of a full scan with [`Fault::CopiesInScans`].
 pub(crate) const COPY_BYTES: usize = 96 << 20;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;

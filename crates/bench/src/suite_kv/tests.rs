@@ -1,4 +1,4 @@
-//! The suite on small stores, right and wrong.
+//! The suite on small stores, correct and faulty.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::testing::{Fault, Planted};
 use super::*;
 use crate::suite_hash::Silent;
 
-/// Everything at toy size, in this process.
+/// Returns options for everything at toy size, in this process.
 fn tiny(modes: &[Mode]) -> Options {
     Options {
         n: 500,
@@ -36,8 +36,8 @@ fn measure(options: &Options, catalog: KvCatalog) -> Run {
     run_with(options, catalog, &Silent, &Stop::default()).unwrap()
 }
 
-/// Goal: every mode gives checked figures for a store that answers right, each round one sample,
-/// latencies among them, and the run says everything about it. Method: all modes on a map in
+/// Goal: every mode gives checked measurements for a correct store, with one sample per round,
+/// including latencies, and the run describes the store completely. Method: all modes on a map in
 /// memory, with a cache that is smaller than the data.
 #[test]
 fn every_mode_measures() {
@@ -88,9 +88,9 @@ fn every_mode_measures() {
     assert!(html.contains("ycsb-f") && html.contains("readwhilewriting"));
 }
 
-/// Goal: a benchmark that is asked for again has figures of its own, also behind another fill, and
-/// a chosen value size counts for YCSB's workloads too. Method: db_bench's usual order with reads
-/// before and after an overwrite.
+/// Goal: a benchmark that is requested again has separate measurements, even after another fill,
+/// and a chosen value size applies to YCSB's workloads too. Method: db_bench's usual order with
+/// reads before and after an overwrite.
 #[test]
 fn benchmarks_are_asked_for_again() {
     let mut options = tiny(&[Mode::DbBench, Mode::Ycsb('c')]);
@@ -107,8 +107,9 @@ fn benchmarks_are_asked_for_again() {
     assert!(throughput().all(|m| m.case.value_bytes == 200));
 }
 
-/// Goal: runs whose options decide other figures are not held against each other, and those that
-/// only choose who runs and how often are. Method: an option at a time.
+/// Goal: runs whose options influence the results are not compared with each other, but options
+/// that only choose contenders and rounds do not prevent a comparison. Method: one option at a
+/// time.
 #[test]
 fn settings_tell_options_apart() {
     let of = |change: &dyn Fn(&mut Options)| {
@@ -138,9 +139,9 @@ fn settings_tell_options_apart() {
     assert_eq!(of(&|options| options.dbs.truncate(1)), same);
 }
 
-/// Goal: every planted fault is found where it can show, costs the store its figures there, and
-/// costs the other nothing.
-/// Method: a fault at a time in the modes that must see it.
+/// Goal: every planted fault is detected where it can show, costs the store its measurements there,
+/// and costs the other store nothing.
+/// Method: one fault at a time, in the modes that must see it.
 #[test]
 fn wrong_stores_are_caught() {
     let db_bench = || vec![Mode::DbBench];
@@ -160,7 +161,7 @@ fn wrong_stores_are_caught() {
     ];
     for (fault, modes) in cases {
         for mode in modes {
-            // One thread, so that it is known which write each read must see.
+            // With one thread, it is known which write each read must see.
             let options = Options { threads: vec![1], ..tiny(&[mode]) };
             let run = measure(&options, planted(fault));
             let has = |name: &str| run.measurements.iter().any(|m| m.contender == name);
@@ -173,13 +174,14 @@ fn wrong_stores_are_caught() {
     }
 }
 
-/// Goal: benchmarks that only seek or read in several threads see faults as well. Method: each
+/// Goal: benchmarks that only seek or that read on several threads detect faults too. Method: each
 /// alone after a fill.
 #[test]
 fn single_benchmarks_check() {
     for (fault, benchmark) in [
         (Fault::FindsTheAbsent, Benchmark::ReadRandom),
-        // Not the absent: the writer may have filled all of them in before the first read.
+        // Absent keys are not tested: the writer may have filled all of them in before the first
+        // read.
         (Fault::MixesUpKeys, Benchmark::ReadWhileWriting),
         (Fault::ScansWithGaps, Benchmark::ReadSeq),
         (Fault::ShiftsMultiGets, Benchmark::MultiReadRandom),
@@ -191,7 +193,7 @@ fn single_benchmarks_check() {
     }
 }
 
-/// Goal: a store that fails is left out of that mode with its words, and the run goes on.
+/// Goal: a store that fails is left out of that mode with its error message, and the run continues.
 #[test]
 fn failures_are_survived() {
     let mut options = tiny(&[Mode::Seq, Mode::SyncSeq]);
@@ -209,7 +211,7 @@ fn failures_are_survived() {
     assert!(planted.skipped.is_none());
 }
 
-/// Goal: a run that is stopped keeps what it has and says so.
+/// Goal: a run that is stopped keeps its results and is marked as stopped.
 #[test]
 fn stopped_runs_say_so() {
     let stop = Stop::default();
@@ -218,7 +220,7 @@ fn stopped_runs_say_so() {
     assert!(run.stopped && run.measurements.is_empty());
 }
 
-/// Goal: options without a meaning are refused by name before any work.
+/// Goal: invalid options are refused by name before any work.
 #[test]
 fn options_are_checked() {
     let check = |change: &dyn Fn(&mut Options)| {
@@ -261,7 +263,7 @@ fn options_are_checked() {
     assert!("fillfast".parse::<Benchmark>().unwrap_err().to_string().contains("fillseq"));
 }
 
-/// Goal: defaults are those of DKV's guide, and each of its words leads to its mode.
+/// Goal: defaults are those of DKV's guide, and each of its words selects its mode.
 #[test]
 fn defaults_are_dkvs() {
     let options = Options::default();
@@ -278,7 +280,7 @@ fn defaults_are_dkvs() {
     assert_eq!(groups[4].numbers(), 10_000);
 }
 
-/// Goal: orders of rounds differ, and follow from the seed.
+/// Goal: the orders of different seeds differ, and one seed always gives the same order.
 #[test]
 fn turns_are_shuffled() {
     let order = |seed| {

@@ -1,5 +1,5 @@
-//! DKV's multi-threaded mode: each thread puts keys of its own and then gets them, without waiting
-//! for the others.
+//! DKV's multi-threaded mode: each thread puts its own keys and then gets them, without waiting for
+//! the others.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use super::keys::{Order, Tape};
 use super::turn::{Model, Span, Turn, add_spans, checked_get, rate};
 use crate::error::Result;
 
-/// How many threads, and how much each does.
+/// Number of threads, and work of each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Threads {
     /// The mode's name.
     pub mode: String,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
-    /// Puts, and as many gets, of each.
+    /// Number of puts, and of gets, of each thread.
     pub operations_each: u64,
 }
 

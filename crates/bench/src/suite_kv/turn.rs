@@ -1,5 +1,5 @@
-//! What all workloads share: the open store, the clock, threads that start together, checks and
-//! meters.
+//! The parts that all workloads share: the open store, the clock, threads that start together,
+//! checks and meters.
 
 use std::ops::ControlFlow;
 use std::sync::{Barrier, OnceLock};
@@ -36,7 +36,7 @@ impl<'a> Turn<'a> {
         self.job.shape
     }
 
-    /// Keys for the numbers below `count`.
+    /// Returns the maker of keys for the numbers below `count`.
     pub(super) fn keys(&self, count: u64) -> Result<KeyMaker> {
         KeyMaker::new(self.job.shape.key_bytes, count)
     }
@@ -52,7 +52,7 @@ impl<'a> Turn<'a> {
         Ok(Open { turn: self, db, memory, rise: OnceLock::new(), io })
     }
 
-    /// An answer that is not what was written. `number` is that of the key.
+    /// Returns the error for a value that differs from the written one. `number` is the key's.
     pub(super) fn wrong(
         &self,
         done: &Done,
@@ -74,19 +74,19 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// An open store with what is measured around it.
+/// An open store with its meters.
 pub(super) struct Open<'a> {
     turn: &'a Turn<'a>,
     pub(super) db: Box<dyn KvDb>,
     memory: Option<PeakMemory>,
-    /// The rise of memory, once it was read.
+    /// The rise of memory, once it has been read.
     rise: OnceLock<Option<u64>>,
     io: Option<Io>,
 }
 
 impl Open<'_> {
-    /// Writes out buffers and waits until the background is quiet; the time that took, in seconds,
-    /// without that in which it was only watched.
+    /// Flushes buffers and waits until background work is done. Returns the seconds that this took,
+    /// without the time that the wait only watched.
     pub(super) fn settle(&self) -> Result<f64> {
         let start = self.turn.clock.now();
         self.db.flush()?;
@@ -96,24 +96,24 @@ impl Open<'_> {
         Ok((flushed - start + waited).as_secs_f64())
     }
 
-    /// How far memory rose since the store was opened. Of several calls the first counts: what
-    /// comes after it is the lab's own.
+    /// Returns the rise of memory since the store was opened. The first call fixes the value,
+    /// because later allocations are the lab's own.
     pub(super) fn memory_rise(&self) -> Option<u64> {
         *self.rise.get_or_init(|| self.memory.as_ref().and_then(PeakMemory::rise_bytes))
     }
 
-    /// What the process has dirtied for the disk since the store was opened.
+    /// Returns the bytes that the process has dirtied for the disk since the store was opened.
     pub(super) fn written_bytes(&self) -> Option<u64> {
         Some(Io::now()?.written_bytes - self.io?.written_bytes)
     }
 
-    /// The length of all files of the store.
+    /// Returns the total length of the store's files.
     pub(super) fn disk_bytes(&self) -> Result<u64> {
         tree_bytes(&self.turn.job.dir)
     }
 
-    /// Runs `work` on `threads` threads at once, each with a session of its own, made before any of
-    /// them starts.
+    /// Runs `work` concurrently on `threads` threads, each with a session of its own. All sessions
+    /// exist before any thread starts.
     pub(super) fn run<T: Send>(
         &self,
         threads: u32,
@@ -123,8 +123,8 @@ impl Open<'_> {
         let threads = threads.max(1) as usize;
         let barrier = Barrier::new(threads);
         let one = |index: usize| {
-            // A thread without a session still has to come to the barrier, or the others would wait
-            // for it.
+            // Even a thread that gets no session has to reach the barrier, or the others would wait
+            // forever.
             let session = self.db.session();
             barrier.wait();
             let mut session = session?;
@@ -150,7 +150,7 @@ impl Open<'_> {
         })
     }
 
-    /// Closes the store, and adds to `outcome` what is known at the end.
+    /// Closes the store, and adds the final counters and memory to `outcome`.
     pub(super) fn close(self, done: &Done, outcome: &mut KvOutcome) -> Result<()> {
         outcome.counters.extend(self.db.stats()?);
         if let Some(bytes) = self.memory_rise() {
@@ -161,7 +161,7 @@ impl Open<'_> {
     }
 }
 
-/// One thread's session and clock.
+/// The session and the clock of one thread.
 pub(super) struct Hand<'s> {
     pub(super) session: &'s mut (dyn KvSession + 's),
     clock: &'s SystemClock,
@@ -169,7 +169,7 @@ pub(super) struct Hand<'s> {
     pub(super) latencies: Latencies,
 }
 
-/// When a thread did something, and how much.
+/// The start, the end and the number of a thread's operations.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) start: Duration,
@@ -185,7 +185,7 @@ impl Span {
 }
 
 impl Hand<'_> {
-    /// One operation, timed where this turn is about latencies.
+    /// Performs one operation, timed if this turn measures latencies.
     #[inline]
     pub(super) fn op<T>(&mut self, operation: impl FnOnce(&mut dyn KvSession) -> Result<T>) -> Result<T> {
         if !self.timed {
@@ -197,7 +197,7 @@ impl Hand<'_> {
         result
     }
 
-    /// Does `work`, which says how many operations it was, and notes when.
+    /// Runs `work`, which returns its number of operations, and records when it ran.
     pub(super) fn span(&mut self, work: impl FnOnce(&mut Self) -> Result<u64>) -> Result<Span> {
         let empty = Latencies::new(self.latencies.clock_overhead_ns());
         self.latencies = empty.clone();
@@ -213,8 +213,7 @@ impl Hand<'_> {
     }
 }
 
-/// Adds the throughput of some spans that ran at the same time, or their latencies where they were
-/// timed.
+/// Adds the throughput of concurrent spans, or their latencies if they were timed.
 pub(super) fn add_spans(outcome: &mut KvOutcome, done: &Done, spans: &[Span], timed: bool) {
     if timed {
         let mut all = Latencies::new(0);
@@ -225,8 +224,9 @@ pub(super) fn add_spans(outcome: &mut KvOutcome, done: &Done, spans: &[Span], ti
     }
 }
 
-/// All operations by the time from the first start to the last end. Not the sum of the threads' own
-/// rates: with more threads than processors they do not run at the same time.
+/// Returns all operations divided by the time from the first start to the last end. It is not the
+/// sum of the threads' own rates: when there are more threads than processors, they do not run at
+/// the same time.
 pub(super) fn rate(spans: &[Span]) -> f64 {
     let operations: u64 = spans.iter().map(|span| span.operations).sum();
     let start = spans.iter().map(|span| span.start).min().unwrap_or_default();
@@ -234,41 +234,41 @@ pub(super) fn rate(spans: &[Span]) -> f64 {
     operations as f64 / (end - start).as_secs_f64().max(1e-9)
 }
 
-/// What a store should hold: for each key's number which write was the last, 0 for none.
+/// The expected contents of a store: for each key's number its last write, 0 for none.
 #[derive(Debug, Clone)]
 pub(super) struct Model {
     versions: Vec<u32>,
 }
 
 impl Model {
-    /// Holds nothing yet; for numbers below `count`.
+    /// Creates an empty model for numbers below `count`.
     pub(super) fn new(count: u64) -> Self {
         Model { versions: vec![0; count as usize] }
     }
 
-    /// Key `number` now holds write `version`; 0 removes it.
+    /// Sets key `number` to write `version`; 0 removes it.
     #[inline]
     pub(super) fn set(&mut self, number: u64, version: u32) {
         self.versions[number as usize] = version;
     }
 
-    /// The write that key `number` holds; 0 for none.
+    /// Returns the last write of key `number`; 0 for none.
     #[inline]
     pub(super) fn version(&self, number: u64) -> u32 {
         self.versions[number as usize]
     }
 
-    /// Room for more numbers.
+    /// Makes room for numbers below `count`.
     pub(super) fn grow(&mut self, count: u64) {
         self.versions.resize(self.versions.len().max(count as usize), 0);
     }
 
-    /// How many keys there are.
+    /// Returns the number of existing keys.
     pub(super) fn entries(&self) -> u64 {
         self.versions.iter().filter(|version| **version > 0).count() as u64
     }
 
-    /// For each number the first at or after it that is there.
+    /// Returns, for each number, the first existing one at or after it.
     pub(super) fn following(&self) -> Vec<Option<u64>> {
         let mut following = vec![None; self.versions.len()];
         let mut next = None;
@@ -281,7 +281,7 @@ impl Model {
         following
     }
 
-    /// Reads the whole store in order and holds every entry against what it should be.
+    /// Reads the whole store in order and compares every entry with its expected content.
     pub(super) fn check_all(
         &self,
         turn: &Turn<'_>,
@@ -294,7 +294,7 @@ impl Model {
         let mut next = 0_u64;
         let mut check = |key: Option<&[u8]>, got: Option<&[u8]>| {
             let at = key.map_or(Some(self.versions.len() as u64), |key| keys.number(key));
-            // Everything between the last entry and this one must be absent.
+            // All numbers between the previous entry and this one must be absent.
             let Some(at) = at.filter(|at| *at >= next) else {
                 return ControlFlow::Break(turn.wrong(&done, next, None, got));
             };
@@ -328,8 +328,8 @@ impl Model {
     }
 }
 
-/// Looks a key up and holds the answer against write `version` (0: it must be absent). Timed like
-/// every operation.
+/// Looks a key up and checks that the answer is write `version` (0: absent). Timed like every
+/// operation.
 #[inline]
 pub(super) fn checked_get(
     turn: &Turn<'_>,
@@ -356,7 +356,7 @@ fn wrong_get(
     (number, key, version): (u64, &[u8], u32),
 ) -> Error {
     let expected = (version > 0).then(|| values.clone().make(number, version).to_vec());
-    // Asked once more only to show what was wrong with it; the verdict stands.
+    // The key is looked up again only to report the wrong answer. The error stands in any case.
     let mut got = None;
     let _ = hand.session.get(key, &mut |value| got = Some(value.to_vec()));
     turn.wrong(done, number, expected.as_deref(), got.as_deref())

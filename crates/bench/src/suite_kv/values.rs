@@ -1,5 +1,5 @@
-//! Values that say which key and which write they belong to, so that every answer can be checked,
-//! and that cost a store of eight bytes to make.
+//! Values that identify the key and the write to which they belong, so that every answer can be
+//! checked. Making one costs a store of eight bytes.
 //!
 //! ```text
 //!   0        4        8                          size
@@ -8,8 +8,8 @@
 //!   +--------+--------+---------------------------+
 //!   tag = mix(key's number, version)
 //! ```
-//! A value of another key, or a torn one, has the wrong tag; one of an older write has an older
-//! version; a body is compared byte by byte. Bodies are random and so cannot be compressed.
+//! A value of another key, or a torn one, has the wrong tag. A value of an older write has an older
+//! version. A body is compared byte by byte. Bodies are random, so they cannot be compressed.
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -20,10 +20,10 @@ const HEADER_BYTES: usize = 8;
 /// The shortest value that can be checked.
 pub const VALUE_BYTES_MIN: usize = HEADER_BYTES;
 
-/// The longest value: what every store takes without a setting of its own.
+/// The longest value that every store accepts without a special setting.
 pub const VALUE_BYTES_MAX: usize = 16 << 20;
 
-/// All bodies together stay within a second-level cache.
+/// All bodies together fit into a second-level cache.
 const BODIES_BYTES: usize = 128 << 10;
 const BODIES_MAX: usize = 16;
 
@@ -36,7 +36,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Values of `size` bytes. Errors: [`Error::Invalid`] outside of the limits.
+    /// Creates a maker of values of `size` bytes. Errors: [`Error::Invalid`] outside of the limits.
     pub fn new(size: usize) -> Result<Values> {
         if !(VALUE_BYTES_MIN..=VALUE_BYTES_MAX).contains(&size) {
             return Err(Error::invalid(format!(
@@ -45,12 +45,13 @@ impl Values {
         }
         let count = (BODIES_BYTES / size).clamp(1, BODIES_MAX);
         let mut bodies = vec![0; count * size];
-        // The same for every seed of a run: what is in a body decides nothing.
+        // The bodies are the same for every seed of a run, because their contents have no
+        // influence.
         SeededRng::new(size as u64).fill(&mut bodies);
         Ok(Values { size, bodies, count: count as u32 })
     }
 
-    /// The value of write `version` of key `number`, until the next call.
+    /// Returns the value of write `version` of key `number`, valid until the next call.
     #[inline]
     pub fn make(&mut self, number: u64, version: u32) -> &[u8] {
         let tag = mix(number, version);
@@ -61,13 +62,13 @@ impl Values {
         value
     }
 
-    /// True when `value` is write `version` of key `number`.
+    /// Returns true if `value` is write `version` of key `number`.
     #[inline]
     pub fn is(&self, number: u64, version: u32, value: &[u8]) -> bool {
         self.version(number, value) == Some(version)
     }
 
-    /// Which write of key `number` this value is; `None` when it is none.
+    /// Returns the write of key `number` that this value belongs to, or `None` if there is none.
     #[inline]
     pub fn version(&self, number: u64, value: &[u8]) -> Option<u32> {
         let (tag, rest) = value.split_first_chunk::<4>()?;
@@ -81,7 +82,7 @@ impl Values {
     }
 }
 
-/// Half of a product that every bit of both enters.
+/// Returns half of a product to which every bit of both arguments contributes.
 #[inline]
 fn mix(number: u64, version: u32) -> u32 {
     let mixed = (number ^ (u64::from(version) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -93,7 +94,7 @@ fn mix(number: u64, version: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Goal: a value is recognised by its own key and write only. Method: values of several sizes
+    /// Goal: a value is recognised only for its own key and write. Method: values of several sizes
     /// against their neighbours, cut, lengthened, and with each byte changed.
     #[test]
     fn values_know_their_key() {

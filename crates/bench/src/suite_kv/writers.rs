@@ -1,4 +1,4 @@
-//! Durable puts by several writers at once: what a store makes of one device.
+//! Durable puts by several concurrent writers: how well a store uses one device.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,14 +8,14 @@ use super::keys::{Order, Tape};
 use super::turn::{Model, Turn, add_spans};
 use crate::error::Result;
 
-/// How many writers share how many puts.
+/// Number of writers, and of the puts that they share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Writers {
     /// The mode's name.
     pub mode: String,
-    /// Writers.
+    /// Number of writers.
     pub writers: u32,
-    /// Puts of all together.
+    /// Number of puts of all writers together.
     pub operations: u64,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn run(turn: &Turn<'_>, writers: &Writers) -> Result<KvOutcome> {
     })?;
     let mut outcome = KvOutcome::default();
     add_spans(&mut outcome, &done, &spans, timed);
-    // The bare device keeps nothing that could be asked for.
+    // The bare device keeps no records that could be read.
     if turn.store.name() != device::NAME {
         let mut model = Model::new(total);
         (0..total).for_each(|number| model.set(number, VERSION));

@@ -1,7 +1,7 @@
-//! Memory that direct reads can go to.
+//! Memory that is suitable for direct reads.
 #![allow(unsafe_code)]
 
-/// What direct I/O wants offsets, lengths and addresses to be multiples of.
+/// Direct I/O requires offsets, lengths and addresses to be multiples of this.
 const BLOCK: usize = 4096;
 
 #[derive(Clone, Copy)]
@@ -12,12 +12,12 @@ struct Block([u8; BLOCK]);
 pub struct Buffer(Box<[Block]>);
 
 impl Buffer {
-    /// At least so many, zeros.
+    /// Allocates at least this many bytes, all zero.
     pub fn new(bytes: usize) -> Self {
         Buffer(vec![Block([0; BLOCK]); bytes.div_ceil(BLOCK).max(1)].into_boxed_slice())
     }
 
-    /// All of them.
+    /// Returns all bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: blocks are arrays of bytes without padding (their size is their alignment), and
@@ -25,7 +25,7 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * BLOCK) }
     }
 
-    /// The first `count`, or all when there are fewer.
+    /// Returns the first `count` bytes, or all if there are fewer.
     #[inline]
     pub fn bytes_mut(&mut self, count: usize) -> &mut [u8] {
         let count = count.min(self.0.len() * BLOCK);
@@ -38,7 +38,7 @@ impl Buffer {
 mod tests {
     use super::*;
 
-    /// Goal: the memory is aligned, long enough, and what is written is read.
+    /// Goal: the memory is aligned and long enough, and reads return the written bytes.
     #[test]
     fn buffers_are_aligned() {
         for bytes in [0, 1, 4096, 10_000, 1 << 20] {

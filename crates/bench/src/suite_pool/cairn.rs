@@ -1,4 +1,4 @@
-//! Cairn's pool, once for each policy.
+//! Cairn's pool, once per policy.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ use super::store::{Access, PageStore, Pages, Session, Setup, chained, each};
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
 
-/// The family of all of them.
+/// The family of all these contenders.
 pub const FAMILY: &str = "cairn";
 
-/// How the names of those without page checks end.
+/// Suffix of the names of contenders without page checks.
 pub const UNCHECKED: &str = "unchecked";
 
-/// One policy.
+/// Cairn's pool with one policy.
 #[derive(Debug)]
 pub struct CairnPool {
     name: String,
@@ -30,13 +30,13 @@ pub struct CairnPool {
 }
 
 impl CairnPool {
-    /// With pages whose checks are verified when they are read, which is how the pool is meant to
-    /// be used.
+    /// Creates a pool that verifies the checksums of pages on reading, which is how the pool is
+    /// meant to be used.
     pub fn new(policy: PolicyKind) -> Self {
         CairnPool { name: format!("{FAMILY} {policy}"), policy, format: Format::Checked }
     }
 
-    /// Without checks, as all peers but RocksDB read their pages.
+    /// Creates a pool without page checks, as all peers except RocksDB read their pages.
     pub fn unchecked(policy: PolicyKind) -> Self {
         CairnPool { name: format!("{FAMILY} {policy} {UNCHECKED}"), policy, format: Format::Raw }
     }
@@ -74,7 +74,8 @@ impl PageStore for CairnPool {
     }
 
     fn can(&self, access: Access, _: u32) -> bool {
-        // The file's pages have checks, which a pool that does not know them would leave wrong.
+        // The pages of the file have checksums, which a pool that does not maintain them would
+        // leave wrong.
         self.format == Format::Checked || access != Access::Dirty
     }
 
@@ -105,7 +106,7 @@ struct Open {
     name: String,
     pool: Pool,
     file: Arc<PoolFile>,
-    /// Bytes of a page before its payload.
+    /// Number of bytes of a page before its payload.
     skip: usize,
 }
 
@@ -171,7 +172,7 @@ impl<const SKIP: usize> Session for Reader<'_, SKIP> {
     }
 }
 
-/// Scans the runs that an order is made of.
+/// Scans the runs of consecutive pages that form an order.
 fn scan(file: &PoolFile, order: &[u32], stamp_at: usize) -> cairn_pool::Result<u64> {
     let mut sum = 0_u64;
     for run in order.chunk_by(|a, b| a + 1 == *b) {

@@ -1,4 +1,4 @@
-//! Who takes part, in the order of tables.
+//! The contenders, in the order of tables.
 
 use super::cairn::CairnPool;
 use super::options::Options;
@@ -8,12 +8,12 @@ use super::textbook::{self, Textbook};
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
-/// Those that can run, and those that cannot with the reason.
+/// The contenders that can run, and those that cannot with the reasons.
 #[derive(Debug, Default)]
 pub struct PoolCatalog {
     /// Ready to be opened.
     pub stores: Vec<Box<dyn PageStore>>,
-    /// In the run's list of contenders all the same.
+    /// Unavailable contenders, which the run still lists.
     pub skipped: Vec<Contender>,
 }
 
@@ -38,12 +38,12 @@ fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
 #[cfg(not(feature = "peers"))]
 fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
 
-/// The words of `--peers`, in the order of tables.
+/// Returns the names for `--peers`, in the order of tables.
 pub fn peer_names() -> Vec<&'static str> {
     makers().into_iter().map(|(name, _)| name).collect()
 }
 
-/// Refuses a name that no peer has, with those that are known.
+/// Refuses an unknown name, and lists the known ones.
 pub fn check(name: &str) -> Result<()> {
     let known = peer_names();
     if known.contains(&name) {
@@ -52,7 +52,7 @@ pub fn check(name: &str) -> Result<()> {
     Err(Error::invalid(format!("peer {name:?}: expected {}, all or none", known.join(", "))))
 }
 
-/// Everybody who was asked for: Cairn's policies, the first of them without page checks as well,
+/// Returns all requested contenders: Cairn's policies, the first of them also without page checks,
 /// the peers, and raw reads.
 pub fn select(options: &Options) -> Result<PoolCatalog> {
     let mut catalog = PoolCatalog::default();
@@ -71,7 +71,8 @@ pub fn select(options: &Options) -> Result<PoolCatalog> {
         }
     }
     catalog.stores.push(Box::new(RawReads::pages()));
-    // As much at a time as Cairn's pool reads ahead, and what costs nothing beside the copy.
+    // One window is as large as the read-ahead of Cairn's pool. The other is so large that its cost
+    // per read vanishes beside the copy.
     let window = (256 << 10).min(options.buffers / 4 * options.page_size);
     if window > options.page_size {
         catalog.stores.push(Box::new(RawReads::scanning(window)));

@@ -13,24 +13,25 @@ use super::team;
 use crate::error::Result;
 use crate::suite_pool::buffer::Buffer;
 
-/// What a turn found, every sum of stamps having been right.
+/// The results of a turn in which every sum of stamps was correct.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Turn {
-    /// Nanoseconds of one request, from each sample: its time by all its requests, whichever thread
-    /// made them.
+    /// Nanoseconds per request, one value per sample: the sample's time divided by the number of
+    /// requests of all threads.
     pub nanos: Vec<f64>,
-    /// Requests whose pages were there, and all of them, where the contender tells.
+    /// Requests whose pages were in memory, and all requests, if the contender counts them.
     pub hits: Option<(u64, u64)>,
 }
 
-/// Where a turn stands among others: nobody begins a cold case where another one has just been.
+/// The place of a turn among others. It ensures that no cold case begins at pages that another turn
+/// has just read.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
-    /// Of all turns in this case, from 0 to 1.
+    /// The position among all turns in this case, from 0 to 1.
     pub share: f64,
 }
 
-/// Takes a turn. `None` where the contender cannot do this.
+/// Takes a turn. Returns `None` if the contender does not support the case.
 pub fn take(
     options: &Options,
     store: &dyn PageStore,
@@ -91,7 +92,7 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    /// All samples of a turn, and how many requests were made altogether.
+    /// Takes all samples of a turn. Also returns the total number of requests.
     fn run(
         &self,
         options: &Options,
@@ -100,8 +101,8 @@ impl Timed<'_> {
         place: Place,
     ) -> Result<(Turn, u64)> {
         let samples = options.samples_each();
-        // Cold pages must not have been asked for when the clock starts; everything else begins
-        // with all of them having been.
+        // Cold pages must not have been requested before the clock starts. All other cases begin
+        // after every page has been requested once.
         let (first, warm) = match chunks {
             Some(_) => (tapes.first().map_or(0, |tape| (place.share * tape.chunks() as f64) as usize), 0),
             None => (0, self.warm_up(tapes)?),
@@ -109,8 +110,8 @@ impl Timed<'_> {
         let mut made = warm;
         let (each, first) = match chunks {
             Some(each) => {
-                // What the pool is full of when the clock starts, and the first use of everything
-                // else.
+                // These requests fill the pool before the clock starts, and use everything else for
+                // the first time.
                 let fill = self.case.frames.div_ceil(super::plan::COLD_AT_ONCE) + 1;
                 made += self.sample(tapes, first, fill, 1)?.1;
                 (each, first + fill)
@@ -135,7 +136,7 @@ impl Timed<'_> {
         Ok((Turn { nanos, hits: misses.map(|misses| (requests.saturating_sub(misses), requests)) }, made))
     }
 
-    /// Asks for every page once, by one thread.
+    /// Requests every page once, by one thread.
     fn warm_up(&self, tapes: &[Tape]) -> Result<u64> {
         let mut session = self.open.session()?;
         let mut all: Vec<u32> = tapes.iter().flat_map(|tape| tape.order().iter().copied()).collect();
@@ -149,13 +150,14 @@ impl Timed<'_> {
         Ok(once.order().len() as u64)
     }
 
-    /// How many chunks fill a sample's time. Warms up what the pages themselves do not.
+    /// Returns how many chunks fill the time of a sample. Also warms up everything that the pages
+    /// themselves do not.
     fn calibrate(&self, tapes: &[Tape], seconds: f64) -> Result<(usize, u64)> {
         let (mut each, mut made) = (1, 0);
         loop {
             let (times, requests) = self.sample(tapes, 0, each, 2)?;
             made += requests;
-            // The second, as the first may have met what was not warm.
+            // The second sample counts, because the first may have included cold work.
             let took = times.last().map_or(0.0, Duration::as_secs_f64).max(1e-9);
             if took >= seconds / 2.0 || each >= 1 << 24 {
                 return Ok((((each as f64 * seconds / took).ceil() as usize).clamp(1, 1 << 24), made));
@@ -164,8 +166,8 @@ impl Timed<'_> {
         }
     }
 
-    /// Takes samples of `each` chunks by each thread, the first at chunk `first` of its tape. Says
-    /// how long each took, and how many requests they were together.
+    /// Takes samples of `each` chunks on each thread, the first at chunk `first` of its tape.
+    /// Returns the duration of each sample, and the total number of requests.
     fn sample(
         &self,
         tapes: &[Tape],
@@ -211,7 +213,7 @@ fn requests_of(tapes: &[Tape], first: usize, each: usize, sample: usize) -> u64 
     tapes.iter().map(of).sum()
 }
 
-/// The hits of so many requests by one thread, beginning with nothing in memory.
+/// Counts the hits among this many requests by one thread, beginning with nothing in memory.
 fn count(name: &str, open: &dyn Pages, shape: Shape, requests: usize, seed: u64) -> Result<Option<Turn>> {
     let tape = shape.tape(0, 1, seed);
     let mut session = open.session()?;
@@ -232,8 +234,8 @@ fn count(name: &str, open: &dyn Pages, shape: Shape, requests: usize, seed: u64)
     }))
 }
 
-/// Reads the file past every pool, compares each page whole, and says how many writes they count
-/// together.
+/// Reads the file without any pool, compares each page completely, and returns the sum of the
+/// pages' write counts.
 fn writes(who: &str, file: &PageFile) -> Result<u64> {
     let open = file.open(OpenOptions::read())?;
     let mut buffer = Buffer::new(file.page_size);

@@ -1,15 +1,15 @@
-//! The suite of buffer pools: the guide's five phases for each replacement policy of Cairn's, the
-//! pool of textbooks, caches that can serve as one, and reads without any.
+//! The suite of buffer pools: the guide's five phases for each of Cairn's replacement policies, a
+//! textbook pool, caches that can serve as a pool, and reads without one.
 //!
 //! ```text
-//!   options ─► plan: cases, named as the guide names them
-//!                 └─► for each case, round by round, each contender in a shuffled order: one turn
-//!                        │   open ─ warm up ─ samples, every page's stamp added up and compared ─ close
-//!                        └─► recorder: medians of rounds ─► Run ─► text, tables of policies, report, JSON
+//!   options ─► plan: cases, named as in the guide
+//!                 └─► for each case, round by round, each contender in shuffled order: one turn
+//!                        │   open ─ warm-up ─ samples, with the sum of the stamps checked ─ close
+//!                        └─► recorder: medians of rounds ─► Run ─► text, tables, report, JSON
 //! ```
 //!
-//! A hit takes some nanoseconds, so a sample is thousands of requests that were drawn before, and
-//! what the loop itself takes is measured as well.
+//! A hit takes several nanoseconds. So a sample consists of thousands of requests that are drawn in
+//! advance, and the cost of the loop itself is measured as well.
 
 pub(crate) mod buffer;
 mod cairn;
@@ -56,7 +56,7 @@ use crate::workload::shuffle;
 /// The suite's name in stored runs.
 pub const NAME: &str = "pool";
 
-/// The probe that says what the loop over the requests takes by itself.
+/// The probe of the cost of the loop over the requests.
 pub const LOAD_GENERATION: &str = "load generation of a request";
 
 pub(crate) const DEVIATION: Metric =
@@ -64,16 +64,17 @@ pub(crate) const DEVIATION: Metric =
 pub(crate) const HIT_RATE: Metric = Metric { name: "hit rate", unit: "%", higher_is_better: true };
 pub(crate) const RECOVERY: Metric = Metric { name: "recovery time", unit: "ns", higher_is_better: false };
 
-/// Runs the suite with everybody who was asked for and is here.
+/// Runs the suite with all requested contenders that are available.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
-/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
-/// written.
+/// Failures on the way are recorded in the result and do not end the run. When `stop` is reached,
+/// the run ends with the results so far.
+///
+/// Errors: invalid options, a work directory that cannot be written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, catalog::select(options)?, progress, stop)
 }
 
-/// As [`run`], with contenders of the caller's choice.
+/// Like [`run`], with contenders of the caller's choice.
 pub fn run_with(
     options: &Options,
     catalog: PoolCatalog,
@@ -104,7 +105,7 @@ struct Suite<'a> {
     progress: &'a dyn Progress,
     stop: &'a Stop,
     scratch: Scratch,
-    /// The pages that nobody changes.
+    /// The pages that no case changes.
     file: PageFile,
     recorder: Recorder,
     rng: SeededRng,
@@ -127,7 +128,7 @@ impl<'a> Suite<'a> {
         Ok(Suite { options, catalog, progress, stop, scratch, file, recorder, rng, load_nanos: 0.0 })
     }
 
-    /// What the loop takes by itself, in the cases of hits of one thread.
+    /// Measures the cost of the loop itself, in the case of hits by one thread.
     fn load_generation(&mut self) -> Result<Option<Probe>> {
         let options = Options {
             filter: Some("Pin/Unpin (hit)".to_owned()),
@@ -157,10 +158,10 @@ impl<'a> Suite<'a> {
         Ok(())
     }
 
-    /// All rounds of one case.
+    /// Runs all rounds of one case.
     fn case(&mut self, case: &PoolCase) -> Result<()> {
         let mut taking_part: Vec<usize> = (0..self.catalog.stores.len()).collect();
-        // What does not depend on time is the same in every round.
+        // Counts do not depend on time and are the same in every round.
         let rounds = if matches!(case.work, Work::Hits { .. }) { 1 } else { self.options.rounds };
         for round in 0..rounds {
             shuffle(&mut taking_part, &mut self.rng);
@@ -194,7 +195,8 @@ impl<'a> Suite<'a> {
         if !store.can(Access::Dirty, case.threads) {
             return Ok(None);
         }
-        // A file of its own: some keep the pages' checks right, others do not.
+        // Each turn has a file of its own, because some contenders maintain the pages' checksums
+        // and others do not.
         let path = self.scratch.path().join("changed");
         let file = PageFile::create(&path, case.pages(), self.options.page_size, self.options.direct)?;
         let turn = measure::take(self.options, &**store, case, &file, place);
@@ -210,7 +212,8 @@ impl<'a> Suite<'a> {
                 Work::Timed { latency: true, access, .. } => {
                     let less = match access {
                         Access::Shared | Access::Exclusive | Access::Optimistic => self.load_nanos,
-                        // A chain waits for the page; beside a miss the loop is nothing.
+                        // A chained request waits for its page, and next to a miss the cost of the
+                        // loop is negligible.
                         _ => 0.0,
                     };
                     let mean = turn.nanos.iter().sum::<f64>() / turn.nanos.len() as f64;
@@ -230,7 +233,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Everybody who was asked for, with every setting.
+    /// Returns all requested contenders, with all settings.
     fn contenders(&self) -> Vec<Contender> {
         let setup =
             Setup { file: &self.file, frames: self.options.buffers, reach: self.file.pages, writes: false };
@@ -258,7 +261,7 @@ impl<'a> Suite<'a> {
     }
 }
 
-/// What a phase is about.
+/// Returns the title of a phase.
 pub fn title(phase: u8) -> &'static str {
     match phase {
         1 => "Phase 1: core latency",
@@ -269,7 +272,7 @@ pub fn title(phase: u8) -> &'static str {
     }
 }
 
-/// The standard deviation of some samples, around their mean.
+/// Returns the standard deviation of samples around their mean.
 fn deviation(samples: &[f64], mean: f64) -> f64 {
     let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
     (squares / samples.len().saturating_sub(1).max(1) as f64).sqrt()

@@ -1,20 +1,20 @@
-//! What is left of a measurement when there is no pool: the loop over the requests, a load in place
-//! of the page, the sum.
+//! The cost of a measurement without a pool: the loop over the requests, a load in place of the
+//! page, and the sum.
 
 use super::pages::stamp;
 use super::store::{Access, PageStore, Pages, Session, Setup, each};
 use crate::engine::Settings;
 use crate::error::Result;
 
-/// Pages whose stamps it knows: a power of two.
+/// Number of pages with known stamps, a power of two.
 const KNOWN: usize = 16;
 
-/// Answers for the first 16 pages, from an array.
+/// Answers requests for the first 16 pages from an array.
 #[derive(Debug)]
 pub struct Nothing([u64; KNOWN]);
 
 impl Nothing {
-    /// The array.
+    /// Fills the array.
     pub fn new() -> Self {
         Nothing(std::array::from_fn(|page| stamp(page as u32)))
     }
@@ -60,7 +60,7 @@ struct Loop<'a>(&'a [u64; KNOWN]);
 
 impl Session for Loop<'_> {
     fn run(&mut self, _: Access, order: &[u32]) -> Result<u64> {
-        // Hidden from the compiler, which would add several up at once.
+        // Hidden from the compiler, which would otherwise vectorize the sum.
         each(order, |page| Ok(std::hint::black_box(self.0[page as usize % KNOWN])))
     }
 }

@@ -1,4 +1,4 @@
-//! What the user may choose. The defaults are the guide's.
+//! The options of a run. The defaults are the guide's.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,39 +12,39 @@ use crate::probe::ProbeEffort;
 use crate::results;
 use crate::workload::DEFAULT_SEED;
 
-/// Everything that decides what a run measures.
+/// The options that decide what a run measures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Samples of each case, all rounds together.
+    /// Number of samples of each case, over all rounds.
     pub iterations: u32,
-    /// Pages that may be in memory, outside of the cases that say otherwise.
+    /// Number of pages that may be in memory, except in cases with their own number.
     pub buffers: usize,
-    /// Only cases with this in their name.
+    /// Only cases whose name contains this.
     pub filter: Option<String>,
-    /// Whether a dashboard takes the figures: then the filter counts for nothing.
+    /// Whether the run is for a dashboard. The filter is ignored then.
     pub for_dashboard: bool,
-    /// Only these of the five phases.
+    /// The phases to run, of the five.
     pub phases: Vec<u8>,
-    /// Policies of Cairn's pool, each a contender.
+    /// Policies of Cairn's pool. Each is a contender.
     pub policies: Vec<PolicyKind>,
     /// Peers, by name.
     pub peers: Vec<String>,
-    /// Bytes of a page.
+    /// Size of a page in bytes.
     pub page_size: usize,
-    /// Times that everybody has a turn in every case.
+    /// Number of turns of each contender in every case.
     pub rounds: u32,
-    /// Seed of all draws and shuffles.
+    /// Seed of all random draws and shuffles.
     pub seed: u64,
-    /// Whether files are opened past the kernel's page cache.
+    /// Whether files are opened with direct I/O, which bypasses the kernel's page cache.
     pub direct: bool,
-    /// Threads of the cases with many.
+    /// Thread counts of the concurrent cases.
     pub threads: Vec<u32>,
-    /// The shortest sample, in seconds. Samples of many threads are longer: see
+    /// Minimum duration of a sample, in seconds. Samples of many threads are longer, see
     /// [`Options::sample_seconds_of`].
     pub sample_seconds: f64,
-    /// Where files are made: the disk that is measured.
+    /// Directory in which files are created. Its disk is the one that is measured.
     pub work_dir: PathBuf,
-    /// What the machine is probed with; `None` for not at all.
+    /// Effort of probing the machine; `None` to skip the probes.
     pub probes: Option<ProbeEffort>,
 }
 
@@ -70,8 +70,8 @@ impl Default for Options {
     }
 }
 
-/// The pool's own default first, so that the guide's names are its figures, then the three that the
-/// guide has.
+/// Returns the pool's own default first, so that it gets the guide's case names, and then the three
+/// policies of the guide.
 fn usual_policies() -> Vec<PolicyKind> {
     let mut policies = vec![PolicyKind::default()];
     for kind in [PolicyKind::Lru, PolicyKind::Clock, PolicyKind::Sieve] {
@@ -83,20 +83,21 @@ fn usual_policies() -> Vec<PolicyKind> {
 }
 
 impl Options {
-    /// How long a sample of so many threads takes at least: several of the scheduler's slices, as a
-    /// thread that wakes may have to wait for one before it is moved to a processor of its own; and
-    /// long enough that waking all of them is a few percent of it.
+    /// Returns the minimum duration of a sample with this many threads. It covers several time
+    /// slices of the scheduler, because a thread that wakes up may have to wait for one before it
+    /// is moved to a processor of its own. It is also so long that waking all threads takes only a
+    /// few percent of it.
     pub fn sample_seconds_of(&self, threads: u32) -> f64 {
         let several = if threads > 1 { 4.0 } else { 1.0 };
         self.sample_seconds * f64::max(several, f64::from(threads) / 20.0)
     }
 
-    /// Samples of each round.
+    /// Returns the number of samples in each round.
     pub fn samples_each(&self) -> usize {
         self.iterations.div_ceil(self.rounds) as usize
     }
 
-    /// Checks that the parts make sense. Errors: [`Error::Invalid`] naming the option.
+    /// Checks that the options are valid. Errors: [`Error::Invalid`] naming the option.
     pub fn check(&self) -> Result<()> {
         let range = |name: &str, value: u64, least: u64, most: u64| {
             if (least..=most).contains(&value) {
@@ -129,7 +130,8 @@ impl Options {
         Ok(())
     }
 
-    /// What decides figures and stands neither in [`Options::data_sentence`] nor in the cases.
+    /// Returns the settings that influence results and are part of neither
+    /// [`Options::data_sentence`] nor the cases.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         results::named([
             ("rounds", self.rounds.to_string()),
@@ -137,7 +139,7 @@ impl Options {
         ])
     }
 
-    /// The settings in a sentence, for the report.
+    /// Describes the settings in a sentence, for the report.
     pub fn data_sentence(&self) -> String {
         format!(
             "Pages of {} bytes whose number can be told from their bytes; {} of them in memory unless a case says otherwise; files {}.",

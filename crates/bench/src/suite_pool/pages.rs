@@ -1,16 +1,15 @@
-//! The file whose pages everybody reads, and how a page shows that it is the one that was asked
-//! for.
+//! The file whose pages all contenders read, and the content that identifies a page.
 //!
 //! ```text
 //!   0        8        16       24       32                         page size
 //!   | check  | LSN    | stamp  | writes | filler ...               |
 //! ```
 //!
-//! Check and LSN are those of Cairn's format, so that its pool can believe the page; to everybody
-//! else they are bytes like others. Who has asked for a page reads its *stamp*, a hash of the
-//! page's number, and adds it up; the sum of a whole sample is known beforehand. That costs a load
-//! and an addition, the same for all. *Writes* counts how often the page was changed, from 0. The
-//! filler follows from the number, and is compared when a case is over.
+//! *Check* (the checksum) and LSN are those of Cairn's format, so that its pool accepts the page;
+//! to all other contenders they are ordinary bytes. Every request reads the page's *stamp*, a hash
+//! of its number, and adds it to a sum. The sum of a whole sample is known in advance. This costs a
+//! load and an addition, the same for all. *Writes* counts the changes of the page, from 0. The
+//! filler follows from the number, and is compared at the end of a case.
 
 use std::path::{Path, PathBuf};
 
@@ -19,14 +18,15 @@ use cairn_vfs::{Fs, OpenOptions, StdFs};
 
 use crate::error::{Error, Result};
 
-/// Where in a page its stamp is.
+/// Offset of the stamp in a page.
 pub const STAMP_AT: usize = PAGE_HEADER_LEN;
-/// Where the count of writes is.
+/// Offset of the count of writes.
 pub const WRITES_AT: usize = STAMP_AT + 8;
 const FILLER_AT: usize = WRITES_AT + 8;
 
-/// What identifies a page: a hash of its number (the finaliser of SplitMix64) whose highest bit is
-/// 0, which the [chained](super::Access::SharedChained) accesses make use of.
+/// Returns the stamp of a page: a hash of its number (the finaliser of SplitMix64) whose highest
+/// bit is
+/// 0. The [chained](super::Access::SharedChained) accesses rely on that bit.
 #[inline]
 pub fn stamp(page: u32) -> u64 {
     let mut x = u64::from(page).wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -35,7 +35,8 @@ pub fn stamp(page: u32) -> u64 {
     (x ^ (x >> 31)) >> 1
 }
 
-/// The word at an offset of a page or of its payload; 0 beyond its end, which is no page's stamp.
+/// Returns the word at an offset of a page or of its payload; 0 beyond its end, which is no page's
+/// stamp.
 #[inline]
 pub fn word(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..at + 8) {
@@ -58,9 +59,9 @@ pub fn fill(page: u32, payload: &mut [u8]) {
     rest.fill(0);
 }
 
-/// Compares a whole page, its header and its count of writes left out.
+/// Compares a whole page, except its header and its count of writes.
 ///
-/// Errors: [`Error::Engine`] that names the page.
+/// Errors: [`Error::Engine`] naming the page.
 pub fn check(who: &str, page: u32, bytes: &[u8]) -> Result<()> {
     let payload = bytes.get(PAGE_HEADER_LEN..).unwrap_or_default();
     let mut expected = vec![0; payload.len()];
@@ -72,7 +73,7 @@ pub fn check(who: &str, page: u32, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// The error of who gave another page than was asked for.
+/// Returns the error of a contender that returned a page other than the requested one.
 #[cold]
 pub fn wrong(who: &str, page: u32, found: u64) -> Error {
     Error::engine(
@@ -84,22 +85,22 @@ pub fn wrong(who: &str, page: u32, found: u64) -> Error {
     )
 }
 
-/// The file.
+/// The file of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// How many pages it has.
+    /// Number of pages.
     pub pages: u32,
-    /// Bytes of each.
+    /// Size of a page in bytes.
     pub page_size: usize,
-    /// Whether it is opened past the kernel's page cache.
+    /// Whether it is opened with direct I/O, which bypasses the kernel's page cache.
     pub direct: bool,
 }
 
 impl PageFile {
-    /// Makes the file, through Cairn's pool, so that each page has its check, and durably, so that
-    /// nothing is written behind the back of what is measured. Unless it is opened with `direct`
+    /// Creates the file. It is written through Cairn's pool so that each page has its checksum, and
+    /// durably so that no writeback disturbs the measurement. Unless it is opened with `direct`,
     /// its pages are in the kernel's page cache afterwards.
     pub fn create(path: &Path, pages: u32, page_size: usize, direct: bool) -> Result<PageFile> {
         const WHO: &str = "the file of pages";
@@ -119,7 +120,7 @@ impl PageFile {
         Ok(PageFile { path: path.to_owned(), pages, page_size, direct })
     }
 
-    /// Opens it.
+    /// Opens the file.
     pub fn open(&self, access: OpenOptions) -> Result<Box<dyn cairn_vfs::File>> {
         Ok(StdFs::new().open(&self.path, OpenOptions { direct: self.direct, ..access })?)
     }
@@ -130,8 +131,8 @@ mod tests {
     use super::*;
     use crate::scratch::Scratch;
 
-    /// Goal: pages tell each other apart, and damage anywhere in one is seen, but for its count of
-    /// writes.
+    /// Goal: pages are distinguishable, and damage anywhere in a page is detected, except in its
+    /// count of writes.
     #[test]
     fn pages_are_known() {
         let scratch = Scratch::temporary("pages").unwrap();

@@ -1,76 +1,76 @@
-//! The cases, in the guide's five phases and by its names.
+//! The cases, in the guide's five phases and under its names.
 
 use super::options::Options;
 use super::shape::Shape;
 use super::store::Access;
 use crate::results::Case;
 
-/// Pages of a sample of cold pins.
+/// Number of pages in a sample of cold pins.
 pub const COLD_AT_ONCE: usize = 128;
 
-/// More pages than this are not made for cold pins; they are gone through again then, and by then
-/// have left a pool of that size.
+/// Maximum number of pages for cold pins. Longer runs go through the pages again. By then the pages
+/// have been evicted from a pool of that size.
 const COLD_PAGES_MAX: usize = 16 << 10;
 
-/// Threads of the cases with many.
+/// Thread counts of the concurrent cases.
 pub const THREADS: [u32; 8] = [2, 4, 8, 16, 32, 64, 128, 256];
 
-/// Frames of the pool in phase 5, where it is about latches and not about frames.
+/// Frames of the pool in phase 5, which tests latches and not the number of frames.
 pub const CONCURRENT_FRAMES: usize = 4096;
 
-/// Pages that each thread of `pin:tN` has.
+/// Number of pages of each thread in `pin:tN`.
 const PINNED_EACH: u32 = 10;
 
-/// Threads that wait in the case of starvation.
+/// Number of waiting threads in the case of starvation.
 pub const STARVING: usize = 4;
 
-/// Requests whose hits are counted in phase 4.
+/// Number of requests in phase 4, whose hits are counted.
 const COUNTED: usize = 100_000;
 
-/// What a case measures.
+/// The measurement of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Work {
-    /// Time of some requests of all threads together.
+    /// Time of requests by all threads together.
     Timed {
-        /// What is done with each page.
+        /// The access to each page.
         access: Access,
-        /// Which pages.
+        /// The order of pages.
         shape: Shape,
-        /// How the figure is shown: as the time of one request, or as requests a second.
+        /// Whether to show the time per request instead of requests per second.
         latency: bool,
-        /// How many requests a sample has; `None` for as many as fill its time.
+        /// Number of requests in a sample; `None` for as many as fill its time.
         chunks: Option<usize>,
     },
-    /// Hits among so many requests of one thread.
+    /// Hits among requests of one thread.
     Hits {
-        /// Which pages.
+        /// The order of pages.
         shape: Shape,
-        /// How many requests.
+        /// Number of requests.
         requests: usize,
     },
-    /// Time until threads that wait for a frame have one.
+    /// Time until waiting threads get a frame.
     Starvation,
 }
 
 /// One case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PoolCase {
-    /// 1 to 5.
+    /// The phase, 1 to 5.
     pub phase: u8,
-    /// By what filters and lists know it: `Random MT x4 (K=50, uniform)`, `pin:t8`.
+    /// Name in filters and lists: `Random MT x4 (K=50, uniform)`, `pin:t8`.
     pub name: String,
-    /// As it is stored.
+    /// The case as it is stored.
     pub case: Case,
-    /// What is done.
+    /// The work to measure.
     pub work: Work,
-    /// How many pages may be in memory.
+    /// Number of pages that may be in memory.
     pub frames: usize,
-    /// By how many threads.
+    /// Number of threads.
     pub threads: u32,
 }
 
 impl PoolCase {
-    /// Pages that the file must have.
+    /// Returns the number of pages that the file must have.
     pub fn pages(&self) -> u32 {
         match self.work {
             Work::Timed { shape, .. } | Work::Hits { shape, .. } => shape.pages(self.threads),
@@ -78,13 +78,13 @@ impl PoolCase {
         }
     }
 
-    /// Whether pages are changed.
+    /// Returns whether pages are changed.
     pub fn writes(&self) -> bool {
         matches!(self.work, Work::Timed { access: Access::Dirty, .. })
     }
 }
 
-/// The name of a stored case: what [`PoolCase::name`] was.
+/// Returns the [`PoolCase::name`] of a stored case.
 ///
 /// ```text
 ///   operation                      threads  name
@@ -110,8 +110,9 @@ pub fn name_of(case: &Case) -> String {
     format!("{what} MT x{threads}{rest}")
 }
 
-/// True when a filter lets a case through: a part of its name. A token of phase 5 that ends in a
-/// number means that number: `pin:t2` is not `pin:t256`.
+/// Returns true if a filter selects a case, because the filter is part of the case's name. A token
+/// of phase 5 that ends in a number matches exactly that number: `pin:t2` does not match
+/// `pin:t256`.
 pub fn is_chosen(name: &str, filter: &str) -> bool {
     if !is_token(filter) {
         return name.contains(filter);
@@ -126,8 +127,7 @@ fn is_token(filter: &str) -> bool {
     filter.starts_with("pin:") || filter.starts_with("hotset:")
 }
 
-/// Every case that a run takes, in order. A run for a dashboard has all of them, whatever its
-/// filter.
+/// Returns every case of a run, in order. A run for a dashboard has all cases, whatever its filter.
 pub fn plan(options: &Options) -> Vec<PoolCase> {
     let mut plan = Planner { options, cases: Vec::new() };
     plan.latencies();
@@ -178,7 +178,7 @@ impl Planner<'_> {
         self.add(phase, operation, size, Work::Timed { access, shape, latency: phase == 1, chunks: None });
     }
 
-    /// The working set that fits.
+    /// Returns the number of pages of a working set that fits.
     fn fitting(&self) -> u32 {
         self.options.buffers.saturating_sub(2).clamp(1, 10) as u32
     }
@@ -204,7 +204,7 @@ impl Planner<'_> {
             chunks: Some(1),
         };
         self.add(1, "Cold Pin (miss)", (frames, 1), cold(Access::Shared, pages));
-        // Fewer, as they have to be made for each contender.
+        // Fewer pages, because they must be created for each contender.
         let pages = (1024 + 4 * frames).next_multiple_of(COLD_AT_ONCE) as u32;
         self.add(1, "Dirty Eviction", (frames, 1), cold(Access::Dirty, pages));
     }

@@ -1,4 +1,4 @@
-//! No pool: each page by a positional read. What a miss cannot be faster than.
+//! No pool: a positional read for each page. It is the lower bound for the cost of a miss.
 
 use cairn_vfs::{File, OpenOptions};
 
@@ -8,24 +8,24 @@ use super::store::{Access, PageStore, Pages, Session, Setup};
 use crate::engine::{Settings, settings};
 use crate::error::Result;
 
-/// The family of all of them.
+/// The family of all these contenders.
 pub const FAMILY: &str = "raw read";
 
 /// Reads of one size.
 #[derive(Debug)]
 pub struct RawReads {
     name: String,
-    /// Bytes of a read in a scan.
+    /// Number of bytes of a read in a scan.
     scan_bytes: usize,
 }
 
 impl RawReads {
-    /// A page at a time.
+    /// Creates a contender that reads single pages.
     pub fn pages() -> Self {
         RawReads { name: FAMILY.to_owned(), scan_bytes: 0 }
     }
 
-    /// Only for scans, so many bytes at a time.
+    /// Creates a contender only for scans, which reads this many bytes at a time.
     pub fn scanning(bytes: usize) -> Self {
         RawReads { name: format!("{FAMILY} of {} KiB", bytes >> 10), scan_bytes: bytes }
     }

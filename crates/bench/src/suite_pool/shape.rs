@@ -1,83 +1,84 @@
-//! In which order pages are asked for.
+//! The orders in which pages are requested.
 
 use cairn_vfs::{Rng, SeededRng};
 
 use super::store::expected;
 use crate::workload::Zipf;
 
-/// Requests that a thread has ready at least; it begins anew after the last one.
+/// Minimum number of prepared requests per thread. After the last one, the thread begins anew.
 const TAPE: usize = 4096;
 
-/// Requests that are drawn for each page at least: of fewer the same few pages would come again and
-/// again, and fit into a pool that all do not fit into.
+/// Minimum number of random requests per page. With fewer, the same few pages would recur, and fit
+/// into a pool that is too small for all.
 const DRAWS_A_PAGE: usize = 8;
 
-/// How many requests are drawn among so many pages.
+/// Returns the range of random requests for this many pages.
 fn draws(pages: u32) -> std::ops::Range<usize> {
     0..TAPE.max(DRAWS_A_PAGE * pages as usize)
 }
 
-/// Requests between two looks at the sum of the stamps.
+/// Number of requests between two comparisons of the sum of the stamps.
 const CHUNK: usize = 512;
 
-/// Requests between two scans of [`Shape::ZipfWithScans`].
+/// Number of requests between two scans of [`Shape::ZipfWithScans`].
 const BETWEEN_SCANS: usize = 2_000;
 
 /// An order of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
     /// The pages below `pages`, in order, over and over. Several threads begin at different places
-    /// of the circle.
+    /// of the cycle.
     Scan {
-        /// How many.
+        /// Number of pages.
         pages: u32,
     },
-    /// As [`Shape::Scan`], of pages that fit; all threads begin at the first.
+    /// Like [`Shape::Scan`], for pages that fit; all threads begin at the first page.
     Cycle {
-        /// How many.
+        /// Number of pages.
         pages: u32,
     },
-    /// Pages below `pages`, all alike.
+    /// Random pages below `pages`, all equally likely.
     Uniform {
-        /// How many.
+        /// Number of pages.
         pages: u32,
     },
-    /// Four of five requests go to the first fifth of the pages, all alike within each part.
+    /// Four of five requests access the first fifth of the pages. Within each part all pages are
+    /// equally likely.
     EightyTwenty {
-        /// How many.
+        /// Number of pages.
         pages: u32,
     },
-    /// By Zipf's law, popular pages first.
+    /// Zipf-distributed, popular pages first.
     Zipf {
-        /// How many.
+        /// Number of pages.
         pages: u32,
         /// The skew.
         theta: f64,
     },
-    /// By Zipf's law, and from time to time a scan of other pages, each of which is asked for once
-    /// in a while.
+    /// Zipf-distributed, with occasional scans of other pages, each of which is requested only
+    /// rarely.
     ZipfWithScans {
-        /// Pages by Zipf's law.
+        /// Number of Zipf-distributed pages.
         pages: u32,
         /// The skew.
         theta: f64,
-        /// Pages of each scan.
+        /// Number of pages in each scan.
         scan: u32,
     },
-    /// Each thread goes round in pages of its own.
+    /// Each thread cycles through pages of its own.
     Own {
-        /// How many each thread has.
+        /// Number of pages per thread.
         each: u32,
     },
     /// Pages below `pages`, each once in random order, then again in the same order.
     Once {
-        /// How many.
+        /// Number of pages.
         pages: u32,
     },
 }
 
 impl Shape {
-    /// Pages that the file must have for `threads` threads.
+    /// Returns the number of pages that the file must have for `threads` threads.
     pub fn pages(self, threads: u32) -> u32 {
         match self {
             Shape::Scan { pages }
@@ -91,15 +92,15 @@ impl Shape {
         }
     }
 
-    /// The requests of one thread of some.
+    /// Returns the requests of one of `threads` threads.
     pub fn tape(self, thread: u32, threads: u32, seed: u64) -> Tape {
         let mut rng = SeededRng::new(seed).fork(&format!("{self:?} {thread} of {threads}"));
         let at_least = |pages: u32| 0..(TAPE as u32).max(pages);
         match self {
             Shape::Scan { pages } => {
                 let first = (u64::from(thread) * u64::from(pages) / u64::from(threads.max(1))) as u32;
-                // One thread reads as far as it can in one go; several need chances to end a
-                // sample.
+                // One thread reads as much as it can in one call. Several threads need
+                // opportunities to end a sample.
                 let chunk = if threads > 1 { CHUNK } else { TAPE };
                 Tape::new((first..pages).chain(0..first).collect(), chunk)
             }
@@ -144,7 +145,7 @@ impl Shape {
         }
     }
 
-    /// How pages are drawn, in a word.
+    /// Returns the name of the distribution of pages.
     pub fn distribution(self) -> String {
         match self {
             Shape::Scan { .. } => "sequential".to_owned(),
@@ -162,7 +163,7 @@ fn below(rng: &mut SeededRng, count: u32) -> u32 {
     rng.below(u64::from(count.max(1))) as u32
 }
 
-/// Requests, made before the clock starts, in chunks whose sums are known.
+/// Requests that are prepared before the clock starts, in chunks whose sums are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tape {
     order: Vec<u32>,
@@ -171,18 +172,18 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// In chunks of `chunk` requests; the last one may be shorter.
+    /// Divides the requests into chunks of `chunk`. The last one may be shorter.
     pub fn new(order: Vec<u32>, chunk: usize) -> Self {
         let sums = order.chunks(chunk).map(expected).collect();
         Tape { order, chunk, sums }
     }
 
-    /// How many chunks.
+    /// Returns the number of chunks.
     pub fn chunks(&self) -> usize {
         self.sums.len()
     }
 
-    /// Chunk `index`, counted round and round, with the sum of its stamps.
+    /// Returns chunk `index`, counted cyclically, with the sum of its stamps.
     #[inline]
     pub fn chunk(&self, index: usize) -> (&[u32], u64) {
         let index = index % self.sums.len().max(1);
@@ -191,7 +192,7 @@ impl Tape {
         (self.order.get(start..end).unwrap_or_default(), self.sums.get(index).copied().unwrap_or_default())
     }
 
-    /// All requests.
+    /// Returns all requests.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
@@ -213,8 +214,8 @@ mod tests {
         Shape::Once { pages: 1000 },
     ];
 
-    /// Goal: tapes stay within the pages that they say, repeat themselves with the seed, differ
-    /// between threads where they are drawn, and know the sums of their chunks, round after round.
+    /// Goal: tapes stay within their pages, are reproducible by seed, differ between threads if
+    /// they are random, and know the sums of their chunks, cycle after cycle.
     #[test]
     fn tapes_are_what_they_say() {
         for shape in ALL {
@@ -239,8 +240,9 @@ mod tests {
         assert_ne!(drawn(0), Shape::Uniform { pages: 100 }.tape(0, 2, 8));
     }
 
-    /// Goal: what is drawn among many pages is drawn often enough to touch them as the law says.
-    /// Method: pages of which the first few thousand draws touch a part.
+    /// Goal: requests among many pages are so numerous that they touch the share of pages that the
+    /// distribution implies. Method: page counts of which the first few thousand requests touch
+    /// only a part.
     #[test]
     fn many_pages_have_long_tapes() {
         let pages = 12_288;
@@ -257,8 +259,8 @@ mod tests {
         }
     }
 
-    /// Goal: the laws hold. Method: shares of some thousand draws; each page once; own pages apart;
-    /// scans from different places.
+    /// Goal: the distributions hold. Method: shares of several thousand requests; each page once;
+    /// separate pages of threads; scans from different places.
     #[test]
     fn orders_follow_their_laws() {
         let tape = Shape::EightyTwenty { pages: 36 }.tape(0, 1, 1);

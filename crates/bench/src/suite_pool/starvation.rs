@@ -1,4 +1,4 @@
-//! How soon threads that wait for a frame get one, once frames are let go.
+//! How soon threads that wait for a frame get one after frames are released.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,14 +8,14 @@ use cairn_vfs::{Clock, SystemClock, thread};
 use super::pages;
 use crate::error::{Error, Result};
 
-/// Until the threads are taken to be waiting: they have nothing else to do.
+/// Time after which the threads are assumed to wait, since they have nothing else to do.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// `pinned` are guards of every frame of a pool, of the pages from 0 on. Starts `waiting` threads
-/// that ask for the pages after them, lets the guards go one at a time when all wait, and says how
-/// long it took from the first one let go until the last thread had its page.
+/// `pinned` holds guards of every frame of a pool, for the pages from 0 on. Starts `waiting`
+/// threads that request the pages after those, drops the guards one at a time once all threads
+/// wait, and returns the time from the first dropped guard until the last thread has its page.
 ///
-/// A pool that loses a wake-up, or serves a newcomer before who waits, shows here.
+/// A pool that loses a wake-up, or that serves newcomers before waiting threads, is exposed here.
 pub fn measure<G>(
     who: &str,
     pinned: Vec<G>,

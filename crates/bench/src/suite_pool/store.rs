@@ -1,4 +1,4 @@
-//! What a contender has to be able to do: get pages of a file by number, with room for some of them
+//! The interface of a contender: it returns pages of a file by number, with space for some of them
 //! in memory.
 
 use std::fmt;
@@ -8,35 +8,35 @@ use super::pages::{self, PageFile};
 use crate::engine::Settings;
 use crate::error::Result;
 
-/// What is done with each page that is asked for. Each reads the page's stamp.
+/// The access to each requested page. Each kind reads the page's stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// The page is held with others, read, and let go. For a cache: looked up, read through a
-    /// counted reference, let go.
+    /// The page is pinned and latched shared, read, and released. For a cache: it is looked up,
+    /// read through a counted reference, and released.
     Shared,
-    /// As [`Access::Shared`], but the next page's number is known only when this one has been read:
-    /// no two overlap in the processor.
+    /// Like [`Access::Shared`], but the number of the next page is known only after this one has
+    /// been read. So no two requests overlap in the processor.
     SharedChained,
-    /// The page is read without being held.
+    /// The page is read without a pin.
     Optimistic,
-    /// As [`Access::Optimistic`], each after the one before.
+    /// Like [`Access::Optimistic`], each request after the previous one.
     OptimisticChained,
-    /// The page is held alone, read, and let go.
+    /// The page is latched exclusively, read, and released.
     Exclusive,
-    /// The page is held alone and changed.
+    /// The page is latched exclusively and changed.
     Dirty,
-    /// The pages, which follow each other, are scanned: read ahead, where there is such a thing.
+    /// The consecutive pages are scanned, with read-ahead if there is any.
     Scan,
 }
 
-/// What a contender is opened with.
+/// The parameters for opening a contender.
 #[derive(Debug, Clone)]
 pub struct Setup<'a> {
-    /// The pages.
+    /// The file of pages.
     pub file: &'a PageFile,
-    /// How many of them may be in memory.
+    /// Number of pages that may be in memory.
     pub frames: usize,
-    /// Pages from this one on will not be asked for.
+    /// Pages from this one on will not be requested.
     pub reach: u32,
     /// Whether pages will be changed.
     pub writes: bool,
@@ -44,45 +44,46 @@ pub struct Setup<'a> {
 
 /// A contender.
 pub trait PageStore: Send + Sync {
-    /// Unique among contenders.
+    /// Returns a name that is unique among contenders.
     fn name(&self) -> &str;
-    /// The family it is drawn with.
+    /// Returns the family under which the report draws it.
     fn family(&self) -> &str;
-    /// Of the library.
+    /// Returns the version of the library.
     fn version(&self) -> String;
-    /// One of Cairn's.
+    /// Returns true for Cairn's contenders.
     fn ours(&self) -> bool {
         false
     }
-    /// What it is opened with, and what it cannot do.
+    /// Describes the settings with which it is opened, and its limitations.
     fn settings(&self, setup: &Setup<'_>) -> Settings;
-    /// Whether it can do that, with so many threads at a time.
+    /// Returns whether it supports an access by this many threads.
     fn can(&self, access: Access, threads: u32) -> bool;
-    /// Opens it over the file, with nothing in memory.
+    /// Opens the contender over the file, with nothing in memory.
     fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn Pages>>;
 }
 
 /// An open contender.
 pub trait Pages: Sync {
-    /// For one thread.
+    /// Creates a session for one thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
-    /// Pages that had to be read so far; `None` when it does not tell. Called while nobody works.
+    /// Returns the number of pages read so far; `None` if it is not counted. Called while no thread
+    /// works.
     fn misses(&self) -> Option<u64>;
-    /// How long it took until `waiting` threads had a page each, from the moment when all pages of
-    /// a pool that was pinned whole were let go. `None` where nothing can be pinned.
+    /// Pins all pages of a pool, releases them, and returns the time until each of `waiting`
+    /// threads has a page. `None` if the contender has no pins.
     fn starvation(&self, _frames: usize, _waiting: usize) -> Result<Option<Duration>> {
         Ok(None)
     }
-    /// Writes what is dirty and closes it.
+    /// Writes dirty pages and closes the contender.
     fn close(self: Box<Self>) -> Result<()> {
         Ok(())
     }
 }
 
-/// One thread's way to the pages.
+/// The access of one thread to the pages.
 pub trait Session {
-    /// Asks for the pages one after the other, and says the sum of their stamps. The loop is inside
-    /// so that nothing dynamic is in it.
+    /// Requests the pages one after another, and returns the sum of their stamps. The loop is
+    /// inside this function so that it contains no dynamic calls.
     fn run(&mut self, access: Access, order: &[u32]) -> Result<u64>;
 }
 
@@ -92,7 +93,7 @@ impl fmt::Debug for dyn PageStore {
     }
 }
 
-/// The loop of a [`Session`]: `read` gives the stamp of a page.
+/// The loop of a [`Session`]. `read` returns the stamp of a page.
 #[inline(always)]
 pub fn each(order: &[u32], mut read: impl FnMut(u32) -> Result<u64>) -> Result<u64> {
     let mut sum = 0_u64;
@@ -102,19 +103,19 @@ pub fn each(order: &[u32], mut read: impl FnMut(u32) -> Result<u64>) -> Result<u
     Ok(sum)
 }
 
-/// As [`each`], each page's number known only when the one before has been read.
+/// Like [`each`], but the number of each page is known only after the previous page has been read.
 #[inline(always)]
 pub fn chained(order: &[u32], mut read: impl FnMut(u32) -> Result<u64>) -> Result<u64> {
     let (mut sum, mut last) = (0_u64, 0_u64);
     for &page in order {
-        // A stamp's highest bit is 0, which the compiler does not know.
+        // The highest bit of a stamp is 0, but the compiler does not know that.
         last = read(page.wrapping_add((last >> 63) as u32))?;
         sum = sum.wrapping_add(last);
     }
     Ok(sum)
 }
 
-/// What [`Session::run`] has to return.
+/// Returns the expected result of [`Session::run`].
 pub fn expected(order: &[u32]) -> u64 {
     order.iter().fold(0, |sum, &page| sum.wrapping_add(pages::stamp(page)))
 }

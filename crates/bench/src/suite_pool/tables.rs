@@ -1,9 +1,12 @@
-//! The tables of replacement policies in the documentation, written from stored runs.
+//! The tables of replacement policies in the documentation, generated from stored runs.
 //!
 //! ```text
-//!   raw/<platform>/buffer_pool.json   the run            ─┬─► <platform>_buffer_pool.md: every case, machine, settings
-//!   raw/<platform>/buffer_pool.log    what it printed     └─► a page with <!-- results:pool-<platform>:begin --> and end: the guide's rows
+//!   raw/<platform>/buffer_pool.json   the run          ─┬─► <platform>_buffer_pool.md
+//!   raw/<platform>/buffer_pool.log    printed output    └─► the guide's rows in another page
 //! ```
+//!
+//! The first page has every case, the machine and the settings. The rows in the other page go
+//! between `<!-- results:pool-<platform>:begin -->` and the marker with `end`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,16 +18,17 @@ use crate::results::{Case, Contender, ENDED_EARLY, Run};
 use crate::suite_hash::recorder::{LATENCY, THROUGHPUT};
 use crate::text::{Align, Table};
 
-/// Where tables and what they are made from are kept, from the documentation's directory.
+/// Directory of tables and their sources, relative to the documentation's directory.
 pub const DIR: &str = "benchmarks/replacement_policies";
 
-/// The page whose tables are the guide's rows, from the documentation's directory.
+/// The page whose tables have the guide's rows, relative to the documentation's directory.
 pub const PAGE: &str = "engines/pool-benchmark.md";
 
-/// Threads of the rows that the guide's tables have.
+/// Thread counts of the rows in the guide's tables.
 const SHOWN_THREADS: [u32; 8] = [1, 2, 4, 8, 16, 64, 256, 0];
 
-/// A name that may stand in a path: letters, digits, `-` and `_`. Errors: [`Error::Invalid`].
+/// Checks a name that becomes part of a path: letters, digits, `-` and `_`. Errors:
+/// [`Error::Invalid`].
 pub fn check_platform(platform: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if !platform.is_empty() && platform.len() <= 64 && platform.chars().all(fits) {
@@ -35,28 +39,28 @@ pub fn check_platform(platform: &str) -> Result<()> {
     )))
 }
 
-/// The stored run of a platform.
+/// Returns the path of a platform's stored run.
 pub fn raw_run(docs: &Path, platform: &str) -> PathBuf {
     docs.join(DIR).join("raw").join(platform).join("buffer_pool.json")
 }
 
-/// What it printed.
+/// Returns the path of the run's printed output.
 pub fn raw_log(docs: &Path, platform: &str) -> PathBuf {
     raw_run(docs, platform).with_extension("log")
 }
 
-/// The page of a platform.
+/// Returns the path of a platform's page.
 pub fn page(docs: &Path, platform: &str) -> PathBuf {
     docs.join(DIR).join(format!("{platform}_buffer_pool.md"))
 }
 
-/// What the markers of a platform's table are called: `pool-linux`.
+/// Returns the name in the markers of a platform's table: `pool-linux`.
 pub fn marker(platform: &str) -> String {
     format!("{}-{platform}", super::NAME)
 }
 
-/// The table that the guide has: the latencies of phase 1, patterns and concurrency of some thread
-/// counts, hit rates; a column for each policy, and the textbook pool's.
+/// Renders the table of the guide: the latencies of phase 1, patterns and concurrency for some
+/// thread counts, and hit rates, with one column for each policy and for the textbook pool.
 pub fn summary(run: &Run) -> String {
     let columns = policies_and_floor(run);
     let rows = (1..=5).filter(|phase| *phase != 3).flat_map(|phase| cases(run, phase));
@@ -76,7 +80,8 @@ pub fn summary(run: &Run) -> String {
     out
 }
 
-/// The page of a platform: machine, every case of every phase with everybody, every setting.
+/// Renders the page of a platform: machine, every case of every phase with all contenders, every
+/// setting.
 pub fn platform_page(run: &Run, platform: &str) -> String {
     let mut out = format!(
         "# Buffer pool by replacement policy: {platform}\n\n\
@@ -135,7 +140,7 @@ fn page_size(run: &Run) -> u32 {
     run.measurements.iter().find(|m| m.case.dataset.starts_with("phase")).map_or(0, |m| m.case.value_bytes)
 }
 
-/// Cairn's policies as they are meant to be used, and the textbook pool.
+/// Returns Cairn's policies with page checks, as they are meant to be used, and the textbook pool.
 fn policies_and_floor(run: &Run) -> Vec<&Contender> {
     let wanted = |contender: &&Contender| {
         (contender.ours && !contender.name.ends_with(cairn::UNCHECKED)) || contender.name == textbook::NAME
@@ -160,12 +165,12 @@ fn table(run: &Run, columns: &[&Contender], rows: &[&Case]) -> Table {
     table
 }
 
-/// Who has the best figure in a case; nobody where the best two are equal.
+/// Returns the contender with the best value in a case, or none if the best two are equal.
 fn best<'r>(run: &Run, columns: &[&'r Contender], case: &Case) -> Option<&'r str> {
     for metric in [LATENCY, THROUGHPUT, RECOVERY, HIT_RATE] {
         let figures = columns.iter().filter_map(|contender| {
             let median = find(run, &contender.name, case, metric.name)?.median;
-            // So that more is better for all of them.
+            // Negated if lower is better, so that more is better for all metrics.
             Some((contender.name.as_str(), if metric.higher_is_better { median } else { -median }))
         });
         let mut figures: Vec<(&str, f64)> = figures.collect();

@@ -8,8 +8,8 @@ use cairn_vfs::{Clock, SystemClock, thread};
 
 use crate::error::{Error, Result};
 
-/// Whether the threads may begin: not before all of them are there, or those that are would wait
-/// for the others for ever.
+/// Decides whether the threads may begin. They may not begin before all of them exist, or the
+/// existing ones would wait forever for the others.
 #[derive(Debug, Default)]
 pub struct Gate {
     open: Mutex<Option<bool>>,
@@ -17,13 +17,13 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Says which it is, once.
+    /// Announces the decision, once.
     pub fn decide(&self, go: bool) {
         *lock(&self.open) = Some(go);
         self.changed.notify_all();
     }
 
-    /// Waits until it is said.
+    /// Waits for the decision.
     pub fn wait(&self) -> bool {
         let mut open = lock(&self.open);
         loop {
@@ -38,13 +38,15 @@ impl Gate {
     }
 }
 
-/// Takes `samples` samples by `threads` threads, each with something of its own made by `make`
-/// before the first. Says how long each sample took, from the first thread's start to the last
-/// one's end.
+/// Takes `samples` samples with `threads` threads. Each thread has its own state, made by `make`
+/// before the first sample. Returns the duration of each sample, from the first thread's start to
+/// the last thread's end.
 ///
-/// All threads meet before each sample, so that none works while another one is still at the sample
-/// before. One thread alone works in the caller's. Errors: the first of any thread; the others come
-/// to their end all the same. [`Error::Engine`] when the system has no more threads.
+/// All threads meet before each sample, so that none begins a sample while another is still at the
+/// previous one. A single thread's work runs on the calling thread.
+///
+/// Errors: the first error of any thread, while the others run to their end; [`Error::Engine`] if
+/// the system cannot create more threads.
 pub fn take<S>(
     threads: u32,
     samples: usize,
@@ -56,7 +58,8 @@ pub fn take<S>(
         let mut own = make(index);
         let mut spans = Vec::with_capacity(samples);
         for sample in 0..samples {
-            // A thread that has failed still has to come, or the others would wait for it.
+            // Even a thread that has failed must reach the barrier, or the others would wait
+            // forever.
             barrier.wait();
             let start = clock.now();
             if let Ok(ready) = &mut own
@@ -89,7 +92,7 @@ pub fn take<S>(
     Ok(windows(&all, samples))
 }
 
-/// How long each sample took, from the first thread's start to the last one's end.
+/// Returns the duration of each sample, from the first thread's start to the last thread's end.
 pub fn windows(all: &[Vec<(Duration, Duration)>], samples: usize) -> Vec<Duration> {
     let window = |sample: usize| {
         let spans = || all.iter().filter_map(|spans| spans.get(sample));
@@ -106,9 +109,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: every thread does every sample, none begins one before all have ended the one before,
-    /// and an error is told and ends nothing else. Method: counts, with more threads than
-    /// processors.
+    /// Goal: every thread takes part in every sample, none begins a sample before all have ended
+    /// the previous one, and an error is returned without ending anything else. Method: counts,
+    /// with more threads than processors.
     #[test]
     fn samples_are_taken_together() {
         for threads in [1, 2, 64] {

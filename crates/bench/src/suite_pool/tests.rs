@@ -1,4 +1,4 @@
-//! The suite on small pools, right and wrong.
+//! The suite on small pools, correct and faulty.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use crate::engine::Settings;
 use crate::error::Error;
 use crate::suite_hash::Silent;
 
-/// Everything at toy size.
+/// Returns options for everything at toy size.
 fn tiny() -> Options {
     Options {
         iterations: 4,
@@ -28,7 +28,7 @@ fn tiny() -> Options {
     }
 }
 
-/// [`tiny`] with the textbook pool alone.
+/// Returns [`tiny`] with the textbook pool as the only peer.
 fn tinier() -> Options {
     Options { peers: vec![textbook::NAME.to_owned()], ..tiny() }
 }
@@ -41,7 +41,7 @@ fn names(options: &Options) -> Vec<String> {
     plan(options).into_iter().map(|case| case.name).collect()
 }
 
-/// Goal: the guide's names and tokens are there, each once, with up to 256 threads.
+/// Goal: all of the guide's names and tokens exist, each once, with up to 256 threads.
 #[test]
 fn the_guides_cases_are_there() {
     let names = names(&Options::default());
@@ -89,7 +89,7 @@ fn the_guides_cases_are_there() {
 }
 
 /// Goal: filters work as the guide says: parts of names, K=10 without K=100, patterns in two
-/// phases, tokens as a whole; a dashboard has all.
+/// phases, whole tokens; a dashboard has all cases.
 #[test]
 fn filters_choose() {
     assert_eq!(names(&filtered("Random (K=10,")), ["Random (K=10, uniform)"]);
@@ -113,7 +113,7 @@ fn filters_choose() {
     assert!(is_chosen("pin:t256", "pin:t") && !is_chosen("pin:t256", "pin:t25"));
 }
 
-/// Goal: a stored case has the name that it had.
+/// Goal: a stored case has its original name.
 #[test]
 fn names_survive_storing() {
     for case in plan(&Options::default()) {
@@ -121,7 +121,7 @@ fn names_survive_storing() {
     }
 }
 
-/// Goal: every peer that is here measures, and tells its hits, with one thread and with several.
+/// Goal: every available peer measures, and counts its hits, with one thread and with several.
 #[test]
 fn every_peer_measures() {
     let run = run(&filtered("K=50"), &Silent, &Stop::default()).unwrap();
@@ -151,8 +151,8 @@ fn every_peer_measures() {
     }
 }
 
-/// Goal: every policy and the textbook pool go through every case, checked, and the run says all
-/// about it in each form. Method: everything at toy size.
+/// Goal: every policy and the textbook pool complete every case, checked, and every output form
+/// shows the whole run. Method: everything at toy size.
 #[test]
 fn every_case_measures() {
     let run = run(&tinier(), &Silent, &Stop::default()).unwrap();
@@ -201,8 +201,8 @@ fn every_case_measures() {
     the_tables_are_whole(&run);
 }
 
-/// Goal: the list has the guide's names for the first contender, every name once, nanoseconds and
-/// shares of misses only.
+/// Goal: the list has the guide's names for the first contender, every name once, and only
+/// nanoseconds and shares of misses.
 fn the_list_is_the_guides(run: &Run) {
     let list: Vec<Entry> = serde_json::from_str(&text::to_json(run)).unwrap();
     let unique: HashSet<&str> = list.iter().map(|entry| entry.name.as_str()).collect();
@@ -243,8 +243,8 @@ fn the_tables_are_whole(run: &Run) {
     }
 }
 
-/// Goal: the best cell is bold, whichever way its metric goes, and none is where two are equal.
-/// Method: a run by hand.
+/// Goal: the best cell is bold, for metrics of both directions, and none is if two are equal.
+/// Method: a run made by hand.
 #[test]
 fn the_best_cell_is_bold() {
     let mut run =
@@ -264,17 +264,17 @@ fn the_best_cell_is_bold() {
     assert!(tables::summary(&run).contains("| **12.2 ns** |"), "{}", tables::summary(&run));
 }
 
-/// A store with a fault.
+/// A store with a planted fault.
 #[derive(Debug)]
 struct Planted(Fault);
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
-    /// Gives another page once in a while.
+    /// Returns a wrong page once in a while.
     MixesPages,
-    /// Forgets every tenth change.
+    /// Loses every tenth change.
     LosesWrites,
-    /// Says an error after some requests.
+    /// Returns an error after some requests.
     Fails,
 }
 
@@ -350,8 +350,8 @@ impl Session for PlantedSession<'_> {
     }
 }
 
-/// Goal: who gives another page, loses a change or fails has no figure there, others keep theirs,
-/// and threads that fail hold nobody up.
+/// Goal: a contender that returns a wrong page, loses a change or fails has no measurement there,
+/// others keep theirs, and failed threads do not block the others.
 #[test]
 fn wrong_stores_are_caught() {
     for (fault, filters, words) in [
@@ -384,7 +384,7 @@ fn wrong_stores_are_caught() {
     }
 }
 
-/// Goal: a run that is asked to end has what it had, and says so.
+/// Goal: a run that is stopped keeps its results and is marked as stopped.
 #[test]
 fn runs_end_early() {
     let stop = Stop::default();
@@ -395,7 +395,7 @@ fn runs_end_early() {
     assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }
 
-/// Goal: options that make no sense are refused by name.
+/// Goal: invalid options are refused by name.
 #[test]
 fn options_are_checked() {
     for (wrong, word) in [

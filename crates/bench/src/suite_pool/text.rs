@@ -1,4 +1,4 @@
-//! A run in the guide's layout: a table for each phase, a column for each contender.
+//! Formats a run in the guide's layout: one table per phase, one column per contender.
 
 use super::plan::name_of;
 use super::{DEVIATION, HIT_RATE, LOAD_GENERATION, RECOVERY, title};
@@ -7,7 +7,7 @@ use crate::results::{Case, Contender, Measurement, Run};
 use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, THROUGHPUT};
 use crate::text::{self, Align, Table};
 
-/// The whole run for a terminal.
+/// Formats the whole run for a terminal.
 pub fn to_text(run: &Run) -> String {
     let mut out =
         format!("Cairn buffer pool benchmark suite\n{}; seed {}\n{}\n", run.mode, run.seed, run.data);
@@ -28,7 +28,7 @@ fn phase_of(run: &Run, phase: u8) -> String {
     if phase == 1 { latencies(run, &cases) } else { throughputs(run, &cases) }
 }
 
-/// The cases of a phase, in the order taken.
+/// Returns the cases of a phase, in the order taken.
 pub fn cases(run: &Run, phase: u8) -> Vec<&Case> {
     let wanted = format!("phase {phase}");
     let mut cases: Vec<&Case> = Vec::new();
@@ -40,13 +40,13 @@ pub fn cases(run: &Run, phase: u8) -> Vec<&Case> {
     cases
 }
 
-/// Those who have figures.
+/// Returns the contenders that have measurements.
 pub fn measured(run: &Run) -> Vec<&Contender> {
     let has = |contender: &&Contender| run.measurements.iter().any(|m| m.contender == contender.name);
     run.contenders.iter().filter(has).collect()
 }
 
-/// A figure of somebody in a case, if it was checked.
+/// Returns a contender's measurement in a case, if it was verified.
 pub fn find<'r>(run: &'r Run, contender: &str, case: &Case, metric: &str) -> Option<&'r Measurement> {
     run.measurements
         .iter()
@@ -85,7 +85,8 @@ fn latencies(run: &Run, cases: &[&Case]) -> String {
     table.to_text()
 }
 
-/// Cairn's beside each other, and everybody else below: all in one line would be too wide.
+/// Formats Cairn's contenders in one table, and all others in another one below, because a single
+/// table would be too wide.
 fn throughputs(run: &Run, cases: &[&Case]) -> String {
     let (ours, others): (Vec<&Contender>, Vec<&Contender>) =
         measured(run).into_iter().partition(|contender| contender.ours);
@@ -112,7 +113,7 @@ fn side_of(run: &Run, cases: &[&Case], side: &[&Contender]) -> Option<String> {
     (!contenders.is_empty()).then(|| table.to_text())
 }
 
-/// `11.8 M/s (23 %)`, `23.4 %`, `171 ms`: what a contender has in a case.
+/// Formats a contender's result in a case: `11.8 M/s (23 %)`, `23.4 %`, `171 ms`.
 pub fn cell(run: &Run, contender: &str, case: &Case) -> Option<String> {
     let of = |metric: &str| find(run, contender, case, metric);
     let hits = of(HIT_RATE.name).map(|m| m.median);
@@ -127,11 +128,11 @@ pub fn cell(run: &Run, contender: &str, case: &Case) -> Option<String> {
     }
 }
 
-/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of a
-/// request. Less is better throughout, as such dashboards want it, so hit rates are given as the
+/// Formats the run as a list for dashboards, with each case once per contender, in nanoseconds per
+/// request. Such dashboards require that lower is always better, so hit rates are given as the
 /// share of misses.
 ///
-/// The first contender's cases have the guide's names; those of the others follow with the
+/// The cases of the first contender have the guide's names. Those of the others follow, with the
 /// contender in brackets.
 pub fn to_json(run: &Run) -> String {
     let first = measured(run).first().map_or("", |contender| contender.name.as_str());
@@ -161,7 +162,7 @@ pub fn to_json(run: &Run) -> String {
     serde_json::to_string(&entries).unwrap_or_else(|_| "[]".to_owned()) + "\n"
 }
 
-/// What the loop over the requests costs, and what was left out.
+/// Notes the cost of the loop over the requests, and the contenders that were left out.
 fn notes(run: &Run) -> String {
     let mut out = String::new();
     if let Some(load) = run.probes.iter().find(|probe| probe.name == LOAD_GENERATION) {

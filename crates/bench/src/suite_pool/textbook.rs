@@ -1,6 +1,6 @@
-//! The pool that everybody knows, as courses teach it: one mutex around a hash map and a list in
-//! the order of use, pins that are counted under it, and pages read and written while it is held.
-//! The floor of every comparison.
+//! The pool that courses teach: one mutex around a hash map and an LRU list, pin counts under that
+//! mutex, and pages read and written while the mutex is held. It is the lower bound of every
+//! comparison.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -16,13 +16,13 @@ use super::store::{Access, PageStore, Pages, Session, Setup, chained, each};
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
 
-/// Its name.
+/// The contender's name.
 pub const NAME: &str = "textbook";
 
-/// How long a thread waits for a frame, as Cairn's pool does.
+/// How long a thread waits for a frame, the same as in Cairn's pool.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Neither end of the list of frames that nobody has pinned.
+/// Marks the ends of the list of unpinned frames.
 const NONE: usize = usize::MAX;
 
 /// The contender.
@@ -78,9 +78,9 @@ struct State {
     table: HashMap<u32, usize>,
     meta: Vec<Meta>,
     free: Vec<usize>,
-    /// Used last.
+    /// Most recently used.
     head: usize,
-    /// Used longest ago.
+    /// Least recently used.
     tail: usize,
     misses: u64,
 }
@@ -168,7 +168,7 @@ impl Pool {
             if timeout.timed_out() {
                 return Err(Error::engine(NAME, "all frames are pinned"));
             }
-            // Another thread may have brought the page in meanwhile.
+            // Another thread may have read the page in the meantime.
             if let Some(&frame) = state.table.get(&page) {
                 if state.meta[frame].pins == 0 {
                     state.unlink(frame);
@@ -215,7 +215,7 @@ impl Pool {
 }
 
 struct Shared<'p> {
-    /// `None` only while it is dropped: the latch goes before the pin.
+    /// `None` only during drop, because the latch must be released before the pin.
     bytes: Option<RwLockReadGuard<'p, Buffer>>,
     pool: &'p Pool,
     frame: usize,

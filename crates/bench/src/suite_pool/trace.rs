@@ -1,7 +1,7 @@
-//! Recorded requests, replayed through every policy and through Belady's optimum.
+//! Replays recorded requests through every policy and through Belady's optimum.
 //!
-//! Nothing is timed and nothing is read: hit ratios are counted exactly, so there is one sample of
-//! each and no interval.
+//! Nothing is timed and no page is read. Hit ratios are counted exactly, so each has one sample and
+//! no interval.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -25,30 +25,30 @@ use crate::time::rfc3339;
 /// The contender that knows the future.
 pub const OPTIMUM: &str = "optimum";
 
-/// What the data set of a replayed case is called.
+/// Name of the data set of replayed cases.
 pub const DATASET: &str = "trace";
 
-/// A file that unpacks to more than this is taken for a mistake.
+/// A file that unpacks to more than this is considered a mistake.
 const TEXT_BYTES_MAX: u64 = 8 << 30;
 
-/// What the hungriest policy keeps of a frame and of the pages that it remembers beside it, rounded
-/// up.
+/// Memory of the most demanding policy per frame, including the evicted pages that it remembers,
+/// rounded up.
 const FRAME_BYTES: u64 = 256;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// How many frames a trace is replayed with.
+/// The number of frames for a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Size {
-    /// So many percent of the trace's different pages.
+    /// Percentage of the trace's distinct pages.
     Percent(f64),
-    /// So many.
+    /// Number of frames.
     Frames(usize),
 }
 
 impl Size {
-    /// The sizes of a table, unless others are asked for: those of the papers.
+    /// The default sizes of a table, which are those of the papers.
     pub const USUAL: [Size; 6] = [
         Size::Percent(1.0),
         Size::Percent(2.0),
@@ -58,8 +58,8 @@ impl Size {
         Size::Percent(50.0),
     ];
 
-    /// `5%` or `1000`. Errors: [`Error::Invalid`] with what was expected; so are more pages than
-    /// policies could know of in this machine's memory.
+    /// Parses `5%` or `1000`. Errors: [`Error::Invalid`] with the expected form. A number of pages
+    /// for which this machine lacks the memory is also invalid.
     pub fn parse(word: &str) -> Result<Size> {
         Size::parse_up_to(word, frames_max())
     }
@@ -91,18 +91,18 @@ impl Size {
     }
 }
 
-/// The most frames that a pool is replayed with here.
+/// Returns the maximum number of frames of a replay on this machine.
 fn frames_max() -> usize {
-    // Where the system does not tell, as much as any machine has that this is built for.
+    // If the system does not report its memory, assumes an amount that every supported machine has.
     let memory = probe::memory_bytes().unwrap_or(1 << 30);
     usize::try_from(memory / FRAME_BYTES).unwrap_or(usize::MAX).clamp(1, Frame::MAX as usize)
 }
 
-/// Reads a trace: text, or the same with gzip, whatever the file is called; or one of `cairn
-/// trace`, each of whose keys stands for a page.
+/// Reads a trace: text, plain or compressed with gzip, whatever the file's name; or one of `cairn
+/// trace`, in which each key stands for a page.
 ///
-/// Errors: [`Error::Vfs`]; [`Error::Input`] with the file and the line for what is no page number,
-/// for a file that is cut or is no text, and for one without requests.
+/// Errors: [`Error::Vfs`]; [`Error::Input`] with file and line for an invalid page number, for a
+/// truncated file or one that is not text, and for one without requests.
 pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     let refuse = |line: Option<usize>, what: String| Error::Input {
         file: path.to_owned(),
@@ -142,16 +142,16 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// What is wrong with a recorded trace, of which [`read`] takes what there is; `None` for a whole
-/// one, and for lists of pages.
+/// Returns the flaw of a recorded trace, of which [`read`] takes the readable part; `None` for a
+/// complete trace and for lists of pages.
 ///
-/// Errors: as of [`read`].
+/// Errors: those of [`read`].
 pub fn flaw(fs: &dyn Fs, path: &Path) -> Result<Option<String>> {
     let is_one = cairn_trace::Trace::is_one(fs, path)?;
     Ok(if is_one { cairn_trace::Trace::open(fs, path)?.ending().flaw() } else { None })
 }
 
-/// The keys of a recorded trace as pages, in the order of their uses.
+/// Returns the keys of a recorded trace as pages, in the order of their uses.
 fn of_operations(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     let recorded = cairn_trace::Trace::open(fs, path)?;
     let pages: std::result::Result<Vec<u64>, cairn_trace::Error> =
@@ -164,22 +164,22 @@ fn of_operations(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
-/// What came of one trace.
+/// The result of replaying one trace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replayed {
-    /// The file's name without what follows its first dot.
+    /// The file's name up to its first dot.
     pub name: String,
-    /// Requests.
+    /// Number of requests.
     pub requests: usize,
-    /// Different pages.
+    /// Number of distinct pages.
     pub distinct: usize,
-    /// One for each number of frames, ascending.
+    /// One row for each number of frames, ascending.
     pub rows: Vec<Row>,
-    /// What is wrong with it: see [`flaw`].
+    /// Its flaw, see [`flaw`].
     pub flaw: Option<String>,
 }
 
-/// Replays one trace at several sizes. Cost: the requests times policies times sizes, some tens of
+/// Replays one trace at several sizes. Cost: requests times policies times sizes, several tens of
 /// nanoseconds each.
 pub fn replay(path: &Path, trace: &Trace, policies: &[PolicyKind], sizes: &[Size]) -> Replayed {
     let mut capacities: Vec<usize> = sizes.iter().map(|size| size.frames(trace)).collect();
@@ -191,7 +191,7 @@ pub fn replay(path: &Path, trace: &Trace, policies: &[PolicyKind], sizes: &[Size
     Replayed { name, requests: trace.len(), distinct: trace.distinct(), rows, flaw: None }
 }
 
-/// Tables of hit ratios, one for each trace; the best policies of a row have a star.
+/// Formats tables of hit ratios, one per trace. The best policies of a row have a star.
 pub fn to_text(all: &[Replayed]) -> String {
     let mut out = String::new();
     for replayed in all {
@@ -204,7 +204,7 @@ pub fn to_text(all: &[Replayed]) -> String {
     out + "* the best policy of its row. The optimum knows the future (Belady): no policy is above it.\n"
 }
 
-/// The same in Markdown, the best in bold.
+/// Formats the same tables in Markdown, with the best in bold.
 pub fn to_markdown(all: &[Replayed]) -> String {
     let mut out = String::new();
     for replayed in all {
@@ -252,7 +252,7 @@ struct JsonRow<'a> {
     flaw: Option<&'a str>,
 }
 
-/// A list with an object for each trace and number of frames; ratios from 0 to 1.
+/// Formats a list with one object for each trace and number of frames, with ratios from 0 to 1.
 pub fn to_json(all: &[Replayed]) -> String {
     let mut list = Vec::new();
     for replayed in all {
@@ -282,7 +282,7 @@ pub fn to_json(all: &[Replayed]) -> String {
     serde_json::to_string_pretty(&list).unwrap_or_else(|_| "[]".to_owned()) + "\n"
 }
 
-/// As a run, for the report and for comparisons with later ones.
+/// Converts the results to a run, for the report and for comparisons with later runs.
 pub fn to_run(all: &[Replayed], policies: &[PolicyKind]) -> Run {
     let contender = |name: String, ours: bool, what: &str| Contender {
         family: name.clone(),
@@ -383,8 +383,8 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// Goal: text and gzip give the same trace, whatever the name says; what is wrong is named with
-    /// its file and line.
+    /// Goal: text and gzip give the same trace, whatever the name; errors name the file and the
+    /// line.
     #[test]
     fn files_are_read() {
         let text = b"# a comment\n1\n2 some more\n\n1\n";
@@ -407,7 +407,7 @@ mod tests {
         assert!(read(&MemFs::new(), Path::new("/none")).is_err());
     }
 
-    /// Goal: sizes are shares or numbers, and nothing else.
+    /// Goal: sizes are percentages or numbers, and nothing else.
     #[test]
     fn sizes_are_parsed() {
         assert_eq!(Size::parse("5%").unwrap(), Size::Percent(5.0));
@@ -418,9 +418,9 @@ mod tests {
         }
     }
 
-    /// Goal: a size whose policies memory does not hold is refused, with the option and what would
-    /// be taken, and not tried. Method: the largest and one more; numbers that no machine has the
-    /// memory for, and one that is no number of this machine.
+    /// Goal: a size whose policies do not fit into memory is refused without trying, with the
+    /// option and the accepted range. Method: the maximum and one more; numbers that exceed the
+    /// memory of any machine, and one that does not fit into a machine word.
     #[test]
     fn sizes_beyond_memory_are_refused() {
         assert_eq!(Size::parse_up_to("4096", 4096).unwrap(), Size::Frames(4096));
@@ -431,8 +431,8 @@ mod tests {
         }
     }
 
-    /// Goal: a table, JSON and the run say the same. Method: a loop of three pages, of which LRU
-    /// with two frames never finds one.
+    /// Goal: table, JSON and run agree. Method: a loop of three pages, of which LRU with two frames
+    /// never finds one.
     #[test]
     fn all_forms_agree() {
         let trace = Trace::from_pages([1, 2, 3].into_iter().cycle().take(300));

@@ -1,4 +1,4 @@
-//! What is validated: settings and workloads that differ from a base case, mostly in one thing.
+//! The validated cases: settings and workloads that differ from a base case, mostly in one setting.
 
 use cairn_sim::config::Reads;
 use cairn_sim::options::{CompactionPri, CompactionStyle, Compression, Options};
@@ -9,23 +9,23 @@ use super::held_out::add_held_out;
 
 pub(super) const MIB: u64 = 1 << 20;
 
-/// A configuration to be run for real and in the model.
+/// A configuration to run on a real store and in the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// What it is called.
+    /// Name of the case.
     pub name: String,
-    /// The case that it differs from in one setting.
+    /// The case from which it differs in one setting.
     pub base: Option<String>,
-    /// With time; else paced.
+    /// Timed if true, otherwise paced.
     pub is_timed: bool,
-    /// No rule of the model was written by it.
+    /// True if no rule of the model was developed with this case.
     pub is_held_out: bool,
     /// The configuration.
     pub config: Config,
 }
 
-/// The base: uniform overwrites of 1 KB values into a static leveled tree without compression.
-/// Shaped as RocksDB's defaults, all sizes a fortieth.
+/// The base case: uniform overwrites of 1 KB values in a static leveled tree without compression.
+/// It has the shape of RocksDB's defaults, with all sizes divided by forty.
 fn base(quick: bool) -> Config {
     let keys = if quick { 60_000 } else { 200_000 };
     let unit = if quick { MIB / 2 } else { 8 * MIB / 5 };
@@ -51,14 +51,14 @@ fn base(quick: bool) -> Config {
 
 pub(super) const BASE: &str = "leveled uniform";
 
-/// Cases so far.
+/// The cases so far.
 pub(super) struct List {
     quick: bool,
     cases: Vec<Case>,
 }
 
 impl List {
-    /// A case that differs from another one by what `change` does.
+    /// Adds a case that differs from another one by the effect of `change`.
     pub(super) fn add(&mut self, name: &str, from: Option<&str>, change: impl FnOnce(&mut Config)) {
         let known = from.and_then(|from| self.cases.iter().find(|case| case.name == from));
         let mut config = known.map_or_else(|| base(self.quick), |case| case.config.clone());
@@ -69,13 +69,14 @@ impl List {
     }
 }
 
-/// Paced cases of both engines, which the model's rules were checked by while they were written.
+/// Returns the paced cases of both engines that were used to check the model's rules while they
+/// were developed.
 pub fn cases(quick: bool) -> Vec<Case> {
     usual(quick).cases
 }
 
-/// Paced cases of both engines that no rule of the model was written by. Their bases are those of
-/// [`cases`].
+/// Returns the paced cases of both engines with which no rule of the model was developed. Their
+/// base cases are among [`cases`].
 pub fn held_out_cases(quick: bool) -> Vec<Case> {
     let mut list = usual(quick);
     let usual = list.cases.len();
@@ -161,7 +162,8 @@ fn add_sizes(list: &mut List) {
     });
 }
 
-/// Lookups at moments of a shorter run, with a cache of so many bytes.
+/// Returns a change that adds lookups at some moments of a shorter run, with a cache of this many
+/// bytes.
 fn reads(cache: u64) -> impl Fn(&mut Config) {
     move |it: &mut Config| {
         it.options.block_cache_size = cache;
@@ -186,7 +188,7 @@ fn add_reads(list: &mut List) {
     list.add("reads no filter", Some("reads uniform 8 MiB"), |it| it.options.bloom_bits_per_key = 0.0);
 }
 
-/// Cairn's own options, with the sizes that the case had.
+/// Switches to Cairn's own options, and keeps the sizes of the case.
 pub(super) fn cairn(it: &mut Config) {
     let base = it.options.clone();
     it.options = Options {
@@ -247,7 +249,7 @@ fn add_cairn_reads(list: &mut List) {
     list.add("kv reads no filter", Some("kv reads uniform 8 MiB"), |it| it.options.bloom_bits_per_key = 0.0);
 }
 
-/// Cases with time: closed loop, and at a limit that the store can take.
+/// Returns the timed cases: closed loops, and a limited rate that the store can sustain.
 pub fn timed_cases(quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |name: &str, change: &dyn Fn(&mut Config)| {
@@ -260,7 +262,7 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
         config.options.target_file_size_base = unit;
         config.options.max_bytes_for_level_base = 4 * unit;
         config.options.wal = false;
-        // The preload flushes memtables before they are full, in the model and in the store.
+        // The preload flushes memtables before they are full, both in the model and in the store.
         config.writes_per_flush = unit * 4 / 5 / config.entry_bytes();
         config.name = name.to_owned();
         change(&mut config);
@@ -286,8 +288,9 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
 mod tests {
     use super::*;
 
-    /// Goal: the list is what it says: enough cases, valid, named apart, each on a base that is
-    /// there. Method: both sizes.
+    /// Goal: the list is sound: enough cases, valid, with unique names, each with an existing base
+    /// case.
+    /// Method: both sizes.
     #[test]
     fn cases_are_sound() {
         for quick in [true, false] {
@@ -305,9 +308,9 @@ mod tests {
         }
     }
 
-    /// Goal: what is held out is valid, named apart, on a base that is there, and nothing that the
-    /// model was written by. Method: both sizes; configurations without their names, each against
-    /// all others.
+    /// Goal: held-out cases are valid, with unique names and existing base cases, and differ from
+    /// all cases with which the model was developed. Method: both sizes; configurations without
+    /// their names, each compared with all others.
     #[test]
     fn held_out_cases_are_others() {
         let unnamed = |case: &Case| Config { name: String::new(), ..case.config.clone() };

@@ -1,4 +1,4 @@
-//! Predicted against measured.
+//! Compares predictions with measurements.
 
 use cairn_sim::options::CompactionStyle;
 use cairn_sim::{Config, Distribution, Results};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Case;
 use super::drive::Measured;
 
-/// What a figure is, and by how much a prediction of it may be off.
+/// A compared quantity, which decides how far a prediction of it may be off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -19,20 +19,20 @@ pub enum Quantity {
     SpaceAmplification,
     /// Bytes of a level, averaged over settled moments.
     Level(usize),
-    /// Filters that a lookup asks and that say no.
+    /// Filters per lookup that report the key as absent.
     FiltersSkipping,
-    /// Data blocks of a lookup.
+    /// Data blocks per lookup.
     Blocks,
-    /// The share of them that is in the cache.
+    /// The share of these blocks that is in the cache.
     CacheHit,
-    /// Accepted MB a second.
+    /// Accepted MB per second.
     Throughput,
     /// The share of time that writers waited.
     StallShare,
 }
 
 impl Quantity {
-    /// For tables.
+    /// Returns the name for tables.
     pub fn name(self) -> String {
         match self {
             Quantity::WriteAmplification => "write amp".to_owned(),
@@ -47,24 +47,24 @@ impl Quantity {
         }
     }
 
-    /// Whether its error is a difference of shares rather than relative.
+    /// Returns whether its error is a difference of shares instead of a relative error.
     pub fn is_share(self) -> bool {
         matches!(self, Quantity::CacheHit | Quantity::StallShare)
     }
 }
 
-/// One figure.
+/// The comparison of one quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What.
+    /// The quantity.
     pub quantity: Quantity,
-    /// By the model.
+    /// The model's prediction.
     pub predicted: f64,
-    /// By the store.
+    /// The store's measurement.
     pub measured: f64,
-    /// Relative, or the difference of shares.
+    /// The error, relative or as a difference of shares.
     pub error: f64,
-    /// By how much it may be off; absent when it is only told.
+    /// The maximum error; none if the quantity is shown for information only.
     pub limit: Option<f64>,
 }
 
@@ -78,38 +78,37 @@ impl Verdict {
         Verdict { quantity, predicted, measured, error, limit }
     }
 
-    /// Whether it is within its limit.
+    /// Returns whether the error is within its limit.
     pub fn holds(&self) -> bool {
         self.limit.is_none_or(|limit| self.error.abs() <= limit)
     }
 }
 
-/// A case.
+/// The comparison of one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
-    /// Its name.
+    /// Name of the case.
     pub case: String,
-    /// The case that it differs from in one setting.
+    /// The case from which it differs in one setting.
     pub base: Option<String>,
-    /// No rule of the model was written by it.
+    /// True if no rule of the model was developed with this case.
     #[serde(default)]
     pub held_out: bool,
-    /// The real store.
+    /// Name and version of the real store.
     pub version: String,
-    /// Its figures.
+    /// The compared quantities.
     pub verdicts: Vec<Verdict>,
-    /// By how much other seeds move the predicted write amplification: a relative standard
-    /// deviation.
+    /// Relative standard deviation of the predicted write amplification over several seeds.
     #[serde(default)]
     pub spread: f64,
-    /// What a timed prediction was made from, with this machine as it was measured: the simulator
-    /// can run it again.
+    /// The configuration of a timed prediction, including the measured properties of this machine.
+    /// The simulator can run it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<Box<Config>>,
 }
 
 impl Comparison {
-    /// Without figures yet.
+    /// Creates a comparison without quantities.
     fn of(case: &Case, version: &str) -> Comparison {
         Comparison {
             case: case.name.clone(),
@@ -122,57 +121,57 @@ impl Comparison {
         }
     }
 
-    /// A figure of it.
+    /// Returns the comparison of one quantity.
     pub fn verdict(&self, quantity: Quantity) -> Option<&Verdict> {
         self.verdicts.iter().find(|verdict| verdict.quantity == quantity)
     }
 
-    /// Whether all are within their limits.
+    /// Returns whether all quantities are within their limits.
     pub fn holds(&self) -> bool {
         self.verdicts.iter().all(Verdict::holds)
     }
 }
 
-/// What one changed setting does to write amplification.
+/// The effect of one changed setting on write amplification.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sign {
-    /// The case.
+    /// The case with the change.
     pub case: String,
-    /// Without the change.
+    /// The case without the change.
     pub base: String,
-    /// Relative change by the model.
+    /// Relative change in the model.
     pub predicted: f64,
-    /// By the store.
+    /// Relative change in the store.
     pub measured: f64,
-    /// Changes below this have no sign: those that other seeds make, too.
+    /// Changes below this have no sign, because other seeds cause such changes too.
     pub noise: f64,
 }
 
 impl Sign {
-    /// The least noise.
+    /// Minimum noise.
     const NOISE: f64 = 0.01;
 
-    /// Whether both go the same way.
+    /// Returns whether both changes have the same direction.
     pub fn holds(&self) -> bool {
         self.measured.abs() < self.noise || self.predicted * self.measured > 0.0
     }
 }
 
-/// How good the predictions of a quantity are.
+/// The quality of the predictions of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Figures.
+    /// Number of comparisons.
     pub count: usize,
-    /// Within the limit.
+    /// Number of comparisons within the limit.
     pub within: usize,
-    /// The mean of absolute errors.
+    /// Mean absolute error.
     pub mean: f64,
-    /// The largest absolute error.
+    /// Largest absolute error.
     pub worst: f64,
 }
 
 impl Summary {
-    /// Over those of all cases whose quantity is chosen.
+    /// Summarizes the chosen quantities over all cases.
     pub fn of(comparisons: &[Comparison], chosen: impl Fn(Quantity) -> bool) -> Option<Summary> {
         let all: Vec<&Verdict> = comparisons
             .iter()
@@ -186,10 +185,10 @@ impl Summary {
     }
 }
 
-/// Levels smaller than this are saw-teeth, and are told without a limit.
+/// The size of a level below this fluctuates like a saw-tooth, so it is shown without a limit.
 const LEVEL_BYTES_MIN: f64 = 100e6;
 
-/// Relative standard deviation.
+/// Returns the relative standard deviation.
 pub(super) fn spread(values: &[f64]) -> f64 {
     let count = values.len().max(2) as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -270,14 +269,14 @@ pub(super) fn timed(
     Comparison { verdicts, config: Some(Box::new(config)), ..Comparison::of(case, version) }
 }
 
-/// Write amplification of each case against that of its base.
+/// Returns the change of write amplification of each case relative to its base.
 pub(super) fn signs(comparisons: &[Comparison]) -> Vec<Sign> {
     let sign = |comparison: &Comparison| {
         let base_name = comparison.base.as_ref()?;
         let other = comparisons.iter().find(|comparison| comparison.case == *base_name)?;
         let amplification = Quantity::WriteAmplification;
         let (this, base) = (comparison.verdict(amplification)?, other.verdict(amplification)?);
-        // Two deviations of the difference of two runs.
+        // Two standard deviations of the difference between two runs.
         let noise = 2.0 * comparison.spread.hypot(other.spread);
         Some(Sign {
             case: comparison.case.clone(),
@@ -294,8 +293,8 @@ pub(super) fn signs(comparisons: &[Comparison]) -> Vec<Sign> {
 mod tests {
     use super::*;
 
-    /// Goal: errors and limits. Method: a relative one, a difference of shares, one that is only
-    /// told.
+    /// Goal: errors and limits are computed correctly. Method: a relative error, a difference of
+    /// shares, and a quantity without a limit.
     #[test]
     fn errors_are_relative_or_differences() {
         let verdict = Verdict::new(Quantity::WriteAmplification, 10.4, 10.0, Some(0.03));
@@ -305,8 +304,8 @@ mod tests {
         assert!(Verdict::new(Quantity::Level(1), 1.0, 3.0, None).holds());
     }
 
-    /// Goal: signs are of one-setting changes, and small ones have none. Method: four cases, one of
-    /// which other seeds move by 4 %.
+    /// Goal: signs belong to changes of one setting, and small changes have none. Method: four
+    /// cases, one of which other seeds change by 4 %.
     #[test]
     fn signs_compare_with_the_base() {
         let case = |name: &str, base: Option<&str>, predicted: f64, measured: f64| Comparison {

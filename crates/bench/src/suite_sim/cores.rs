@@ -1,5 +1,6 @@
-//! What threads get of this machine: how much of the cores is left when all of them work, which
-//! share caches and memory and perhaps are halves of one; and how long a short sleep takes.
+//! The share of this machine that threads get. Measures how much of the cores is left when all of
+//! them work, since they share caches and memory and may be hyperthreads of one core, and how long
+//! a short sleep takes.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,24 +12,24 @@ use cairn_vfs::{Clock, SystemClock, thread};
 use crate::error::{Error, Result};
 use crate::procfs::own_cpu_secs;
 
-/// Numbers that are sorted in a round of the work, and bytes that are copied: about what a store
-/// does with its cores.
+/// Numbers sorted and bytes copied in a round of the work, roughly in the proportions of a store's
+/// work.
 const SORTED: usize = 1 << 15;
 const COPIED_BYTES: usize = 4 << 20;
 
-/// Rounds of the work: some 20 ms.
+/// Number of rounds, about 20 ms of work.
 const ROUNDS: u64 = 8;
 
-/// Times that one core and all of them are measured in turn: together about the time of a short
-/// run, for what else goes on below a virtual machine changes from one tenth of a second to the
-/// next.
+/// Number of alternations between measuring one core and all cores. Together they take about the
+/// time of a short run, because the load beneath a virtual machine changes from one tenth of a
+/// second to the next.
 const TIMES: usize = 10;
 
-/// Cores that work as fast together as one alone and undisturbed: at most as many as there are, at
-/// least one. What other machines on the same host take away counts, and so does other work on this
-/// one.
+/// Returns how many undisturbed cores would do the work that all cores do together: between one and
+/// the number of cores. Load from other machines on the same host reduces it, and so does other
+/// work on this one.
 ///
-/// Errors: the system gives no thread. Cost: half a second.
+/// Errors: the system cannot create a thread. Cost: half a second.
 pub fn measure_cores() -> Result<f64> {
     let count = thread::available_parallelism();
     let (mut alone, mut together) = (0.0, 0.0);
@@ -40,8 +41,8 @@ pub fn measure_cores() -> Result<f64> {
     Ok((most * alone / together).clamp(1.0, most))
 }
 
-/// Tells threads that it is over when it is dropped: who panics does not leave them at work, and is
-/// not waited for by its scope for ever.
+/// Tells threads to end when it is dropped, so that a panic does not leave them running and does
+/// not make their scope wait for them forever.
 pub(super) struct EndsAtDrop<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for EndsAtDrop<'_> {
@@ -50,9 +51,9 @@ impl Drop for EndsAtDrop<'_> {
     }
 }
 
-/// Does something while every core is at work.
+/// Runs `run` while every core is busy.
 ///
-/// Errors: the system gives no thread, or what is done fails.
+/// Errors: the system cannot create a thread, or `run` fails.
 pub(super) fn while_busy<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -73,7 +74,8 @@ pub(super) fn while_busy<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// How much longer than asked for a sleep of some hundred microseconds takes, microseconds.
+/// Returns by how many microseconds a sleep of a few hundred microseconds exceeds the requested
+/// time.
 pub fn measure_sleep_extra_us() -> f64 {
     const ASKED: Duration = Duration::from_micros(200);
     const SLEEPS: u32 = 500;
@@ -84,8 +86,8 @@ pub fn measure_sleep_extra_us() -> f64 {
     each.saturating_sub(ASKED).as_secs_f64() * 1e6
 }
 
-/// What the work takes each of so many threads: processor seconds, and seconds. Where the first are
-/// not told they are the second.
+/// Returns the time of the work per thread with this many threads: processor seconds and elapsed
+/// seconds. Uses elapsed time for both if processor time is not available.
 fn secs_of(threads: usize) -> Result<(f64, f64)> {
     thread::scope(|scope| {
         let handles: Vec<_> = (0..threads as u64)
@@ -127,7 +129,7 @@ fn work(seed: u64, rounds: u64) {
 mod tests {
     use super::*;
 
-    /// Goal: figures that a profile may have, on a busy machine too. Method: once each.
+    /// Goal: the results are valid in a profile, even on a busy machine. Method: once each.
     #[test]
     fn cores_are_between_one_and_all_and_sleeps_end() {
         let cores = measure_cores().unwrap();
@@ -137,7 +139,7 @@ mod tests {
     }
 
     /// Goal: a measurement that panics ends, and so do the threads beside it. Method: one that
-    /// does.
+    /// panics.
     #[test]
     fn threads_end_with_what_they_are_beside() {
         let measured = std::panic::catch_unwind(|| while_busy(|| -> Result<()> { panic!("planted") }));

@@ -1,5 +1,5 @@
-//! What operations of a real store cost on this machine, in processor time: what else the machine
-//! does takes no part in it.
+//! Measures the costs of a real store's operations on this machine, in processor time, which other
+//! load on the machine does not affect.
 
 use std::path::Path;
 
@@ -14,36 +14,37 @@ use crate::error::{Error, Result};
 use crate::procfs::{cpu_secs, own_cpu_secs};
 use crate::scratch::{Scratch, sweep};
 
-/// Writes of a measurement, at least.
+/// Minimum number of writes in a measurement.
 const WRITES: u64 = 60_000;
 
-/// Lookups of a measurement.
+/// Number of lookups in a measurement.
 const LOOKUPS: u32 = 40_000;
 
-/// Memtables that make a compaction due, and the fewest of a measurement.
+/// Number of memtables that trigger a compaction, and minimum number in a measurement.
 const ROUNDS: u64 = 4;
 
-/// Writes of a memtable, at most.
+/// Maximum number of writes per memtable.
 const ROUND_WRITES_MAX: u64 = 30_000;
 
-/// Values of two sizes tell what an entry costs from what its bytes cost.
+/// Two value lengths, which separate the cost of an entry from the cost of its bytes.
 const VALUE_BYTES: [u64; 2] = [100, 1000];
 
-/// Seconds of operations, each for one entry.
+/// Seconds per entry of each operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct EntrySecs {
     put: f64,
     flush: f64,
     /// For an entry that a compaction reads and writes.
     compact: f64,
-    /// The share of it for one that is only read.
+    /// The fraction of that cost for an entry that is read but not written.
     dropped: f64,
 }
 
-/// Costs of RocksDB where its library is found, else of Cairn's kv; and which of them it was.
+/// Returns the costs of RocksDB if its library is found, otherwise those of Cairn's kv, with the
+/// name of the store.
 ///
-/// Errors: a store or the disk fails. Cost: some seconds, and some hundred megabytes in the working
-/// directory.
+/// Errors: a store or the disk fails. Cost: several seconds, and several hundred megabytes in the
+/// working directory.
 pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
     let parent = options.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     sweep(&parent, super::LABEL)?;
@@ -55,7 +56,7 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
         config.workload.value_bytes = value_bytes;
         config.options.compression = Compression::None;
         config.options.engine = if opener.has_rocksdb() { Engine::Rocksdb } else { Engine::CairnKv };
-        // All that lookups ask for fits.
+        // Everything that lookups access fits.
         config.options.block_cache_size = 1 << 30;
         config
     };
@@ -75,10 +76,10 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
     Ok((version, costs))
 }
 
-/// Costs for entries of the size that `config` has, half of them by entry and half by byte, which
-/// one size cannot tell apart.
+/// Returns the costs for entries of the size in `config`. A single size cannot separate costs per
+/// entry from costs per byte, so half is attributed to each.
 pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Result<CpuCosts> {
-    // What codecs take is counted apart.
+    // The costs of codecs are counted separately.
     let mut plain = config.clone();
     plain.options.compression = Compression::None;
     plain.options.compression_per_level.clear();
@@ -97,7 +98,7 @@ pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Res
     Ok(costs)
 }
 
-/// A line through two sizes: what an entry costs, and what a byte of it does.
+/// Fits a line through two sizes, which gives the cost of an entry and the cost of a byte.
 fn costs_of(measured: [(&Config, EntrySecs); 2]) -> CpuCosts {
     let [(small, of_small), (large, of_large)] = measured;
     let (from, to) = (small.entry_bytes() as f64, large.entry_bytes() as f64);
@@ -116,7 +117,7 @@ fn costs_of(measured: [(&Config, EntrySecs); 2]) -> CpuCosts {
     costs
 }
 
-/// Tells processor time, and where there is none to be had the time that passes.
+/// Reads processor time, or elapsed time if processor time is not available.
 #[derive(Debug, Default)]
 struct Meter(SystemClock);
 
@@ -126,28 +127,29 @@ impl Meter {
     }
 }
 
-/// Which keys a memtable gets.
+/// The keys of a memtable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
-    /// New ones, between those of the memtables before it: a merge writes all that it reads.
+    /// New keys, between those of earlier memtables: a merge writes everything that it reads.
     New,
-    /// Those of the memtables before it: a merge drops most of what it reads.
+    /// The same keys as in earlier memtables: a merge drops most of what it reads.
     Same,
 }
 
-/// What a store did, and its processor time.
+/// The operations of a store, and their processor time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     puts: f64,
     put_secs: f64,
     flush_secs: f64,
-    /// Entries that compactions have read, and the share that they have written.
+    /// Number of entries that compactions have read, and the fraction that they have written.
     merged: f64,
     kept: f64,
     compact_secs: f64,
 }
 
-/// Costs of one size, by a store whose merges drop nothing and one whose merges drop most.
+/// Measures the costs of one size, with one store whose merges drop nothing and another whose
+/// merges drop most entries.
 fn entry_secs(config: &Config, opener: &Opener, dir: &Path) -> Result<EntrySecs> {
     let (new, _) = writes(config, opener, &dir.join("new"), Keys::New)?;
     let (same, _) = writes(config, opener, &dir.join("same"), Keys::Same)?;
@@ -162,8 +164,8 @@ fn entry_secs(config: &Config, opener: &Opener, dir: &Path) -> Result<EntrySecs>
     })
 }
 
-/// Writes alone; then flushing them; then merging what that makes due; and again. The store is
-/// handed on.
+/// Writes a memtable, flushes it, and runs the merges that this triggers, round by round. Returns
+/// the store too.
 fn writes(
     config: &Config,
     opener: &Opener,
@@ -172,7 +174,7 @@ fn writes(
 ) -> Result<(Spent, Box<dyn MeasuredStore>)> {
     let mut config = config.clone();
     config.options.level0_file_num_compaction_trigger = ROUNDS as usize;
-    // One level takes all.
+    // A single level holds everything.
     config.options.max_bytes_for_level_base = 1 << 40;
     let mut data = Data::new(&config)?;
     let mut store = opener.open(dir, &config, false, config.options.wal)?;
@@ -181,14 +183,14 @@ fn writes(
     let rounds = WRITES.div_ceil(each).max(ROUNDS).next_multiple_of(ROUNDS);
     let order = preload_order(each);
     let mut spent = Spent { puts: (each * rounds) as f64, ..Spent::default() };
-    // Without threads of its own a store compacts within a flush: the cheapest flush has only
+    // A store without background threads compacts within some flushes. The median flush has only
     // flushed.
     let mut flushes = Vec::new();
     let meter = Meter::default();
     for round in 0..rounds {
         let start = meter.secs();
         for at in 0..each {
-            // Every key once a round, in an order of no pattern.
+            // Each key once per round, in pseudo-random order.
             let place = order.of(at) * rounds;
             let id = if keys == Keys::New { place + round } else { place };
             data.key(id as u32, &mut key);
@@ -199,7 +201,7 @@ fn writes(
         let (flushed, own) = (meter.secs(), own_cpu_secs());
         store.settle()?;
         spent.put_secs += written - start;
-        // Looking whether it is done is no part of it.
+        // Checking for the end is not part of the cost.
         let looking = own_cpu_secs().zip(own).map_or(0.0, |(now, then)| now - then);
         spent.compact_secs += (meter.secs() - flushed - looking).max(0.0);
         flushes.push(flushed - written);
@@ -220,13 +222,13 @@ fn writes(
     Ok((spent, store))
 }
 
-/// Processor seconds of a lookup of a present key.
+/// Returns the processor seconds per lookup of a present key.
 fn lookups(config: &Config, mut store: Box<dyn MeasuredStore>) -> Result<f64> {
     let data = Data::new(config)?;
     let mut rng = Rng::new(config.seed);
     let mut key = Vec::new();
     let (meter, mut secs) = (Meter::default(), 0.0);
-    // The first pass warms the cache.
+    // The first pass warms up the cache.
     for _ in 0..2 {
         let start = meter.secs();
         for _ in 0..LOOKUPS {
@@ -242,8 +244,8 @@ fn lookups(config: &Config, mut store: Box<dyn MeasuredStore>) -> Result<f64> {
 mod tests {
     use super::*;
 
-    /// Goal: costs are those of a line through both sizes. Method: an entry of 1 us and a byte of 2
-    /// ns.
+    /// Goal: costs are those of a line through both sizes. Method: 1 us per entry and 2 ns per
+    /// byte.
     #[test]
     fn two_sizes_tell_entries_from_bytes() {
         let config = |value_bytes: u64| {
@@ -263,8 +265,8 @@ mod tests {
         assert!(is(costs.compact_dropped, 0.4));
     }
 
-    /// Goal: a store is measured and every cost is a figure that a profile may have. Method:
-    /// Cairn's kv, small values.
+    /// Goal: a store is measured, and every cost is valid in a profile. Method: Cairn's kv with
+    /// small values.
     #[test]
     fn costs_of_a_real_store_are_positive() {
         let scratch = Scratch::in_dir(&std::env::temp_dir(), super::super::LABEL).unwrap();

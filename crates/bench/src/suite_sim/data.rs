@@ -1,4 +1,4 @@
-//! Keys and values as bytes, and what codecs make of them.
+//! Keys and values as bytes, and their compressibility by the codecs.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use cairn_vfs::{Clock, SystemClock};
 
 use crate::error::{Error, Result};
 
-/// Values are cut from a stretch of this many bytes.
+/// Values are taken from a buffer of this many bytes.
 const STRETCH_BYTES: usize = 4 << 20;
 
-/// Compressible values consist of pieces of this many bytes, of which the first half is random and
-/// the second repeats it.
+/// Compressible values consist of pieces of this many bytes. The first half of a piece is random,
+/// and the second half repeats it.
 const PIECE_BYTES: usize = 100;
 
-/// Blocks that a codec is tried on.
+/// Number of blocks on which a codec is measured.
 const TRIED_BLOCKS: usize = 400;
 
 /// Makes keys and values.
@@ -31,8 +31,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// For a configuration: decimal keys, random values without compression, half compressible ones
-    /// with.
+    /// Creates the data for a configuration: decimal keys, random values without compression, and
+    /// values that compress to about half with compression.
     pub fn new(config: &Config) -> Result<Data> {
         let (key_bytes, value_bytes) =
             (config.workload.key_bytes as usize, config.workload.value_bytes as usize);
@@ -58,15 +58,15 @@ impl Data {
         Ok(Data { stretch, value_bytes, key_bytes, next: 0 })
     }
 
-    /// The key of an id.
+    /// Writes the key of an id to `out`.
     pub fn key(&self, id: u32, out: &mut Vec<u8>) {
         use std::io::Write;
         out.clear();
-        // Writing into memory cannot fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "{id:0width$}", width = self.key_bytes);
     }
 
-    /// The next value. Values differ, as those of a real workload do.
+    /// Returns the next value. Values differ from each other, like those of a real workload.
     pub fn value(&mut self) -> &[u8] {
         let from = self.next % STRETCH_BYTES;
         self.next += self.value_bytes + 7;
@@ -74,7 +74,7 @@ impl Data {
     }
 }
 
-/// Data blocks as a table of this workload has them.
+/// Returns data blocks as in a table of this workload.
 fn blocks(config: &Config, data: &Data) -> Vec<Vec<u8>> {
     let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
     let mut data = data.clone();
@@ -86,15 +86,15 @@ fn blocks(config: &Config, data: &Data) -> Vec<Vec<u8>> {
             for at in 0..bytes.per_block as u32 {
                 data.key(id, &mut key);
                 id += 1;
-                // As prefix compression leaves them: the first key whole, of others the end;
-                // sequence number and lengths.
+                // The form after prefix compression: the first key in full, only the end of the
+                // others; sequence number and lengths.
                 let from = if at % 16 == 0 { 0 } else { key.len() - 2 };
                 block.extend_from_slice(&[from as u8, 10, 0xe8]);
                 block.extend_from_slice(key.get(from..).unwrap_or(&[]));
                 block.extend_from_slice(&((u64::from(id) * 77) << 8).to_le_bytes());
                 block.extend_from_slice(data.value());
-                // Neighbours in a table were written far apart: no piece goes from one into the
-                // other.
+                // Neighbours in a table were written far apart, so no piece continues from one to
+                // the next.
                 data.next += 37 * data.value_bytes;
             }
             block
@@ -102,7 +102,7 @@ fn blocks(config: &Config, data: &Data) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A codec, both ways.
+/// A codec with both directions.
 enum Tool {
     Lz4(Lz4Compressor),
     Other(Compressor, Box<Decompressor>),
@@ -138,7 +138,8 @@ impl Tool {
     }
 }
 
-/// Ratios of the codecs on the blocks of this workload; speeds are left at the configuration's.
+/// Returns the configured codecs with their ratios measured on the blocks of this workload. Speeds
+/// stay as configured.
 pub(super) fn codec_ratios(config: &Config, data: &Data) -> Result<BTreeMap<String, Codec>> {
     let mut known = config.hardware.codecs.clone();
     for (name, codec) in measure_codecs(config, data)? {
@@ -147,7 +148,8 @@ pub(super) fn codec_ratios(config: &Config, data: &Data) -> Result<BTreeMap<Stri
     Ok(known)
 }
 
-/// Ratios and speeds of the codecs on the blocks of this workload, on one core of this machine.
+/// Measures ratios and speeds of the codecs on the blocks of this workload, on one core of this
+/// machine.
 pub fn measure_codecs(config: &Config, data: &Data) -> Result<BTreeMap<String, Codec>> {
     let blocks = blocks(config, data);
     let fail = |error: cairn_codec::Error| Error::invalid(format!("a codec failed: {error}"));

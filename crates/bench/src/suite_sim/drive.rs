@@ -1,4 +1,4 @@
-//! Driving a real store as the simulator drives its model: the same writes, the same pauses.
+//! Drives a real store as the simulator drives its model: with the same writes and the same pauses.
 
 use cairn_sim::rng::Rng;
 use cairn_sim::{Config, KeyStream, Preload, WriteStream, is_read_moment, preload_order, writes_per_flush};
@@ -7,36 +7,36 @@ use super::{Data, Level, MeasuredStore, Totals};
 use crate::error::{Error, Result};
 use crate::process::Stop;
 
-/// Lookups at each of several moments of a run that warm the cache, and that are then counted. What
-/// they cost depends on what is in the uppermost levels, which are saw-teeth: one moment says
-/// little.
+/// Numbers of lookups at each of several moments of a run: first to warm up the cache, then
+/// counted. The cost of lookups depends on the contents of the uppermost levels, whose sizes
+/// fluctuate like a saw-tooth, so a single moment says little.
 const WARMING: u64 = 40_000;
 const COUNTED: u64 = 20_000;
 
-/// What a real store did.
+/// The measurements of a real store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Measured {
-    /// While it was filled.
+    /// Counters while the store was filled.
     pub(super) preload: Totals,
-    /// After that.
+    /// Counters after that.
     pub(super) run: Totals,
-    /// Bytes of levels, averaged over the settled moments.
+    /// Bytes of the levels, averaged over the settled moments.
     pub(super) mean_levels: Vec<f64>,
-    /// At the end.
+    /// The levels at the end.
     pub(super) levels: Vec<Level>,
-    /// Keys that are alive.
+    /// Number of live keys.
     pub(super) live_keys: u64,
-    /// A lookup: filters that said no, data blocks, and the share of them in the cache, averaged
-    /// over moments of the run; absent without reads.
+    /// Per lookup: filters that reported the key as absent, data blocks, and the share of these in
+    /// the cache, averaged over moments of the run. None without reads.
     pub(super) lookups: Option<(f64, f64, f64)>,
 }
 
-/// Writes between two flushes: those that the model makes.
+/// Returns the number of writes between two flushes, the same as in the model.
 fn batch(config: &Config) -> u64 {
     writes_per_flush(config)
 }
 
-/// A paced run: preload, writes, lookups.
+/// Performs a paced run: preload, writes, lookups.
 pub(super) fn paced(
     store: &mut dyn MeasuredStore,
     config: &Config,
@@ -82,13 +82,13 @@ pub(super) fn paced(
         add_levels(&mut measured.mean_levels, &store.levels());
     }
     measured.mean_levels.iter_mut().for_each(|bytes| *bytes /= moments);
-    // What lookups fetch is not among these.
+    // These counters do not include the blocks that lookups fetch.
     measured.run = store.totals().since(measured.preload);
     measured.levels = store.levels();
     measured.live_keys = alive.iter().filter(|alive| **alive).count() as u64;
     if has_reads {
         let over = |of: fn(&Look) -> f64| looks.iter().map(of).sum::<f64>() / looks.len().max(1) as f64;
-        // Of all blocks that were fetched.
+        // The share of all blocks that were fetched.
         let hit = over(|look| look.blocks * look.cache_hit) / over(|look| look.blocks).max(1e-9);
         measured.lookups = Some((over(|look| look.filters), over(|look| look.blocks), hit));
     }
@@ -139,14 +139,14 @@ fn add_levels(sums: &mut Vec<f64>, levels: &[Level]) {
     }
 }
 
-/// What a lookup costs on average.
+/// The average cost of a lookup.
 struct Look {
     filters: f64,
     blocks: f64,
     cache_hit: f64,
 }
 
-/// Looks keys up by the popularity that reads have.
+/// Looks up keys with the distribution of the workload's reads.
 struct Reader<'d> {
     keys: KeyStream,
     data: &'d Data,
@@ -161,7 +161,7 @@ impl Reader<'_> {
         Reader { keys, data }
     }
 
-    /// Errors: the store fails, or answers wrongly.
+    /// Performs `count` lookups. Errors: the store fails, or gives a wrong answer.
     fn look(&mut self, store: &mut dyn MeasuredStore, alive: &[bool], count: u64) -> Result<Look> {
         let before = store.totals();
         let mut key = Vec::new();

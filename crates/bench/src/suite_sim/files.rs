@@ -1,5 +1,5 @@
-//! What making files stable and removing them waits for on this machine: alone, on busy cores, and
-//! while others do the same.
+//! Measures the waits for syncing and removing files on this machine: alone, on busy cores, and
+//! while other threads do the same.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,31 +14,31 @@ use crate::error::{Error, Result};
 use crate::procfs::own_cpu_secs;
 use crate::scratch::Scratch;
 
-/// Files that are made stable one after another: large ones, and small ones, of which some wait a
+/// Numbers of files that are synced one after another, large and small. Some small ones wait a
 /// hundred times as long as others.
 const SYNCS: usize = 24;
 const SMALL_SYNCS: usize = 160;
 
-/// Bytes of a small file.
+/// Size of a small file in bytes.
 const SMALL: u64 = 4096;
 
-/// Files that are there beside the one at hand: a merge removes files that have been stable for
-/// some time.
+/// Number of existing files beside the current one, because a merge removes files that were synced
+/// some time ago.
 const FILES_KEPT: usize = 8;
 
-/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of
-/// this size and small ones; what it takes to remove them; and how much longer both take while the
-/// cores are busy, and while another thread makes and removes files of this size. Waits only: the
-/// processor's part is among the costs of operations.
+/// Measures a disk's bandwidth and latency for syncing files, by files of this size and small ones;
+/// its latency for removing them; and how much longer both take while the cores are busy, and while
+/// another thread creates and removes files of this size. Only waits count. The processor time is
+/// part of the costs of operations.
 ///
-/// Errors: the disk fails, the system gives no thread. Cost: a second or two.
+/// Errors: the disk fails, the system cannot create a thread. Cost: one or two seconds.
 pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()> {
     let large = file_bytes.max(2 * SMALL);
     let scratch = Scratch::in_dir(dir, super::LABEL)?;
     let dir = scratch.path();
     let of_large = waits(dir, large, SYNCS)?;
     let of_small = waits(dir, SMALL, SMALL_SYNCS)?;
-    // Threads of the system have a part in each sync, and wait for a core like all others.
+    // Each sync involves kernel threads, which wait for a core like any other thread.
     let of_busy = while_busy(|| waits(dir, SMALL, SMALL_SYNCS))?;
     let (of_among, share) = among_files(dir, large, || {
         Ok((waits(dir, SMALL, SMALL_SYNCS)?.sync, waits(dir, large, SYNCS)?.remove))
@@ -46,7 +46,7 @@ pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()>
     let more = |then: f64, alone: f64| (then - alone).max(0.0) * 1e6;
     disk.busy_sync_us = more(of_busy.sync, of_small.sync);
     disk.busy_remove_us = more(of_busy.remove, of_small.remove);
-    // The other thread does something else some of the time.
+    // The other thread does something else for part of the time.
     disk.among_files_sync_us = more(of_among.0, of_small.sync) / share;
     disk.among_files_remove_us = more(of_among.1, of_large.remove) / share;
     let byte_secs = ((of_large.sync - of_small.sync) / (large - SMALL) as f64).max(1e-12);
@@ -56,16 +56,16 @@ pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()>
     Ok(())
 }
 
-/// Seconds that pass in which the thread itself does nothing.
+/// Elapsed seconds in which the thread itself does nothing.
 #[derive(Debug, Clone, Copy, Default)]
 struct Waits {
-    /// Until a new file is stable.
+    /// Until a new file is synced.
     sync: f64,
-    /// Until one is gone.
+    /// Until a file is removed.
     remove: f64,
 }
 
-/// Files of one size that a thread makes, each of which it removes some files later.
+/// Files of one size that a thread creates. It removes each one several files later.
 struct Files {
     fs: StdFs,
     clock: SystemClock,
@@ -86,7 +86,7 @@ impl Files {
         self.dir.join(format!("{}-{}-{at}", self.name, self.content.len()))
     }
 
-    /// The time that passes, and the processor time of the thread.
+    /// Returns the elapsed time and the processor time of the thread.
     fn now(&self) -> (Duration, Option<f64>) {
         (self.clock.now(), own_cpu_secs())
     }
@@ -97,7 +97,7 @@ impl Files {
         ((end - start).as_secs_f64() - worked).max(0.0)
     }
 
-    /// Makes one more, and removes an old one where there are enough.
+    /// Creates one more file, and removes an old one if there are enough.
     fn step(&mut self) -> Result<Waits> {
         let mut waits = Waits::default();
         let start = self.now();
@@ -117,7 +117,7 @@ impl Files {
     }
 }
 
-/// Mean waits of new files.
+/// Returns the mean waits of new files.
 fn waits(dir: &Path, bytes: u64, count: usize) -> Result<Waits> {
     let mut files = Files::new(dir, "own", bytes);
     let mut all = Waits::default();
@@ -129,8 +129,8 @@ fn waits(dir: &Path, bytes: u64, count: usize) -> Result<Waits> {
     Ok(Waits { sync: all.sync / (count + FILES_KEPT) as f64, remove: all.remove / count as f64 })
 }
 
-/// Does something while another thread makes and removes files of a size; and the share of the time
-/// that this one waits for them.
+/// Runs `run` while another thread creates and removes files of this size. Also returns the share
+/// of time that the other thread waits for its files.
 fn among_files<T>(dir: &Path, bytes: u64, run: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let is_over = AtomicBool::new(false);
     let others = || {
@@ -160,8 +160,8 @@ fn among_files<T>(dir: &Path, bytes: u64, run: impl FnOnce() -> Result<T>) -> Re
 mod tests {
     use super::*;
 
-    /// Goal: a disk has a bandwidth and a latency, and what others make it wait for is no less than
-    /// nothing. Method: files of a megabyte in the temporary directory.
+    /// Goal: a disk has a bandwidth and a latency, and the waits that others cause are not
+    /// negative. Method: files of a megabyte in the temporary directory.
     #[test]
     fn syncs_are_measured() {
         let mut disk = Disk { write_mb_per_sec: 0.0, sync_latency_us: 0.0, ..Disk::default() };

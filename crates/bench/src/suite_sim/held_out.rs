@@ -1,5 +1,5 @@
-//! Cases that no rule of the model was written by: other sizes, ratios, triggers and distributions
-//! than those of [`super::cases`].
+//! Cases with which no rule of the model was developed: their sizes, ratios, triggers and
+//! distributions differ from those of [`super::cases`].
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ fn zipf(theta: f64) -> Distribution {
     Distribution::Zipfian { theta }
 }
 
-/// Keys and writes for values of another length: as many bytes as before.
+/// Changes the length of values, and scales the numbers of keys and writes so that their bytes stay
+/// the same.
 fn values(it: &mut Config, bytes: u64) {
     let before = it.entry_bytes();
     it.workload.value_bytes = bytes;
@@ -39,7 +40,7 @@ fn reads(it: &mut Config, cache: u64, bits: f64) {
     it.writes = it.workload.keys;
 }
 
-/// Adds them all.
+/// Adds all held-out cases.
 pub(super) fn add_held_out(list: &mut List) {
     shapes(list);
     keys(list);
@@ -197,8 +198,8 @@ fn universals(list: &mut List) {
     });
     list.add("held fifo that compacts", Some("fifo"), |it| {
         it.options.compaction_options_fifo.allow_compaction = true;
-        // What the store is opened with when memtables are flushed only when asked: merges are as
-        // large as that at most.
+        // Stores are opened with this size when memtables are flushed only on request. It also
+        // limits the size of merges.
         it.options.write_buffer_size = 1 << 30;
     });
 }

@@ -1,4 +1,4 @@
-//! Cairn's own store as an oracle.
+//! Cairn's own store as an oracle for the simulator.
 
 use std::path::Path;
 
@@ -17,7 +17,8 @@ fn fail(error: impl std::fmt::Display) -> Error {
 /// An open store.
 pub(super) struct KvMeasured(Db);
 
-/// A new store with the options of `config`, its work done by the writer when `fills` is not set.
+/// Opens a new store with the options of `config`. Unless `fills` is set, the writer's thread does
+/// all work.
 pub(super) fn open(dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<KvMeasured> {
     let options = &config.options;
     let keyspace = KeyspaceOptions {
@@ -115,7 +116,7 @@ impl MeasuredStore for KvMeasured {
     }
 
     fn settle(&mut self) -> Result<()> {
-        // Inline, a flush does all that it makes due.
+        // In inline mode, a flush also does all work that it triggers.
         Ok(())
     }
 

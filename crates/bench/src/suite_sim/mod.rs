@@ -1,8 +1,9 @@
-//! Validation of the simulator: real stores get the very writes that the simulator draws, and their
-//! own statistics are compared with what it predicts.
+//! Validation of the simulator: real stores get exactly the writes that the simulator draws, and
+//! their own statistics are compared with its predictions.
 //!
-//! Paced, byte counts do not depend on the machine: flush, then wait until nothing runs, after each
-//! memtable's worth of writes. `docs/src/design/sim.md` says why that makes an oracle.
+//! In paced runs, byte counts do not depend on the machine: after each memtable's worth of writes,
+//! the store is flushed, and the run waits until no background work is left.
+//! `docs/src/design/sim.md` explains why that makes real stores an oracle.
 
 mod cases;
 mod compare;
@@ -40,42 +41,42 @@ use crate::error::{Error, Result};
 use crate::process::Stop;
 use crate::scratch::{Scratch, sweep};
 
-/// Runs of the model that tell what a change is worth that a seed makes.
+/// Number of runs of the model with different seeds, which show how much the seed alone changes.
 const SEEDS: u64 = 5;
 
-/// What scratch directories are called.
+/// Label of the scratch directories.
 const LABEL: &str = "sim";
 
 /// A level of a real store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Level {
-    /// Its files.
+    /// Number of files.
     pub files: usize,
-    /// Their bytes.
+    /// Total bytes of the files.
     pub bytes: u64,
 }
 
 /// A store's own counters since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Totals {
-    /// Written by flushes.
+    /// Bytes written by flushes.
     pub flush_bytes: f64,
-    /// Read by compactions.
+    /// Bytes read by compactions.
     pub compact_read_bytes: f64,
-    /// Written by compactions.
+    /// Bytes written by compactions.
     pub compact_write_bytes: f64,
-    /// Filters that said no.
+    /// Filters that reported a key as absent.
     pub filters_skipping: f64,
     /// Data blocks found in the cache.
     pub block_hits: f64,
-    /// Data blocks read into it.
+    /// Data blocks read into the cache.
     pub block_misses: f64,
     /// Seconds that writers waited.
     pub stall_secs: f64,
 }
 
 impl Totals {
-    /// What came after `before`.
+    /// Returns the difference from `before`.
     fn since(self, before: Totals) -> Totals {
         Totals {
             flush_bytes: self.flush_bytes - before.flush_bytes,
@@ -91,60 +92,60 @@ impl Totals {
 
 /// A real store.
 pub trait MeasuredStore {
-    /// Its name and version.
+    /// Returns name and version.
     fn version(&self) -> String;
-    /// Writes.
+    /// Writes an entry.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
-    /// Removes.
+    /// Removes a key.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
-    /// Whether a key is there.
+    /// Returns whether a key exists.
     fn get(&mut self, key: &[u8]) -> Result<bool>;
     /// Flushes the memtable and waits for it.
     fn flush(&mut self) -> Result<()>;
-    /// Waits until nothing runs in the background.
+    /// Waits until no background work is left.
     fn settle(&mut self) -> Result<()>;
-    /// Its counters.
+    /// Returns the counters.
     fn totals(&self) -> Totals;
-    /// Its levels now.
+    /// Returns the current levels.
     fn levels(&self) -> Vec<Level>;
 }
 
-/// What to validate.
+/// The options of a validation.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Cases a quarter of the size, for CI.
+    /// Uses cases a quarter of the size, for CI.
     pub quick: bool,
     /// Only cases whose names contain this.
     pub only: Option<String>,
-    /// Only cases of these names; none for all of them.
+    /// Only cases with these names; empty for all of them.
     pub names: Vec<String>,
-    /// [`held_out_cases`] instead of [`cases`].
+    /// Uses [`held_out_cases`] instead of [`cases`].
     pub held_out: bool,
-    /// Timed runs too, none of which is held out.
+    /// Also performs timed runs, none of which is held out.
     pub timed: bool,
-    /// Only this part of the cases that are left; all of them when absent.
+    /// Only this part of the remaining cases; `None` for all of them.
     pub part: Option<Share>,
-    /// The library of RocksDB; found by itself when absent.
+    /// Path of RocksDB's library; `None` to search for it.
     pub library: Option<PathBuf>,
-    /// Where stores are made; the system's temporary directory when absent.
+    /// Directory in which stores are created; `None` for the system's temporary directory.
     pub work_dir: Option<PathBuf>,
 }
 
-/// All comparisons.
+/// The result of a validation.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Report {
     /// Versions of the real stores.
     pub versions: Vec<String>,
-    /// One for each case.
+    /// The comparison of each case.
     pub comparisons: Vec<Comparison>,
-    /// One for each pair of cases that differ in one setting.
+    /// The sign of each pair of cases that differ in one setting.
     pub signs: Vec<Sign>,
-    /// Cases that could not run, and why.
+    /// Cases that could not run, with the reasons.
     pub skipped: Vec<String>,
 }
 
 impl Report {
-    /// Several reports as one, with all signs that their cases give together; `None` without any.
+    /// Merges reports into one, with the signs of all their cases; `None` if there are none.
     pub fn merged(reports: Vec<Report>) -> Option<Report> {
         if reports.is_empty() {
             return None;
@@ -162,19 +163,19 @@ impl Report {
     }
 }
 
-/// Whether RocksDB's library is here. Errors: what to install.
+/// Checks whether RocksDB's library is installed. Errors: what to install.
 #[cfg(feature = "peers")]
 pub fn find_rocksdb() -> Result<()> {
     crate::peers::rocksdb::measured::Library::find(None).map(drop)
 }
 
-/// Whether RocksDB's library is here: not in a build without peers.
+/// Fails, because a build without peers has no RocksDB.
 #[cfg(not(feature = "peers"))]
 pub fn find_rocksdb() -> Result<()> {
     Err(Error::invalid("this program was built without the peers"))
 }
 
-/// Runs all cases. `tell` hears of each before it begins.
+/// Runs all cases. `tell` is called for each before it begins.
 ///
 /// Errors: a store or the disk fails; the run is stopped.
 pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usize, &str)) -> Result<Report> {
@@ -203,7 +204,9 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
     Ok(report)
 }
 
-/// The cases that the options ask for. Errors: none is called so; timed ones that are held out.
+/// Returns the cases that the options select.
+///
+/// Errors: no case has the given text in its name; timed cases cannot be held out.
 fn chosen(options: &Options) -> Result<Vec<Case>> {
     if options.held_out && options.timed {
         return Err(Error::invalid("no timed case is held out"));
@@ -230,7 +233,7 @@ fn chosen(options: &Options) -> Result<Vec<Case>> {
     Ok(chosen)
 }
 
-/// The first figure of a case, as soon as it is known: runs are long.
+/// Reports the quantities of a case as soon as they are known, because runs are long.
 fn tell_figures(comparison: &Comparison, at: usize, count: usize, tell: &mut dyn FnMut(usize, usize, &str)) {
     for verdict in &comparison.verdicts {
         let Verdict { quantity, predicted, measured, error, .. } = verdict;
@@ -240,7 +243,7 @@ fn tell_figures(comparison: &Comparison, at: usize, count: usize, tell: &mut dyn
     }
 }
 
-/// Runs a case for real and in the model.
+/// Runs a case on a real store and in the model.
 fn one(case: &Case, opener: &Opener, parent: &Path, stop: &Stop) -> Result<Comparison> {
     let scratch = Scratch::in_dir(parent, LABEL)?;
     let dir = scratch.dir("store")?;
@@ -280,7 +283,7 @@ impl Opener {
     fn new(options: &Options) -> Result<Opener> {
         use crate::peers::rocksdb::measured::Library;
         let found = Library::find(options.library.as_deref());
-        // A library that was asked for must be there.
+        // A library that was given explicitly must exist.
         if options.library.is_some() {
             return Ok(Opener { rocksdb: Some(found?) });
         }
@@ -302,7 +305,8 @@ impl Opener {
         false
     }
 
-    /// A new store. Memtables are flushed when full if `fills`, else only when asked.
+    /// Opens a new store. Memtables are flushed when full if `fills` is set, otherwise only on
+    /// request.
     fn open(&self, dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<Box<dyn MeasuredStore>> {
         StdFs::new().create_dir_all(dir)?;
         match config.options.engine {
@@ -329,7 +333,7 @@ impl Opener {
         Err(Error::invalid("this build has no peers".to_owned()))
     }
 
-    /// The major version whose rules the model takes.
+    /// Returns the major version whose rules the model follows.
     fn rules_version(&self, store: &dyn MeasuredStore, config: &Config) -> Option<u32> {
         if config.options.engine != Engine::Rocksdb {
             return None;

@@ -1,11 +1,11 @@
-//! A report as text for a terminal, and as a page of the docs with charts.
+//! Formats a report as text for a terminal, and as a page of the docs with charts.
 
 use std::fmt::Write;
 
 use super::compare::{Quantity, Summary};
 use super::{Report, Verdict};
 
-/// Quantities of the summary: a title, and which ones.
+/// A row of the summary: its title, and the quantities that it includes.
 type Row = (&'static str, fn(Quantity) -> bool);
 
 const ROWS: [Row; 7] = [
@@ -34,7 +34,7 @@ fn mark(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// For a terminal.
+/// Formats a report for a terminal.
 pub fn to_text(report: &Report) -> String {
     let mut text = format!("{}\n\n", report.versions.join(", "));
     let head = ("case", "quantity", "predicted", "measured", "error");
@@ -84,7 +84,7 @@ pub fn to_text(report: &Report) -> String {
     text
 }
 
-/// How many cases nothing was fitted to, if any.
+/// Returns a note on the number of held-out cases, if there are any.
 fn held_out(report: &Report) -> Option<String> {
     let count = report.comparisons.iter().filter(|it| it.held_out).count();
     let all = report.comparisons.len();
@@ -92,7 +92,7 @@ fn held_out(report: &Report) -> Option<String> {
         .then(|| format!("{count} of {all} cases are held out: no rule of the model was written by them."))
 }
 
-/// What the badge says: the worst error of write amplification, in whole percent.
+/// Returns the text of the badge: the worst error of write amplification, in whole percent.
 pub(super) fn badge(report: &Report) -> Option<String> {
     let summary = Summary::of(&report.comparisons, |it| it == Quantity::WriteAmplification)?;
     let worst = (summary.worst * 100.0).ceil();
@@ -102,7 +102,7 @@ pub(super) fn badge(report: &Report) -> Option<String> {
     ))
 }
 
-/// How the page's figures were made.
+/// The page's explanation of how its values are obtained.
 const ABOUT: &str = "\
 This page is written by `cairn sim validate --page`. Each real store received the same writes that
 the simulator draws, and its own statistics are shown next to the prediction.
@@ -126,7 +126,7 @@ prediction.
 
 ";
 
-/// A page of the docs.
+/// Formats a page of the docs.
 pub fn to_page(report: &Report) -> String {
     let mut page = "# The simulator against real stores\n\n".to_owned();
     if let Some(badge) = badge(report) {
@@ -180,7 +180,7 @@ pub fn to_page(report: &Report) -> String {
     page
 }
 
-/// Write amplification of all cases, predicted and measured, as bars in a drawing.
+/// Draws write amplification of all cases, predicted and measured, as bars.
 fn chart(report: &Report) -> String {
     const ROW: usize = 22;
     const LEFT: f64 = 190.0;

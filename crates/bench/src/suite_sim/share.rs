@@ -1,17 +1,18 @@
-//! What a long validation is divided into.
+//! The parts into which a long validation is divided.
 
 use std::str::FromStr;
 
-/// Every so many-th case, from a certain one on. Written as `2/6`: the second of six parts.
+/// One of several parts, written as `2/6`: the second of six. With n parts, a part has every n-th
+/// case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
-    /// From 1 on.
+    /// Counted from 1.
     number: usize,
     of: usize,
 }
 
 impl Share {
-    /// Whether the case at this place is a part of it.
+    /// Returns whether the case at index `at` belongs to this part.
     pub(super) fn has(self, at: usize) -> bool {
         at % self.of == self.number - 1
     }
@@ -33,8 +34,8 @@ impl FromStr for Share {
 mod tests {
     use super::*;
 
-    /// Goal: parts are all cases together, each once; what is no part is refused. Method: three
-    /// parts of ten cases; texts.
+    /// Goal: the parts cover all cases, each once, and invalid parts are refused. Method: three
+    /// parts of ten cases; invalid texts.
     #[test]
     fn parts_are_the_whole() {
         let parts: Vec<Share> = ["1/3", "2/3", "3/3"].iter().map(|text| text.parse().unwrap()).collect();

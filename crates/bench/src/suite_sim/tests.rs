@@ -1,10 +1,9 @@
-//! The quick form of validation that every run of the tests has: a few paced cases against the real
-//! stores.
+//! The short validation that is part of every test run: a few paced cases against the real stores.
 
 use super::*;
 
-/// The most that a prediction of write amplification may be off here. The stores are smaller than
-/// those of the quick form.
+/// Maximum error of a predicted write amplification. The stores are smaller than those of the quick
+/// form.
 const LIMIT: f64 = 0.04;
 
 fn validated(names: &[&str]) -> Vec<Comparison> {
@@ -27,7 +26,7 @@ fn validated(names: &[&str]) -> Vec<Comparison> {
             ] {
                 *size /= 3;
             }
-            // One overwrite of each key, for a run of seconds.
+            // One overwrite per key, for a run of a few seconds.
             case.config.writes = case.config.workload.keys;
             one(&case, &opener, &parent, &Stop::default()).unwrap()
         })
@@ -47,15 +46,15 @@ fn check(comparisons: &[Comparison]) {
     }
 }
 
-/// Goal: the model of Cairn's kv does what kv does. Method: a paced run, whose byte counts do not
+/// Goal: the model of Cairn's kv behaves like kv. Method: a paced run, whose byte counts do not
 /// depend on the machine.
 #[test]
 fn kv_does_what_its_model_says() {
     check(&validated(&["kv lazy leveled"]));
 }
 
-/// Goal: the model was not fitted to what it is checked by. Method: a paced run of sizes and a
-/// ratio that no rule was written by.
+/// Goal: the model was not fitted to the cases that check it. Method: a paced run with sizes and a
+/// ratio with which no rule was developed.
 #[test]
 fn kv_does_what_its_model_says_of_what_is_held_out() {
     let all = validated(&["held kv lazy memtable 2x, ratio 3"]);
@@ -63,8 +62,8 @@ fn kv_does_what_its_model_says_of_what_is_held_out() {
     assert!(all.iter().all(|comparison| comparison.held_out));
 }
 
-/// Goal: options choose what is run. Method: the usual list, what is held out, a word and a part of
-/// it; and what there is not.
+/// Goal: options select the cases. Method: the usual list, the held-out cases, a word and a part;
+/// and names that do not exist.
 #[test]
 fn options_choose_cases() {
     let names = |options: Options| {
@@ -84,9 +83,10 @@ fn options_choose_cases() {
     assert!(names(Options { timed: true, ..held_out() }).is_err());
 }
 
-/// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting
-/// changes. Method: paced runs of two distributions, and of files by the age of their writes.
-/// Without the library it says so and ends, or with `CAIRN_REQUIRE_ROCKSDB` fails.
+/// Goal: the model of RocksDB behaves like RocksDB, and a changed setting has an effect in the same
+/// direction. Method: paced runs of two distributions, and of files sorted by the age of their
+/// writes. Without the library the test says so and ends, or fails if `CAIRN_REQUIRE_ROCKSDB` is
+/// set.
 #[cfg(feature = "peers")]
 #[test]
 fn rocksdb_does_what_its_model_says() {

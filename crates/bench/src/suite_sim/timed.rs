@@ -1,4 +1,4 @@
-//! Timed runs: how fast a real store takes writes, and how long writers wait.
+//! Timed runs: the write rate that a real store sustains, and how long writers wait.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,41 +16,42 @@ use crate::error::Result;
 use crate::process::Stop;
 use crate::procfs::{cpu_secs, own_cpu_secs, stolen_secs};
 
-/// Seconds of a pilot run.
+/// Duration of a pilot run in seconds.
 const PILOT_SECS: f64 = 5.0;
 
-/// Steps until the costs of writes, of what goes on behind them, and of the disk fit each other.
+/// Number of steps to reconcile the costs of writes, of background work, and of the disk.
 const PILOT_STEPS: usize = 16;
 
-/// Of them, the last ones, whose mean counts: a run of seconds has few merges, so the model's
-/// figures jump when one more fits in.
+/// Number of last steps that are averaged. A run of seconds has few merges, so the model's results
+/// jump when one more of them fits in.
 const PILOT_STEPS_MEANT: usize = 6;
 
-/// Of how many runs of the model a step takes the mean.
+/// Number of runs of the model that are averaged in a step.
 const PILOT_SEEDS: u64 = 3;
 
-/// This machine, with the costs that operations of this store have on it, as far as it has its
-/// cores for itself. No figure of the run that is predicted goes into it.
+/// Measures this machine, with the costs of this store's operations when they have the cores for
+/// themselves. No result of the predicted run is used.
 fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Stop) -> Result<Hardware> {
     let mut hardware = config.hardware.clone();
     hardware.cpu = costs_of_size(config, opener, dir)?;
     hardware.codecs = measure_codecs(config, &Data::new(config)?)?;
     hardware.cpu.sleep_extra_us = measure_sleep_extra_us();
-    // These stores fit into the page cache: files are written to the disk, and not read from it.
+    // These stores fit into the page cache, so files are written to disk but not read from it.
     hardware.page_cache_hit = 1.0;
     measure_syncs(&mut hardware.disk, dir, config.options.target_file_size_base)?;
     work_side_by_side(config, &mut hardware, data, opener, &dir.join("pilot"), stop)?;
     Ok(hardware)
 }
 
-/// What operations take when threads of one store work side by side: they hand memtables from core
-/// to core, take each other's caches, take turns on a core, and wait for a disk that also has the
-/// other's writes. Costs are measured one after another. So a pilot run, leveled whatever the case
-/// is, tells three things of a store where everything is at work: how long a write takes the thread
-/// that writes while it waits for nobody, what processor time flushes and merges take a write, and
-/// how long a write takes in all. They are brought to what the model says of the same run by the
-/// cost of a write, a factor on the costs of flushes and merges, and one on what the disk lets
-/// wait.
+/// Adjusts costs to threads of one store that work side by side. They pass memtables from core to
+/// core, evict each other's cache lines, share cores, and wait for a disk that is also busy with
+/// the others' writes. Costs, however, are measured one after another.
+///
+/// So a pilot run, leveled regardless of the case, measures three values in a store with all its
+/// threads at work: how long a write takes its thread without any waiting, how much processor time
+/// flushes and merges take per write, and how long a write takes in total. Three parameters make
+/// the model match these values for the same run: the cost of a write, a factor on the costs of
+/// flushes and merges, and a factor on the waits for the disk.
 fn work_side_by_side(
     config: &Config,
     hardware: &mut Hardware,
@@ -80,10 +81,10 @@ fn work_side_by_side(
         let said = AWrite::in_the_model(&pilot)?;
         factors.put_us *= ratio(measured.free_secs, said.free_secs);
         factors.slower *= ratio(measured.background_secs, said.background_secs);
-        // Where the disk is not what writes wait for, this would go on for ever.
+        // Clamped, because the factor would diverge if writes do not wait for the disk.
         factors.waits = (factors.waits * ratio(measured.secs, said.secs)).clamp(0.25, 4.0);
         if step >= PILOT_STEPS - PILOT_STEPS_MEANT {
-            // Of factors, the geometric mean.
+            // Factors are averaged geometrically.
             meant.put_us += factors.put_us.ln() / PILOT_STEPS_MEANT as f64;
             meant.slower += factors.slower.ln() / PILOT_STEPS_MEANT as f64;
             meant.waits += factors.waits.ln() / PILOT_STEPS_MEANT as f64;
@@ -94,18 +95,18 @@ fn work_side_by_side(
     Ok(())
 }
 
-/// What a write takes in a run.
+/// The costs of a write in a run.
 struct AWrite {
-    /// The thread that writes, while it waits for nobody.
+    /// The time of the writing thread, without waiting.
     free_secs: f64,
     /// Processor time of other threads.
     background_secs: f64,
-    /// All in all, by the clock.
+    /// Total elapsed time.
     secs: f64,
 }
 
 impl AWrite {
-    /// The model's, as the mean over some seeds.
+    /// Returns the costs in the model, averaged over several seeds.
     fn in_the_model(config: &Config) -> Result<AWrite> {
         let mut config = config.clone();
         let mut mean = AWrite { free_secs: 0.0, background_secs: 0.0, secs: 0.0 };
@@ -123,25 +124,25 @@ impl AWrite {
     }
 }
 
-/// By how much a cost is to be corrected: what was measured over what the model said. Where one of
-/// them is nothing, it tells nothing.
+/// Returns the correction factor of a cost: the measurement divided by the model's value. Returns 1
+/// if one of them is zero and so gives no information.
 fn ratio(measured: f64, said: f64) -> f64 {
     let ratio = measured / said;
     if ratio.is_finite() && ratio > 0.0 { ratio.clamp(0.2, 5.0) } else { 1.0 }
 }
 
-/// What work side by side makes of costs that were measured one after another.
+/// The effect of concurrent work on costs that were measured one after another.
 struct Factors {
-    /// Of a write, microseconds.
+    /// Cost of a write, in microseconds.
     put_us: f64,
-    /// How many times the processor time flushes and merges take.
+    /// Factor on the processor time of flushes and merges.
     slower: f64,
-    /// How many times as long the disk lets wait.
+    /// Factor on the waits for the disk.
     waits: f64,
 }
 
 impl Factors {
-    /// A machine with these costs.
+    /// Returns a machine with these costs.
     fn applied(&self, alone: &Hardware) -> Hardware {
         let mut hardware = alone.clone();
         let Hardware { cpu, disk, codecs, .. } = &mut hardware;
@@ -172,11 +173,11 @@ impl Factors {
     }
 }
 
-/// Runs for real, with measurements of the machine before, between and after them: what else goes
-/// on below a virtual machine makes it faster and slower in seconds.
+/// Number of real runs. The machine is measured before, between and after them, because other load
+/// beneath a virtual machine changes its speed within seconds.
 const TURNS: usize = 3;
 
-/// The mean of several measurements.
+/// Returns the mean of several measurements.
 fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
     let fields: [fn(&mut Hardware) -> &mut f64; 15] = [
         |it| &mut it.cpu.put_us,
@@ -206,7 +207,7 @@ fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
     Some(one)
 }
 
-/// What a real store did in its time.
+/// The results of a real store's run.
 #[derive(Default)]
 struct Ran {
     version: String,
@@ -215,16 +216,16 @@ struct Ran {
     stall_secs: f64,
     /// Processor time of all threads.
     cpu_secs: f64,
-    /// Of it, of the one that writes.
+    /// Processor time of the writing thread, which is part of it.
     own_cpu_secs: f64,
-    /// Of all cores together, what the host gave to others.
+    /// Time of all cores together that the host gave to other guests.
     stolen_secs: f64,
     flush_bytes: f64,
     compact_write_bytes: f64,
 }
 
 impl Ran {
-    /// Both together.
+    /// Returns the sum of both.
     fn and(self, other: Ran) -> Ran {
         Ran {
             version: other.version,
@@ -240,7 +241,7 @@ impl Ran {
     }
 }
 
-/// Timed runs for real, and one in the model.
+/// Performs timed runs on a real store, and one in the model.
 pub(super) fn run(
     case: &Case,
     mut config: Config,
@@ -257,8 +258,9 @@ pub(super) fn run(
         machines.push(machine(&config, data, opener, &dir.join(format!("after-{turn}")), stop)?);
     }
     config.hardware = mean(machines).unwrap_or_default();
-    // A virtual machine has what its host leaves it, which changes from second to second: so that
-    // is looked up for the very seconds of the runs. It says nothing about the store.
+    // A virtual machine gets the share that its host leaves it, which changes from second to
+    // second. So the share is taken from exactly the time of the runs. It says nothing about the
+    // store.
     let cores = thread::available_parallelism() as f64;
     config.hardware.cores *= (1.0 - ran.stolen_secs / ran.secs / cores).max(0.1);
     let predicted = super::predict(&config)?;
@@ -271,7 +273,7 @@ pub(super) fn run(
     Ok(compare::timed(case, &ran.version, config, figures, amplifications))
 }
 
-/// Fills a store, then writes as fast as it or the traffic's limit lets one thread.
+/// Fills a store, then writes with one thread as fast as the store or the traffic limit allows.
 fn write_for_its_time(
     config: &mut Config,
     data: &Data,
@@ -282,7 +284,8 @@ fn write_for_its_time(
     let mut data = data.clone();
     let mut key = Vec::new();
     let (keys, logs) = (config.workload.keys, config.options.wal);
-    // Filled without threads that would go on beside the writes, then opened anew for the run.
+    // Filled without background threads, which would continue during the writes, and reopened for
+    // the run.
     let mut store = opener.open(dir, config, false, logs)?;
     drive::preload(&mut *store, config, &mut data, &mut vec![false; keys as usize], stop)?;
     drop(store);

@@ -1,20 +1,20 @@
-//! What a query returned, in two numbers: enough to catch an engine that returns nothing, less than
-//! it should, or something else.
+//! The rows of a query reduced to two numbers. They suffice to detect an engine that returns
+//! nothing, too few rows, or wrong ones.
 
 use std::fmt;
 
 use super::store::Cell;
 use crate::digest::checksum;
 
-/// Odd, so that multiplying by it loses nothing; the first 64 bits of the golden ratio.
+/// Odd, so that multiplication is invertible; the first 64 bits of the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The sum of the rows that came back. Rows may come in any order; columns may not.
+/// A digest of the returned rows. It depends on the order of columns, but not on the order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// The sum of their checksums.
+    /// Sum of the rows' checksums.
     pub sum: u64,
 }
 
@@ -26,14 +26,14 @@ impl Answer {
         self.sum = self.sum.wrapping_add(row_checksum(row));
     }
 
-    /// The answer that has these rows.
+    /// Returns the answer that consists of these rows.
     pub fn of<'c>(rows: impl IntoIterator<Item = &'c [Cell<'c>]>) -> Self {
         let mut answer = Answer::default();
         rows.into_iter().for_each(|row| answer.add(row));
         answer
     }
 
-    /// Both answers together.
+    /// Returns the answer that consists of the rows of both.
     #[must_use]
     pub fn merge(self, other: Answer) -> Answer {
         Answer { rows: self.rows + other.rows, sum: self.sum.wrapping_add(other.sum) }
@@ -46,8 +46,8 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Mixes the cells in their order. Numbers that are equal are equal, whatever type an engine gives
-/// them; floating-point numbers that are no integers are not summed up here, since engines add in
+/// Mixes the cells in their order. Equal numbers have equal checksums, whatever type an engine
+/// gives them. Fractions of floating-point numbers are rounded away, because engines add in
 /// different orders.
 #[inline]
 pub fn row_checksum(row: &[Cell<'_>]) -> u64 {
@@ -70,8 +70,8 @@ pub fn row_checksum(row: &[Cell<'_>]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: order of rows does not matter, order of columns and every value do. Method: answers
-    /// that differ in one thing.
+    /// Goal: the order of rows does not matter, but the order of columns and every value do.
+    /// Method: answers that differ in one respect.
     #[test]
     fn answers_tell_apart() {
         let (one, two) = ([Cell::Int(1), Cell::Text("a")], [Cell::Int(2), Cell::Null]);

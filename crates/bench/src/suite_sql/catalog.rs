@@ -1,16 +1,16 @@
-//! Who takes part, in the order of tables.
+//! The contenders, in the order of tables.
 
 use super::options::Options;
 use super::store::SqlStore;
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
-/// Those that can run, and those that cannot with the reason.
+/// The contenders that can run, and those that cannot with the reasons.
 #[derive(Debug, Default)]
 pub struct SqlCatalog {
     /// Ready to be opened.
     pub stores: Vec<Box<dyn SqlStore>>,
-    /// In the run's list of contenders all the same.
+    /// Unavailable contenders, which the run still lists.
     pub skipped: Vec<Contender>,
 }
 
@@ -21,7 +21,7 @@ fn our_makers() -> Vec<(&'static str, Make)> {
     use crate::engine::cairn_sql;
     let mut makers: Vec<(&'static str, Make)> = Vec::new();
     makers.push((cairn_sql::NAME, || Ok(Box::new(cairn_sql::CairnSql))));
-    // It is asked by PostgreSQL's client library.
+    // It is queried through PostgreSQL's client library.
     #[cfg(feature = "peers")]
     makers.push((crate::engine::cairn_server::NAME, || {
         Ok(Box::new(crate::engine::cairn_server::CairnServer::find()?))
@@ -49,17 +49,17 @@ fn peer_makers() -> Vec<(&'static str, Make)> {
     Vec::new()
 }
 
-/// Cairn's own, by name.
+/// Returns the names of Cairn's own contenders.
 pub fn our_names() -> Vec<&'static str> {
     our_makers().into_iter().map(|(name, _)| name).collect()
 }
 
-/// The words of `--peers`, in the order of tables.
+/// Returns the names for `--peers`, in the order of tables.
 pub fn peer_names() -> Vec<&'static str> {
     peer_makers().into_iter().map(|(name, _)| name).collect()
 }
 
-/// Refuses a name that nobody has, with those that are known.
+/// Refuses an unknown name, and lists the known ones.
 pub fn check(name: &str) -> Result<()> {
     let known: Vec<&str> = our_names().into_iter().chain(peer_names()).collect();
     if known.contains(&name) {
@@ -68,7 +68,7 @@ pub fn check(name: &str) -> Result<()> {
     Err(Error::invalid(format!("engine {name:?}: expected {}, all or none", known.join(", "))))
 }
 
-/// Everybody who was asked for.
+/// Returns all requested contenders.
 pub fn select(options: &Options) -> Result<SqlCatalog> {
     let mut catalog = SqlCatalog::default();
     for (name, make) in our_makers().into_iter().chain(peer_makers()) {

@@ -1,8 +1,8 @@
-//! A row that is being gathered from an engine's own form.
+//! A row that is assembled from an engine's own representation.
 
 use super::store::Cell;
 
-/// A row: of a few cells without memory of its own, of many with.
+/// A row. Only a row with more than eight cells allocates memory.
 #[derive(Debug, Clone)]
 pub struct Cells<'a> {
     few: [Cell<'a>; 8],
@@ -11,7 +11,7 @@ pub struct Cells<'a> {
 }
 
 impl<'a> Cells<'a> {
-    /// Without cells.
+    /// Creates a row without cells.
     #[inline]
     pub fn new() -> Self {
         Cells { few: [Cell::Null; 8], count: 0, many: Vec::new() }
@@ -31,7 +31,7 @@ impl<'a> Cells<'a> {
         self.many.push(cell);
     }
 
-    /// All of them, in order.
+    /// Returns all cells, in order.
     #[inline]
     pub fn row(&self) -> &[Cell<'a>] {
         if self.many.is_empty() { self.few.get(..self.count).unwrap_or_default() } else { &self.many }
@@ -48,8 +48,8 @@ impl Default for Cells<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: rows of every length come out as they went in. Method: lengths around the number of
-    /// cells that need no memory.
+    /// Goal: rows of every length are returned unchanged. Method: lengths around the number of
+    /// cells that need no allocation.
     #[test]
     fn rows_of_all_lengths() {
         for length in 0..20 {

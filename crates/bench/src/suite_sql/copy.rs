@@ -1,14 +1,14 @@
-//! Rows as `COPY … FROM STDIN` takes them in PostgreSQL's text form: cells between tabs, NULL as
-//! `\N`, and what would be taken for more than itself behind a backslash.
+//! Rows in PostgreSQL's text form for `COPY … FROM STDIN`: cells separated by tabs, NULL as `\N`,
+//! and special characters escaped with a backslash.
 
 use super::date_text;
 use super::store::{Cell, Rows};
 use crate::error::Result;
 
-/// Bytes of rows that are handed over at a time.
+/// Bytes of rows that are passed on at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Hands all rows to `send` in chunks of whole lines, and says how many rows there were.
+/// Passes all rows to `send` in chunks of whole lines, and returns the number of rows.
 pub fn send_rows(rows: &mut dyn Rows, send: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<u64> {
     let (mut text, mut count) = (Vec::with_capacity(2 * CHUNK_BYTES), 0);
     rows.each(&mut |row| {
@@ -48,7 +48,7 @@ fn append_row(row: &[Cell<'_>], line: &mut Vec<u8>) {
     line.push(b'\n');
 }
 
-/// A value as text, NULL as nothing.
+/// Appends a value as text; nothing for NULL.
 pub fn append_text(cell: Cell<'_>, bytes: &mut Vec<u8>) {
     let text = match cell {
         Cell::Null => return,
@@ -69,7 +69,7 @@ pub fn append_text(cell: Cell<'_>, bytes: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Goal: a line holds its cells apart whatever is in them.
+    /// Goal: a line keeps its cells separate, whatever they contain.
     #[test]
     fn lines_of_rows() {
         let mut line = Vec::new();
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(line, b"-1\t\\N\ta\\tb\\\\\\n\t12.05\n");
     }
 
-    /// Goal: rows come in chunks of whole lines, all of them.
+    /// Goal: all rows arrive, in chunks of whole lines.
     #[test]
     fn chunks_are_whole_lines() {
         struct Many;

@@ -1,4 +1,4 @@
-//! Threads with a session each that begin each sample together.
+//! Threads, each with its own session, that begin each sample together.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,16 +10,16 @@ use super::store::{SqlDb, SqlSession};
 use crate::error::{Error, Result};
 use crate::suite_pool::team::{Gate, windows};
 
-/// What a thread does between two meetings of all of them: its own things, its session, and which
-/// sample it is.
+/// The work of a thread between two meetings: it receives the thread's state, its session, and the
+/// index of the sample.
 type Work<'w, S> = dyn Fn(&mut S, &mut dyn SqlSession, usize) -> Result<()> + Sync + 'w;
 
-/// Takes `samples` samples by `threads` threads. Each makes its own things with its session first.
-/// Says how long each sample took, from the first thread's start to the last one's end, and what
-/// the threads' things have become.
+/// Takes `samples` samples with `threads` threads. Each thread first creates its state with its
+/// session. Returns the duration of each sample, from the first thread's start to the last thread's
+/// end, and the final states of the threads.
 ///
-/// Errors: the first of any thread. A thread that has failed does nothing more, but comes to every
-/// meeting, or the others would wait for it.
+/// Errors: the first error of any thread. A failed thread does no more work, but attends every
+/// meeting, or the others would wait forever.
 pub fn take<S: Send>(
     db: &dyn SqlDb,
     threads: u32,
@@ -80,7 +80,7 @@ pub fn take<S: Send>(
     Ok((windows(&spans, samples), own))
 }
 
-/// All, or the error that made the others give up.
+/// Returns all results, or the error that made the other threads give up.
 fn first_real<T>(all: Vec<Result<T>>) -> Result<Vec<T>> {
     let (mut done, mut gave_up) = (Vec::new(), None);
     for one in all {
@@ -93,7 +93,7 @@ fn first_real<T>(all: Vec<Result<T>>) -> Result<Vec<T>> {
     gave_up.map_or(Ok(done), Err)
 }
 
-/// Runs `work` with a session of the calling thread, and gives what it returns.
+/// Runs `work` with a session of the calling thread, and returns its result.
 pub fn once<T>(db: &dyn SqlDb, mut work: impl FnMut(&mut dyn SqlSession) -> Result<T>) -> Result<T> {
     let mut done = None;
     db.with_session(&mut |session| {

@@ -1,29 +1,29 @@
-//! The rows of the suite's tables, and what every query has to return: everything follows from the
-//! seed.
+//! The rows of the suite's tables, and the expected answers of all queries. Everything follows from
+//! the seed.
 //!
 //! ```text
 //!   records                                                     groups
 //!   id │ grp ─────────► groups.id │ kind │ amount │ counter …    id │ label │ rank
-//!   0…rows, primary key   index             below 1,000,000      a group for every 100 records; rank is unique, with an index
+//!   0…rows, primary key   index             below 1,000,000      rank is unique, with an index
 //! ```
 //!
-//! Only `counter` is ever changed, and rows are only added behind the last `id`: all other answers
-//! stay what they are.
+//! There is one group for every 100 records. Only `counter` is ever changed, and rows are only
+//! added behind the last `id`, so all other answers stay the same.
 
 use super::answer::{Answer, row_checksum};
 use super::store::{Cell, Dialect, Rows};
 use crate::error::Result;
 
-/// Records of a group, on average.
+/// Average number of records in a group.
 pub const GROUP_ROWS: u32 = 100;
 
-/// Values of `kind`.
+/// Number of values of `kind`.
 pub const KINDS: u32 = 16;
 
-/// `amount` is below.
+/// Upper bound of `amount`, exclusive.
 pub const AMOUNTS: u32 = 1_000_000;
 
-/// Rows of a range read.
+/// Number of rows in a range read.
 pub const RANGE_ROWS: u32 = 100;
 
 const WORDS: [&str; 32] = [
@@ -33,7 +33,7 @@ const WORDS: [&str; 32] = [
     "quarry", "ribbon",
 ];
 
-/// What makes `records` and `groups`.
+/// Returns the statements that create `records` and `groups`.
 pub fn schema(_: Dialect) -> Vec<String> {
     // INTEGER PRIMARY KEY is SQLite's own row number, and an ordinary key elsewhere.
     vec![
@@ -43,14 +43,14 @@ pub fn schema(_: Dialect) -> Vec<String> {
     ]
 }
 
-/// The columns of `records`, and of the table that is loaded.
+/// The columns of `records`, and of the table for bulk loads.
 pub const COLUMNS: &str = "id INTEGER PRIMARY KEY, grp INTEGER NOT NULL, kind INTEGER NOT NULL, amount BIGINT NOT NULL, \
                            counter BIGINT NOT NULL, name VARCHAR(32) NOT NULL, note VARCHAR(120) NOT NULL";
 
-/// How many those are.
+/// Number of these columns.
 pub const COLUMN_COUNT: usize = 7;
 
-/// What is made once the rows are there.
+/// Returns the statements that create indexes after the rows are loaded.
 pub fn indexes() -> [String; 2] {
     [
         "CREATE INDEX records_grp ON records (grp)".to_owned(),
@@ -58,30 +58,30 @@ pub fn indexes() -> [String; 2] {
     ]
 }
 
-/// A record without its `counter`, which begins at 0.
+/// A record without its `counter`, which is initially 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// Its group.
+    /// The group.
     pub grp: u32,
     /// One of [`KINDS`].
     pub kind: u32,
     /// Below [`AMOUNTS`].
     pub amount: u32,
-    /// `river-0123abcd`
+    /// A name such as `river-0123abcd`.
     pub name: String,
-    /// Some words.
+    /// Several words.
     pub note: String,
 }
 
-/// Makes records.
+/// Generates records.
 #[derive(Debug, Clone, Copy)]
 pub struct Records {
-    /// How many.
+    /// Number of records.
     pub rows: u32,
     seed: u64,
 }
 
-/// A good mixer of one number (Steele, Lea and Flood's SplitMix64, its last step).
+/// Mixes the bits of a number (the last step of SplitMix64 by Steele, Lea and Flood).
 fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -89,17 +89,17 @@ fn mix(mut value: u64) -> u64 {
 }
 
 impl Records {
-    /// Those of a seed.
+    /// Creates the generator for a seed.
     pub fn new(rows: u32, seed: u64) -> Self {
         Records { rows, seed }
     }
 
-    /// How many groups there are.
+    /// Returns the number of groups.
     pub fn groups(&self) -> u32 {
         (self.rows / GROUP_ROWS).max(1)
     }
 
-    /// The record of an id, made in `record`.
+    /// Generates the record of an id into `record`.
     pub fn make(&self, id: u32, record: &mut Record) {
         use std::fmt::Write;
         let (a, b) = (mix(self.seed ^ u64::from(id) << 1), mix(self.seed ^ (u64::from(id) << 1 | 1)));
@@ -119,25 +119,25 @@ impl Records {
         }
     }
 
-    /// The label and the rank of a group.
+    /// Returns the label and the rank of a group.
     pub fn group(&self, id: u32) -> (String, u32) {
-        // Another order than the ids', with each rank once: 2,654,435,761 is prime and larger than
-        // any count of groups.
+        // The order of ranks differs from that of ids, and each rank occurs once: 2,654,435,761 is
+        // prime and larger than any number of groups.
         let groups = u64::from(self.groups());
         (format!("group {id:06}"), ((u64::from(id) * 2_654_435_761 + self.seed % groups) % groups) as u32)
     }
 }
 
-/// The first rows of [`Records`], to be loaded. Adds their amounts up.
+/// The rows of [`Records`] for loading. Also sums up their amounts.
 #[derive(Debug)]
 pub struct RecordRows {
     records: Records,
-    /// The sum of all amounts that were shown.
+    /// The sum of all amounts generated so far.
     pub amounts: u64,
 }
 
 impl RecordRows {
-    /// All of them.
+    /// Creates the rows of all records.
     pub fn new(records: Records) -> Self {
         RecordRows { records, amounts: 0 }
     }
@@ -182,26 +182,26 @@ fn int(value: u32) -> Cell<'static> {
     Cell::Int(i64::from(value))
 }
 
-/// A range of amounts, the lower end in it and the upper one not.
+/// A range of amounts: the lower end is inclusive, the upper end is exclusive.
 pub type Window = (u32, u32);
 
-/// What the queries have to return.
+/// The expected answers of the queries.
 #[derive(Debug)]
 pub struct Expected {
-    /// Checksums of whole records.
+    /// Checksums of single records.
     points: Vec<u64>,
-    /// Sums of the checksums of id, amount and name of all records before.
+    /// Prefix sums of the checksums of id, amount and name.
     ranges: Vec<u64>,
-    /// By rank.
+    /// Answers of the join, by rank.
     joins: Vec<Answer>,
-    /// By window.
+    /// Answers of the filter, by window.
     windows: Vec<(Window, Answer)>,
     kinds: Answer,
     rows: u32,
 }
 
 impl Expected {
-    /// Works it out.
+    /// Computes all expected answers.
     pub fn new(records: Records) -> Self {
         let mut record = Record::default();
         let labels: Vec<(String, u32)> = (0..records.groups()).map(|id| records.group(id)).collect();
@@ -248,12 +248,12 @@ impl Expected {
         Expected { points, ranges, joins, windows, kinds: by_kind, rows: records.rows }
     }
 
-    /// `SELECT id, grp, kind, amount, name, note … WHERE id = $1`
+    /// Returns the answer of `SELECT id, grp, kind, amount, name, note … WHERE id = $1`.
     pub fn point(&self, id: u32) -> Answer {
         self.points.get(id as usize).map_or_else(Answer::default, |sum| Answer { rows: 1, sum: *sum })
     }
 
-    /// `SELECT id, amount, name … WHERE id >= $1 AND id < $2`
+    /// Returns the answer of `SELECT id, amount, name … WHERE id >= $1 AND id < $2`.
     pub fn range(&self, from: u32, to: u32) -> Answer {
         let to = to.min(self.rows);
         match (self.ranges.get(from as usize), self.ranges.get(to as usize)) {
@@ -264,28 +264,30 @@ impl Expected {
         }
     }
 
-    /// `SELECT label, id, amount … WHERE rank = $1`
+    /// Returns the answer of `SELECT label, id, amount … WHERE rank = $1`.
     pub fn join(&self, rank: u32) -> Answer {
         self.joins.get(rank as usize).copied().unwrap_or_default()
     }
 
-    /// `SELECT count(*), sum(amount) … WHERE amount >= $1 AND amount < $2`
+    /// Returns a window and the answer of `SELECT count(*), sum(amount) … WHERE amount >= $1 AND
+    /// amount < $2`.
     pub fn window(&self, index: usize) -> (Window, Answer) {
         self.windows.get(index % self.windows.len().max(1)).copied().unwrap_or_default()
     }
 
-    /// `SELECT kind, count(*), sum(amount), min(amount), max(amount) … GROUP BY kind`
+    /// Returns the answer of `SELECT kind, count(*), sum(amount), min(amount), max(amount) … GROUP
+    /// BY kind`.
     pub fn kinds(&self) -> Answer {
         self.kinds
     }
 
-    /// `SELECT count(*) …`
+    /// Returns the answer of `SELECT count(*) …`.
     pub fn count(&self) -> Answer {
         Answer::of([&[int(self.rows)][..]])
     }
 }
 
-/// A tenth of the amounts each, at different places.
+/// Returns windows at different places, each a tenth of the amounts.
 fn windows() -> impl Iterator<Item = Window> {
     (0..7).map(|index| {
         let low = AMOUNTS / 8 * index;
@@ -297,8 +299,8 @@ fn windows() -> impl Iterator<Item = Window> {
 mod tests {
     use super::*;
 
-    /// Goal: records repeat with the seed, spread over groups and kinds, and fit their columns;
-    /// each rank is there once.
+    /// Goal: records are reproducible by seed, spread over groups and kinds, and fit their columns;
+    /// each rank occurs once.
     #[test]
     fn records_are_what_they_say() {
         let records = Records::new(10_000, 7);
@@ -321,8 +323,8 @@ mod tests {
         assert_eq!(ranks, (0..records.groups()).collect::<Vec<_>>());
     }
 
-    /// Goal: what is expected is what the rows say. Method: each question answered by going through
-    /// all rows once more.
+    /// Goal: expected answers match the rows. Method: each query is answered by another scan of all
+    /// rows.
     #[test]
     fn expectations_follow_from_rows() {
         let records = Records::new(1_000, 3);

@@ -1,6 +1,7 @@
-//! The cases of the SimpleDB guide: single statements on a table of a hundred rows, sent as text
-//! (Cairn and SQLite keep what a text was parsed to, DuckDB and PostgreSQL parse it each time),
-//! each a transaction of its own; and a few workers at the same time, with and without an index.
+//! The cases of the SimpleDB guide: single statements on a table of a hundred rows, and a few
+//! concurrent workers, with and without an index. Statements are sent as text, and each is a
+//! transaction of its own. Cairn and SQLite cache the parsed form of a text; DuckDB and PostgreSQL
+//! parse it each time.
 
 use std::time::Duration;
 
@@ -11,47 +12,47 @@ use super::crew;
 use super::store::{Cell, SqlDb, SqlSession};
 use crate::error::{Error, Result};
 
-/// Rows of the guide's table.
+/// Number of rows in the guide's table.
 pub const ROWS: u32 = 100;
 
-/// Threads of the cases with several.
+/// Number of threads in concurrent cases.
 pub const WORKERS: u32 = 4;
 
-/// Statements of each worker in a sample.
+/// Number of statements of each worker in a sample.
 const EACH: u32 = 24;
 
-/// Ids of rows that only live within a sample.
+/// Id of rows that exist only within a sample.
 const NEW: u32 = 88_888;
 
 /// A case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guide {
-    /// A row goes in.
+    /// Inserts a row.
     Insert,
-    /// The rows over an age, by a scan.
+    /// Selects the rows above an age, with a table scan.
     Scan,
-    /// All rows are counted.
+    /// Counts all rows.
     Count,
-    /// A row by its id, found by a scan.
+    /// Updates a row by its id, which a table scan finds.
     Update,
-    /// A row goes out.
+    /// Deletes a row.
     Delete,
     /// Scans by several workers.
     ManySelect,
-    /// Updates by several workers, of rows of their own.
+    /// Updates by several workers, each of its own rows.
     ManyUpdate,
-    /// Four of five times a scan.
+    /// Four fifths scans, one fifth updates.
     ManyMixed,
-    /// Rows go into a table with an index, several workers with keys of their own.
+    /// Inserts into a table with an index, by several workers with disjoint keys.
     IndexInsert,
-    /// Rows by an index.
+    /// Lookups through an index.
     IndexLookup,
-    /// Four of five times a lookup.
+    /// Four fifths lookups, one fifth inserts.
     IndexMixed,
 }
 
 impl Guide {
-    /// In the guide's order.
+    /// All cases, in the guide's order.
     pub const ALL: [Guide; 11] = [
         Guide::Insert,
         Guide::Scan,
@@ -66,7 +67,7 @@ impl Guide {
         Guide::IndexMixed,
     ];
 
-    /// By what the guide knows it.
+    /// Returns the guide's name for the case.
     pub fn name(self) -> &'static str {
         match self {
             Guide::Insert => "INSERT (single record)",
@@ -83,7 +84,7 @@ impl Guide {
         }
     }
 
-    /// How many threads it has.
+    /// Returns the number of threads.
     pub fn workers(self) -> u32 {
         match self {
             Guide::Insert | Guide::Scan | Guide::Count | Guide::Update | Guide::Delete => 1,
@@ -92,7 +93,7 @@ impl Guide {
     }
 }
 
-/// Makes the guide's tables.
+/// Creates the guide's tables.
 pub fn create(db: &dyn SqlDb) -> Result<()> {
     crew::once(db, |session| {
         session.execute("CREATE TABLE bench_table (id INT, name VARCHAR(20), age INT)")?;
@@ -127,8 +128,8 @@ fn delete(table: &str, id: u32) -> String {
 const SCAN: &str = "SELECT id, name FROM bench_table WHERE age > 30";
 const COUNT: &str = "SELECT COUNT(*) FROM bench_table";
 
-/// Rows of a `SELECT` on the table as it is between samples. Scans beside updates count rows only:
-/// an age of 31 to 69 stays above 30.
+/// Returns the expected rows of a `SELECT` on the table as it is between samples. It also holds
+/// while updates run, because an age of 31 to 69 stays above 30 and ages are not selected.
 fn scanned() -> Answer {
     let mut answer = Answer::default();
     for id in (0..ROWS).filter(|id| age(*id) > 30) {
@@ -137,14 +138,14 @@ fn scanned() -> Answer {
     answer
 }
 
-/// Takes samples of a case, each in nanoseconds of one statement. Everything is checked, and as it
-/// was when this returns.
+/// Takes samples of a case, each in nanoseconds per statement. Everything is checked, and the
+/// tables have their original contents afterwards.
 pub fn take(of: Guide, db: &dyn SqlDb, samples: usize) -> Result<Vec<f64>> {
     if of.workers() > 1 {
         return many(of, db, samples);
     }
     crew::once(db, |session| {
-        // The first two warm up, as the guide's do.
+        // The first two executions warm up, as in the guide.
         let nanos: Result<Vec<f64>> =
             (0..samples + 2).map(|_| Ok(single(of, session)?.as_nanos() as f64)).collect();
         check(session)?;
@@ -152,7 +153,7 @@ pub fn take(of: Guide, db: &dyn SqlDb, samples: usize) -> Result<Vec<f64>> {
     })
 }
 
-/// One statement, timed, with another one before or after that is not.
+/// Runs one statement, timed, with another untimed one before or after it.
 fn single(of: Guide, session: &mut dyn SqlSession) -> Result<Duration> {
     match of {
         Guide::Insert => {
@@ -166,7 +167,7 @@ fn single(of: Guide, session: &mut dyn SqlSession) -> Result<Duration> {
         }
         Guide::Update => {
             let took = timed(session, &update(99, 0))?;
-            // Finds nothing where the first one has done nothing.
+            // Changes no row unless the first statement had its effect.
             expect_one(session.execute(&format!("{} AND age = 99", update(age(0), 0)))?)?;
             Ok(took)
         }
@@ -198,7 +199,7 @@ fn expect_one(changed: u64) -> Result<()> {
     Error::expect_answer("rows that a statement has changed", one(1), one(changed))
 }
 
-/// Whether the tables are as they were made.
+/// Checks that the tables have their original contents.
 fn check(session: &mut dyn SqlSession) -> Result<()> {
     for table in ["bench_table", "index_table"] {
         let mut expected = Answer::default();
@@ -211,7 +212,8 @@ fn check(session: &mut dyn SqlSession) -> Result<()> {
     Ok(())
 }
 
-/// A sample is 24 statements of each of four workers; its time is shared among all of them.
+/// Takes samples of concurrent cases. A sample consists of 24 statements of each of four workers,
+/// and its time is divided by the number of statements.
 fn many(of: Guide, db: &dyn SqlDb, samples: usize) -> Result<Vec<f64>> {
     let make = |worker: usize, _: &mut dyn SqlSession| Ok((worker, SeededRng::new(worker as u64)));
     let work = |(worker, rng): &mut (usize, SeededRng), session: &mut dyn SqlSession, sample: usize| {
@@ -240,13 +242,13 @@ struct Place {
     sample: u32,
 }
 
-/// Does something again while other transactions are in its way.
+/// Repeats `work` while it conflicts with other transactions.
 pub fn again(
     session: &mut dyn SqlSession,
     work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>,
 ) -> Result<()> {
-    // BOUND: conflicts end when the others are through; an engine that never lets anybody pass is
-    // an error.
+    // BOUND: conflicts end when the other transactions are done. An engine that never lets a
+    // transaction succeed is an error.
     for _ in 0..10_000 {
         match work(session) {
             Err(Error::Conflict { .. }) => {}
@@ -268,7 +270,7 @@ fn statement(of: Guide, session: &mut dyn SqlSession, place: Place, drawn: Drawn
         Guide::ManySelect => scan(session),
         Guide::ManyMixed if drawn.is_read => scan(session),
         Guide::ManyUpdate | Guide::ManyMixed => {
-            // Rows of this worker's own, aged over 30 before and after.
+            // Rows of this worker only, with ages above 30 before and after.
             let own = 11 + place.worker * 8 + drawn.number % 8;
             expect_one(session.execute(&update(31 + drawn.number % 39, own))?)
         }

@@ -1,5 +1,5 @@
-//! The bulk load: all rows of a table in the fastest way that an engine has, and what they take on
-//! the disk then.
+//! The bulk load: all rows of a table, loaded in the engine's fastest way, and their size on disk
+//! afterwards.
 
 use cairn_vfs::{Clock, SystemClock};
 
@@ -11,16 +11,16 @@ use crate::error::{Error, Result};
 
 const TABLE: &str = "loaded";
 
-/// What a turn found.
+/// The results of a turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loaded {
-    /// From the first row to the last one's being durable.
+    /// Time from the first row until the last one is durable.
     pub seconds: f64,
-    /// Of each row on the disk, its share of everything that belongs to the table.
+    /// Bytes on disk per row, including everything that belongs to the table.
     pub bytes_each: f64,
 }
 
-/// Takes a turn in a database that has no such table, and leaves it so.
+/// Takes a turn in a database without the table, and drops the table afterwards.
 pub fn take(db: &dyn SqlDb, records: Records) -> Result<Loaded> {
     crew::once(db, |session| session.execute(&format!("CREATE TABLE {TABLE} ({COLUMNS})")))?;
     let (clock, mut rows) = (SystemClock::new(), RecordRows::new(records));

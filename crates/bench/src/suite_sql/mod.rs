@@ -1,16 +1,16 @@
-//! The suite of SQL engines: the guide's statements, what applications do all day, queries, bulk
-//! loads, TPC-H and pgbench.
+//! The suite of SQL engines: the guide's statements, typical statements of applications, queries,
+//! bulk loads, TPC-H and pgbench.
 //!
 //! ```text
 //!   options ─► plan: cases, in groups that share a database
-//!                 └─► for each group, every contender makes its database; then for each case, round by round, each contender in a
-//!                     shuffled order: one turn
-//!                        │   warm up ─ samples ─ every answer compared with what the data hold ─ written to where it stays
-//!                        └─► recorder: medians of rounds ─► Run ─► text, report, JSON
+//!                 └─► for each group: every contender creates its database
+//!                       └─► for each case, round by round, contenders in shuffled order: one turn
+//!                              │   warm-up ─ samples ─ answers compared with the data ─ settle
+//!                              └─► recorder: medians of rounds ─► Run ─► text, report, JSON
 //! ```
 //!
-//! Embedded engines are asked in this process, a connection for each client thread; servers over
-//! their socket.
+//! Embedded engines run in this process, with one connection per client thread. Servers are queried
+//! over their socket.
 
 pub mod answer;
 pub mod catalog;
@@ -58,16 +58,17 @@ use crate::workload::shuffle;
 /// The suite's name in stored runs.
 pub const NAME: &str = "sql";
 
-/// Runs the suite with everybody who was asked for and is here.
+/// Runs the suite with all requested contenders that are available.
 ///
-/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the
-/// run ends with what it has. Errors: options that make no sense, a work directory that cannot be
-/// written.
+/// Failures on the way are recorded in the result and do not end the run. When `stop` is reached,
+/// the run ends with the results so far.
+///
+/// Errors: invalid options, a work directory that cannot be written.
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, catalog::select(options)?, progress, stop)
 }
 
-/// As [`run`], with contenders of the caller's choice.
+/// Like [`run`], with contenders of the caller's choice.
 pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
     let begun = Begun::new(NAME, &options.work_dir, options.probes)?;
@@ -147,7 +148,7 @@ impl Suite<'_> {
                     for case in cases {
                         self.recorder.discard(&name, &case.case, error.to_string());
                     }
-                    // What there is of it already would be in the next group's way.
+                    // A partly created database would conflict with the next group.
                     remove_tree(&self.dir_of(store)?)?;
                 }
             }
@@ -179,8 +180,8 @@ impl Suite<'_> {
         Ok(Open { name: store.name().to_owned(), dir, db, history: History::new(table.records) })
     }
 
-    /// Where a contender has its database. Short, since a socket's path has to fit into a hundred
-    /// bytes.
+    /// Returns the directory of a contender's database. Its name is short, because the path of a
+    /// Unix socket is limited to about a hundred bytes.
     fn dir_of(&self, index: usize) -> Result<PathBuf> {
         self.scratch.dir(&index.to_string())
     }
@@ -193,7 +194,7 @@ impl Suite<'_> {
         }
     }
 
-    /// All rounds of one case.
+    /// Runs all rounds of one case.
     fn case(&mut self, case: &SqlCase, opens: &mut [Open], table: &Table) -> Result<()> {
         let mut taking_part: Vec<usize> = (0..opens.len()).collect();
         for round in 0..self.options.rounds {
@@ -251,7 +252,7 @@ impl Suite<'_> {
         Ok(())
     }
 
-    /// Everybody who was asked for, with every setting.
+    /// Returns all requested contenders, with all settings.
     fn contenders(&self) -> Vec<Contender> {
         let given = self.settings(Group::Statements);
         let mut contenders: Vec<Contender> = Vec::new();
@@ -282,7 +283,7 @@ fn changes(case: &SqlCase) -> bool {
     }
 }
 
-/// Makes the tables of most cases.
+/// Creates the tables of most cases.
 fn fill(db: &dyn SqlDb, dialect: Dialect, table: &Table) -> Result<()> {
     crew::once(db, |session| {
         for sql in data::schema(dialect) {
@@ -301,7 +302,7 @@ fn fill(db: &dyn SqlDb, dialect: Dialect, table: &Table) -> Result<()> {
     db.analyze()
 }
 
-/// A day, counted from 1970, as `2026-11-21`: Howard Hinnant's `civil_from_days`.
+/// Formats days since 1970 as a date such as `2026-11-21`: Howard Hinnant's `civil_from_days`.
 pub fn date_text(days: i32) -> String {
     let shifted = i64::from(days) + 719_468;
     let era = shifted.div_euclid(146_097);

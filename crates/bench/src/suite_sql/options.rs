@@ -1,4 +1,4 @@
-//! What the user may choose.
+//! The options of a run.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,48 +10,48 @@ use crate::probe::ProbeEffort;
 use crate::results;
 use crate::workload::{DEFAULT_SEED, Durability};
 
-/// Everything that decides what a run measures.
+/// The options that decide what a run measures.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Samples of each of the guide's cases, all rounds together.
+    /// Number of samples of each of the guide's cases, over all rounds.
     pub iterations: u32,
-    /// Only cases with this in their name.
+    /// Only cases whose name contains this.
     pub filter: Option<String>,
-    /// Whether a dashboard takes the figures: then the filter counts for nothing.
+    /// Whether the run is for a dashboard. The filter is ignored then.
     pub for_dashboard: bool,
     /// Only cases of these groups.
     pub groups: Vec<Group>,
-    /// Cairn's own ways to be asked, by name.
+    /// Cairn's own contenders, by name.
     pub ours: Vec<String>,
     /// Peers, by name.
     pub peers: Vec<String>,
-    /// What a commit promises, outside of the cases that say otherwise.
+    /// Durability of commits, except in cases with their own.
     pub durability: Durability,
-    /// Rows of the table that most cases work on.
+    /// Number of rows in the table of most cases.
     pub rows: u32,
-    /// Rows of the bulk load.
+    /// Number of rows in the bulk load.
     pub load_rows: u32,
-    /// Client threads of reads and writes.
+    /// Client thread counts for reads and writes.
     pub threads: Vec<u32>,
-    /// Client threads of durable commits.
+    /// Client thread counts for durable commits.
     pub writers: Vec<u32>,
-    /// Client threads of the mixed load.
+    /// Number of client threads in the mixed load.
     pub clients: u32,
     /// Bytes of pages that may be kept in memory.
     pub cache_bytes: u64,
-    /// Times that everybody has a turn in every case.
+    /// Number of turns of each contender in every case.
     pub rounds: u32,
-    /// How long a turn measures, in seconds, outside of the guide's cases.
+    /// Duration of a turn's measurement in seconds, except in the guide's cases.
     pub seconds: f64,
-    /// Only TPC-H, at this scale factor.
+    /// Run only TPC-H, at this scale factor.
     pub tpch: Option<f64>,
-    /// Only pgbench, at this scale factor.
+    /// Run only pgbench, at this scale factor.
     pub pgbench: Option<u32>,
-    /// Seed of all data, draws and shuffles.
+    /// Seed of all data, random draws and shuffles.
     pub seed: u64,
-    /// Where databases are made: the disk that is measured.
+    /// Directory in which databases are created. Its disk is the one that is measured.
     pub work_dir: PathBuf,
-    /// What the machine is probed with; `None` for not at all.
+    /// Effort of probing the machine; `None` to skip the probes.
     pub probes: Option<ProbeEffort>,
 }
 
@@ -87,18 +87,18 @@ fn names(names: Vec<&'static str>) -> Vec<String> {
 }
 
 impl Options {
-    /// Samples of each of the guide's cases in a round.
+    /// Returns the number of samples of each of the guide's cases in a round.
     pub fn samples_each(&self) -> usize {
         self.iterations.div_ceil(self.rounds.max(1)) as usize
     }
 
-    /// The most sessions that any case has at a time.
+    /// Returns the maximum number of concurrent sessions in any case.
     pub fn sessions(&self) -> u32 {
         let most = self.threads.iter().chain(&self.writers).copied().max().unwrap_or(1);
         most.max(self.clients).max(super::guide::WORKERS)
     }
 
-    /// Checks that the parts make sense. Errors: [`Error::Invalid`] naming the option.
+    /// Checks that the options are valid. Errors: [`Error::Invalid`] naming the option.
     pub fn check(&self) -> Result<()> {
         let range = |name: &str, value: f64, least: f64, most: f64| {
             if (least..=most).contains(&value) {
@@ -108,7 +108,7 @@ impl Options {
         };
         range("iterations", f64::from(self.iterations), 1.0, 1e6)?;
         range("rounds", f64::from(self.rounds), 1.0, 1000.0)?;
-        // Inserts go behind the last row, in numbers of 32 bits.
+        // Inserts use ids behind the last row, which must fit into 32 bits.
         range("rows", f64::from(self.rows), 200.0, 1e9)?;
         range("load rows", f64::from(self.load_rows), 1.0, 1e9)?;
         range("clients", f64::from(self.clients), 1.0, 500.0)?;
@@ -130,8 +130,8 @@ impl Options {
         Ok(())
     }
 
-    /// What decides figures and does not always stand in [`Options::data_sentence`] or in the
-    /// cases.
+    /// Returns the settings that influence results and may be missing from
+    /// [`Options::data_sentence`] and from the cases.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
         results::named([
             ("cache bytes", self.cache_bytes.to_string()),
@@ -142,7 +142,7 @@ impl Options {
         ])
     }
 
-    /// The settings in a sentence, for the report.
+    /// Describes the settings in a sentence, for the report.
     pub fn data_sentence(&self) -> String {
         if let Some(scale) = self.tpch {
             return format!(

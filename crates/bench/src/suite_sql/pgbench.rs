@@ -1,9 +1,9 @@
 //! pgbench, PostgreSQL's own load generator, against every server: its read-only transactions
-//! (`-S`) and those in the manner of TPC-B.
+//! (`-S`) and its TPC-B-like ones.
 //!
-//! pgbench makes the tables and the load, from another process; the lab starts servers, takes
-//! turns, and looks afterwards whether the books balance: what went to accounts, tellers and
-//! branches is what the history says.
+//! pgbench creates the tables and the load, in a process of its own. The lab starts servers, runs
+//! the turns, and checks afterwards that the books balance: the changes of accounts, tellers and
+//! branches must match the history.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -19,13 +19,13 @@ use crate::scratch::remove_tree;
 use crate::suite_hash::recorder::{MEAN_LATENCY, THROUGHPUT};
 use crate::workload::shuffle;
 
-/// As cases name it.
+/// Name of the data set in cases.
 pub const DATASET: &str = "pgbench";
 
-/// Accounts of each unit of the scale factor.
+/// Number of accounts per unit of the scale factor.
 const ACCOUNTS: u64 = 100_000;
 
-/// Transactions of one kind: how cases name it, and how pgbench does.
+/// The kinds of transactions: the name in cases, and pgbench's arguments.
 const KINDS: [(&str, &[&str]); 2] = [("pgbench -S", &["-S"]), ("pgbench TPC-B-like", &["-b", "tpcb-like"])];
 
 struct Open {
@@ -49,8 +49,8 @@ fn case(operation: &str, scale: u32, clients: u32) -> Case {
     }
 }
 
-/// Starts everybody who can serve, has pgbench make its tables, then takes all rounds of each kind
-/// with each number of clients.
+/// Starts all contenders that are servers, lets pgbench create its tables, then takes all rounds of
+/// each kind with each number of clients.
 pub(super) fn run(suite: &mut Suite<'_>, scale: u32) -> Result<()> {
     suite.progress.group(0, 2, "pgbench: tables");
     let mut opens = Vec::new();
@@ -96,7 +96,7 @@ fn open(suite: &Suite<'_>, index: usize, scale: u32) -> Result<Option<Open>> {
     };
     let Some((db, address)) = store.serve(&dir, &settings)? else { return Ok(None) };
     let mut init = pgbench(&address)?;
-    // Client-side generation is the one that every server can take.
+    // Every server supports client-side generation.
     init.args(["-i", "-I", "dtgvp", "-q", "-s", &scale.to_string()]);
     process::run(with_database(init, &address), b"", suite.stop)?;
     db.settle()?;
@@ -153,7 +153,7 @@ fn rounds(suite: &mut Suite<'_>, opens: &mut [Open], kind: usize, case: &Case) -
 fn turn(suite: &Suite<'_>, open: &Open, kind: usize, clients: u32) -> Result<Said> {
     let mut command = pgbench(&open.address)?;
     let (_, words) = KINDS.get(kind).copied().unwrap_or(KINDS[0]);
-    // Whole seconds are all it knows.
+    // pgbench accepts only whole seconds.
     let seconds = suite.options.seconds.ceil().max(1.0) as u64;
     command.args(words).args(["-n", "-M", "prepared"]);
     command.args(["-c", &clients.to_string(), "-j", &clients.min(2).to_string(), "-T", &seconds.to_string()]);
@@ -161,14 +161,14 @@ fn turn(suite: &Suite<'_>, open: &Open, kind: usize, clients: u32) -> Result<Sai
     said(&text).ok_or_else(|| Error::process("pgbench", format!("printed unexpected output: {text}")))
 }
 
-/// What pgbench says at its end.
+/// The results that pgbench prints at its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Said {
     rate: f64,
     latency_ms: f64,
 }
 
-/// `None` where it is not there, or where transactions failed.
+/// Parses pgbench's output. Returns `None` if results are missing, or if transactions failed.
 fn said(text: &str) -> Option<Said> {
     let number = |start: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(start))?;
@@ -179,7 +179,7 @@ fn said(text: &str) -> Option<Said> {
     (failed == 0.0 && said.rate > 0.0).then_some(said)
 }
 
-/// Whether the sums of all four tables are the same.
+/// Checks that the sums of all four tables are equal.
 fn check_books(db: &dyn SqlDb) -> Result<()> {
     let sum = |column: &str, table: &str| -> Result<Answer> {
         let (sql, mut answer) =
@@ -199,8 +199,8 @@ fn check_books(db: &dyn SqlDb) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// Goal: what pgbench says is understood, and failed transactions are no figure. Method: what
-    /// version 15 prints.
+    /// Goal: pgbench's output is parsed, and failed transactions give no result. Method: the output
+    /// of version 15.
     #[test]
     fn reports_are_understood() {
         let text = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 9\n\

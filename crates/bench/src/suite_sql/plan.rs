@@ -1,31 +1,31 @@
-//! The cases: the guide's by its names, then what an application does all day.
+//! The cases: those of the guide by its names, then typical operations of applications.
 
 use super::guide::{self, Guide};
 use super::options::Options;
 use crate::results::Case;
 use crate::workload::Durability;
 
-/// Cases that share a database, which is made once for each contender.
+/// Cases that share a database, which each contender creates once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Group {
-    /// The table of a hundred rows of the guide.
+    /// The guide's table of a hundred rows.
     Guide,
     /// Prepared reads and writes of the large table.
     Statements,
-    /// As many commits as can be made durable.
+    /// As many durable commits as possible.
     Commits,
     /// Queries over the whole large table.
     Queries,
-    /// An empty database that rows are loaded into.
+    /// An empty database into which rows are loaded.
     Load,
 }
 
 impl Group {
-    /// In the order in which they are measured.
+    /// All groups, in the order in which they are measured.
     pub const ALL: [Group; 5] =
         [Group::Guide, Group::Statements, Group::Commits, Group::Queries, Group::Load];
 
-    /// What it is called in tables, and as a case's data set.
+    /// Returns the group's title in tables, which is also a case's data set.
     pub fn title(self) -> &'static str {
         match self {
             Group::Guide => "SQL: guide",
@@ -36,12 +36,12 @@ impl Group {
         }
     }
 
-    /// What its database promises.
+    /// Returns the durability of the group's database.
     pub fn durability(self, options: &Options) -> Durability {
         if self == Group::Commits { Durability::Sync } else { options.durability }
     }
 
-    /// The rows of its table.
+    /// Returns the number of rows in the group's table.
     pub fn rows(self, options: &Options) -> u32 {
         match self {
             Group::Guide => guide::ROWS,
@@ -52,81 +52,82 @@ impl Group {
     }
 }
 
-/// What is done over and over, for as long as a turn measures.
+/// The operation that is repeated for the duration of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// A row by its primary key.
+    /// Reads a row by its primary key.
     Point,
-    /// A hundred rows by a range of primary keys, in order.
+    /// Reads a hundred rows by a range of primary keys, in order.
     Range,
-    /// A row behind the last one, each a transaction.
+    /// Inserts a row behind the last one, each in a transaction of its own.
     Insert,
-    /// One column of a row by its primary key, each a transaction; threads have rows of their own.
+    /// Updates one column of a row by its primary key, each in a transaction of its own. Threads
+    /// have separate rows.
     Update,
-    /// A row by its primary key, each a transaction.
+    /// Deletes a row by its primary key, each in a transaction of its own.
     Delete,
-    /// As [`Op::Insert`], many in a transaction.
+    /// Like [`Op::Insert`], many in a transaction.
     InsertMany,
-    /// As [`Op::Update`], many in a transaction.
+    /// Like [`Op::Update`], many in a transaction.
     UpdateMany,
-    /// As [`Op::Delete`], many in a transaction.
+    /// Like [`Op::Delete`], many in a transaction.
     DeleteMany,
-    /// Four of five times [`Op::Point`], otherwise an update of any row.
+    /// Four fifths [`Op::Point`], one fifth updates of any row.
     Mixed,
-    /// A group by an index, and its records by another one.
+    /// Joins a group found by an index with its records found by another index.
     Join,
-    /// How many rows there are.
+    /// Counts all rows.
     Count,
-    /// How many have an amount in a range, and the sum of it.
+    /// Counts rows with an amount in a range, and sums up their amounts.
     Filter,
-    /// Four aggregates of each of sixteen groups.
+    /// Computes four aggregates of each of sixteen groups.
     GroupBy,
 }
 
 impl Op {
-    /// True when rows change.
+    /// Returns true if the operation changes rows.
     pub fn writes(self) -> bool {
         !matches!(self, Op::Point | Op::Range | Op::Join | Op::Count | Op::Filter | Op::GroupBy)
     }
 
-    /// Statements in a transaction.
+    /// Returns the number of statements in a transaction.
     pub fn at_once(self) -> u64 {
         if matches!(self, Op::InsertMany | Op::UpdateMany | Op::DeleteMany) { 500 } else { 1 }
     }
 }
 
-/// What a case measures.
+/// The measurement of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// One of the guide's.
+    /// One of the guide's cases.
     Guide(Guide),
     /// An operation by several client threads.
     Repeat(Op),
-    /// All rows of a table, and what it takes on the disk.
+    /// The bulk load of a table, and its size on disk.
     Load,
 }
 
 /// One case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlCase {
-    /// With whom it shares a database.
+    /// The group with which it shares a database.
     pub group: Group,
-    /// By what filters and lists know it.
+    /// Name in filters and lists.
     pub name: String,
-    /// As it is stored.
+    /// The case as it is stored.
     pub case: Case,
-    /// What is done.
+    /// The work to measure.
     pub work: Work,
-    /// By how many client threads.
+    /// Number of client threads.
     pub threads: u32,
 }
 
-/// The name of a stored case: what [`SqlCase::name`] was.
+/// Returns the [`SqlCase::name`] of a stored case.
 pub fn name_of(case: &Case) -> String {
     if case.threads <= 1 { case.operation.clone() } else { format!("{} t{}", case.operation, case.threads) }
 }
 
-/// All cases that the options ask for, in the order in which they are measured.
+/// Returns all cases that the options select, in the order in which they are measured.
 pub fn plan(options: &Options) -> Vec<SqlCase> {
     let mut cases = Vec::new();
     let mut add = |group: Group, operation: &str, threads: u32, work: Work| {

@@ -1,8 +1,8 @@
-//! An operation over and over, by several client threads, for as long as a turn measures.
+//! Repeats an operation on several client threads for the duration of a turn.
 //!
-//! Threads warm up, are timed, and then make some more operations with the clock read around each.
-//! What came back is added up while the clock runs and compared afterwards: the draws repeat
-//! themselves from the same seed.
+//! Threads warm up, are timed, and then perform some more operations with the clock read around
+//! each. Answers are only summed up while the clock runs, and compared with the expected ones
+//! afterwards, by repeating the draws from the same seed.
 
 use std::time::Duration;
 
@@ -17,60 +17,60 @@ use super::store::{Cell, Prepared, SqlDb, SqlSession};
 use crate::error::{Error, Result};
 use crate::histogram::{Latencies, clock_overhead};
 
-/// Rows that a thread may delete in a turn, and how many it has at least, however long it takes to
-/// put them in.
+/// Maximum number of rows that a thread may delete in a turn, and minimum number that it inserts
+/// for that, however long the inserts take.
 const DELETES_EACH: i64 = 20_000;
 const DELETES_LEAST: i64 = 200;
 
-/// Ids that a thread may insert in a turn.
+/// Number of ids that a thread may insert in a turn.
 const IDS_EACH: i64 = 1 << 19;
 
-/// Operations between two looks at the clock, when they are short.
+/// Number of operations between two readings of the clock, for short operations.
 const UNWATCHED: u64 = 16;
 
-/// What a turn works on.
+/// The table on which a turn works.
 #[derive(Debug)]
 pub struct Table {
-    /// Its rows.
+    /// The rows.
     pub records: Records,
-    /// What they answer.
+    /// The expected answers.
     pub expected: Expected,
 }
 
 impl Table {
-    /// Of so many rows.
+    /// Creates a table with this many rows.
     pub fn new(rows: u32, seed: u64) -> Self {
         let records = Records::new(rows, seed);
         Table { records, expected: Expected::new(records) }
     }
 }
 
-/// What a database has been through, which decides what it must hold.
+/// The past changes of a database, which determine its expected contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct History {
-    /// Updates that were committed.
+    /// Number of committed updates.
     pub updates: u64,
-    /// The first id that nobody has had.
+    /// The first id that has never been used.
     pub next_id: i64,
 }
 
 impl History {
-    /// Of a table that was just loaded.
+    /// Returns the history of a table that has just been loaded.
     pub fn new(records: Records) -> Self {
         History { updates: 0, next_id: i64::from(records.rows) }
     }
 }
 
-/// What a turn found.
+/// The results of a turn.
 #[derive(Debug)]
 pub struct Turn {
-    /// Operations a second, of all threads together.
+    /// Operations per second over all threads.
     pub rate: f64,
-    /// Of single operations.
+    /// Latencies of single operations.
     pub latencies: Latencies,
 }
 
-/// Takes a turn, and checks what came back and what the table holds.
+/// Takes a turn, and checks the answers and the contents of the table.
 pub fn take(
     op: Op,
     db: &dyn SqlDb,
@@ -112,7 +112,7 @@ pub fn take(
     Ok(Turn { rate: done as f64 / seconds.max(1e-9), latencies })
 }
 
-/// Takes out what was put in, and compares the table with what its history says.
+/// Deletes the inserted rows, and compares the table with its history.
 fn tidy(db: &dyn SqlDb, table: &Table, history: History) -> Result<()> {
     crew::once(db, |session| {
         session.execute(&format!("DELETE FROM records WHERE id >= {}", table.records.rows))?;
@@ -132,7 +132,7 @@ struct Place {
     seed: u64,
 }
 
-/// One thread.
+/// One client thread.
 struct Client<'t> {
     op: Op,
     table: &'t Table,
@@ -142,10 +142,10 @@ struct Client<'t> {
     /// The update of [`Op::Mixed`].
     second: Option<Prepared>,
     record: Record,
-    /// Ids that were put in, and of these how many are out again.
+    /// Number of inserted ids, and how many of them are deleted again.
     inserted: i64,
     deleted: i64,
-    /// Operations of each sample.
+    /// Number of operations in each sample.
     counts: Vec<u64>,
     updates: u64,
     answer: Answer,
@@ -203,7 +203,7 @@ impl<'t> Client<'t> {
         Ok(client)
     }
 
-    /// Puts in what will be deleted: not longer than all else takes together.
+    /// Inserts the rows to delete, for no longer than the rest of the turn takes.
     fn stock(&mut self, session: &mut dyn SqlSession, seconds: f64) -> Result<()> {
         let (insert, clock) = (session.prepare(INSERT)?, SystemClock::new());
         let until = clock.now() + Duration::from_secs_f64(2.0 * seconds);
@@ -223,8 +223,8 @@ impl<'t> Client<'t> {
             if self.op.at_once() > 1 {
                 count += self.transaction(session)?;
             } else {
-                // Short ones are not held up by the clock; how short they are shows at the
-                // beginning.
+                // The clock is not read around every short operation. The rate so far shows whether
+                // operations are short.
                 let is_short = u128::from(count) * length.as_nanos() > 4096 * (now - start).as_nanos();
                 let unwatched = if is_short && !timed { UNWATCHED } else { 1 };
                 for _ in 0..unwatched {
@@ -244,8 +244,8 @@ impl<'t> Client<'t> {
         Ok(())
     }
 
-    /// True when there is nothing left to delete in this sample: the first and the last one have a
-    /// tenth each.
+    /// Returns true if no row is left to delete in this sample. The first and the last sample get a
+    /// tenth of the rows each.
     fn is_out(&self) -> bool {
         let share = match self.counts.len() {
             0 => self.inserted / 10,
@@ -334,7 +334,7 @@ impl<'t> Client<'t> {
         if self.inserted > IDS_EACH {
             return Err(Error::engine("the suite", "a turn has no more ids; make turns shorter"));
         }
-        // Any of the rows that are there already does as a model.
+        // Any existing row can serve as a template.
         self.table.records.make(id as u32 % self.table.records.rows, &mut self.record);
         let Record { grp, kind, amount, name, note } = &self.record;
         let int = |value: u32| Cell::Int(i64::from(value));
@@ -350,7 +350,7 @@ impl<'t> Client<'t> {
         one(session.run(statement, &row)?)
     }
 
-    /// Draws everything again, and compares what should have come back with what did.
+    /// Repeats all draws, and compares the expected answers with the actual ones.
     fn check(&self) -> Result<()> {
         let (mut rng, mut expected) = (SeededRng::new(self.place.seed), Answer::default());
         let (records, known) = (self.table.records, &self.table.expected);
@@ -370,7 +370,7 @@ impl<'t> Client<'t> {
                     let id = rng.below(u64::from(records.rows)) as u32;
                     if is_update { Answer::default() } else { known.point(id) }
                 }
-                // What writes did is seen in the table.
+                // The effects of writes are checked in the table.
                 _ => Answer::default(),
             });
         }

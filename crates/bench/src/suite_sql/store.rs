@@ -1,13 +1,13 @@
-//! SQL engines as the lab sees them: opened in a directory, asked by sessions, a session for each
-//! client thread.
+//! SQL engines as the lab sees them: opened in a directory, queried through sessions, with one
+//! session per client thread.
 //!
-//! A [`SqlStore`] is a kind of engine. [`SqlStore::open`] gives a [`SqlDb`], which all threads of a
-//! measurement share; each of them is lent a [`SqlSession`] before the clock starts. A session is
-//! lent and not given, so that an engine's statements may borrow its connection: nobody looks a
-//! prepared statement up by its text in the loop that is measured.
+//! A [`SqlStore`] is a kind of engine. [`SqlStore::open`] returns a [`SqlDb`], which all threads of
+//! a measurement share. Each of them borrows a [`SqlSession`] before the clock starts. Sessions are
+//! lent, not owned, so that an engine's statements can borrow its connection. So the measured loop
+//! contains no lookup of prepared statements by their text.
 //!
-//! All engines get the same text: parameters are `$1`, `$2`, … in the order in which they first
-//! appear. Where an engine's types or functions have other names, [`Dialect`] says so.
+//! All engines get the same text. Parameters are `$1`, `$2`, … in the order of their first
+//! occurrence. [`Dialect`] says where an engine's types or functions have other names.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -17,100 +17,100 @@ use crate::error::Result;
 use crate::suite_kv::Guarantee;
 use crate::workload::Durability;
 
-/// What every engine is opened with: the same for all.
+/// The settings with which every engine is opened, the same for all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlSettings {
-    /// What a commit promises when it returns.
+    /// The guarantee of a commit when it returns.
     pub durability: Durability,
     /// Bytes of pages that may be kept in memory.
     pub cache_bytes: u64,
-    /// Sessions at a time, at most.
+    /// Maximum number of concurrent sessions.
     pub sessions: u32,
 }
 
-/// Whose words an engine understands.
+/// The SQL dialect of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// PostgreSQL's, which Cairn and DuckDB speak as well.
+    /// PostgreSQL's, which Cairn and DuckDB also support.
     Postgres,
-    /// As [`Dialect::Postgres`]; reads whole columns, and is given no primary keys where its makers
-    /// give it none.
+    /// Like [`Dialect::Postgres`], for an engine that reads whole columns. Its tables have no
+    /// primary keys where its makers' own setup has none.
     DuckDb,
-    /// SQLite's: no dates and no decimals.
+    /// SQLite's, without dates and decimals.
     Sqlite,
 }
 
-/// A value that goes in or comes out.
+/// A value that is passed in or returned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Cell<'a> {
     /// NULL.
     Null,
     /// Any integer; a boolean is 0 or 1.
     Int(i64),
-    /// A floating-point number, or a decimal number that comes out.
+    /// A floating-point number, or a returned decimal number.
     Real(f64),
-    /// A decimal number that goes in: this many of its smallest unit, and how many digits there are
-    /// behind the point.
+    /// A decimal number that is passed in: a multiple of its smallest unit, and the number of
+    /// digits after the point.
     Decimal(i64, u8),
-    /// Text. A date goes in as `2026-11-21`.
+    /// Text. A date is passed in as `2026-11-21`.
     Text(&'a str),
-    /// A date that comes out: days since 1970.
+    /// A returned date, in days since 1970.
     Date(i32),
 }
 
-/// Where a server is to be found, in the words that PostgreSQL's programs take.
+/// The address of a server, in the form that PostgreSQL's programs take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// A name, a number, or the directory of a Unix socket.
+    /// A host name, an address, or the directory of a Unix socket.
     pub host: String,
     /// The port.
     pub port: u16,
-    /// Who asks.
+    /// The user.
     pub user: String,
-    /// What of.
+    /// The database.
     pub database: String,
 }
 
-/// A statement that a session has prepared.
+/// A statement prepared by a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared(pub usize);
 
-/// What rows are shown to.
+/// A function that receives rows.
 pub type Visit<'v> = dyn FnMut(&[Cell<'_>]) + 'v;
 
-/// Rows that are made one after the other, to be loaded.
+/// Rows that are generated one after another for loading.
 pub trait Rows {
-    /// Shows each row to `visit`, until it fails.
+    /// Passes each row to `visit`, until `visit` fails.
     fn each(&mut self, visit: &mut dyn FnMut(&[Cell<'_>]) -> Result<()>) -> Result<()>;
 }
 
 /// A kind of SQL engine.
 pub trait SqlStore: Debug + Send + Sync {
-    /// Its name, unique among engines, in lower case: the word of `--peers`.
+    /// Returns the name, unique among engines, in lower case, as used by `--peers`.
     fn name(&self) -> &str;
 
-    /// The version of the library or server.
+    /// Returns the version of the library or server.
     fn version(&self) -> String;
 
-    /// True for Cairn's own.
+    /// Returns true for Cairn's own.
     fn ours(&self) -> bool {
         false
     }
 
-    /// Whose SQL it takes.
+    /// Returns the dialect.
     fn dialect(&self) -> Dialect;
 
-    /// What `durability` means in this engine.
+    /// Returns the meaning of `durability` in this engine.
     fn guarantee(&self, durability: Durability) -> Guarantee;
 
-    /// Every setting that it is opened with, in words; durability is added by the suite.
+    /// Describes every setting with which the engine is opened. The suite adds durability.
     fn settings(&self, settings: &SqlSettings) -> Settings;
 
-    /// Makes an empty database in the existing, empty directory `dir`.
+    /// Creates an empty database in the existing, empty directory `dir`.
     fn open(&self, dir: &Path, settings: &SqlSettings) -> Result<Box<dyn SqlDb>>;
 
-    /// As [`SqlStore::open`], for other programs to connect to as well. `None` where the engine is
-    /// no server.
+    /// Like [`SqlStore::open`], but other programs can connect too. `None` if the engine is not a
+    /// server.
     fn serve(&self, _: &Path, _: &SqlSettings) -> Result<Option<(Box<dyn SqlDb>, Address)>> {
         Ok(None)
     }
@@ -118,55 +118,56 @@ pub trait SqlStore: Debug + Send + Sync {
 
 /// An open database, shared by all threads of a measurement.
 pub trait SqlDb: Send + Sync {
-    /// Lends one thread a session. Called on the thread that uses it.
+    /// Lends a session to one thread. Call it on the thread that uses the session.
     fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()>;
 
-    /// Loads rows into an empty table in the fastest way that the engine has, in one transaction.
-    /// Durable as commits are when it returns.
+    /// Loads rows into an empty table in the engine's fastest way, in one transaction. It is as
+    /// durable as a commit when it returns.
     fn load(&self, table: &str, columns: usize, rows: &mut dyn Rows) -> Result<u64>;
 
-    /// Gathers what the engine's planner wants to know of its tables.
+    /// Gathers statistics for the engine's planner.
     fn analyze(&self) -> Result<()>;
 
-    /// Brings what was written to where it stays, so that it is not done in somebody else's turn.
+    /// Writes pending data to its final place, so that this does not happen in another contender's
+    /// turn.
     fn settle(&self) -> Result<()>;
 
-    /// Bytes that tables and their indexes take on the disk; of an embedded engine the whole
-    /// database. After [`SqlDb::settle`].
+    /// Returns the size of tables and their indexes on disk; for an embedded engine that of the
+    /// whole database. Call it after [`SqlDb::settle`].
     fn bytes(&self, tables: &[&str]) -> Result<u64>;
 
-    /// Closes the database and says what went wrong at that.
+    /// Closes the database and returns errors of closing.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
-/// One thread's way in. A statement outside of [`SqlSession::begin`] and [`SqlSession::commit`] is
-/// a transaction of its own.
+/// The session of one thread. A statement outside of [`SqlSession::begin`] and
+/// [`SqlSession::commit`] is a transaction of its own.
 ///
-/// Errors: [`Error::Conflict`](crate::error::Error::Conflict) where another transaction was in the
-/// way and the whole transaction may be tried again; it is rolled back by then.
+/// Errors: [`Error::Conflict`](crate::error::Error::Conflict) if another transaction interfered and
+/// the whole transaction, which has been rolled back, may be repeated.
 pub trait SqlSession {
-    /// Runs a statement by its text, as the engine does that best, and says how many rows it
-    /// changed.
+    /// Runs a statement given as text, in the engine's best way, and returns the number of changed
+    /// rows.
     fn execute(&mut self, sql: &str) -> Result<u64>;
 
-    /// Shows the rows of a query by its text, as the engine does that best.
+    /// Runs a query given as text, in the engine's best way, and passes its rows to `visit`.
     fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()>;
 
     /// Prepares a statement.
     fn prepare(&mut self, sql: &str) -> Result<Prepared>;
 
-    /// Runs a prepared statement, and says how many rows it changed.
+    /// Runs a prepared statement, and returns the number of changed rows.
     fn run(&mut self, statement: Prepared, parameters: &[Cell<'_>]) -> Result<u64>;
 
-    /// Shows the rows of a prepared query.
+    /// Runs a prepared query, and passes its rows to `visit`.
     fn query(&mut self, statement: Prepared, parameters: &[Cell<'_>], visit: &mut Visit<'_>) -> Result<()>;
 
     /// Begins a transaction that will write.
     fn begin(&mut self) -> Result<()>;
 
-    /// Commits it.
+    /// Commits the transaction.
     fn commit(&mut self) -> Result<()>;
 
-    /// Undoes it.
+    /// Rolls the transaction back.
     fn rollback(&mut self) -> Result<()>;
 }

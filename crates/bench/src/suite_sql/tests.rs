@@ -1,4 +1,4 @@
-//! The suite with everybody who is here, on little data.
+//! The suite with all available contenders, on little data.
 
 use std::collections::BTreeSet;
 
@@ -28,19 +28,20 @@ fn options(scratch: &Scratch) -> Options {
     }
 }
 
-/// What a contender could not do.
+/// Returns the operations that a contender could not do.
 fn problems_of(contender: &Contender) -> impl Iterator<Item = &String> {
     let problems = contender.settings.iter().filter(|(name, _)| name.starts_with("not measured"));
     problems.map(|(_, problem)| problem)
 }
 
-/// What an engine does not have yet is its own tests' business.
+/// Returns whether a problem is a feature that the engine lacks so far. The engine's own tests
+/// cover these.
 fn is_unsupported(problem: &str) -> bool {
     problem.contains("(0A000)")
 }
 
-/// Goal: everybody who is here measures every case, every answer is right, and the list for
-/// dashboards has the guide's names once each. Method: a whole run on little data.
+/// Goal: every available contender measures every case, every answer is correct, and the list for
+/// dashboards has each of the guide's names once. Method: a whole run on little data.
 #[test]
 fn every_case_measures() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -78,8 +79,8 @@ fn every_case_measures() {
     assert!(shown.contains("mixed load, 80 % reads t3"), "{shown}");
 }
 
-/// Goal: the filter chooses by name, not for dashboards; names are told from stored cases; wrong
-/// options are refused.
+/// Goal: the filter selects by name, but not for dashboards; names follow from stored cases;
+/// invalid options are refused.
 #[test]
 fn plans_and_options() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -111,7 +112,7 @@ fn plans_and_options() {
     assert!(Options::default().check().is_ok());
 }
 
-/// An engine whose answers are not what they should be.
+/// An engine that gives wrong answers.
 #[derive(Debug)]
 struct Liar(Box<dyn SqlStore>, &'static str);
 
@@ -195,8 +196,8 @@ impl SqlSession for LiarSession<'_> {
     }
 }
 
-/// Goal: who answers wrong, or says that it has done what it has not, has no figure. Method:
-/// engines that skip one kind of statement each.
+/// Goal: an engine that gives wrong answers, or that reports work that it has not done, has no
+/// measurement. Method: engines that skip one kind of statement each.
 #[cfg(feature = "peers")]
 #[test]
 fn wrong_engines_are_caught() {
@@ -220,7 +221,7 @@ fn wrong_engines_are_caught() {
     }
 }
 
-/// Goal: a run that is stopped says so and keeps what it has.
+/// Goal: a run that is stopped is marked as stopped and keeps its results.
 #[test]
 fn a_stopped_run_says_so() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -232,7 +233,7 @@ fn a_stopped_run_says_so() {
     assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }
 
-/// Goal: days have the dates that they have.
+/// Goal: days are formatted as the right dates.
 #[test]
 fn dates() {
     for (days, text) in [
@@ -246,8 +247,8 @@ fn dates() {
     }
 }
 
-/// Goal: everybody who is here loads TPC-H, answers all 22 queries alike, and is timed in each.
-/// Method: a two-hundredth of the smallest scale.
+/// Goal: every available contender loads TPC-H, all answers to the 22 queries agree, and each query
+/// is timed. Method: a two-hundredth of scale factor 1.
 #[test]
 fn tpch_answers_agree() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
@@ -269,7 +270,7 @@ fn tpch_answers_agree() {
     }
 }
 
-/// Goal: pgbench runs against every server that is here, and its books balance.
+/// Goal: pgbench runs against every available server, and its books balance.
 #[cfg(feature = "peers")]
 #[test]
 fn pgbench_runs() {

@@ -1,4 +1,4 @@
-//! A run for a terminal and for a dashboard: a table for each group, a column for each contender.
+//! Formats a run for a terminal and for a dashboard: one table per group, one column per contender.
 
 use super::plan::{Group, name_of};
 use super::versus;
@@ -7,7 +7,7 @@ use crate::results::{Case, Contender, Measurement, Run};
 use crate::suite_hash::recorder::{LATENCY, THROUGHPUT, TIME};
 use crate::text::{self, Align, Table};
 
-/// The whole run for a terminal.
+/// Formats the whole run for a terminal.
 pub fn to_text(run: &Run) -> String {
     let mut out = format!("Cairn SQL benchmark suite\n{}; seed {}\n{}\n", run.mode, run.seed, run.data);
     for title in titles(run) {
@@ -16,7 +16,7 @@ pub fn to_text(run: &Run) -> String {
     out + &versus::to_text(run) + &notes(run)
 }
 
-/// The groups that have figures, the suite's own first and in its order.
+/// Returns the groups that have measurements: the suite's own first, in their order.
 fn titles(run: &Run) -> Vec<&str> {
     let mut titles: Vec<&str> = Group::ALL.iter().map(|group| group.title()).collect();
     titles.retain(|title| run.measurements.iter().any(|m| m.case.dataset == *title));
@@ -28,21 +28,21 @@ fn titles(run: &Run) -> Vec<&str> {
     titles
 }
 
-/// Those who have figures.
+/// Returns the contenders that have measurements.
 fn measured(run: &Run) -> Vec<&Contender> {
     let has = |contender: &&Contender| run.measurements.iter().any(|m| m.contender == contender.name);
     run.contenders.iter().filter(has).collect()
 }
 
-/// A figure of somebody in a case, if it was checked.
+/// Returns a contender's measurement in a case, if it was verified.
 fn find<'r>(run: &'r Run, contender: &str, case: &Case, metric: &str) -> Option<&'r Measurement> {
     run.measurements
         .iter()
         .find(|m| m.verified && m.contender == contender && m.metric == metric && m.case == *case)
 }
 
-/// The cases of a group with their metrics, in the order taken. Latencies stand beside a throughput
-/// only as its percentiles.
+/// Returns the cases of a group with their metrics, in the order taken. Mean latencies are omitted,
+/// because the percentiles are shown.
 fn rows<'r>(run: &'r Run, title: &str) -> Vec<(&'r Case, &'r str)> {
     let mut rows: Vec<(&Case, &str)> = Vec::new();
     for m in run.measurements.iter().filter(|m| m.case.dataset == title) {
@@ -85,10 +85,10 @@ fn find_any<'r>(run: &'r Run, case: &Case, metric: &str) -> Option<&'r Measureme
     run.measurements.iter().find(|m| m.metric == metric && m.case == *case)
 }
 
-/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of
-/// an operation. Less is better throughout, as such dashboards want it.
+/// Formats the run as a list for dashboards, with each case once per contender, in nanoseconds per
+/// operation. Such dashboards require that lower is always better.
 ///
-/// The first contender's cases have the guide's names; those of the others follow with the
+/// The cases of the first contender have the guide's names. Those of the others follow, with the
 /// contender in brackets.
 pub fn to_json(run: &Run) -> String {
     let first = measured(run).first().map_or("", |contender| contender.name.as_str());
@@ -103,7 +103,7 @@ pub fn to_json(run: &Run) -> String {
             let of = |metric: &str| {
                 find(run, &contender.name, case, metric).map(|m| m.median).filter(|value| *value > 0.0)
             };
-            // A rate is that of all threads together, as the guide's times of several workers are.
+            // A rate is that of all threads together, like the guide's times of several workers.
             let nanos = of(THROUGHPUT.name)
                 .map(|rate| 1e9 / rate)
                 .or_else(|| of(TIME.name).map(|seconds| seconds * 1e9))

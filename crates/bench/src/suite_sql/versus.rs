@@ -1,5 +1,5 @@
-//! Ours against everybody else: a table of ratios for each of ours, over 1 where ours is better,
-//! and who is ahead how often.
+//! Compares each of our contenders with all others: a table of ratios, above 1 if ours is better,
+//! and the numbers of wins and losses.
 
 use super::plan::name_of;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
@@ -7,7 +7,7 @@ use crate::results::{Case, Contender, Measurement, Run};
 use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, THROUGHPUT};
 use crate::text::{self, Align, Table};
 
-/// For each of ours that has figures; empty without any, or without a peer.
+/// Formats a comparison for each of ours that has measurements; empty if there is none, or no peer.
 pub fn to_text(run: &Run) -> String {
     let has = |contender: &&Contender| run.measurements.iter().any(|m| m.contender == contender.name);
     let (ours, others): (Vec<&Contender>, Vec<&Contender>) =
@@ -42,7 +42,8 @@ fn one(run: &Run, ours: &Contender, others: &[&Contender]) -> String {
     out
 }
 
-/// A latency beside a throughput says the same once more.
+/// Returns whether a measurement counts. A latency beside a throughput would count the same result
+/// twice.
 fn counts(run: &Run, m: &Measurement) -> bool {
     let beside_rate = || find(run, &m.contender, &m.case, THROUGHPUT.name).is_some();
     m.metric != MEAN_LATENCY.name && (m.metric != LATENCY.name || !beside_rate())
@@ -60,14 +61,14 @@ struct Score {
     even: usize,
     behind: Vec<String>,
     ratios: Vec<Ratio>,
-    /// How many of these have no interval.
+    /// Number of ratios without an interval.
     unsure: usize,
 }
 
 impl Score {
     fn add(&mut self, case: &Case, ratio: Ratio) {
         self.ratios.push(ratio);
-        // With few rounds there is no interval; the medians have to do.
+        // With few rounds there is no interval, and the medians alone decide.
         self.unsure += usize::from(ratio.interval.is_none());
         let is_even = ratio.interval.is_some() && ratio.outcome() == Outcome::Unclear;
         if is_even {
@@ -102,8 +103,8 @@ mod tests {
     use crate::engine::Settings;
     use crate::testing::sample_run;
 
-    /// Goal: ratios point our way whichever way the metric goes, and losses are named. Method: a
-    /// run of two, one ahead in a rate and behind in a time.
+    /// Goal: a ratio above 1 favours ours for metrics of both directions, and losses are named.
+    /// Method: a run of two contenders, one ahead in a rate and behind in a time.
     #[test]
     fn wins_and_losses_are_told() {
         let mut run = sample_run();

@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arena {
     bytes: Vec<u8>,
-    /// One more than there are strings; the first is 0.
+    /// One more element than there are strings; the first is 0.
     offsets: Vec<usize>,
 }
 
@@ -23,7 +23,7 @@ impl Default for Arena {
 }
 
 impl Arena {
-    /// An empty list with room for `count` strings of `bytes` bytes together.
+    /// Creates an empty list with capacity for `count` strings of `bytes` bytes in total.
     pub fn with_capacity(count: usize, bytes: usize) -> Self {
         let mut offsets = Vec::with_capacity(count + 1);
         offsets.push(0);
@@ -44,64 +44,66 @@ impl Arena {
         self.offsets.push(self.bytes.len());
     }
 
-    /// How many strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// True when there are none.
+    /// Returns true if there are no strings.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The length of all strings together.
+    /// Returns the total length of all strings.
     pub fn total_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// String `index`. Panics when there are not so many: indices come from the lab itself.
+    /// Returns string `index`. Panics if it is out of range, because indices come from the lab
+    /// itself.
     #[inline]
     pub fn get(&self, index: usize) -> &[u8] {
         &self.bytes[self.offsets[index]..self.offsets[index + 1]]
     }
 
-    /// The strings in order.
+    /// Iterates over the strings in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.batch(0..self.len()).iter()
     }
 
-    /// A run of strings.
+    /// Returns the strings of a range.
     pub fn batch(&self, range: Range<usize>) -> KeyBatch<'_> {
         KeyBatch { bytes: &self.bytes, offsets: &self.offsets[range.start..range.end + 1] }
     }
 }
 
-/// A run of prepared keys: all that a store needs to know of a workload while the clock runs.
+/// A range of prepared keys: the only part of a workload that a store gets while the clock runs.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyBatch<'a> {
     bytes: &'a [u8],
-    /// One more than there are keys.
+    /// One more element than there are keys.
     offsets: &'a [usize],
 }
 
 impl<'a> KeyBatch<'a> {
-    /// How many keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// True when there are none.
+    /// Returns true if there are no keys.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The first `count` of them, or all if there are fewer.
+    /// Returns the first `count` keys, or all if there are fewer.
     #[must_use]
     pub fn first(self, count: usize) -> KeyBatch<'a> {
         KeyBatch { bytes: self.bytes, offsets: &self.offsets[..=count.min(self.len())] }
     }
 
-    /// The keys in order. A step costs about a nanosecond: the bytes lie one after the other.
+    /// Iterates over the keys in order. A step costs about a nanosecond, because the bytes are
+    /// contiguous.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.offsets.windows(2).map(move |ends| &self.bytes[ends[0]..ends[1]])

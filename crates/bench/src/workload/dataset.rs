@@ -10,16 +10,17 @@ pub struct Dataset {
     name: String,
     keys: Arena,
     values: Arena,
-    /// How to write keys that are not there; real records have no rule for it.
+    /// Shape of the keys, from which absent keys are generated; `None` for real records.
     shape: Option<KeyShape>,
     left_out: Option<String>,
 }
 
 impl Dataset {
-    /// The name of data that was made up.
+    /// Name of generated data.
     pub const SYNTHETIC: &str = "synthetic";
 
-    /// Records `0..entries` of the given shapes. Costs 16 bytes an entry over the bytes themselves.
+    /// Generates records `0..entries` of the given shapes. Costs 16 bytes per entry in addition to
+    /// the bytes themselves.
     pub fn synthetic(entries: u64, keys: &KeyShape, values: &ValueShape) -> Self {
         let count = entries as usize;
         let mut dataset = Dataset {
@@ -36,68 +37,68 @@ impl Dataset {
         dataset
     }
 
-    /// Records read from a file.
+    /// Creates a data set from records that were read from a file.
     pub fn real(name: &str, records: Records) -> Self {
         let left_out = records.left_out();
         Dataset { name: name.to_owned(), keys: records.keys, values: records.values, shape: None, left_out }
     }
 
-    /// `synthetic`, or the name of the real data.
+    /// Returns `synthetic`, or the name of the real data.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Which lines of a file are not in the data; see [`Records::left_out`].
+    /// Describes the lines of a file that are not in the data; see [`Records::left_out`].
     pub fn left_out(&self) -> Option<&str> {
         self.left_out.as_deref()
     }
 
-    /// How many records.
+    /// Returns the number of records.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// True when there are none.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// The length of all keys and values together: what a store without overhead would need.
+    /// Returns the total length of all keys and values: the size of a store without overhead.
     pub fn total_bytes(&self) -> u64 {
         (self.keys.total_bytes() + self.values.total_bytes()) as u64
     }
 
-    /// The mean length of a value, rounded.
+    /// Returns the mean length of a value, rounded.
     pub fn mean_value_bytes(&self) -> u32 {
         let count = self.values.len().max(1);
         ((self.values.total_bytes() + count / 2) / count) as u32
     }
 
-    /// Key `index`, which must be under `len`.
+    /// Returns key `index`, which must be below `len`.
     #[inline]
     pub fn key(&self, index: usize) -> &[u8] {
         self.keys.get(index)
     }
 
-    /// The value of key `index`.
+    /// Returns the value of key `index`.
     #[inline]
     pub fn value(&self, index: usize) -> &[u8] {
         self.values.get(index)
     }
 
-    /// Keys and values, in order.
+    /// Iterates over keys and values, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], &[u8])> {
         self.keys.iter().zip(self.values.iter())
     }
 
-    /// The record numbers in the order of their keys, for stores that load sorted input fastest.
+    /// Returns the record numbers ordered by key, for stores that load sorted input fastest.
     pub fn sorted(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| self.key(a as usize).cmp(self.key(b as usize)));
         order
     }
 
-    /// Writes keys that are not in the data but look as if they could be: the numbers after the
+    /// Returns a generator of keys that are not in the data but resemble it: the numbers after the
     /// last one, or real keys with one byte changed.
     pub(super) fn absent_keys(&self) -> AbsentKeys<'_> {
         let taken = match self.shape {
@@ -108,14 +109,14 @@ impl Dataset {
     }
 }
 
-/// See [`Dataset::absent_keys`].
+/// Generates absent keys; see [`Dataset::absent_keys`].
 pub(super) struct AbsentKeys<'a> {
     dataset: &'a Dataset,
     taken: HashSet<&'a [u8]>,
 }
 
 impl AbsentKeys<'_> {
-    /// Appends the absent key that belongs to record `index`.
+    /// Appends the absent key for record `index`.
     pub(super) fn write(&self, index: usize, out: &mut Vec<u8>) {
         if let Some(shape) = &self.dataset.shape {
             return shape.write((self.dataset.len() + index) as u64, out);
@@ -124,7 +125,7 @@ impl AbsentKeys<'_> {
         out.extend_from_slice(self.dataset.key(index));
         let last = out.len() - 1;
         // BOUND: 255 changes of the last byte, then longer keys; a key longer than all others is
-        // absent for certain.
+        // certainly absent.
         loop {
             for change in 1..=u8::MAX {
                 out[last] ^= change;

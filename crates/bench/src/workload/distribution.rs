@@ -1,4 +1,4 @@
-//! Which keys a workload asks for.
+//! Distributions of the keys that a workload accesses.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use super::{Permutation, Zipf};
 use crate::error::{Error, Result};
 
-/// The steepest skew, as of the fits through traces: one key takes 96 % of all there, and beyond it
-/// nothing of a store but that key is measured.
+/// The largest skew, as in fits of traces. At this value one key receives 96 % of all accesses, so
+/// a larger one would measure only that key.
 const THETA_MAX: f64 = 5.0;
 
-/// The law by which the next key is drawn from those there are.
+/// The distribution from which the next key is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// All keys alike. The hardest on caches.
+    /// All keys with equal probability. The hardest for caches.
     #[default]
     Uniform,
-    /// Few keys often, many seldom.
+    /// Few keys often, many rarely.
     Zipfian {
         /// The skew: 0.99 is YCSB's.
         theta: f64,
-        /// Whether popular keys are scattered over the key space rather than next to each other.
+        /// True if popular keys are scattered over the key space rather than adjacent.
         scrambled: bool,
     },
-    /// In the order of insertion, over and over.
+    /// In the order of insertion, repeatedly.
     Sequential,
     /// Zipfian from the newest key backwards.
     Latest {
         /// The skew.
         theta: f64,
     },
-    /// A part of the keys takes most of the operations.
+    /// A part of the keys receives most of the operations.
     HotSet {
-        /// Share of the keys that is hot.
+        /// Fraction of the keys that is hot.
         fraction: f64,
-        /// Share of the operations that goes to it.
+        /// Fraction of the operations that go to hot keys.
         probability: f64,
     },
 }
@@ -87,7 +87,7 @@ impl fmt::Display for Distribution {
 impl FromStr for Distribution {
     type Err = Error;
 
-    /// Reads what `Display` writes; parameters left out take YCSB's values.
+    /// Parses the format of `Display`; omitted parameters have YCSB's values.
     fn from_str(text: &str) -> Result<Self> {
         let refuse = || {
             Error::invalid(format!(
@@ -123,7 +123,7 @@ impl FromStr for Distribution {
     }
 }
 
-/// Draws key numbers by a [`Distribution`].
+/// Draws key numbers from a [`Distribution`].
 #[derive(Debug, Clone)]
 pub struct Sampler {
     len: u64,
@@ -141,7 +141,7 @@ enum Law {
 }
 
 impl Sampler {
-    /// Draws from keys `0..len` (at least one). The stream depends on `seed` alone.
+    /// Creates a sampler of keys `0..len` (at least one). The sequence depends only on `seed`.
     pub fn new(distribution: Distribution, len: u64, seed: u64) -> Self {
         let scatter = || Permutation::new(len, seed ^ 0x5ca7_7e12);
         let law = match distribution {
@@ -159,7 +159,7 @@ impl Sampler {
         Sampler { len, rng: SeededRng::new(seed), law }
     }
 
-    /// The next key number, under `len`.
+    /// Draws the next key number, below `len`.
     pub fn draw(&mut self) -> u64 {
         let rng = &mut self.rng;
         match &mut self.law {

@@ -1,9 +1,9 @@
-//! What is asked of a store: one description for every suite, reproducible from its seed.
+//! Workloads: one description for every suite, reproducible from its seed.
 //!
 //! ```text
 //!   Workload ──► Dataset ──► ReadOrder ──► chunks of keys ──► Session::run ──► Digest
-//!   (words)      (bytes)     (prepared)    (nothing to do      (the store)     (compared with the
-//!                                           but look up)                        data set's own)
+//!   (words)      (bytes)     (prepared)    (only lookups       (the store)     (compared with the
+//!                                           are left)                           data set's own)
 //! ```
 
 mod arena;
@@ -31,23 +31,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What all suites draw from where nobody asks for another seed.
+/// Default seed of all suites.
 pub const DEFAULT_SEED: u64 = 12_345;
 
-/// Puts items into an order that `rng` draws, every one as likely as any other (Fisher, Yates).
+/// Shuffles items; every order is equally likely (Fisher, Yates).
 pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut dyn Rng) {
     for last in (1..items.len()).rev() {
         items.swap(last, rng.below(last as u64 + 1) as usize);
     }
 }
 
-/// What a write has survived when it returns. Every engine, ours or not, is held to the same word.
+/// The durability of a write when its call returns. The definitions are the same for every engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// Lost with the process.
+    /// Lost if the process ends.
     Memory,
-    /// Handed to the kernel: survives the process, not the power.
+    /// Handed to the kernel: survives the process, but not a power failure.
     Buffered,
     /// On stable storage.
     #[default]
@@ -64,14 +64,14 @@ impl fmt::Display for Durability {
     }
 }
 
-/// Whether the keys that are looked up are in the store.
+/// Whether looked-up keys are in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lookup {
-    /// All of them.
+    /// All of them are.
     #[default]
     Present,
-    /// None of them, though they look alike.
+    /// None of them are, although they resemble the stored ones.
     Absent,
 }
 
@@ -84,31 +84,31 @@ impl fmt::Display for Lookup {
     }
 }
 
-/// One workload, complete: the same value gives the same bytes and the same order on every machine.
+/// A complete workload: equal values give the same bytes in the same order on every machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// How many keys, before any write of the workload itself.
+    /// Number of keys, before any write of the workload itself.
     pub entries: u64,
-    /// What keys look like.
+    /// Shape of the keys.
     pub keys: KeyShape,
-    /// What values look like.
+    /// Shape of the values.
     pub values: ValueShape,
-    /// Which keys are asked for.
+    /// Distribution of the accessed keys.
     pub distribution: Distribution,
-    /// Whether those keys exist.
+    /// Whether accessed keys exist.
     pub lookup: Lookup,
-    /// Share of reads among the operations, 0 to 1. A constant store knows only 1.
+    /// Fraction of reads among the operations, 0 to 1. A constant store supports only 1.
     pub read_fraction: f64,
     /// Threads that issue operations, each in a closed loop.
     pub threads: u32,
-    /// What a write has survived when it returns.
+    /// Durability of a write when its call returns.
     pub durability: Durability,
-    /// The seed of everything random.
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
 impl Default for Workload {
-    /// One thread that reads a hundred thousand short records uniformly.
+    /// Returns one thread that reads a hundred thousand short records uniformly.
     fn default() -> Self {
         Workload {
             entries: 100_000,
@@ -125,7 +125,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Checks that the parts make sense by themselves and together.
+    /// Checks that the parts are valid by themselves and together.
     ///
     /// Errors: [`Error::Invalid`] naming the part.
     pub fn check(&self) -> Result<()> {

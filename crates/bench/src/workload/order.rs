@@ -1,15 +1,15 @@
-//! The order of reads, prepared before the clock starts, with what each part of it must return.
+//! The order of reads, prepared before the clock starts, with the expected digest of each chunk.
 
 use std::ops::Range;
 
 use super::{Arena, Dataset, Distribution, KeyBatch, Lookup, Sampler};
 use crate::digest::{Digest, Outline};
 
-/// Keys handed to a store at a time. Between chunks the runner looks at the clock and compares the
-/// digest, which adds some 50 ns to a thousand lookups.
+/// Number of keys that a store gets at a time. Between chunks the runner reads the clock and
+/// compares the digest, which adds about 50 ns per thousand lookups.
 pub const CHUNK_KEYS: usize = 1024;
 
-/// Prepared keys and, for every chunk of them, the digest of the right answers.
+/// Prepared keys and, for every chunk of them, the digest of the correct answers.
 #[derive(Debug, Clone)]
 pub struct ReadOrder {
     keys: Arena,
@@ -22,8 +22,8 @@ impl ReadOrder {
     /// Draws `count` keys (at least one) from the data set.
     ///
     /// `count` should be as large as the data set, or at least so large that the values read do not
-    /// fit into the processor's caches; otherwise a run measures those. Costs the keys' bytes and 8
-    /// more for each.
+    /// fit into the processor's caches; otherwise a run measures those. Costs the bytes of the keys
+    /// and 8 more for each.
     pub fn new(
         dataset: &Dataset,
         distribution: Distribution,
@@ -57,42 +57,42 @@ impl ReadOrder {
         ReadOrder { keys, expected, outlines, first }
     }
 
-    /// How many keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// True when there are none, which [`ReadOrder::new`] does not make.
+    /// Returns true if there are no keys, which [`ReadOrder::new`] rules out.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// How many chunks; all have [`CHUNK_KEYS`] keys but the last.
+    /// Returns the number of chunks; all but the last have [`CHUNK_KEYS`] keys.
     pub fn chunks(&self) -> usize {
         self.expected.len()
     }
 
-    /// The keys of chunk `index` and the digest of the right answers.
+    /// Returns the keys of chunk `index` and the digest of the correct answers.
     pub fn chunk(&self, index: usize) -> (KeyBatch<'_>, Digest) {
         (self.keys.batch(self.range(index)), self.expected[index])
     }
 
-    /// The digest of the right answer to the first key alone.
+    /// Returns the digest of the correct answer to the first key alone.
     pub fn first_answer(&self) -> Digest {
         self.first
     }
 
-    /// What the Java side must find in chunk `index`.
+    /// Returns the digest that the Java process must compute for chunk `index`.
     pub fn outline(&self, index: usize) -> Outline {
         self.outlines[index]
     }
 
-    /// All keys at once.
+    /// Returns all keys.
     pub fn keys(&self) -> &Arena {
         &self.keys
     }
 
-    /// The keys that have an answer.
+    /// Returns the number of keys that have an answer.
     pub fn found(&self) -> u64 {
         self.expected.iter().map(|digest| digest.found).sum()
     }

@@ -1,8 +1,9 @@
-//! A shuffle of `0..n` that needs no table: a small Feistel network, walked until it lands inside.
+//! A permutation of `0..n` without a table: a small Feistel network, repeated until the result is
+//! in range.
 //!
-//! It spreads the popular ranks of a distribution over the key space, and because it is a bijection
-//! the distribution keeps its shape (hashing ranks, as YCSB does, folds some of them onto each
-//! other).
+//! It scatters the popular ranks of a distribution over the key space. Because it is a bijection,
+//! the distribution keeps its shape; hashing ranks, as YCSB does, maps some of them to the same
+//! key.
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -17,19 +18,19 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of `0..len` that belongs to `seed`.
+    /// Creates the permutation of `0..len` for `seed`.
     pub fn new(len: u64, seed: u64) -> Self {
         let bits = u64::BITS - len.saturating_sub(1).leading_zeros();
         let mut rng = SeededRng::new(seed);
         Permutation { len, half_bits: bits.div_ceil(2).max(1), keys: std::array::from_fn(|_| rng.next_u64()) }
     }
 
-    /// Where `index` goes. `index` must be under `len`.
+    /// Returns the image of `index`, which must be below `len`.
     #[inline]
     pub fn apply(&self, index: u64) -> u64 {
         debug_assert!(index < self.len);
-        // BOUND: the network permutes at most 4 * len numbers, so the cycle of `index` comes back
-        // inside.
+        // BOUND: the network permutes at most 4 * len numbers, so the cycle of `index` returns to
+        // the range.
         let mut at = index;
         loop {
             at = self.network(at);

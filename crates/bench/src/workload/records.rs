@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Arena;
 use crate::error::{Error, Result};
 
-/// What stands between the columns.
+/// The separator of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Separator {
@@ -22,7 +22,7 @@ pub enum Separator {
 }
 
 impl Separator {
-    /// Tab for `.tsv` and `.tab`, comma for anything else.
+    /// Returns the separator for a file extension: tab for `.tsv` and `.tab`, comma for all others.
     pub fn of(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("tsv" | "tab") => Separator::Tab,
@@ -45,15 +45,14 @@ pub struct Records {
     pub keys: Arena,
     /// The line of each key, without its line break.
     pub values: Arena,
-    /// Lines whose key came again later; the last one counts, as in every store.
+    /// Number of lines whose key is repeated later. The last one counts, as in every store.
     pub overwritten: u64,
-    /// Lines with an empty key, left out because some of the stores refuse them.
+    /// Number of lines with an empty key. They are left out because some of the stores reject them.
     pub keyless: u64,
 }
 
 impl Records {
-    /// What the file has and the records have not, for a person to read; `None` when nothing is
-    /// left out.
+    /// Describes the lines of the file that are not in the records; `None` if all are.
     pub fn left_out(&self) -> Option<String> {
         let mut parts = Vec::new();
         if self.keyless > 0 {
@@ -68,9 +67,9 @@ impl Records {
     /// Reads `path`, whose first line names the columns. `column` is one of those names, or a
     /// number counted from 1.
     ///
-    /// Errors: those of the file system, and [`Error::Input`] naming the line that does not fit, a
-    /// column that is not there, or a file without records. Costs one pass and the memory of the
-    /// keys and lines.
+    /// Errors: those of the file system, and [`Error::Input`] for an invalid line, a column that
+    /// does not exist, or a file without records. Costs one pass and the memory of the keys and
+    /// lines.
     pub fn read(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<Records> {
         let map = fs.open(path, OpenOptions::read())?.map()?;
         let mut reader = Reader::new(&map[..], separator.dialect());
@@ -94,8 +93,8 @@ impl Records {
     }
 }
 
-/// Reads the header line of `path` alone, and sees that `column` is in it: what is wrong is better
-/// known before a run than in it. Errors: as [`Records::read`].
+/// Reads only the header line of `path`, and checks that it contains `column`, so that an error
+/// shows before a run. Errors: as [`Records::read`].
 pub fn check_column(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<()> {
     let map = fs.open(path, OpenOptions::read())?.map()?;
     column_of(&mut Reader::new(&map[..], separator.dialect()), path, column).map(|_| ())
@@ -105,7 +104,7 @@ fn unreadable(path: &Path, failure: &Failure) -> Error {
     Error::Input { file: path.to_owned(), line: failure.line(), what: failure.to_string() }
 }
 
-/// Which column of the header is meant.
+/// Returns the index of the column.
 fn column_of(reader: &mut Reader<&[u8]>, path: &Path, column: &str) -> Result<usize> {
     let refuse = |what: String| Error::Input { file: path.to_owned(), line: Some(1), what };
     let mut header = Row::default();
@@ -116,7 +115,7 @@ fn column_of(reader: &mut Reader<&[u8]>, path: &Path, column: &str) -> Result<us
     find_column(header.iter(), column).map_err(|missing: Missing| refuse(missing.told(column, header.iter())))
 }
 
-/// Everything read, keys repeated.
+/// All lines that were read, including repeated keys.
 #[derive(Default)]
 struct Lines {
     keys: Arena,

@@ -1,22 +1,22 @@
-//! What synthetic keys and values look like. Record `n` is a function of `n`, so nothing has to be
-//! remembered.
+//! Shapes of synthetic keys and values. Record `n` is a function of `n`, so nothing has to be
+//! stored.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// How key `n` is written.
+/// The format of key `n`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeyShape {
     /// A prefix and the number in decimal, as in Sparkey's benchmark: `key_42`.
     Numbered {
-        /// What stands before the number.
+        /// The text before the number.
         prefix: String,
     },
-    /// `bytes` binary bytes that look random, and differ for every `n`. At least 8.
+    /// `bytes` pseudo-random bytes, distinct for every `n`. At least 8.
     Fixed {
-        /// The length.
+        /// Length of a key.
         bytes: u32,
     },
 }
@@ -49,11 +49,11 @@ impl KeyShape {
     }
 }
 
-/// How value `n` is written.
+/// The format of value `n`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValueShape {
-    /// The number in decimal and `padding` times `x`, after Sparkey's benchmark: about 6 bytes
+    /// The number in decimal and `padding` times `x`, as in Sparkey's benchmark: about 6 bytes
     /// without padding.
     Numbered {
         /// Bytes after the number.
@@ -61,14 +61,14 @@ pub enum ValueShape {
     },
     /// Exactly `bytes` bytes that do not compress.
     Fixed {
-        /// The length.
+        /// Length of a value.
         bytes: u32,
     },
-    /// `min` to `max` bytes, all lengths alike, that do not compress.
+    /// `min` to `max` bytes that do not compress; all lengths are equally likely.
     Range {
-        /// The shortest.
+        /// The shortest length.
         min: u32,
-        /// The longest.
+        /// The longest length.
         max: u32,
     },
 }
@@ -96,7 +96,7 @@ impl ValueShape {
         }
     }
 
-    /// The length that stands for this shape in tables: about the mean.
+    /// Returns the length that represents this shape in tables: about the mean.
     pub fn typical_bytes(&self) -> u32 {
         match *self {
             ValueShape::Numbered { padding } => 6 + padding,
@@ -140,8 +140,8 @@ fn write_noise(n: u64, len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// SplitMix64's finaliser: a bijection of 64-bit numbers, so that eight bytes of it tell all
-/// numbers apart.
+/// Mixes a number with SplitMix64's finaliser. It is a bijection of 64-bit numbers, so eight bytes
+/// of it distinguish all numbers.
 fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -16,9 +16,9 @@ fn counts(distribution: Distribution, len: u64, draws: usize) -> Vec<u64> {
     counts
 }
 
-/// Goal: the Zipf generator follows its law for skews under, at and over 1. Method: 400,000 draws
-/// from 50 ranks; Pearson's chi-squared against the exact probabilities stays under the 99.99 %
-/// quantile for 49 degrees (96.2).
+/// Goal: the Zipf generator follows its distribution for skews below, at and above 1. Method:
+/// 400,000 draws from 50 ranks; Pearson's chi-squared against the exact probabilities stays below
+/// the 99.99 % quantile for 49 degrees (96.2).
 #[test]
 fn zipf_follows_its_law() {
     for theta in [0.5, 0.99, 1.0, 1.4] {
@@ -43,7 +43,7 @@ fn zipf_follows_its_law() {
     }
 }
 
-/// Goal: a big domain works and stays in range, and one of a single rank is no special case.
+/// Goal: draws from a large domain and from a domain of one rank stay in range.
 #[test]
 fn zipf_has_no_bad_sizes() {
     let mut rng = SeededRng::new(1);
@@ -54,8 +54,8 @@ fn zipf_has_no_bad_sizes() {
 }
 
 /// Goal: scrambling moves the popular keys without changing how popular they are. Method: the
-/// sorted counts of both forms agree on the share of the first rank within a tenth; the clustered
-/// one has it at 0.
+/// shares of the most popular key in both forms agree within a tenth; only the clustered form has
+/// that key at 0.
 #[test]
 fn scrambling_keeps_the_shape() {
     let plain = counts(Distribution::Zipfian { theta: 0.99, scrambled: false }, 1_000, 100_000);
@@ -66,7 +66,7 @@ fn scrambling_keeps_the_shape() {
     assert_ne!(scrambled.iter().position(|&count| count as f64 == top_scrambled), Some(0));
 }
 
-/// Goal: each law puts its weight where it says.
+/// Goal: each distribution has its documented weights.
 #[test]
 fn laws_put_their_weight_where_they_say() {
     let latest = counts(Distribution::Latest { theta: 0.99 }, 100, 10_000);
@@ -81,7 +81,7 @@ fn laws_put_their_weight_where_they_say() {
     assert!((89_000..91_000).contains(&top), "{top}");
 }
 
-/// Goal: what `Display` writes, `FromStr` reads; nonsense is refused with the words that would do.
+/// Goal: `FromStr` parses the output of `Display`; invalid text is rejected.
 #[test]
 fn distributions_read_back() {
     for text in
@@ -98,8 +98,8 @@ fn distributions_read_back() {
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: a permutation hits every number once. Method: all of `0..len`, any length up to 3000
-    /// and any seed.
+    /// Goal: a permutation maps to every number once. Method: all of `0..len`, any length up to
+    /// 3000 and any seed.
     #[test]
     fn permutation_is_a_bijection(len in 1_u64..3_000, seed: u64) {
         let permutation = Permutation::new(len, seed);
@@ -108,7 +108,7 @@ proptest! {
         prop_assert!(images.iter().all(|&n| n < len));
     }
 
-    /// Goal: keys of every shape are distinct and values have the lengths they should.
+    /// Goal: keys of every shape are distinct, and keys and values have the specified lengths.
     #[test]
     fn shapes_keep_their_word(first: u32, bytes in 8_u32..40, min in 0_u32..30, more in 0_u32..30) {
         let write = |shape: &KeyShape, n: u64| { let mut key = Vec::new(); shape.write(n, &mut key); key };
@@ -123,7 +123,7 @@ proptest! {
     }
 }
 
-/// Goal: Sparkey's shapes are written as in its guide, and the long value is the short one with
+/// Goal: Sparkey's shapes have the format of its guide, and the long value is the short one with
 /// padding.
 #[test]
 fn sparkey_shapes() {
@@ -134,9 +134,9 @@ fn sparkey_shapes() {
     assert_eq!((dataset.len(), dataset.mean_value_bytes()), (100_001, 55));
 }
 
-/// Goal: the expected digests are those of the data. Method: answer each chunk from the data set by
-/// hand, for two threads' worth of chunks with a short last one; absent orders expect nothing, and
-/// their keys are not there.
+/// Goal: the expected digests are those of the data. Method: answer each of two chunks, the last
+/// one short, directly from the data set; absent orders expect nothing, and their keys do not
+/// exist.
 #[test]
 fn order_expects_what_the_data_holds() {
     let dataset = Dataset::synthetic(500, &KeyShape::default(), &ValueShape::Range { min: 0, max: 40 });
@@ -161,8 +161,8 @@ fn file(fs: &MemFs, path: &str, text: &str) {
     file.write_all_at(text.as_bytes(), 0).unwrap();
 }
 
-/// Goal: a quoted CSV with overwritten and empty keys gives each key once, with its last line as it
-/// stands.
+/// Goal: a quoted CSV with repeated and empty keys yields each key once, with its last line
+/// unchanged.
 #[test]
 fn records_of_csv() {
     let fs = MemFs::new();
@@ -183,8 +183,8 @@ fn records_of_csv() {
     assert_eq!(by_number, records);
 }
 
-/// Goal: a quote that is never closed is an error with its line, and not one long record; a mark
-/// before the header is no part of it; of two columns of a name none is taken.
+/// Goal: an unclosed quote is an error with its line, not one long record; a byte order mark before
+/// the header is not part of it; a column name that occurs twice is an error.
 #[test]
 fn records_are_not_guessed() {
     let fs = MemFs::new();
@@ -200,8 +200,8 @@ fn records_are_not_guessed() {
     assert!(twice.contains("/twice.csv, line 1: two columns"), "{twice}");
 }
 
-/// Goal: errors name the file, the line and what is there. Absent keys of real data are absent,
-/// even where every change of the last byte is taken.
+/// Goal: errors state the file, the line and the content. Absent keys of real data are absent, even
+/// if every change of the last byte exists.
 #[test]
 fn records_refuse_and_real_keys_can_be_absent() {
     let fs = MemFs::new();
@@ -228,7 +228,8 @@ fn records_refuse_and_real_keys_can_be_absent() {
     assert!(order.keys().iter().all(|key| key.len() == 2 && key.ends_with(b"~")));
 }
 
-/// Goal: a workload that makes no sense is refused by name, and a sensible one survives JSON.
+/// Goal: an invalid workload is rejected with the name of its part, and a valid one survives a
+/// round trip through JSON.
 #[test]
 fn workload_checks_and_serialises() {
     let workload = Workload {

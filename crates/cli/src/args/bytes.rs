@@ -50,7 +50,7 @@ pub fn page_size(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    /// Goal: sizes are read as people write them; anything else is refused.
+    /// Goal: sizes are parsed in human notation, and anything else is refused.
     #[test]
     fn sizes_are_read() {
         for (text, bytes) in

@@ -53,7 +53,7 @@ pub fn between<T: Whole>(
 
 fn read<T: Whole>(text: &str, least: u64, most: u64) -> Result<T, String> {
     let number = text.parse::<u64>();
-    // The largest of all is mentioned only where it was exceeded.
+    // Mention the maximum of the type only if it was exceeded.
     let is_beyond = matches!(&number, Err(error) if *error.kind() == IntErrorKind::PosOverflow);
     let number = number.ok().filter(|number| (least..=most).contains(number));
     number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match most {
@@ -112,7 +112,7 @@ pub fn address_and_port(text: &str) -> Result<SocketAddr, String> {
 mod tests {
     use super::*;
 
-    /// Goal: numbers within the range are read, and anything else is refused with the range.
+    /// Goal: numbers within the range are parsed, and anything else is refused with the range.
     /// Method: both ends, one beyond each, and texts that are not whole numbers.
     #[test]
     fn whole_numbers_are_read() {
@@ -131,7 +131,7 @@ mod tests {
         assert!(whole::<u64>("18446744073709551616").unwrap_err().ends_with("to 18446744073709551615"));
     }
 
-    /// Goal: numbers and addresses are read, and nothing that only looks like one.
+    /// Goal: numbers and addresses are parsed, and text that only looks like one is refused.
     #[test]
     fn numbers_and_addresses_are_read() {
         assert_eq!((real("2.5"), real("-1"), real("1e3")), (Ok(2.5), Ok(-1.0), Ok(1000.0)));

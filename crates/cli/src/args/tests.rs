@@ -1,5 +1,5 @@
-//! What all commands have in common, held by walking over clap's tree of them; and that everything
-//! the documentation tells people to type is understood, whether or not it is run somewhere.
+//! Checks that hold for all commands, made by walking over clap's command tree; and a check that
+//! every command line in the documentation can be parsed, whether or not a test runs it.
 #![allow(clippy::disallowed_methods)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ use super::Cli;
 use super::manual::{ENVIRONMENT, EXIT_CODES};
 use crate::manual::{Behind, pages};
 
-/// Commands that have no `--json`, and why.
+/// Commands without `--json`, and the reasons.
 const NO_JSON: [(&str, &str); 12] = [
     ("cairn bench readme", "writes a page"),
     ("cairn bench render", "writes pages"),
@@ -33,8 +33,7 @@ const NO_JSON: [(&str, &str); 12] = [
     ("cairn ui", "serves a page"),
 ];
 
-/// Options for which 0 is a number as any other, and what it says. Of sizes it is nothing, or the
-/// least.
+/// Options for which 0 is a valid number, and its meaning. For sizes it means none, or the minimum.
 const ZERO: [(&str, &str); 7] = [
     ("grace", "statements that run are ended at once"),
     ("id", "a backup that there is not"),
@@ -45,7 +44,7 @@ const ZERO: [(&str, &str); 7] = [
     ("statement-timeout", "none, as in PostgreSQL"),
 ];
 
-/// Options that take another kind of value in one command than in another, and why.
+/// Options whose kind of value differs between commands, and the meanings.
 const OTHER_VALUES: [(&str, &str); 4] = [
     ("keys", "a file with keys, how they are kept, or how many there are"),
     ("listen", "an address with a port, or one beside --port"),
@@ -53,7 +52,7 @@ const OTHER_VALUES: [(&str, &str); 4] = [
     ("to", "the format of a store, or where a range ends"),
 ];
 
-/// Kinds of values.
+/// The kinds of values.
 const KINDS: [&str; 28] = [
     "ADDRESS",
     "ADDRESS:PORT",
@@ -85,13 +84,13 @@ const KINDS: [&str; 28] = [
     "TIME",
 ];
 
-/// Kinds with one or two options.
+/// Kinds that only one or two options have.
 const RARE_KINDS: [&str; 6] = ["K/N", "RUN", "STORE", "TEXT", "URL", "WORD"];
 
-/// What clap prints on a line where it does not know the terminal.
+/// The maximum line length of clap's output if it does not know the terminal's width.
 const LINE_MAX: usize = 100;
 
-/// Every command that is not hidden, with all words that lead to it.
+/// Returns every command that is not hidden, with the words that select it.
 fn commands() -> Vec<(String, Command)> {
     fn collect(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
         found.push((path.to_owned(), command.clone()));
@@ -109,14 +108,14 @@ fn commands() -> Vec<(String, Command)> {
     found
 }
 
-/// The options of a command but those that every command has.
+/// Returns the options of a command, except those that every command has.
 fn options(command: &Command) -> impl Iterator<Item = &Arg> {
     command
         .get_arguments()
         .filter(|arg| arg.get_long().is_some_and(|name| name != "help" && name != "version"))
 }
 
-/// Fails with everything that is wrong.
+/// Fails with all mistakes, if there are any.
 #[track_caller]
 fn none(wrong: &[String]) {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
@@ -128,11 +127,11 @@ fn arguments_are_consistent() {
     Cli::command().debug_assert();
 }
 
-/// What is said of an option's value; nothing where it is taken.
+/// Returns the error about an option's value; empty if the value is accepted.
 fn said_of(path: &str, option: &Arg, value: &str) -> String {
     let line = format!("{path} --{} {value}", option.get_long().unwrap());
     match Cli::typed(line.split(' ').map(Into::into)) {
-        // Whatever else is missing: the value is taken.
+        // Other arguments may be missing, but the value is accepted.
         Ok(_) => String::new(),
         Err(error) if !matches!(error.kind(), ErrorKind::ValueValidation | ErrorKind::InvalidValue) => {
             String::new()
@@ -141,9 +140,9 @@ fn said_of(path: &str, option: &Arg, value: &str) -> String {
     }
 }
 
-/// Goal: what is no number is refused by the option that it was meant for, with what is expected.
-/// Method: a word, a negative number where none can be, and 0 where that is listed as no number,
-/// for every option that takes a number or an address.
+/// Goal: an invalid number is refused with the name of its option and the expected values. Method:
+/// for every option that takes a number or an address: a word, a negative number where it is
+/// invalid, and 0 unless that is listed as valid.
 #[test]
 fn numbers_are_refused_by_name() {
     let (mut wrong, mut count, mut zeros) = (Vec::new(), 0, BTreeSet::new());
@@ -181,9 +180,8 @@ fn numbers_are_refused_by_name() {
     none(&wrong);
 }
 
-/// Goal: a name that nobody knows is refused by the option that it was meant for, with those that
-/// are known. Method: one for every option that takes names of a list; platforms have the names
-/// that people give them.
+/// Goal: an unknown name is refused with the name of its option and the known names. Method: an
+/// unknown name for every option that takes names of a list; platforms may have any name.
 #[test]
 fn names_are_refused_by_name() {
     let (mut wrong, mut count) = (Vec::new(), 0);
@@ -205,9 +203,9 @@ fn names_are_refused_by_name() {
     none(&wrong);
 }
 
-/// Goal: every command says what it is for and shows what to type, in one form. Method: the first
-/// line is a phrase without a full stop; the examples come first behind the options, name the
-/// command, and are understood; exit codes are a sentence of one form.
+/// Goal: every command states its purpose and shows examples, in a uniform format. Method: the
+/// first line is a phrase without a full stop; the examples come first after the options, name the
+/// command, and can be parsed; exit codes are in a uniform sentence.
 #[test]
 fn every_command_explains_itself() {
     let mut wrong = Vec::new();
@@ -220,7 +218,7 @@ fn every_command_explains_itself() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let behind = Behind::of(&command);
         let examples = behind.examples.unwrap_or_default();
-        // `cairn kv bench` is `cairn bench kv`.
+        // `cairn kv bench` is an alias of `cairn bench kv`.
         let shown = path
             .strip_suffix(" bench")
             .filter(|it| *it != "cairn")
@@ -242,8 +240,8 @@ fn every_command_explains_itself() {
     none(&wrong);
 }
 
-/// What a call has that help does not show: another name of a command or of an option, kept for
-/// those who know it.
+/// Returns the first word of a command line that help does not show: a hidden alias of a command or
+/// an option, kept for compatibility.
 fn hidden(words: &[String]) -> Option<String> {
     let mut command = Cli::command();
     command.build();
@@ -266,8 +264,8 @@ fn hidden(words: &[String]) -> Option<String> {
     None
 }
 
-/// Goal: every option says what it does, and what its value is in a word that others use for the
-/// same.
+/// Goal: every option has a description and a value name that is shared by all options of the same
+/// kind.
 #[test]
 fn every_option_explains_itself() {
     let mut wrong = Vec::new();
@@ -290,8 +288,9 @@ fn every_option_explains_itself() {
     none(&wrong);
 }
 
-/// Goal: one name means one thing. Method: options of one name take the same kind of value
-/// everywhere, and so do letters; exceptions are listed with their reasons, and are exceptions.
+/// Goal: one name has one meaning. Method: options of one name take the same kind of value
+/// everywhere, and so do letters; exceptions are listed with their reasons, and are still
+/// exceptions.
 #[test]
 fn one_name_means_one_thing() {
     let mut kinds: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
@@ -325,8 +324,8 @@ fn one_name_means_one_thing() {
     none(&wrong);
 }
 
-/// Goal: what is the same everywhere is said in the same words. Method: the directory that is
-/// measured, which has one default; options that take several values one by one; what is random.
+/// Goal: what is the same everywhere is described in the same words. Method: the directory of
+/// measurements, with its single default; options with repeated values; random choices.
 #[test]
 fn one_thing_has_one_sentence() {
     let (mut wrong, mut work_dirs) = (Vec::new(), BTreeSet::new());
@@ -346,8 +345,8 @@ fn one_thing_has_one_sentence() {
     none(&wrong);
 }
 
-/// Goal: the simulator's options tell the defaults that it has. Method: its default configuration
-/// beside the help.
+/// Goal: the help of the simulator's options states the actual defaults. Method: its default
+/// configuration against the help.
 #[test]
 fn defaults_of_the_simulator_are_told() {
     let config = cairn_sim::Config::default();
@@ -373,8 +372,8 @@ fn defaults_of_the_simulator_are_told() {
     }
 }
 
-/// Goal: whatever reports something reports it as JSON too. Method: every command that has none
-/// below it has `--json`, but for those listed.
+/// Goal: every command that reports something can report it as JSON. Method: every leaf command has
+/// `--json`, except those listed.
 #[test]
 fn every_report_has_json() {
     let mut wrong = Vec::new();
@@ -392,8 +391,8 @@ fn every_report_has_json() {
     none(&wrong);
 }
 
-/// Goal: suites take the same options for the same things. Method: what a run needs is in all of
-/// them, by these names.
+/// Goal: all suites take the same options for the same purposes. Method: each suite has the options
+/// that every run needs.
 #[test]
 fn suites_take_the_same_options() {
     let mut wrong = Vec::new();
@@ -410,8 +409,8 @@ fn suites_take_the_same_options() {
     none(&wrong);
 }
 
-/// Goal: cases are chosen by one option everywhere, and by a word alone where that was so first.
-/// Method: every command that takes a word takes the option, and it does the same.
+/// Goal: cases are selected with the same option everywhere, and also with a plain word where that
+/// came first. Method: every command that takes a word also takes the option, with the same effect.
 #[test]
 fn cases_are_chosen_in_one_way() {
     let mut wrong = Vec::new();
@@ -442,8 +441,8 @@ fn cases_are_chosen_in_one_way() {
     }
 }
 
-/// Goal: an option that would change nothing is refused and not passed over. Method: each without,
-/// or beside, the option that decides.
+/// Goal: an option without effect is refused rather than ignored. Method: each such option without,
+/// or next to, the option that it depends on.
 #[test]
 fn nothing_is_passed_over() {
     let lines = [
@@ -465,8 +464,7 @@ fn nothing_is_passed_over() {
     }
 }
 
-/// Goal: spellings that were told to people are understood for good. Method: each old one beside
-/// the new one.
+/// Goal: published spellings stay valid forever. Method: each old spelling next to the new one.
 #[test]
 fn old_spellings_are_understood() {
     let lines = [
@@ -496,8 +494,8 @@ fn old_spellings_are_understood() {
     none(&lines.into_iter().flat_map(words_of).filter_map(|words| mistake(&words)).collect::<Vec<_>>());
 }
 
-/// Goal: every command has a man page with all that help says. Method: the pages of all commands,
-/// each with its parts.
+/// Goal: every command has a man page with the complete help. Method: the pages of all commands,
+/// with all of their parts.
 #[test]
 fn every_command_has_a_man_page() {
     let pages = pages().unwrap();
@@ -522,9 +520,9 @@ fn every_command_has_a_man_page() {
     }
 }
 
-/// Goal: everything that the documentation shows is understood, also what no test can run. Method:
-/// the command lines of all blocks of all pages, and the code in tables of what shows what, are
-/// taken apart as a shell does and given to the parser.
+/// Goal: every command line in the documentation can be parsed, even if no test can run it. Method:
+/// the command lines of all code blocks, and the code in the tables' `shown by` columns, are split
+/// like a shell does and given to the parser.
 #[test]
 fn documentation_is_understood() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -546,8 +544,8 @@ fn documentation_is_understood() {
     none(&wrong);
 }
 
-/// Goal: the page on the command has the same variables as the man pages. Method: the names in its
-/// table.
+/// Goal: the documentation of the command lists the same environment variables as the man pages.
+/// Method: the names in its table.
 #[test]
 fn variables_are_on_the_page() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/command.md");
@@ -559,8 +557,8 @@ fn variables_are_on_the_page() {
     assert_eq!(named, ENVIRONMENT.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>());
 }
 
-/// Goal: the map of the crates is right. Method: each crate has a line on it, and what a crate is
-/// built on stands below it.
+/// Goal: the map of the crates is correct. Method: each crate has a line on it, and a crate's
+/// dependencies are below it.
 #[test]
 fn the_map_of_crates_is_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -588,7 +586,7 @@ fn the_map_of_crates_is_right() {
     none(&wrong);
 }
 
-/// What a page tells people to type: lines of blocks, continued by backslashes, and code in the
+/// Returns the command lines of a page: lines of blocks, joined at backslashes, and code in the
 /// last cells of tables.
 fn typed(page: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -624,7 +622,7 @@ fn typed(page: &str) -> Vec<String> {
     found
 }
 
-/// The calls of `cairn` in a line of shell, each with its words.
+/// Returns the calls of `cairn` in a shell line, each split into words.
 fn words_of(line: &str) -> Vec<Vec<String>> {
     let mut calls = vec![Vec::new()];
     let mut word: Option<String> = None;
@@ -648,7 +646,8 @@ fn words_of(line: &str) -> Vec<Vec<String>> {
                 }
             }
             (None, '>' | '<') => {
-                // A number before it is a file descriptor; the name behind it is no argument.
+                // A number before a redirection is a file descriptor; the name after it is not an
+                // argument.
                 word = word.filter(|word| word.parse::<u8>().is_err());
                 if let (Some(word), Some(call)) = (word.take(), calls.last_mut()) {
                     call.push(word);
@@ -666,7 +665,7 @@ fn words_of(line: &str) -> Vec<Vec<String>> {
     calls
 }
 
-/// What the parser says against a call. Help and version are nothing against it.
+/// Returns the parser's error about a call. Help and version are not errors.
 fn mistake(words: &[String]) -> Option<String> {
     let second = words.get(1).map(String::as_str);
     let is_built = (cfg!(feature = "sql") || second != Some("sql"))
@@ -681,7 +680,7 @@ fn markdown(dir: &Path) -> Vec<PathBuf> {
     entries.flat_map(below).filter(|path| path.extension().is_some_and(|it| it == "md")).collect()
 }
 
-/// Goal: command lines are taken apart as a shell does. Method: quotes, comments, pipes, lists,
+/// Goal: command lines are split as a shell does. Method: quotes, comments, pipes, lists,
 /// redirections.
 #[test]
 fn lines_are_taken_apart() {

@@ -75,7 +75,7 @@ fn read(text: &str, bare: &str) -> Result<Duration, String> {
             (number.ok_or(EXPECTED)? * *unit as f64).round() as u128
         }
     };
-    // Some five hundred years.
+    // The limit is some five hundred years.
     u64::try_from(nanos).map(Duration::from_nanos).map_err(|_| "too long".to_owned())
 }
 
@@ -83,7 +83,7 @@ fn read(text: &str, bare: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    /// Goal: times are read in each unit, with fractions, and anything else is refused.
+    /// Goal: times are parsed in each unit, with fractions, and anything else is refused.
     #[test]
     fn times_are_read() {
         let times = ["5", "5s", "500ms", "2min", "2m", "1h", "1d", "1.5s", "250us", "250µs"];
@@ -106,7 +106,7 @@ mod tests {
         assert!(whole_seconds("1500ms").is_err() && whole_seconds("1000ms").is_ok());
     }
 
-    /// Goal: a time is shown as somebody would type it, and read back.
+    /// Goal: a time is formatted as a user would type it, and can be parsed again.
     #[test]
     fn times_are_shown() {
         for text in ["1s", "90s", "2min", "24d", "5h", "500ms", "250us"] {

@@ -1,4 +1,4 @@
-//! `cairn bench all`: every suite in one run, in a directory of its own, with one report.
+//! `cairn bench all`: every suite in one run, with its own directory and one report.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, is_stdout, note};
 use crate::progress::AllBar;
 
-/// The report's file in a run's directory.
+/// The name of the report in a run's directory.
 const REPORT: &str = "report.html";
 
-/// Begins a run, or goes on with one; stores what it measured and shows it.
+/// Starts or resumes a run, stores its results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
     drop(beside(args)?);
     let stop = Stop::after(args.run.time_limit);
@@ -59,15 +59,15 @@ fn resume(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
     let mut journal = Journal::open(fs, dir)?;
     let options = journal.head().options.clone();
     let sitting = sitting(fs, &options)?;
-    // Before the probes, which take seconds.
+    // Check before the probes, which take seconds.
     journal.check(&sitting)?;
     journal.resume(probed(sitting, &options)?)?;
     Ok(journal)
 }
 
-/// One that begins now, before anything is measured.
+/// Describes the sitting that begins now, before anything is measured.
 fn sitting(fs: &Arc<dyn Fs>, options: &Options) -> Result<Sitting> {
-    // A directory that is not there has no file system.
+    // Create the directory first: the probe determines its file system.
     fs.create_dir_all(&options.work_dir)?;
     let mut machine = probe::describe(&options.work_dir);
     machine.push(("command".to_owned(), command_line(env::args_os())));
@@ -82,7 +82,7 @@ fn probed(sitting: Sitting, options: &Options) -> Result<Sitting> {
     Ok(Sitting { probes, ..sitting })
 }
 
-/// What was typed, as the run takes it.
+/// Converts the arguments to the options of the run.
 fn options(args: &BenchAllArgs) -> Result<Options> {
     let usual = if args.full { Options::full() } else { Options::quick() };
     let mut suites: Vec<SuiteName> = Vec::new();
@@ -92,7 +92,7 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
             suites.push(suite);
         }
     }
-    // From the root: a run may be resumed in another directory.
+    // Make paths absolute, because a run may be resumed in another directory.
     let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let data = args.data.as_ref().zip(args.key.as_ref()).map(|(path, column)| DataFile {
         source: args.source.clone().unwrap_or_default(),
@@ -111,10 +111,11 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
     Ok(options)
 }
 
-/// Writes the results of each suite and the report, prints them, and says how the run ended.
+/// Writes the results of each suite and the report, prints them, and returns the outcome of the
+/// run.
 ///
-/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when a part or a contender
-/// failed, when nothing was measured, or when a dashboard would get a list with gaps.
+/// Errors: [`Error::Interrupted`] if the user ended the run; a usage error if a part or a contender
+/// failed, if nothing was measured, or if a dashboard would get an incomplete list.
 fn conclude(
     fs: &Arc<dyn Fs>,
     args: &BenchAllArgs,
@@ -172,7 +173,7 @@ fn conclude(
     Ok(Outcome::Done)
 }
 
-/// The list that dashboards take, of all suites.
+/// Returns the results of all suites as the JSON list that dashboards read.
 fn to_json(whole: &Whole) -> Result<String> {
     let runs = whole.suites.iter().filter_map(|suite| suite.run.as_ref());
     let entries: Vec<dashboard::Entry> = runs.flat_map(dashboard::entries).collect();
@@ -180,8 +181,8 @@ fn to_json(whole: &Whole) -> Result<String> {
     Ok(json.map_err(|error| Error::usage(format!("the list cannot be written as JSON: {error}")))? + "\n")
 }
 
-/// Writes the report of a run's directory anew, as `cairn bench report DIR` does, and notes the
-/// parts that cannot be read. Returns where it went.
+/// Writes the report of a run's directory again, as `cairn bench report DIR` does. Prints a note
+/// for each part that cannot be read. Returns the path of the report.
 pub fn report(fs: &Arc<dyn Fs>, dir: &Path, out: Option<&Path>) -> Result<PathBuf> {
     let journal = Journal::read(fs, dir)?;
     journal.notes().iter().for_each(|line| note(line));

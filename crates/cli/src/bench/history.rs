@@ -1,4 +1,4 @@
-//! Runs over time: recording, trends, and whether a run is a regression.
+//! The history of runs: recording, trends, and detection of regressions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,12 +17,12 @@ use crate::args::history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, is_stdout};
 
-/// Missing figures that are named.
+/// The number of missing figures that are listed by name.
 const MISSING_SHOWN: usize = 10;
 
 /// Adds runs to the history.
 pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
-    // All of them before the first is added: a mistake in the last one shows at once.
+    // Load all of them before adding the first, so that a mistake in the last one has no effect.
     let mut runs: Vec<Run> = Vec::new();
     for path in &args.runs {
         runs.extend(store::load_all(&**fs, path)?);
@@ -51,7 +51,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Shows trends, or the runs.
+/// Prints trends, or the list of runs.
 pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
     let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     let history = History::open(fs, &args.at.history, false)?;
@@ -100,14 +100,14 @@ pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
     Ok(Outcome::found(!series.is_empty()))
 }
 
-/// Runs of one suite that are held against each other.
+/// Two runs of one suite that are compared.
 struct Pair {
     suite: String,
     before: Option<Run>,
     after: Option<Run>,
 }
 
-/// Holds runs against earlier ones, and says whether something got worse.
+/// Compares runs with earlier ones, and reports whether something got worse.
 pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
     let known = match fs.exists(&args.at.history)? {
         true => Some(History::open(fs, &args.at.history, false)?),
@@ -129,8 +129,8 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
     Ok(Outcome::found(!args.fail || passed))
 }
 
-/// What is held against what: the two runs of two files; of directories the last run of each suite.
-/// With one path the history has the earlier ones.
+/// Pairs the runs to compare: two files hold one pair; directories pair the last runs of each
+/// suite. With one path, the earlier runs come from the history.
 fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Result<Vec<Pair>> {
     let is_file = |path: &Path| Ok::<bool, Error>(!fs.metadata(path)?.is_dir);
     let Some(later) = &args.b else {
@@ -144,7 +144,7 @@ fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Resul
     let mut before = last_of_each(store::load_all(&**fs, &args.a)?);
     let mut after = last_of_each(store::load_all(&**fs, later)?);
     match (is_file(&args.a)?, is_file(later)?) {
-        // Of two suites too: that they differ is told.
+        // Two files are paired even if their suites differ, which is then reported.
         (true, true) => {
             let (before, after) = (before.pop(), after.pop());
             let suite = after.as_ref().map(|run| run.suite.clone()).unwrap_or_default();
@@ -173,7 +173,7 @@ fn pairs(fs: &Arc<dyn Fs>, args: &CompareArgs, known: Option<&History>) -> Resul
     Ok(pairs)
 }
 
-/// The last run of each suite, by suite.
+/// Returns the last run of each suite, ordered by suite.
 pub fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
     let mut last: BTreeMap<String, Run> = BTreeMap::new();
     for run in runs {
@@ -184,8 +184,8 @@ pub fn last_of_each(runs: Vec<Run>) -> Vec<Run> {
     last.into_values().collect()
 }
 
-/// Tells of one pair. True where nothing got worse, nothing is missing, and something could be
-/// judged.
+/// Reports one pair. Returns true if nothing got worse, nothing is missing, and at least one figure
+/// could be judged.
 fn one(
     out: &mut Output,
     args: &CompareArgs,
@@ -226,7 +226,7 @@ fn one(
         verdict(out, args, (before, after), &judged)?;
         rest(out, &compared, &missing)?;
     }
-    // What cannot be held against anything has not passed.
+    // A comparison in which nothing could be judged has not passed.
     Ok(worse == 0 && missing.is_empty() && unjudged < judged.len())
 }
 
@@ -289,7 +289,7 @@ fn verdict(
     Ok(())
 }
 
-/// Figures that are gone, and how the runs differ themselves.
+/// Prints the missing figures and the differences between the runs' settings.
 fn rest(out: &mut Output, compared: &Comparison, missing: &[String]) -> Result<()> {
     if let Some(mean) = compared.mean_text() {
         out.line(mean)?;

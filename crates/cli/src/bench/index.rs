@@ -1,4 +1,4 @@
-//! `cairn bench index`: one run of the suite of compressed indexes, as tables, as a report and as
+//! `cairn bench index`: one run of the suite for compressed indexes, as tables, as a report and as
 //! JSON.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::args::index::BenchIndexArgs;
 use crate::error::{Error, Result};
 use crate::output::Outcome;
 
-/// Runs the suite, stores what it measured and shows it.
+/// Runs the suite, stores the results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchIndexArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
@@ -27,7 +27,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchIndexArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
-/// What was typed, as the suite takes it.
+/// Converts the arguments to the options of the suite.
 fn options(args: &BenchIndexArgs) -> Result<Options> {
     let defaults = Options::default();
     let mut suites: Vec<Suite> = Vec::new();

@@ -1,4 +1,4 @@
-//! `cairn bench kv`: one run of the suite of key-value stores, in DKV's layout and as a table, a
+//! `cairn bench kv`: one run of the suite for key-value stores, in DKV's layout and as a table, a
 //! report and JSON.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::args::BenchKvArgs;
 use crate::error::Result;
 use crate::output::Outcome;
 
-/// Runs the suite, stores what it measured and shows it.
+/// Runs the suite, stores the results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
     let (options, notes) = options(fs, args)?;
     options.check()?;
@@ -34,7 +34,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
-/// What was typed, as the suite takes it, and what the user should know of it.
+/// Converts the arguments to the options of the suite, with notes for the user.
 fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>)> {
     let defaults = Options::default();
     let (ycsb, notes) = ycsb(fs, args)?;
@@ -46,8 +46,8 @@ fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>
             }
         }
     }
-    // Whoever names benchmarks or a workload of his own means those, and the modes only where he
-    // names them too.
+    // A user who names benchmarks or workloads wants only those, and other modes only if they are
+    // named too.
     if args.modes.is_empty() {
         match (args.benchmarks.is_empty(), ycsb.is_empty()) {
             (true, true) => modes = defaults.modes.clone(),
@@ -88,7 +88,7 @@ fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>
     Ok((options, notes))
 }
 
-/// The workloads of property files; properties without a file make one of their own.
+/// Loads the workloads of property files. Properties without a file form a workload of their own.
 fn ycsb(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Vec<YcsbSpec>, Vec<String>)> {
     let (mut specs, mut notes) = (Vec::new(), Vec::new());
     let mut add = |name: &str, text: &str| -> Result<()> {

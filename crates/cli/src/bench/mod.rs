@@ -1,4 +1,4 @@
-//! The lab's commands: a run, and what can be made of stored ones.
+//! The lab's commands: running suites, and processing stored runs.
 
 pub mod all;
 pub mod history;
@@ -23,13 +23,13 @@ use crate::error::{Error, Result};
 use crate::input::{name_of, read_whole};
 use crate::output::{Outcome, Output, is_stdout};
 
-/// Carries out one job from standard input; started by the lab in a fresh process.
+/// Runs one job that it reads from standard input. The lab starts this in a new process.
 pub fn worker() -> Result<Outcome> {
     cairn_bench::process::end_with_parent();
     let mut job = String::new();
     io::stdin().lock().read_to_string(&mut job).map_err(Error::Stdin)?;
-    // Before standard output is taken: a store that prints something must not wait for that for
-    // ever.
+    // Run the job before locking standard output: a store that prints something would otherwise
+    // wait for the lock forever.
     let answer = cairn_bench::runner::worker::serve(&job);
     let mut out = Output::new();
     out.bytes(answer.as_bytes())?;
@@ -37,7 +37,7 @@ pub fn worker() -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Writes a file whole or not at all, durably; a pipe or another device is written through.
+/// Writes a file atomically and durably; a pipe or another device is written through.
 pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     if is_stdout(path) {
         let mut out = Output::new();
@@ -52,8 +52,7 @@ pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     Ok(file.commit()?)
 }
 
-/// A page of text, whole: of a file, of a pipe, or of standard input for `-`. A byte order mark is
-/// no part of it.
+/// Reads a whole text from a file, a pipe, or standard input (`-`). Removes a byte order mark.
 pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
     let mut text = read_whole(fs, path, u64::MAX - 1)?;
     text.drain(..text.len() - mark::without(&text).len());
@@ -61,7 +60,7 @@ pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
     String::from_utf8(text).map_err(|_| refuse("not text: expected UTF-8".to_owned()))
 }
 
-/// Every setting of every store, a line each.
+/// Returns every setting of every contender, one per line.
 fn settings(run: &Run) -> String {
     let mut out = String::new();
     for contender in &run.contenders {

@@ -1,4 +1,4 @@
-//! What every suite's command does with a run: it is stored, reported on, and shown.
+//! The steps that every suite's command performs with a run: storing, reporting, printing.
 
 use std::env;
 use std::sync::Arc;
@@ -16,34 +16,34 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, is_stdout, note};
 use crate::progress::SuiteBar;
 
-/// A run that is over, whoever ended it.
+/// A run that has ended, whether or not it is complete.
 pub(super) struct Measured {
     run: Run,
-    /// It was ended by Ctrl-C before all was measured.
+    /// True if Ctrl-C ended it early.
     is_interrupted: bool,
 }
 
 impl Measured {
-    /// One that nobody could end early.
+    /// Wraps a run that could not be interrupted.
     pub fn whole(run: Run) -> Measured {
         Measured { run, is_interrupted: false }
     }
 }
 
-/// What is printed of a run.
+/// The parts of the output of a run.
 pub(super) struct Shown<'a> {
-    /// What to say when nothing was measured, though the run came to its end.
+    /// The message for a complete run in which nothing was measured.
     pub nothing: String,
-    /// The list that dashboards take.
+    /// Returns the list that dashboards read.
     pub json: &'a dyn Fn(&Run) -> String,
-    /// Everything for a reader but where the files are, which follows.
+    /// Returns the text for the user, except the file names, which follow it.
     pub text: &'a dyn Fn(&Run) -> Result<String>,
 }
 
-/// Sees before a run that its filter chooses something, and says where it does not count: a
-/// dashboard with a history takes no list with gaps.
+/// Checks before a run that its filter matches something. Prints a note if the filter is ignored: a
+/// dashboard with a history must not get an incomplete list.
 ///
-/// Errors: nothing has it in its name.
+/// Errors: no name contains the filter.
 pub(super) fn chosen(args: &RunArgs, filter: Option<&str>, chooses_anything: bool) -> Result<()> {
     let Some(filter) = filter else { return Ok(()) };
     if args.json {
@@ -54,16 +54,16 @@ pub(super) fn chosen(args: &RunArgs, filter: Option<&str>, chooses_anything: boo
     Ok(())
 }
 
-/// The error of a filter that nothing has in its name.
+/// Returns the error for a filter that matches no name.
 pub(super) fn nothing_chosen(filter: &str) -> Error {
     Error::usage(format!("no case has {filter:?} in its name; --help lists the names"))
 }
 
-/// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results and
-/// the report go is tried before, not after an hour of it.
+/// Measures with a progress bar until the suite is complete, the time limit is reached, or Ctrl-C.
+/// Checks first that results and report can be written, rather than after an hour of measuring.
 ///
-/// Errors: as the suite's; when it was ended before it had anything, [`Error::Interrupted`] if that
-/// was Ctrl-C, else a usage error.
+/// Errors: those of the suite. If the run ended before anything was measured:
+/// [`Error::Interrupted`] after Ctrl-C, else a usage error.
 pub(super) fn measure(
     fs: &Arc<dyn Fs>,
     args: &RunArgs,
@@ -88,18 +88,18 @@ pub(super) fn measure(
     Ok(Measured { run, is_interrupted })
 }
 
-/// The error of runs in which contenders failed: whoever reads only the exit code would take their
-/// comparison for whole.
+/// Returns the error for runs in which contenders failed. Without it, a caller that only checks the
+/// exit code would take the comparison for complete.
 pub(super) fn failed(runs: &[&Run]) -> Option<Error> {
     let told: Vec<String> =
         runs.iter().flat_map(|run| run.failures()).filter_map(Contender::failure).collect();
     (!told.is_empty()).then(|| Error::usage(format!("not everything was measured: {}", told.join("; "))))
 }
 
-/// Stores a run that is over, reports on it and shows it.
+/// Stores a run that has ended, writes its report and prints it.
 ///
-/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when nothing was measured,
-/// when a contender failed, or when a dashboard would get a list with gaps.
+/// Errors: [`Error::Interrupted`] if the user ended it; a usage error if nothing was measured, if a
+/// contender failed, or if a dashboard would get an incomplete list.
 pub(super) fn conclude(
     fs: &Arc<dyn Fs>,
     args: &RunArgs,

@@ -1,5 +1,5 @@
-//! `cairn bench pool`: one run of the suite of buffer pools, in the guide's layout, as a report and
-//! as JSON.
+//! `cairn bench pool`: one run of the suite for buffer pools, in the guide's layout, as a report
+//! and as JSON.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, note};
 
-/// Runs the suite, stores what it measured and shows it.
+/// Runs the suite, stores the results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     if !args.trace.is_empty() {
         return replay(fs, args);
@@ -39,7 +39,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &text::to_json, text: &text })
 }
 
-/// Replays traces, and shows, stores and reports on what came of them.
+/// Replays traces; prints, stores and reports the results.
 fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     let policies = policies(&args.policies, &PolicyKind::ALL)?;
     if policies.is_empty() {
@@ -49,7 +49,7 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
         [] => Size::USUAL.to_vec(),
         sizes => sizes.iter().map(|word| Size::parse(word)).collect::<cairn_bench::Result<_>>()?,
     };
-    // All of them before the first is replayed: a mistake in the last one shows at once.
+    // Read all traces before replaying the first, so that a mistake in the last one shows at once.
     let traces: Vec<_> =
         args.trace.iter().map(|path| Ok((path, trace::read(&**fs, path)?))).collect::<Result<_>>()?;
     store::check_writable(&**fs, &args.run.results)?;
@@ -70,7 +70,7 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     conclude(fs, &args.run, Measured::whole(run), &shown)
 }
 
-/// Keeps a run as a platform's raw results.
+/// Stores a run as the raw results of a platform.
 fn keep_raw(fs: &Arc<dyn Fs>, args: &BenchPoolArgs, platform: &str, run: &Run, shown: &str) -> Result<()> {
     let mut json = serde_json::to_vec(run)
         .map_err(|error| Error::usage(format!("the run cannot be written as JSON: {error}")))?;
@@ -107,7 +107,7 @@ pub fn render(fs: &Arc<dyn Fs>, args: &RenderArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The platforms that have raw results.
+/// Returns the platforms with raw results.
 fn collected(fs: &Arc<dyn Fs>, docs: &Path) -> Result<Vec<String>> {
     let dir = docs.join(tables::DIR).join("raw");
     let none = || {
@@ -123,7 +123,7 @@ fn collected(fs: &Arc<dyn Fs>, docs: &Path) -> Result<Vec<String>> {
     if platforms.is_empty() { Err(none()) } else { Ok(platforms) }
 }
 
-/// What was typed, as the suite takes it.
+/// Converts the arguments to the options of the suite.
 fn options(args: &BenchPoolArgs) -> Result<Options> {
     let defaults = Options::default();
     Ok(Options {
@@ -144,7 +144,7 @@ fn options(args: &BenchPoolArgs) -> Result<Options> {
     })
 }
 
-/// The policies of these names, each once; `otherwise` without names.
+/// Returns the policies with these names, without duplicates; `otherwise` if there are no names.
 fn policies(names: &[String], otherwise: &[PolicyKind]) -> Result<Vec<PolicyKind>> {
     if names.is_empty() {
         return Ok(otherwise.to_vec());

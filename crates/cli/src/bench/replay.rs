@@ -1,4 +1,4 @@
-//! `cairn bench replay`: a trace on every store.
+//! `cairn bench replay`: replays a trace on every store.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::args::trace::BenchReplayArgs;
 use crate::error::Result;
 use crate::output::Outcome;
 
-/// Replays the trace, stores what it measured and shows it.
+/// Replays the trace, stores the results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
     let replay = Replay {
         speed: args.speed.0,
@@ -38,7 +38,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
         worker: Some(Worker::this_program()?),
         ..Options::default()
     };
-    // A trace that cannot be read is told before the machine is probed.
+    // Report an unreadable trace before probing the machine.
     drop(replay.load()?);
     let run = measure(fs, &args.run, |bar, stop| replay::run(&options, &replay, bar, stop))?;
     let shown = |run: &Run| {
@@ -48,7 +48,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &shown })
 }
 
-/// In lines of at most 100 letters.
+/// Wraps text at 100 characters.
 fn wrapped(sentences: &str) -> String {
     let mut lines = vec![String::new()];
     for word in sentences.split(' ') {

@@ -1,4 +1,4 @@
-//! `cairn bench hash`: one run of the suite, its result file, its report and its table.
+//! `cairn bench hash`: one run of the suite, with its result file, report and table.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::interrupt::{self, Again};
 use crate::output::Outcome;
 
-/// Runs the suite, stores what it measured and shows it.
+/// Runs the suite, stores the results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
@@ -30,9 +30,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
-/// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it". Bytes
-/// that are not UTF-8, as names of files may have them, become replacement characters: a report is
-/// text.
+/// Returns the command line, quoted for a shell, for the report's section "Repeat it". Invalid
+/// UTF-8, as in file names, becomes replacement characters, because a report is text.
 pub(super) fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
     let quoted = arguments.skip(1).map(|word| {
@@ -40,7 +39,7 @@ pub(super) fn command_line(arguments: impl Iterator<Item = OsString>) -> String 
         let plain = !word.is_empty() && word.chars().all(is_plain);
         if plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
-    // Not the path of this program, which is another on another machine.
+    // Use the plain name instead of the path of this program, which differs between machines.
     std::iter::once("cairn".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
@@ -76,7 +75,7 @@ fn options(args: &BenchHashArgs) -> Result<Options> {
     Ok(options)
 }
 
-/// What a quick run measures in stores of other sizes.
+/// Returns the settings of a quick run for stores of other sizes.
 fn small_matrix() -> Matrix {
     let full = Matrix::full();
     let first = |count| full.threads.iter().copied().take(count).collect();
@@ -88,26 +87,27 @@ fn small_matrix() -> Matrix {
     }
 }
 
-/// Ctrl-C during a run.
+/// Ctrl-C handling during a run.
 #[derive(Debug, Clone)]
 pub(crate) struct CtrlC {
     ends_at_once: Arc<AtomicBool>,
 }
 
 impl CtrlC {
-    /// From here on the first one ends the process: nothing has begun that could be put away.
+    /// Sets whether the first Ctrl-C exits the process at once. This is right while there is
+    /// nothing to clean up or to keep.
     pub fn end_at_once(&self, at_once: bool) {
         self.ends_at_once.store(at_once, Ordering::Relaxed);
     }
 }
 
-/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. So do
-/// others of [`interrupt::when_ended`].
+/// Installs the handler: the first Ctrl-C asks the run to end with its results so far, a second one
+/// exits the process. Other signals of [`interrupt::when_ended`] do the same.
 pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
     let (stop, ends_at_once) = (stop.clone(), Arc::new(AtomicBool::new(false)));
     let ctrl_c = CtrlC { ends_at_once: Arc::clone(&ends_at_once) };
     interrupt::when_ended(move |Again(again)| {
-        // Behind the terminal's ^C, in a line that may have begun.
+        // Begin a new line after the terminal's ^C and any unfinished line.
         let _ = writeln!(io::stderr());
         if again || ends_at_once.load(Ordering::Relaxed) {
             interrupt::end_now();
@@ -122,7 +122,8 @@ pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
 mod tests {
     use super::*;
 
-    /// Goal: a shell reads back what was typed, and the program is called by its name.
+    /// Goal: a shell parses the command line back to the arguments, and the program is called by
+    /// its name.
     #[test]
     fn commands_can_be_typed_again() {
         let typed =
@@ -133,7 +134,8 @@ mod tests {
         );
     }
 
-    /// Goal: a run is not lost to a file's name. Method: an argument that is not UTF-8.
+    /// Goal: a file name that is not UTF-8 does not make a run fail. Method: an argument that is
+    /// not UTF-8.
     #[cfg(unix)]
     #[test]
     fn commands_need_not_be_utf8() {

@@ -1,4 +1,4 @@
-//! `cairn bench sql`: one run of the suite of SQL engines, as tables, as a report and as JSON.
+//! `cairn bench sql`: one run of the suite for SQL engines, as tables, as a report and as JSON.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::args::sql::BenchSqlArgs;
 use crate::error::Result;
 use crate::output::Outcome;
 
-/// Runs the suite, stores what it measured and shows it.
+/// Runs the suite, stores the results and prints them.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
     let options = options(args);
     options.check()?;
@@ -22,7 +22,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
     conclude(fs, &args.run, run, &Shown { nothing, json: &text::to_json, text: &text })
 }
 
-/// What was typed, as the suite takes it.
+/// Converts the arguments to the options of the suite.
 fn options(args: &BenchSqlArgs) -> Options {
     let defaults = Options::default();
     Options {
@@ -48,7 +48,7 @@ fn options(args: &BenchSqlArgs) -> Options {
     }
 }
 
-/// The peers of these names; the suite refuses those that it does not know.
+/// Returns the peers with these names; the suite refuses unknown ones.
 fn peers(names: &[String]) -> Vec<String> {
     let mut peers: Vec<String> = Vec::new();
     for name in names {

@@ -1,4 +1,4 @@
-//! What can be made of stored runs: a comparison, tables and a picture for a page, a report.
+//! Outputs from stored runs: comparisons, tables and a picture for a page, reports.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::args::{ReadmeArgs, ReportArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, is_stdout};
 
-/// Runs that were kept for good, below the directory of all runs.
+/// The subdirectory for runs that are kept permanently.
 pub const STORED: &str = "stored";
 
-/// Puts the tables of runs between the markers of a page: of the run in a file, or of the last one
-/// of each suite in a directory that the page has markers for.
+/// Writes the tables of runs between the markers of a page. The runs come from a file, or from a
+/// directory: the last run of each suite for which the page has markers.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
     let newest = newest(fs, &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
@@ -105,7 +105,7 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
     written(&target)
 }
 
-/// Says which file was written, where it was one.
+/// Prints the name of the written file, unless it is standard output.
 fn written(target: &Path) -> Result<Outcome> {
     if is_stdout(target) {
         return Ok(Outcome::Done);
@@ -116,7 +116,7 @@ fn written(target: &Path) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The run that was named, or the newest. Errors: there is none.
+/// Returns the named run, or the newest one. Errors: there is none.
 fn named_or(named: Option<&Path>, newest: Option<(String, PathBuf)>, dir: &Path) -> Result<PathBuf> {
     named
         .map(Path::to_owned)
@@ -124,7 +124,7 @@ fn named_or(named: Option<&Path>, newest: Option<(String, PathBuf)>, dir: &Path)
         .ok_or_else(|| Error::usage(format!("no stored run in {}: make one or name one", dir.display())))
 }
 
-/// The run of these suites in `dir` that started last, and when.
+/// Returns the run of these suites in `dir` that started last, with its start time.
 fn newest(fs: &Arc<dyn Fs>, dir: &Path, suites: &[&str]) -> Result<Option<(String, PathBuf)>> {
     let mut newest: Option<(String, PathBuf)> = None;
     for suite in suites {

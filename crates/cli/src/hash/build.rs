@@ -14,13 +14,14 @@ use crate::input;
 use crate::interrupt::Interrupt;
 use crate::output::{Outcome, Output, counted, human};
 
-/// Ctrl-C is looked for every this many records.
+/// Ctrl-C is checked once per this many records.
 const RECORDS_PER_LOOK: u64 = 256;
 
 /// Builds a store from an input.
 pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
     let kind = match (args.to, kind_by_extension(&args.out)) {
-        // Under that name nobody would find it: names are believed where stores are opened.
+        // Refuse this: stores are opened by extension, so nothing would find a store under this
+        // name.
         (Some(kind), Ok(named)) if kind != named => {
             let (kind, named) = (kind_name(kind), kind_name(named));
             let out = args.out.display();
@@ -51,7 +52,7 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
     report("built", writer.finish()?, args.json)
 }
 
-/// What `--to` calls a format.
+/// Returns the name of a format for `--to`.
 fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Cairn => "cairn",
@@ -59,13 +60,13 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Builds the index of a Sparkey log anew.
+/// Rebuilds the index of a Sparkey log.
 pub fn index(fs: &Arc<dyn Fs>, args: &IndexArgs) -> Result<Outcome> {
     let path = &args.store;
-    // A log may have no index yet.
+    // A log may not have an index yet.
     let is_log = !fs.exists(path)? && fs.exists(&sparkey::log_path(path))?;
     if !is_log && kind_of(&**fs, path)? == Kind::Cairn {
-        // What is not there, or no store at all, is told as everywhere.
+        // This reports a missing file, or one that is not a store, with the usual error.
         drop(Store::open(fs, path)?);
         return Err(Error::usage(format!(
             "{} contains its index: expected a Sparkey log, whose index is a separate file",
@@ -77,7 +78,7 @@ pub fn index(fs: &Arc<dyn Fs>, args: &IndexArgs) -> Result<Outcome> {
     report("indexed", summarize_pair(fs, path)?, args.json)
 }
 
-/// Hands all records of an input to `sink`. Ctrl-C takes back what they were for.
+/// Copies all records of an input to `sink`. Ctrl-C rolls back the operation.
 pub fn pump(
     mut source: Box<dyn input::Source>,
     mut progress: crate::progress::InputProgress,
@@ -97,7 +98,7 @@ pub fn pump(
     Ok(records)
 }
 
-/// Says what was written: a sentence, or the object itself.
+/// Reports the written store: as a sentence, or as the JSON object.
 pub fn report(verb: &str, written: Value, json: bool) -> Result<Outcome> {
     let mut out = Output::new();
     if json {

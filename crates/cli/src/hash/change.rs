@@ -24,11 +24,11 @@ use crate::input::{self, Sink};
 use crate::output::{Outcome, Output, counted};
 use crate::progress::BuildBar;
 
-/// Changes to a store that is there: a delta over a table, or more records in a log.
+/// A change of an existing store: a delta over a table, or new records in a log.
 #[derive(Debug)]
 enum Change {
     Table(Box<StoreBuilder>),
-    /// The log, and how it is indexed afterwards.
+    /// The log, and the options for its index.
     Sparkey(Box<LogWriter>, IndexOptions),
 }
 
@@ -42,8 +42,7 @@ impl Change {
                 Ok(Change::Table(Box::new(delta)))
             }
             Kind::Sparkey => {
-                // ORDER: all that may be refused is, before the log is touched: what it holds once
-                // it is flushed stays.
+                // ORDER: check everything before the log is touched, because flushed records stay.
                 let (options, index) = (log_options(args, codec)?, index_options(args)?);
                 Ok(Change::Sparkey(Box::new(LogWriter::append_in(fs, path, &options)?), index))
             }
@@ -69,7 +68,7 @@ impl Change {
                 }))
             }
             Change::Sparkey(mut log, index) => {
-                // The log stays locked until its index is there.
+                // The log stays locked until its index is complete.
                 log.flush()?;
                 sparkey::build_index_in(fs, path, &index).map_err(|error| {
                     let log = log.path().display();
@@ -100,11 +99,11 @@ impl Sink for Change {
     }
 }
 
-/// How a store is written: what its changes get unless something else is asked for.
+/// The format of an existing store, which its changes get by default.
 #[derive(Debug)]
 struct Written {
     codec: Codec,
-    /// `None` in a store without blocks.
+    /// `None` for a store without blocks.
     block_bytes: Option<u64>,
 }
 
@@ -113,14 +112,15 @@ impl Written {
         let (format, block_bytes) = match kind_of(&**fs, path)? {
             Kind::Cairn => {
                 let store = Generations::open_in(fs, path, ReaderOptions::default())?;
-                // Newest first. One that only deletes keys has none, and says nothing of the store.
+                // Newest first. A table that only deletes keys has no compression, and says nothing
+                // about the store.
                 let mut formats = store.tables().iter().map(|table| table.info().compression);
                 (formats.find(|format| *format != Format::None).unwrap_or_default(), 0)
             }
             Kind::Sparkey => {
                 let log = LogReader::open_in(fs, path, Mode::Pread)?;
                 match log.header().compression {
-                    // Java writes a size there too.
+                    // Ignore the block size, which Java writes even without compression.
                     Format::None => (Format::None, 0),
                     format => (format, log.header().block_bytes),
                 }
@@ -135,7 +135,8 @@ impl Written {
     }
 }
 
-/// A log goes on as it began; saying otherwise would be ignored.
+/// Refuses options that differ from the log's format, because a log keeps its format and would
+/// ignore them.
 fn check_same_log(args: &WriteArgs, had: &Written) -> Result<()> {
     let refuse = |what: String| {
         Err(Error::usage(format!("the log is written with {what}; `rewrite` can change that")))
@@ -151,7 +152,7 @@ fn check_same_log(args: &WriteArgs, had: &Written) -> Result<()> {
     }
 }
 
-/// Adds the records of an input. A bad record leaves the store as it was.
+/// Adds the records of an input. A bad record leaves the store unchanged.
 pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
     let had = Written::find(fs, &args.store)?;
     if kind_of(&**fs, &args.store)? == Kind::Sparkey {
@@ -177,7 +178,7 @@ pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Removes keys. Those that are not there are named on the way and make the outcome "not found".
+/// Deletes keys. Absent keys are reported, and make the outcome "not found".
 pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     let mut keys = Vec::new();
     for key in &args.key {
@@ -187,11 +188,11 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     keys.retain(|key| seen.insert(key.clone()));
     let write = WriteArgs::unchanged();
     let start = || Change::start(fs, &args.store, &write, Codec::None);
-    // ORDER: the lock of a log, then a look at the store: what others appended in between would be
-    // taken for absent.
+    // ORDER: lock the log before reading the store. Otherwise keys that another process appends in
+    // between would be taken for absent.
     let locked = match kind_of(&**fs, &args.store)? {
         Kind::Sparkey => Some(start()?),
-        // A delta that holds nothing is not worth beginning.
+        // Do not begin a delta that may stay empty.
         Kind::Cairn => None,
     };
     let store = Store::open_all_of(fs, &args.store)?;
@@ -216,12 +217,12 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     deleted.tell(args.hex, args.json)
 }
 
-/// Writes the live entries anew.
+/// Rewrites a store with only its live entries.
 pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     let kind = kind_of(&**fs, &args.store)?;
     let had = Written::find(fs, &args.store)?;
     let codec = args.write.compression.unwrap_or(had.codec);
-    // Without compression there are no blocks to keep the size of.
+    // Without compression there are no blocks, so no block size to keep.
     let kept = had.block_bytes.filter(|_| codec != Codec::None);
     let write = WriteArgs { block_bytes: args.write.block_bytes.or(kept), ..args.write.clone() };
     let out = args.out.as_deref().unwrap_or(&args.store);
@@ -254,7 +255,7 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     report("rewrote", written, args.json)
 }
 
-/// Writes a store in the format that the new name asks for.
+/// Copies a store to the format that the new name's extension asks for.
 pub fn convert(fs: &Arc<dyn Fs>, args: &ConvertArgs) -> Result<Outcome> {
     let kind = kind_by_extension(&args.to)?;
     let store = Store::open_all_of(fs, &args.from)?;
@@ -292,9 +293,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: whoever appends to a log whose index cannot be built afterwards learns that the
-    /// records are there, and what is left to do. Method: somebody else is building the index; the
-    /// disk fails when it gets its name.
+    /// Goal: when a log's index cannot be built after an append, the error says that the records
+    /// are in the log and how to complete the job. Method: another process is building the index;
+    /// the disk fails when the index is renamed into place.
     #[test]
     fn records_without_an_index_are_told() {
         let disk = FaultFs::new(FaultOptions::seeded(1));

@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 use crate::input;
 use crate::output::{self, Outcome, Output};
 
-/// A value is copied in pieces of this size.
+/// Values are copied in pieces of this size.
 const COPY_BYTES: usize = 1 << 18;
 
-/// Prints the value of one key as it is, with a line break after it on a terminal.
+/// Prints the value of one key unchanged, followed by a line break on a terminal.
 pub fn get(fs: &Arc<dyn Fs>, args: &GetArgs) -> Result<Outcome> {
     let key = parse_key(&args.key, args.hex)?;
     let store = Store::open(fs, &args.store)?;
@@ -45,7 +45,7 @@ pub fn get(fs: &Arc<dyn Fs>, args: &GetArgs) -> Result<Outcome> {
     Ok(Outcome::found(found))
 }
 
-/// Returns how many bytes the value has.
+/// Copies a value to the output and returns its length in bytes.
 fn copy(value: &mut dyn Read, out: &mut Output) -> Result<usize> {
     let mut piece = vec![0; COPY_BYTES];
     let mut bytes = 0;
@@ -60,7 +60,7 @@ fn copy(value: &mut dyn Read, out: &mut Output) -> Result<usize> {
     }
 }
 
-/// Prints a line for each key that is there; in JSON also for those that are not.
+/// Prints a line for each key found; in JSON also for absent keys.
 pub fn mget(fs: &Arc<dyn Fs>, args: &MgetArgs) -> Result<Outcome> {
     let store = Store::open(fs, &args.store)?;
     let recording = Recording::begin();
@@ -89,7 +89,7 @@ pub fn mget(fs: &Arc<dyn Fs>, args: &MgetArgs) -> Result<Outcome> {
     Ok(Outcome::found(all))
 }
 
-/// A key from the command line.
+/// Parses a key from the command line.
 pub fn parse_key(text: &str, hex: bool) -> Result<Vec<u8>> {
     if hex { output::from_hex(text) } else { Ok(text.as_bytes().to_vec()) }
 }

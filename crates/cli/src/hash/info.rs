@@ -15,17 +15,17 @@ use crate::damage::{self, Finding};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted};
 
-/// Says what the headers say.
+/// Prints the contents of the headers.
 pub fn info(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     let store = Store::open(fs, &args.store)?;
     if let Store::Sparkey(pair) = &store {
-        // The header has no checksum, and what it counts can be counted without reading the log.
+        // The header has no checksum; its counts can be verified without reading the log.
         pair.verify_counts()?;
     }
     let mut out = Output::new();
     match &store {
         Store::Table(store) => {
-            // The base first, as people think of it.
+            // Oldest first: the base, then its deltas.
             let tables: Vec<TableInfo> = store.tables().iter().rev().map(|table| table.info()).collect();
             if args.json {
                 let generations: Vec<Value> = tables.iter().map(of_table).collect();
@@ -54,7 +54,7 @@ pub fn info(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A table's header, for scripts.
+/// Returns a table's header as JSON, for scripts.
 pub fn of_table(table: &TableInfo) -> Value {
     json!({
         "file": table.path.display().to_string(),
@@ -80,7 +80,7 @@ pub fn of_table(table: &TableInfo) -> Value {
     })
 }
 
-/// The headers of a pair, for scripts.
+/// Returns the headers of a Sparkey pair as JSON, for scripts.
 pub fn of_pair(info: &SparkeyInfo) -> Value {
     let SparkeyInfo { log, index, .. } = info;
     json!({
@@ -135,9 +135,9 @@ fn describe_pair(info: &SparkeyInfo, out: &mut Output) -> Result<()> {
     ))
 }
 
-/// Reads everything and checks it. Every file is read, whatever is wrong with those before it.
+/// Reads and verifies everything. Every file is read, even if an earlier one is damaged.
 ///
-/// Files are read, not mapped: of a sector that the disk cannot give, a mapping would tell by a
+/// Files are read instead of mapped, because an unreadable sector of a mapped file would raise a
 /// signal.
 pub fn verify(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     let checked = match Store::open_unmapped(fs, &args.store) {
@@ -159,30 +159,31 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     damage::check_sound(&args.store, &checked.damage)
 }
 
-/// What a check went through and what it found.
+/// The results of a verification.
 #[derive(Debug, Default)]
 struct Checked {
     damage: Vec<Finding>,
-    /// For people: the files that are sound.
+    /// The intact files, as text for people.
     lines: Vec<String>,
-    /// For scripts.
+    /// Fields of this kind of store, for scripts.
     of_kind: Value,
 }
 
-/// A store that does not even open. The files of a table with deltas are checked one by one, so
-/// that damage in one of them does not hide any in others.
+/// Verifies a store that cannot be opened. The files of a table with deltas are verified one by
+/// one, so that damage in one of them does not hide damage in others.
 ///
-/// Errors: what is wrong is no damage.
+/// Errors: the store cannot be opened for another reason than damage.
 fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked> {
     let (error, is_table) = match error {
         Error::Hash(error) if kind_of(&**fs, path)? == Kind::Cairn => (as_damage(path, error), true),
         Error::Hash(error) => (error, false),
         error => return Err(error),
     };
-    // Of two files that do not belong together each may be sound.
+    // Two files that do not belong together may each be intact.
     let is_between = matches!(error, cairn_hash::Error::Mismatch { .. });
     let is_of_delta = is_table && damage::file_of(&error).is_some_and(|file| file != path);
-    // Without its base there is no store; a delta that cannot be had is as bad as a damaged one.
+    // Without its base there is no store, so other errors about the base are returned. A delta that
+    // cannot be opened is as bad as a damaged one.
     let found = if is_of_delta { Finding::about(path, &error) } else { Finding::of(path, error.into())? };
     if !is_table {
         return Ok(Checked { damage: vec![found], ..Checked::default() });
@@ -199,8 +200,8 @@ fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked
     Ok(checked)
 }
 
-/// An error of a file of the table at `path`. What does not begin as one is no store; but a delta
-/// is known by its name, so there it is damage.
+/// Converts an error about a file of the table at `path`. A base that does not begin like a table
+/// is not a store. A delta is identified by its name, so there it is damage.
 fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     match error {
         cairn_hash::Error::Foreign { file, what, .. } if file != path => {
@@ -210,8 +211,8 @@ fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     }
 }
 
-/// What was found in each file of the store at `path`. One that cannot be checked is a finding, and
-/// the others are checked all the same.
+/// Collects the findings in each file of the store at `path`. A file that cannot be verified is a
+/// finding; the other files are verified regardless.
 fn check_tables(
     path: &Path,
     tables: impl Iterator<Item = (PathBuf, cairn_hash::Result<VerifyReport>)>,
@@ -293,7 +294,7 @@ mod tests {
 
     const STORES: [&str; 2] = ["s.cairn", "s.spi"];
 
-    /// A disk with a table of three generations and a pair.
+    /// Returns a disk with a table of three generations and a Sparkey pair.
     fn disk() -> (FaultFs, Arc<dyn Fs>) {
         let disk = FaultFs::new(FaultOptions::seeded(1));
         let fs: Arc<dyn Fs> = Arc::new(disk.clone());
@@ -318,9 +319,9 @@ mod tests {
         verify(fs, &StoreArgs { store: store.into(), json: false })
     }
 
-    /// Goal: a sector that cannot be read is something that `verify` finds, not its end. Method:
-    /// nothing is mapped, where such a sector would be a signal; each read in turn fails, in a
-    /// store of either format.
+    /// Goal: an unreadable sector is a finding of `verify` and does not end it. Method: no file is
+    /// mapped, because such a sector would raise a signal; each read in turn fails, in stores of
+    /// both formats.
     #[test]
     fn sectors_that_cannot_be_read_are_found() {
         let (disk, fs) = disk();
@@ -340,9 +341,9 @@ mod tests {
         }
     }
 
-    /// Goal: a delta that may not be read, or that a later version has written, leaves the others
-    /// to be checked. Method: a disk that does not open one; one with a version that there is not
-    /// yet. A base that may not be read is no finding.
+    /// Goal: a delta that cannot be opened, or that a later version wrote, does not keep the other
+    /// files from being verified. Method: a disk that refuses to open one delta; a delta with a
+    /// future version. A base that cannot be opened is an error and not a finding.
     #[test]
     fn files_that_cannot_be_checked_hide_no_others() {
         let (disk, fs) = disk();

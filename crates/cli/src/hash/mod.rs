@@ -21,7 +21,7 @@ pub use store::same_file;
 #[cfg(feature = "ui")]
 pub use store::{Store, kind_of};
 
-/// Carries out one of them.
+/// Runs one of the commands.
 pub fn run(fs: &Arc<dyn Fs>, command: HashCommand) -> Result<Outcome> {
     match command {
         HashCommand::Build(args) => build::build(fs, &args),

@@ -9,7 +9,7 @@ use crate::args::hash::ScanArgs;
 use crate::error::Result;
 use crate::output::{self, Outcome, Output};
 
-/// Prints the entries in the order of the file.
+/// Prints the entries in file order.
 pub fn scan(fs: &Arc<dyn Fs>, args: &ScanArgs) -> Result<Outcome> {
     let store = Store::open(fs, &args.store)?;
     let recording = Recording::begin();
@@ -28,7 +28,7 @@ pub fn scan(fs: &Arc<dyn Fs>, args: &ScanArgs) -> Result<Outcome> {
             left -= 1;
             Ok(left > 0)
         });
-        // One that fails has read what it has.
+        // Record the scan before returning its error: the entries before it have been read.
         recording.scan(most - left);
         visited?;
     }

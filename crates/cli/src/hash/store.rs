@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::input::Sink;
 use crate::recording;
 
-/// Values up to this size are taken in one piece when they are copied.
+/// Values up to this size are copied in one piece.
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
 
 /// A store that is open for reading.
@@ -24,12 +24,12 @@ const WHOLE_VALUE_BYTES: u64 = 1 << 20;
 pub enum Store {
     /// Cairn's own format: a base and its deltas.
     Table(Generations),
-    /// Sparkey's.
+    /// A Sparkey pair.
     Sparkey(Box<SparkeyReader>),
 }
 
-/// Which format a store has by its name: `.spi` and `.spl` are Sparkey's, anything else is Cairn's
-/// own, unless only a Sparkey pair of that name is there.
+/// Returns the format of a store by its name: `.spi` and `.spl` mean Sparkey, everything else means
+/// Cairn's own format, unless only a Sparkey pair of that name exists.
 pub fn kind_of(fs: &dyn Fs, path: &Path) -> Result<Kind> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     if matches!(extension, Some("spi" | "spl")) {
@@ -39,7 +39,7 @@ pub fn kind_of(fs: &dyn Fs, path: &Path) -> Result<Kind> {
     Ok(if is_pair { Kind::Sparkey } else { Kind::Cairn })
 }
 
-/// Whether two names mean one file; a name without a file is another one.
+/// Returns true if two paths name the same file. A path without a file differs from every other.
 pub fn same_file(fs: &dyn Fs, a: &Path, b: &Path) -> Result<bool> {
     Ok(a == b || (fs.exists(a)? && fs.exists(b)? && fs.metadata(a)?.id == fs.metadata(b)?.id))
 }
@@ -50,7 +50,7 @@ impl Store {
         Store::open_with(fs, path, table::ReaderOptions::default(), sparkey::ReaderOptions::default())
     }
 
-    /// [`Store::open`] of files that are read where others are mapped.
+    /// Like [`Store::open`], but reads files instead of mapping them.
     pub fn open_unmapped(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
         let pair = sparkey::ReaderOptions::default().mode(sparkey::Mode::Pread);
         Store::open_with(fs, path, table::ReaderOptions::default().mode(table::Mode::Pread), pair)
@@ -62,7 +62,7 @@ impl Store {
         table: table::ReaderOptions,
         pair: sparkey::ReaderOptions,
     ) -> Result<Store> {
-        // Some cache misses more for a key that is absent, which no command notices.
+        // This costs a few cache misses for an absent key, which no command notices.
         let pair = &pair.check_absent(true);
         Ok(match kind_of(&**fs, path)? {
             Kind::Cairn => Store::Table(Generations::open_in(fs, path, table)?),
@@ -70,8 +70,8 @@ impl Store {
         })
     }
 
-    /// [`Store::open`] for whoever would lose what it does not show. Errors: a log that goes on
-    /// beyond its index, too.
+    /// Like [`Store::open`], for commands that would lose entries that are not indexed. Errors:
+    /// also if the log has records beyond its index.
     pub fn open_all_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
         let store = Store::open(fs, path)?;
         if let Store::Sparkey(pair) = &store {
@@ -80,7 +80,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         Ok(match self {
             Store::Table(store) => store.get(key)?,
@@ -88,7 +88,7 @@ impl Store {
         })
     }
 
-    /// True when there is a value for `key`.
+    /// Returns true if `key` has a value.
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(match self {
             Store::Table(store) => store.contains(key)?,
@@ -96,7 +96,7 @@ impl Store {
         })
     }
 
-    /// The value of `key` as a stream.
+    /// Returns the value of `key` as a stream.
     pub fn value_reader(&self, key: &[u8]) -> Result<Option<Box<dyn Read + '_>>> {
         Ok(match self {
             Store::Table(store) => store.get_reader(key)?.map(|value| Box::new(value) as Box<dyn Read>),
@@ -104,7 +104,7 @@ impl Store {
         })
     }
 
-    /// Hands every live entry to `each` until that says false.
+    /// Passes every live entry to `each` until it returns false.
     pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
         match self {
             Store::Table(store) => {
@@ -131,11 +131,10 @@ impl Store {
         }
     }
 
-    /// Hands every live entry to a writer; large values of a Sparkey log piece by piece.
+    /// Copies every live entry to a writer. Large values of a Sparkey log are copied in pieces.
     pub fn copy_to(&self, sink: &mut dyn Sink) -> Result<()> {
         let Store::Sparkey(store) = self else {
-            // Values of a mapped table are borrowed from the map: they cost no memory, however long
-            // they are.
+            // Values are borrowed from the mapped table, so even long ones need no memory.
             return self.for_each(|key, value| sink.put(key, value).map(|()| true));
         };
         let mut scan = store.scan();
@@ -155,40 +154,40 @@ impl Store {
     }
 }
 
-/// What a command does, recorded where `cairn trace record` asks for it; the trace ends with it.
+/// Records a command's operations under `cairn trace record`. The trace ends when this is dropped.
 ///
-/// Not through `cairn_trace`'s wrapper: that knows a single table and no deltas, no Sparkey pair,
-/// and no writes.
+/// This does not use `cairn_trace`'s wrapper, which supports a single table but no deltas, no
+/// Sparkey pairs and no writes.
 #[derive(Debug)]
 pub struct Recording(Option<Recorder>);
 
 impl Recording {
-    /// Begins where the environment asks for it.
+    /// Starts recording if the environment requests it.
     pub fn begin() -> Recording {
         Recording(recording::begin("cairn hash"))
     }
 
-    /// A lookup, with the bytes of the value.
+    /// Records a lookup with the size of the value.
     pub fn get(&self, key: &[u8], found: Option<usize>) {
         self.note(|recorder| recorder.get(0, key, found));
     }
 
-    /// A lookup that asked only whether there is a value.
+    /// Records a lookup that only checked whether there is a value.
     pub fn contains(&self, key: &[u8]) {
         self.note(|recorder| recorder.record(0, key, Detail::Get(None)));
     }
 
-    /// A removal.
+    /// Records a deletion.
     pub fn delete(&self, key: &[u8]) {
         self.note(|recorder| recorder.delete(0, key));
     }
 
-    /// A scan from the first entry of the file on.
+    /// Records a scan from the start of the file.
     pub fn scan(&self, entries: u64) {
         self.note(|recorder| recorder.scan(0, &[], entries, false));
     }
 
-    /// Records what goes into a sink.
+    /// Wraps a sink so that its records are recorded.
     pub fn of<'a>(&'a self, sink: &'a mut dyn Sink) -> Recorded<'a> {
         Recorded { sink, recording: self }
     }
@@ -202,12 +201,12 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // The recorder's end by itself could tell nobody that the disk was full.
+        // If the recorder ended on its own, an error such as a full disk would not be reported.
         recording::end(self.0.as_ref());
     }
 }
 
-/// A sink whose records are in the trace.
+/// A sink whose records go into the trace.
 pub struct Recorded<'a> {
     sink: &'a mut dyn Sink,
     recording: &'a Recording,
@@ -227,7 +226,7 @@ impl Sink for Recorded<'_> {
     }
 }
 
-/// Why a visit of all entries ended before the last one.
+/// The reason why an iteration over all entries ended early.
 enum Ended {
     Enough,
     Failed(Error),

@@ -1,4 +1,4 @@
-//! A store of either format that is being written. Either way it appears whole or not at all.
+//! Writes a store of either format. The store is published atomically.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,33 +18,33 @@ use crate::output::human;
 use crate::progress::BuildBar;
 use crate::target::create_with;
 
-/// Writes one store.
+/// A writer of one store.
 #[derive(Debug)]
 pub enum Writer {
     /// Cairn's own format.
     Table {
-        /// What builds it.
+        /// The builder.
         builder: Box<StoreBuilder>,
-        /// The store.
+        /// The path of the store.
         path: PathBuf,
-        /// What is removed where the command is ended from outside.
+        /// The cleanup if a signal ends the command.
         unfinished: Unfinished,
     },
-    /// Sparkey's.
+    /// A Sparkey pair.
     Sparkey {
-        /// What builds it.
+        /// The builder.
         pair: Box<PairBuilder>,
-        /// Where.
+        /// The file system.
         fs: Arc<dyn Fs>,
-        /// What the store was called.
+        /// The path that the user gave.
         path: PathBuf,
-        /// What is removed where the command is ended from outside.
+        /// The cleanup if a signal ends the command.
         unfinished: Unfinished,
     },
 }
 
 impl Writer {
-    /// Starts a store of the given kind at `path`, to take the place of what is there.
+    /// Begins a store of the given kind, which replaces an existing one at `path`.
     pub fn create(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -77,7 +77,7 @@ impl Writer {
         }
     }
 
-    /// Publishes the store and says what was written.
+    /// Publishes the store and returns a summary of it.
     pub fn finish(self) -> Result<Value> {
         match self {
             Writer::Table { builder, path, unfinished } => {
@@ -119,7 +119,7 @@ impl Sink for Writer {
     }
 }
 
-/// What stands in the headers of a pair that was just written.
+/// Returns a summary of a pair that was just written, from its headers.
 pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
     let info = sparkey::SparkeyReader::open_in(fs, path, &sparkey::ReaderOptions::default())?.info();
     Ok(json!({
@@ -132,8 +132,7 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
     }))
 }
 
-/// The level that values are compressed with. Errors: one was asked for, and nothing is compressed
-/// with levels.
+/// Returns the compression level of values. Errors: a level is given, but the compression has none.
 fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
     match (args.level, codec) {
         (Some(level), Codec::None | Codec::Snappy) => Err(Error::usage(format!(
@@ -143,8 +142,7 @@ fn zstd_level(args: &WriteArgs, codec: Codec) -> Result<i32> {
     }
 }
 
-/// The options of a table. Errors: less memory than it can be built with, and what is an option of
-/// others.
+/// Returns the options of a table. Errors: too little memory; options that do not apply to tables.
 pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
     check_memory(args, BuildOptions::MEMORY_BYTES_MIN)?;
     let level = zstd_level(args, codec)?;
@@ -178,7 +176,8 @@ fn check_memory(args: &WriteArgs, least: u64) -> Result<()> {
     Ok(())
 }
 
-/// The options of a log, whose commits are durable. Errors: what is an option of others.
+/// Returns the options of a log, whose commits are durable. Errors: options that do not apply to
+/// logs.
 pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
     let level = zstd_level(args, codec)?;
     if let Some(threads) = args.threads {
@@ -204,18 +203,18 @@ pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
     })
 }
 
-/// The options of an index. Errors: less memory than it can be built with.
+/// Returns the options of an index. Errors: too little memory.
 pub fn index_options(args: &WriteArgs) -> Result<IndexOptions> {
     check_memory(args, IndexOptions::MEMORY_BYTES_MIN)?;
     Ok(IndexOptions::default().construction(Construction::Auto { memory_bytes: args.memory }))
 }
 
-/// The system's randomness, for seeds and ids of what is written to `path`.
+/// Returns the system's random number generator, for seeds and ids of the store at `path`.
 pub fn rng(path: &Path) -> Result<SystemRng> {
     SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source).into())
 }
 
-/// The format that `path` asks for by its extension.
+/// Returns the format that the extension of `path` asks for.
 pub fn kind_by_extension(path: &Path) -> Result<Kind> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("cairn") => Ok(Kind::Cairn),
@@ -240,7 +239,7 @@ mod tests {
     use super::*;
     use crate::asking::Asking;
 
-    /// A pair with one entry that is being written at `path`.
+    /// Returns an unfinished pair with one entry at `path`.
     fn begun(fs: &Arc<dyn Fs>, path: &Path, value: &[u8]) -> Result<Writer> {
         let mut writer = Writer::create(fs, path, Kind::Sparkey, &WriteArgs::unchanged(), Codec::None)?;
         writer.put(b"a", value)?;
@@ -252,8 +251,8 @@ mod tests {
         store.get(b"a").unwrap().unwrap().into_owned()
     }
 
-    /// Goal: a log that somebody appends to is not replaced: neither one that was there from the
-    /// start nor one that was made meanwhile. Method: both, with a writer open.
+    /// Goal: a log with an open writer is not replaced, whether it existed from the start or was
+    /// created meanwhile. Method: both cases.
     #[test]
     fn a_log_with_a_writer_is_not_replaced() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -271,10 +270,10 @@ mod tests {
         create().unwrap().finish().unwrap();
     }
 
-    /// Goal: what fails once the new log has its name is told so, with what mends it; before that
-    /// the old pair stays. No other file does. Method: over an old pair the rename of the log
-    /// fails, the sync after it, and the rename of the index; then the log is indexed where it is
-    /// the new one.
+    /// Goal: a failure after the new log has been renamed into place is reported together with the
+    /// command that completes the job; before that, the old pair stays. No other file is left.
+    /// Method: over an old pair, the rename of the log fails, then the sync after it, then the
+    /// rename of the index. Where the log is the new one, it is then indexed.
     #[test]
     fn a_log_without_its_index_is_told() {
         let pair = Path::new("x.spi");
@@ -284,7 +283,7 @@ mod tests {
             let disk = FaultFs::new(FaultOptions::seeded(1));
             let fs: Arc<dyn Fs> = Arc::new(disk.clone());
             begun(&fs, pair, b"old").unwrap().finish().unwrap();
-            // The next build does as many.
+            // The next build does the same number of operations.
             let count = 2 * disk.operation_count_of(operation);
             disk.inject(Rule::nth(operation, count - from_end, Fault::Io));
             let error = begun(&fs, pair, b"new").unwrap().finish().unwrap_err();
@@ -300,9 +299,8 @@ mod tests {
         }
     }
 
-    /// Goal: who may not read a pair may not read the one that takes its place either. Method: a
-    /// pair that is its owner's alone; the rights of every file there while another is built, and
-    /// afterwards.
+    /// Goal: a pair keeps the permissions of the one that it replaces. Method: a pair that only its
+    /// owner can read; the permissions of every file while another pair is built, and afterwards.
     #[test]
     fn a_pair_has_the_rights_of_the_one_before() {
         let directory = tempfile::tempdir().unwrap();
@@ -325,8 +323,8 @@ mod tests {
         assert_eq!((value_in(&fs, &path), files().count()), (b"new".to_vec(), 2));
     }
 
-    /// Goal: the two files of a pair may stand on two file systems. Method: links into two
-    /// directories, of which the log's lets no index go to another.
+    /// Goal: the two files of a pair may be on two file systems. Method: links into two
+    /// directories, and renames of an index out of the log's directory fail.
     #[test]
     fn an_index_is_built_beside_its_own_place() {
         let directory = tempfile::tempdir().unwrap();
@@ -352,8 +350,8 @@ mod tests {
         }
     }
 
-    /// Goal: between the moves of a log and its index nobody else moves an index there. Method: an
-    /// index is asked for before each of the two.
+    /// Goal: no other process can put an index in place between the renames of log and index.
+    /// Method: an index build is attempted before each of the two.
     #[test]
     fn nobody_indexes_between_the_moves() {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
@@ -372,8 +370,8 @@ mod tests {
         assert_eq!((moves.load(Ordering::Relaxed), value_in(&inner, path)), (2, b"new".to_vec()));
     }
 
-    /// Goal: a build that ends early takes no file from one that begins meanwhile. Method: the lock
-    /// of the log is tried before each file is removed.
+    /// Goal: a build that ends early removes no file of a build that begins meanwhile. Method: an
+    /// attempt to lock the log before each file is removed.
     #[test]
     fn what_is_left_over_is_removed_under_its_lock() {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));

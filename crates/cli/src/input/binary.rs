@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! ┌──────────────────┬────────────────────┬─────┬───────┐
-//! │ key length u32le │ value length u32le │ key │ value │   once more for each record, up to the end of the input
+//! │ key length u32le │ value length u32le │ key │ value │   repeated up to the end of the input
 //! └──────────────────┴────────────────────┴─────┴───────┘
 //! ```
 
@@ -11,12 +11,12 @@ use std::io::{self, BufRead, Read};
 use super::{Sink, Source, Stream};
 use crate::error::{Error, Result};
 
-/// Two lengths.
+/// The two lengths.
 const HEAD_BYTES: usize = 8;
-/// Longer values go to the store without being in memory as a whole.
+/// Longer values are streamed to the store.
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
 
-/// Reads records one after the other.
+/// Reads records sequentially.
 #[derive(Debug)]
 pub struct BinarySource {
     reader: Stream,
@@ -27,7 +27,7 @@ pub struct BinarySource {
 }
 
 impl BinarySource {
-    /// Nothing is read yet.
+    /// Creates the source without reading anything yet.
     pub fn new(reader: Stream, name: String) -> BinarySource {
         BinarySource { reader, name, offset: 0, key: Vec::new(), value: Vec::new() }
     }
@@ -43,7 +43,7 @@ impl BinarySource {
 
 impl Source for BinarySource {
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool> {
-        // Nearly every record lies in the buffer as a whole, and is given on from there.
+        // Nearly every record is completely in the buffer and is passed on without a copy.
         if let Ok(buffer) = self.reader.fill_buf()
             && let Some((key, value)) = whole_record(buffer)
         {
@@ -100,15 +100,15 @@ impl BinarySource {
     }
 }
 
-/// The key and the value of the record at the start of `buffer`, if it ends in there too.
+/// Returns key and value of the record at the start of `buffer`, if the buffer contains all of it.
 fn whole_record(buffer: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&[a, b, c, d, e, f, g, h], rest) = buffer.split_first_chunk::<HEAD_BYTES>()?;
     let (key, rest) = rest.split_at_checked(u32::from_le_bytes([a, b, c, d]) as usize)?;
     Some((key, rest.get(..u32::from_le_bytes([e, f, g, h]) as usize)?))
 }
 
-/// Appends up to `bytes` bytes to `out`, which grows only as far as there is input: a garbled
-/// length costs nothing.
+/// Appends up to `bytes` bytes to `out`, which grows only as input arrives. A corrupt length
+/// therefore allocates nothing.
 fn read_up_to(reader: &mut Stream, bytes: u64, out: &mut Vec<u8>) -> std::result::Result<(), String> {
     reader.take(bytes).read_to_end(out).map(|_| ()).map_err(|error: io::Error| error.to_string())
 }

@@ -7,15 +7,15 @@ use super::{Sink, Source, Stream, find_column};
 use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 
-/// Reads separated values. In CSV fields may be quoted, with separators and line breaks inside; in
-/// TSV quotes are ordinary characters. The value of a whole record is its line with the same
-/// separator, quoted where needed.
+/// Reads separated values. In CSV, fields may be quoted and then contain separators and line
+/// breaks. In TSV, quotes are ordinary characters. The value of a whole record is its line, with
+/// the same separator and with quotes where needed.
 #[derive(Debug)]
 pub struct CsvSource {
     reader: Reader<Stream>,
     name: String,
     dialect: Dialect,
-    /// How many columns the header names.
+    /// The number of columns in the header.
     columns: usize,
     key: usize,
     /// `None` for the whole record.
@@ -25,7 +25,7 @@ pub struct CsvSource {
 }
 
 impl CsvSource {
-    /// Reads the header line and finds the columns in it.
+    /// Reads the header line and finds the columns.
     pub fn open(stream: Stream, dialect: Dialect, name: String, args: &InputArgs) -> Result<CsvSource> {
         let mut reader = Reader::new(stream, dialect);
         let mut header = Row::default();
@@ -33,7 +33,7 @@ impl CsvSource {
             let what = "is empty, expected a header line that names the columns".to_owned();
             return Err(Error::Input { input: name, place: None, what });
         }
-        // A file of another kind has a first line as well, up to its first byte 10.
+        // A binary file has a "first line" too, up to its first byte 10; detect it here.
         if header.iter().any(|name| name.contains(&0) || std::str::from_utf8(name).is_err()) {
             let what = "not text: expected a header line in UTF-8 that names the columns".to_owned();
             return Err(Error::Input { input: name, place: Some("line 1".to_owned()), what });
@@ -45,7 +45,7 @@ impl CsvSource {
         Ok(CsvSource { reader, name, dialect, columns, key, value, row: Row::default(), line: Vec::new() })
     }
 
-    /// The record as a line.
+    /// Formats the record as a line.
     fn whole(&mut self) -> Result<()> {
         self.line.clear();
         if self.dialect.quotes {
@@ -67,7 +67,7 @@ impl CsvSource {
         Ok(())
     }
 
-    /// What is wrong with the record.
+    /// Creates the error for the current record.
     fn refuse(&self, what: String) -> Error {
         let place = Some(format!("line {}", self.row.line()));
         Error::Input { input: self.name.clone(), place, what }

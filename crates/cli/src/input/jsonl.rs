@@ -1,4 +1,4 @@
-//! JSON Lines: one object a line.
+//! JSON Lines: one object per line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,13 +13,13 @@ use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 use crate::output::from_hex;
 
-/// Stands behind the name of a field whose string is in hexadecimal.
+/// The suffix of a field whose string is in hexadecimal.
 const HEX: &str = "_hex";
 
-/// Reads objects. A field that is a string gives its text; a number, true, false, an array or an
-/// object gives its JSON as it stands, so that no digit is lost. Where a field `name` is missing,
-/// `name_hex` gives the bytes that its hexadecimal digits stand for, as the commands' own JSON has
-/// them. The value of a whole record is its line. A field that is asked for may not be there twice.
+/// Reads objects. A string field gives its text. A number, true, false, an array or an object gives
+/// its JSON text unchanged, so that no digit is lost. If a field `name` is missing, `name_hex`
+/// gives the bytes of its hexadecimal digits, as in the JSON output of the commands. The value of a
+/// whole record is its line. A requested field must not occur twice.
 #[derive(Debug)]
 pub struct JsonlSource {
     reader: Stream,
@@ -29,7 +29,7 @@ pub struct JsonlSource {
     number: u64,
 }
 
-/// The names of the fields that matter.
+/// The names of the requested fields.
 #[derive(Debug)]
 struct Fields {
     key: String,
@@ -37,14 +37,14 @@ struct Fields {
     value: Option<String>,
 }
 
-/// Their content in one line.
+/// The requested fields of one line.
 #[derive(Debug, Default)]
 struct Found<'a> {
     key: FoundField<'a>,
     value: FoundField<'a>,
 }
 
-/// One field: by its name, and by its name with `_hex` behind.
+/// One field: under its name, and under its name with `_hex`.
 #[derive(Debug, Default, Clone, Copy)]
 struct FoundField<'a> {
     text: Option<&'a RawValue>,
@@ -52,7 +52,7 @@ struct FoundField<'a> {
 }
 
 impl JsonlSource {
-    /// Nothing is read yet. Errors: no key field was named.
+    /// Creates the source without reading anything yet. Errors: no key field is named.
     pub fn open(reader: Stream, name: String, args: &InputArgs) -> Result<JsonlSource> {
         let Some(key) = args.key.clone() else {
             return Err(Error::usage("objects have no first column: name the key's field with --key"));
@@ -61,7 +61,7 @@ impl JsonlSource {
         Ok(JsonlSource { reader, name, fields, line: Vec::new(), number: 0 })
     }
 
-    /// What a field holds.
+    /// Returns the bytes of a field.
     fn bytes<'a>(&self, name: &str, found: FoundField<'a>) -> Result<Cow<'a, [u8]>> {
         let wrong =
             |what: String| self.refuse(format!("field {name:?} {what}, expected a string or a number"));
@@ -93,7 +93,7 @@ impl Source for JsonlSource {
             if self.number == 1 {
                 self.line.drain(..self.line.len() - mark::without(&self.line).len());
             }
-            // Blank lines are no records, above all the one after the last line break.
+            // Blank lines are not records; the last line break is often followed by one.
             if !self.line.trim_ascii().is_empty() {
                 break;
             }
@@ -115,10 +115,10 @@ impl Source for JsonlSource {
     }
 }
 
-/// What a field holds, or else what it is that has no bytes.
+/// Returns the text of a field, or a description of a value that has none.
 fn content(raw: &str) -> std::result::Result<Cow<'_, str>, String> {
     match raw.as_bytes().first() {
-        // The line is JSON, but half of a surrogate pair is no text: it has no UTF-8.
+        // Valid JSON may contain half of a surrogate pair, which cannot be encoded in UTF-8.
         Some(b'"') => serde_json::from_str(raw)
             .map(Cow::Owned)
             .map_err(|error| format!("is {raw}, which is not a text ({})", plain(&error))),
@@ -127,7 +127,7 @@ fn content(raw: &str) -> std::result::Result<Cow<'_, str>, String> {
     }
 }
 
-/// The message without the line number, which is always 1 here.
+/// Returns the message without the line number, which is always 1 here.
 fn plain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rsplit_once(" at line ").map_or(text.clone(), |(message, _)| message.to_owned())
@@ -167,8 +167,8 @@ impl<'de> Visitor<'de> for &Fields {
                     Some(true) => &mut field.hex,
                     None => continue,
                 };
-                // Which of the two is meant nobody knows: readers of JSON take the first, the last,
-                // or neither.
+                // A duplicate field is ambiguous: JSON readers take the first, the last, or
+                // neither.
                 if slot.replace(raw).is_some() {
                     return Err(A::Error::custom(format_args!("field {name:?} is given twice")));
                 }

@@ -1,4 +1,4 @@
-//! Records from the outside, one at a time: an input is never in memory as a whole.
+//! Input records, read one at a time, so that an input may be larger than memory.
 
 mod binary;
 mod csv;
@@ -21,43 +21,42 @@ use crate::progress::InputProgress;
 use stream::StdinStream;
 pub use stream::{read_lines, read_whole};
 
-/// Bytes that are read from an input at once.
+/// The size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Takes records.
+/// A consumer of records.
 pub trait Sink {
-    /// One record.
+    /// Consumes one record.
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// One record with a value of exactly `bytes` bytes that need not be in memory as a whole.
+    /// Consumes one record with a value of exactly `bytes` bytes, which is streamed.
     fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()>;
 }
 
-/// Gives records.
+/// A producer of records.
 pub trait Source: Debug {
-    /// Hands the next record to `sink`; false at the end.
+    /// Passes the next record to `sink`; returns false at the end.
     ///
-    /// Errors: [`Error::Input`] naming the place of a record that is not as it should be; those of
-    /// `sink`.
+    /// Errors: [`Error::Input`] with the place of a malformed record; those of `sink`.
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool>;
 }
 
-/// What an input is called in messages.
+/// Returns the name of an input in messages.
 pub fn name_of(path: &Path) -> String {
     if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-/// Whether a name stands for standard input.
+/// Returns true if the path stands for standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The file behind an input, which for standard input may be one that the shell has opened.
+/// Returns the file of an input. Standard input may be a file that the shell has opened.
 pub fn path_of(args: &InputArgs) -> &Path {
     if is_stdin(&args.input) { Path::new("/dev/stdin") } else { &args.input }
 }
 
-/// What an input is: as it was said, or else by its name.
+/// Returns the format of an input: the given one, or else the one that its extension names.
 pub fn format_of(args: &InputArgs) -> Result<Format> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -76,7 +75,7 @@ pub fn format_of(args: &InputArgs) -> Result<Format> {
     }
 }
 
-/// Opens an input, and a bar that shows how far it is read.
+/// Opens an input together with its progress bar.
 pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, InputProgress)> {
     let (format, name) = (format_of(args)?, name_of(&args.input));
     if format == Format::Binary && (args.key.is_some() || args.value.is_some()) {
@@ -106,7 +105,7 @@ pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, Inpu
     Ok((from_stream(format, stream, name, args)?, progress))
 }
 
-/// Bytes in order, from a file, a pipe or standard input.
+/// Sequential bytes of a file, a pipe or standard input.
 type Stream = BufReader<Box<dyn stream::Bytes>>;
 
 fn from_stream(format: Format, stream: Stream, name: String, args: &InputArgs) -> Result<Box<dyn Source>> {
@@ -118,7 +117,7 @@ fn from_stream(format: Format, stream: Stream, name: String, args: &InputArgs) -
     })
 }
 
-/// Finds a column by its name, or else by its number counted from 1.
+/// Finds a column by its name, or else by its number, counted from 1.
 fn find_column<'a>(
     names: impl Iterator<Item = &'a [u8]> + Clone,
     column: &str,

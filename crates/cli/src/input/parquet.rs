@@ -1,4 +1,4 @@
-//! Apache Parquet, row by row, with nothing but the columns that are asked for decoded.
+//! Apache Parquet, read row by row. Only the requested columns are decoded.
 
 mod column;
 
@@ -15,26 +15,25 @@ use super::{Sink, Source, find_column};
 use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 
-/// Rows that are decoded at once.
+/// The number of rows decoded at once.
 const BATCH_ROWS: usize = 256;
 
-/// Reads rows. Texts and byte arrays give their bytes; integers and decimals their digits; times
-/// are integers, counted in the unit of their column, those of the old form of 96 bits in
-/// nanoseconds since 1970. The value of a whole record is a JSON object of its columns.
+/// Reads rows. Strings and byte arrays give their bytes; integers and decimals give their digits.
+/// Times are integers in the unit of their column; times in the old 96-bit form are in nanoseconds
+/// since 1970. The value of a whole record is a JSON object of its columns.
 pub struct ParquetSource {
     file: SerializedFileReader<rows::Source>,
     name: String,
-    /// The columns that are decoded.
+    /// The decoded columns.
     columns: Vec<Column>,
-    /// Positions among them.
+    /// Indexes into `columns`.
     key: usize,
     /// `None` for the whole record.
     value: Option<usize>,
-    /// The row group that comes next, and rows of the one that is being read that are not decoded
-    /// yet.
+    /// The next row group, and the number of rows of the current one that are not decoded yet.
     next_group: usize,
     left: usize,
-    /// Rows that are decoded and not given yet.
+    /// The number of decoded rows that were not returned yet.
     decoded: usize,
     row: u64,
     line: Vec<u8>,
@@ -105,7 +104,7 @@ impl ParquetSource {
         Error::Input { input: self.name.clone(), place: Some(format!("row {}", self.row)), what }
     }
 
-    /// Decodes rows where none is left; false after the last one.
+    /// Decodes the next rows if none is left. Returns false after the last row.
     fn fill(&mut self) -> ParquetResult<bool> {
         while self.decoded == 0 {
             if self.left == 0 {
@@ -159,8 +158,8 @@ impl ParquetSource {
         }
     }
 
-    /// The row as a JSON object. Numbers that are none, which JSON has no word for, are the texts
-    /// that SQL has for them.
+    /// Formats the row as a JSON object. NaN and infinities, which JSON cannot represent, become
+    /// strings with their SQL names.
     fn whole(&self, line: &mut Vec<u8>) -> Result<()> {
         let mut names = std::collections::HashSet::new();
         line.clear();
@@ -203,7 +202,7 @@ fn json_number(value: f64) -> String {
     }
 }
 
-/// The words of an error, without those of the library around ours.
+/// Returns an error's message without the library's prefix around our own messages.
 fn told(error: &ParquetError) -> String {
     match error {
         ParquetError::General(what) => what.clone(),
@@ -247,7 +246,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts records.
+    /// A sink that counts records.
     struct Counting(u64);
 
     impl Sink for Counting {
@@ -261,9 +260,9 @@ mod tests {
         }
     }
 
-    /// Goal: a flipped bit of a file gives records or an error that names the file, never a panic
-    /// or an allocation of the file's choosing. Method: each bit of whole files, with a dictionary
-    /// and without, of texts and of numbers that may be absent.
+    /// Goal: a flipped bit leads to records or to an error that names the file, never to a panic or
+    /// to an allocation of a size that the file dictates. Method: each bit of whole files, with and
+    /// without a dictionary, with strings and nullable numbers.
     #[test]
     fn flipped_bits_are_errors() {
         rows::quiet_panics();

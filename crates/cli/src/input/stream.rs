@@ -1,4 +1,4 @@
-//! Bytes of a file, of a pipe or of standard input, counted as they pass.
+//! Byte streams of a file, a pipe or standard input, which count the bytes read.
 
 use std::fmt::Debug;
 use std::io::{self, BufRead, BufReader, Read};
@@ -14,10 +14,10 @@ use super::{BUFFER_BYTES, is_stdin, name_of};
 use crate::error::{Error, Result};
 use crate::interrupt::wait_for_input;
 
-/// A stream that can be shown in a debugger.
+/// A byte stream that implements `Debug`.
 pub trait Bytes: Read + Debug {}
 
-/// Reads a file from front to back.
+/// Reads a file sequentially.
 #[derive(Debug)]
 struct FileStream {
     file: Box<dyn File>,
@@ -27,10 +27,11 @@ struct FileStream {
 
 impl Bytes for FileStream {}
 
-/// Reads what has no positions: a named pipe, the other end of `<(command)`, a terminal.
+/// Reads a file that cannot be read at a position: a named pipe, the other end of `<(command)`, a
+/// terminal.
 ///
-/// Such a thing can only be read in the order in which it comes, which `cairn_vfs` does not offer:
-/// no engine has a use for it.
+/// Such files must be read sequentially, which `cairn_vfs` does not offer, because no engine needs
+/// it.
 #[derive(Debug)]
 struct PipeStream {
     pipe: std::fs::File,
@@ -48,13 +49,14 @@ impl Read for PipeStream {
     }
 }
 
-/// True for what has no positions. Anything that cannot be asked is left to whoever opens it.
-#[allow(clippy::disallowed_methods)] // What kind of thing a name stands for is not asked by engines.
+/// Returns true if the file cannot be read at a position. If that cannot be determined, returns
+/// false and leaves the error to the function that opens the file.
+#[allow(clippy::disallowed_methods)] // Not engine I/O: only asks for the kind of the file.
 pub fn is_pipe(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Opens `path` to be read from front to back, with its length where it has one.
+/// Opens `path` for sequential reading. Also returns its length, if it has one.
 ///
 /// Errors: those of the file system.
 #[allow(clippy::disallowed_methods)] // See `PipeStream`.
@@ -83,14 +85,14 @@ impl Read for FileStream {
     }
 }
 
-/// Reads standard input, and nothing ahead of what was asked for.
+/// Reads standard input without reading ahead.
 #[derive(Debug)]
 pub struct StdinStream {
     counter: Arc<AtomicU64>,
 }
 
 impl StdinStream {
-    /// Counts what it reads in `counter`.
+    /// Creates a stream that adds the bytes read to `counter`.
     pub fn new(counter: Arc<AtomicU64>) -> Self {
         StdinStream { counter }
     }
@@ -101,8 +103,8 @@ impl Bytes for StdinStream {}
 impl Read for StdinStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         wait_for_input(&io::stdin())?;
-        // Not through the lock of the standard library, which reads ahead: what it holds nobody
-        // could wait for.
+        // The standard library's handle reads ahead into its own buffer, and waiting for input
+        // would not see those bytes.
         let count = read_stdin(buf)?;
         self.counter.fetch_add(count as u64, Ordering::Relaxed);
         Ok(count)
@@ -119,8 +121,8 @@ fn read_stdin(buf: &mut [u8]) -> io::Result<usize> {
     io::stdin().lock().read(buf)
 }
 
-/// Hands each line of a file, or of standard input for `-`, to `each`, without its line break and
-/// without a byte order mark before the first.
+/// Passes each line of a file, or of standard input (`-`), to `each`, without its line break. A
+/// byte order mark before the first line is removed.
 pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
     let stream: Box<dyn Bytes> = if is_stdin(path) {
         Box::new(StdinStream::new(Arc::default()))
@@ -144,12 +146,12 @@ pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> 
     }
 }
 
-/// Reads the next line, with its line break, into `line`; false at the end.
+/// Reads the next line, including its line break, into `line`; returns false at the end.
 ///
 /// Errors: those of the input; a line of more than [`ROW_BYTES_MAX`] bytes.
 pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    // BOUND: an input without line breaks would be in memory as a whole.
+    // BOUND: an input without line breaks must not be read into memory as a whole.
     let count = reader.take(ROW_BYTES_MAX as u64 + 1).read_until(b'\n', line)?;
     if count > ROW_BYTES_MAX {
         return Err(io::Error::other(format!("a line of more than {ROW_BYTES_MAX} bytes")));
@@ -157,8 +159,8 @@ pub fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bo
     Ok(count > 0)
 }
 
-/// Reads all of a file, or of standard input for `-`. Errors: [`Error::Input`] for more than
-/// `limit` bytes.
+/// Reads all of a file, or of standard input (`-`). Errors: [`Error::Input`] for more than `limit`
+/// bytes.
 pub fn read_whole(fs: &Arc<dyn Fs>, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
     let stream: Box<dyn Bytes> = if is_stdin(path) {
@@ -174,7 +176,7 @@ pub fn read_whole(fs: &Arc<dyn Fs>, path: &Path, limit: u64) -> Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// A line without its line break.
+/// Returns a line without its line break.
 pub fn trim_line_break(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)

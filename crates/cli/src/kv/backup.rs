@@ -56,7 +56,7 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
     damage::check_sound(&args.backups, &findings(&damage))
 }
 
-/// Removes old backups, says which, and lists those that are left.
+/// Deletes old backups, reports which ones, and lists the remaining ones.
 pub fn purge(fs: &Arc<dyn Fs>, args: &BackupPurgeArgs) -> Result<Outcome> {
     let backups = open(fs, &args.backups)?;
     let removed = backups.purge(args.keep)?;
@@ -71,7 +71,7 @@ pub fn purge(fs: &Arc<dyn Fs>, args: &BackupPurgeArgs) -> Result<Outcome> {
     show(out, &backups.list()?, args.json)
 }
 
-/// Makes a store of a backup.
+/// Restores a store from a backup.
 pub fn restore(fs: &Arc<dyn Fs>, args: &RestoreArgs) -> Result<Outcome> {
     let id = open(fs, &args.backups)?.restore(args.id, &args.store)?;
     let mut out = Output::new();
@@ -85,7 +85,7 @@ pub fn restore(fs: &Arc<dyn Fs>, args: &RestoreArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Opens backups that are there; a mistyped name makes no directory.
+/// Opens existing backups; a mistyped path must not create a directory.
 fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Backups> {
     let is_backup =
         |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "backup");

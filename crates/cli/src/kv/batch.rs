@@ -1,4 +1,4 @@
-//! `cairn kv batch`: writes that happen together or not at all.
+//! `cairn kv batch`: writes that are applied atomically.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::input;
 use crate::output::{Outcome, Output, counted, from_hex};
 
-/// What a line asks for.
+/// The operation of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Op {
     Put,
@@ -24,11 +24,11 @@ enum Op {
     DeleteRange,
 }
 
-/// A line that has been read: the second part is a value, an operand or the end of a range.
+/// A parsed line. The second part is a value, an operand or the end of a range.
 #[derive(Debug, PartialEq, Eq)]
 struct Line<'a> {
     op: Op,
-    /// `None` for the keyspace of the command.
+    /// `None` for the command's keyspace.
     keyspace: Option<Cow<'a, str>>,
     first: Cow<'a, [u8]>,
     second: Cow<'a, [u8]>,
@@ -56,7 +56,7 @@ struct JsonLine<'a> {
     to_hex: Option<Cow<'a, str>>,
 }
 
-/// Reads all lines, then writes all of them at once.
+/// Reads all lines, then writes them as one batch.
 pub fn batch(fs: &Arc<dyn Fs>, args: &BatchArgs) -> Result<Outcome> {
     let form = Form { hex: args.hex };
     let store = store::write(fs, &args.at, Some(&args.write))?;
@@ -107,7 +107,7 @@ fn add(batch: &mut WriteBatch, store: &Store, line: &Line<'_>) -> Result<()> {
     Ok(batch.add(keyspace.id(), operation)?)
 }
 
-/// Reads a line; `None` for one that asks for nothing.
+/// Parses a line; returns `None` for an empty line or a comment.
 fn parse(line: &[u8], form: Form) -> Result<Option<Line<'_>>> {
     match line.first() {
         Some(b'{') => parse_json(line).map(Some),
@@ -127,7 +127,7 @@ fn op_of(word: &str) -> Result<Op> {
     }
 }
 
-/// `WORD KEY VALUE`: the character after the word separates the rest.
+/// Parses `WORD KEY VALUE`. The character after the word is the separator.
 fn parse_words(line: &[u8], form: Form) -> Result<Line<'_>> {
     let end = line.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(line.len());
     let (word, rest) = line.split_at(end);
@@ -137,7 +137,7 @@ fn parse_words(line: &[u8], form: Form) -> Result<Line<'_>> {
     };
     let (first, second) = match rest.iter().position(|byte| byte == separator) {
         Some(at) if op != Op::Delete => (rest.get(..at), rest.get(at + 1..)),
-        // The key of a deletion goes on to the end of the line.
+        // The key of a deletion extends to the end of the line.
         _ => (Some(rest), None),
     };
     let bytes = |part: &'_ [u8]| -> Result<Vec<u8>> { from_hex(&String::from_utf8_lossy(part)) };
@@ -198,8 +198,8 @@ mod tests {
         Line { op, keyspace: None, first: first.into(), second: second.into() }
     }
 
-    /// Goal: every form of a line means what the help says. Method: lines against what they stand
-    /// for.
+    /// Goal: every form of a line is parsed as the help says. Method: lines with their expected
+    /// operations.
     #[test]
     fn lines_are_read() {
         let cases: [(&[u8], Line<'_>); 10] = [
@@ -228,7 +228,7 @@ mod tests {
         }
     }
 
-    /// Goal: what is not understood is refused, never guessed.
+    /// Goal: malformed lines are refused, never guessed.
     #[test]
     fn wrong_lines_are_refused() {
         let wrong = [

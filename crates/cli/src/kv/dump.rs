@@ -1,4 +1,4 @@
-//! `cairn kv dump`: entries to a file or to standard output.
+//! `cairn kv dump`: exports entries to a file or to standard output.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::output::{Outcome, Output, counted};
 use crate::progress::InputProgress;
 use crate::target::{BUFFER_BYTES, Target, file_of, refuse_json_of_stdout};
 
-/// Exports the entries of a range, as they are now.
+/// Exports the entries of a range, from a snapshot.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let path = file_of(args.out.as_deref());
     refuse_json_of_stdout(args.json, path)?;

@@ -1,4 +1,4 @@
-//! Entries in the formats that `load` reads back, any bytes included.
+//! Encodes entries in the formats that `load` reads back, with arbitrary bytes.
 
 use std::sync::Arc;
 
@@ -13,29 +13,29 @@ use crate::args::kv::DumpFormat;
 use crate::error::{Error, Result};
 use crate::output;
 
-/// A row group is written when its entries have this many bytes: what a reader decodes at once.
+/// A row group is written once its entries have this many bytes. A reader decodes a group at once.
 const GROUP_BYTES: usize = 32 << 20;
 
-/// What a row takes in memory besides its bytes.
+/// The memory overhead of a row.
 const ROW_BYTES: usize = 64;
 
 const SCHEMA: &str = "message entries { REQUIRED BYTE_ARRAY key; REQUIRED BYTE_ARRAY value; }";
 
-/// Turns entries into the bytes of a file.
+/// An encoder of entries.
 #[derive(Debug)]
 pub enum Export {
     /// Comma-separated.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Jsonl,
-    /// Lengths, key, value.
+    /// Length-prefixed keys and values.
     Binary,
     /// Apache Parquet.
     Parquet(Box<ParquetExport>),
 }
 
 impl Export {
-    /// Starts a file; `out` gets its first bytes.
+    /// Begins a file; appends its first bytes to `out`.
     pub fn start(format: DumpFormat, out: &mut Vec<u8>) -> Result<Export> {
         Ok(match format {
             DumpFormat::Csv => {
@@ -48,7 +48,7 @@ impl Export {
         })
     }
 
-    /// Adds an entry; `out` gets the bytes that are ready.
+    /// Adds an entry; appends the bytes that are complete to `out`.
     pub fn add(&mut self, key: &[u8], value: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self {
             Export::Csv => {
@@ -63,7 +63,7 @@ impl Export {
             }
             Export::Binary => {
                 for part in [key, value] {
-                    // Keys and values of a store are shorter than this.
+                    // Cannot overflow: keys and values of a store are shorter.
                     out.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_le_bytes());
                 }
                 out.extend_from_slice(key);
@@ -74,7 +74,7 @@ impl Export {
         Ok(())
     }
 
-    /// Ends the file; `out` gets its last bytes.
+    /// Ends the file; appends its last bytes to `out`.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Export::Parquet(parquet) => parquet.finish(out),
@@ -83,7 +83,7 @@ impl Export {
     }
 }
 
-/// Quotes a field where a reader would take it apart otherwise.
+/// Appends a field, quoted if it contains special characters.
 fn csv_field(field: &[u8], out: &mut Vec<u8>) {
     if !field.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         return out.extend_from_slice(field);
@@ -98,7 +98,7 @@ fn csv_field(field: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// A Parquet file that grows by row groups.
+/// A Parquet file that is written by row groups.
 pub struct ParquetExport {
     writer: SerializedFileWriter<Vec<u8>>,
     keys: Vec<ByteArray>,
@@ -152,7 +152,8 @@ impl ParquetExport {
         self.take(out)
     }
 
-    /// Takes what the writer has finished. It counts positions itself, so nothing need stay.
+    /// Moves the finished bytes out of the writer, which counts positions itself and does not need
+    /// them any more.
     fn take(&mut self, out: &mut Vec<u8>) -> Result<()> {
         self.writer.flush().map_err(|error| refuse(error.into()))?;
         out.append(self.writer.inner_mut());

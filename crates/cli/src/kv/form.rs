@@ -1,4 +1,4 @@
-//! Keys and values as they are typed and shown.
+//! The notation of keys and values in arguments and output.
 
 use cairn_kv::ReadOptions;
 use cairn_trace::kv::TracedKeyspace;
@@ -8,15 +8,15 @@ use crate::args::kv::RangeArgs;
 use crate::error::Result;
 use crate::output::{self, Output, from_hex, to_hex};
 
-/// How bytes are typed and shown.
+/// The notation of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
-    /// In hexadecimal instead of as they are.
+    /// True for hexadecimal, false for unchanged bytes.
     pub hex: bool,
 }
 
 impl Form {
-    /// Bytes from the command line.
+    /// Parses bytes from the command line.
     pub fn parse(self, text: &str) -> Result<Vec<u8>> {
         if self.hex { from_hex(text) } else { Ok(text.as_bytes().to_vec()) }
     }
@@ -26,7 +26,7 @@ impl Form {
         if self.hex { out.bytes(to_hex(bytes).as_bytes()) } else { out.bytes(bytes) }
     }
 
-    /// Adds bytes to a JSON object, see [`output::insert_bytes`].
+    /// Adds bytes to a JSON object; see [`output::insert_bytes`].
     pub fn insert(self, object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
         if self.hex {
             object.insert(format!("{name}_hex"), to_hex(bytes).into());
@@ -35,7 +35,7 @@ impl Form {
         }
     }
 
-    /// An entry as a JSON object; an absent value is `null`.
+    /// Returns an entry as a JSON object; an absent value is `null`.
     pub fn record(self, key: &[u8], value: Option<&[u8]>) -> Value {
         let mut object = Map::new();
         self.insert(&mut object, "key", key);
@@ -46,7 +46,7 @@ impl Form {
         Value::Object(object)
     }
 
-    /// The keys that are asked for.
+    /// Parses a range of keys.
     pub fn range(self, args: &RangeArgs) -> Result<KeyRange> {
         let parse = |key: &Option<String>| key.as_deref().map(|key| self.parse(key)).transpose();
         Ok(match parse(&args.prefix)? {
@@ -56,7 +56,8 @@ impl Form {
     }
 }
 
-/// Keys at or after `from` and before `to`, which where it is missing is the end.
+/// The keys from `from` (inclusive) to `to` (exclusive). Without `to`, the range has no upper
+/// bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRange {
     from: Vec<u8>,
@@ -64,19 +65,19 @@ pub struct KeyRange {
 }
 
 impl KeyRange {
-    /// As the store's methods take it.
+    /// Returns the bounds for the store's methods.
     pub fn bounds(&self) -> (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         (Included(&*self.from), self.to.as_deref().map_or(Unbounded, Excluded))
     }
 
-    /// True when no key can be in it.
+    /// Returns true if the range cannot contain a key.
     pub fn is_empty(&self) -> bool {
         self.to.as_ref().is_some_and(|to| *to <= self.from)
     }
 
-    /// Hands the entries to `each`, from the last one on when `reverse`, until it says false. All
-    /// are of one moment. It is a scan of the trace, where one is recorded.
+    /// Passes the entries of a snapshot to `each`, in descending order if `reverse`, until it
+    /// returns false. Recorded as one scan.
     pub fn visit(
         &self,
         keyspace: &TracedKeyspace,
@@ -86,7 +87,7 @@ impl KeyRange {
         if self.is_empty() {
             return Ok(());
         }
-        // Every block is read once: there is no use in keeping it.
+        // Every block is read once, so caching it is useless.
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
         let mut cursor = keyspace.cursor_in(self.bounds(), None, &options)?;
         if reverse {
@@ -101,7 +102,7 @@ impl KeyRange {
     }
 }
 
-/// The first key after all that begin with `prefix`; `None` when there is none.
+/// Returns the first key after all keys with this prefix; `None` if there is none.
 fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let kept = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
     let (last, head) = prefix.get(..=kept)?.split_last()?;
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     /// Goal: a prefix covers exactly the keys that begin with it. Method: prefixes of 0 to 2 bytes
-    /// from the ends of the alphabet against all keys of up to 3 such bytes.
+    /// from both ends of the byte range, against all keys of up to 3 such bytes.
     #[test]
     fn prefixes_cover_what_begins_with_them() {
         let bytes = [0, 1, 0xfe, 0xff];

@@ -1,4 +1,4 @@
-//! `cairn kv load`: records from outside, in batches.
+//! `cairn kv load`: imports records in batches.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::input::{self, Sink};
 use crate::interrupt::Interrupt;
 use crate::output::{Outcome, Output, counted};
 
-/// A batch of this many bytes is written.
+/// A batch is written once it has this many bytes.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Ctrl-C is looked for every this many records.
+/// Ctrl-C is checked once per this many records.
 const RECORDS_PER_LOOK: u64 = 256;
 
-/// Writes records in batches.
+/// A sink that writes records in batches.
 #[derive(Debug)]
 struct Loader {
     store: Store,
     batch: WriteBatch,
     durability: Durability,
-    /// Records that are written, those in the batch not counted.
+    /// The number of records written, without those in the current batch.
     written: u64,
     value: Vec<u8>,
 }
@@ -91,7 +91,7 @@ pub fn load(fs: &Arc<dyn Fs>, args: &LoadArgs) -> Result<Outcome> {
     loader.write()?;
     progress.finish();
     loader.store.finish(durability)?;
-    // What was imported in one piece is kept in one piece, whatever was promised for each batch.
+    // An import is made durable as a whole, whatever the durability of its batches.
     loader.store.db.as_ref().sync()?;
     let mut out = Output::new();
     let store = args.at.store.display();
@@ -105,7 +105,7 @@ pub fn load(fs: &Arc<dyn Fs>, args: &LoadArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What is read: without columns those that `dump` writes.
+/// Returns the arguments of the input. The default columns are those that `dump` writes.
 fn input_of(args: &LoadArgs) -> Result<InputArgs> {
     let input = InputArgs {
         input: args.input.clone(),

@@ -1,11 +1,11 @@
 //! Commands on key-value stores.
 //!
 //! ```text
-//! store     opening: what a keyspace was made with, and what is asked for
-//! form      keys and values as they are typed and shown
+//! store     opening: the options of a keyspace, and those given as arguments
+//! form      the notation of keys and values
 //! point     one key: get, put, delete        scan    a range of keys
-//! batch     writes that happen together      load    records from outside
-//! dump, export    entries to the outside     stats   what is in a store
+//! batch     atomic batches of writes         load    imports records
+//! dump, export    exports entries            stats   contents and layout of a store
 //! upkeep    compact, checkpoint, verify, repair      backup  directories of backups
 //! ```
 
@@ -35,7 +35,7 @@ pub use {
     upkeep::{damages, is_open_elsewhere},
 };
 
-/// Carries out one of them.
+/// Runs one of the commands.
 pub fn run(fs: &Arc<dyn Fs>, command: KvCommand) -> Result<Outcome> {
     let knows_damage = matches!(
         command,

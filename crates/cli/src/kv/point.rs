@@ -14,11 +14,10 @@ use crate::error::Result;
 use crate::input;
 use crate::output::{Outcome, Output};
 
-/// The longest value that a store takes.
+/// The maximum length of a value.
 pub const VALUE_BYTES_MAX: u64 = cairn_kv::VALUE_BYTES_MAX as u64;
 
-/// Prints the value of one key as it is; with a line break after it on a terminal and in
-/// hexadecimal.
+/// Prints the value of one key unchanged. A line break follows on a terminal and in hexadecimal.
 pub fn get(fs: &Arc<dyn Fs>, args: &GetArgs) -> Result<Outcome> {
     let form = Form { hex: args.form.hex };
     let key = form.parse(&args.key)?;
@@ -36,7 +35,7 @@ pub fn get(fs: &Arc<dyn Fs>, args: &GetArgs) -> Result<Outcome> {
     Ok(Outcome::found(value.is_some()))
 }
 
-/// Sets one key.
+/// Writes one key.
 pub fn put(fs: &Arc<dyn Fs>, args: &PutArgs) -> Result<Outcome> {
     let form = Form { hex: args.hex };
     let key = form.parse(&args.key)?;
@@ -52,7 +51,7 @@ pub fn put(fs: &Arc<dyn Fs>, args: &PutArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Removes keys, all at once.
+/// Deletes keys in one batch.
 pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
     let form = Form { hex: args.form.hex };
     let keys = args.key.iter().map(|key| form.parse(key)).collect::<Result<Vec<_>>>()?;

@@ -11,7 +11,7 @@ use crate::args::kv::ScanArgs;
 use crate::error::Result;
 use crate::output::{Outcome, Output};
 
-/// Prints the entries of a range, as they are now.
+/// Prints the entries of a range, from a snapshot.
 pub fn scan(fs: &Arc<dyn Fs>, args: &ScanArgs) -> Result<Outcome> {
     let form = Form { hex: args.form.hex };
     let range = form.range(&args.range)?;

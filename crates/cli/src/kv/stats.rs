@@ -1,4 +1,4 @@
-//! `cairn kv stats`: what is in a store and how it is laid out.
+//! `cairn kv stats`: the contents and the layout of a store.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::args::kv::StatsArgs;
 use crate::error::Result;
 use crate::output::{Outcome, Output, counted, human};
 
-/// Prints what can be said of a store that nobody has open: figures of work done belong to the
-/// process that did it.
+/// Prints the statistics that a store's files hold. Counters of work done exist only in the process
+/// that did it.
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
     let db = store::whole(fs, &args.store, true, "")?;
     let made = list_keyspaces_in(fs, &args.store)?;
@@ -33,7 +33,7 @@ fn made_as<'a>(made: &'a [KeyspaceInfo], name: &str) -> Option<&'a KeyspaceInfo>
     made.iter().find(|info| info.name == name)
 }
 
-/// The keyspaces with their levels, for scripts.
+/// Returns the keyspaces with their levels as JSON, for scripts.
 pub fn keyspaces(stats: &Stats, made: &[KeyspaceInfo]) -> Vec<Value> {
     let keyspaces = stats.keyspaces.iter();
     keyspaces

@@ -1,4 +1,4 @@
-//! Opening stores that another program may have made.
+//! Opens stores, which another program may have created.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::args::time;
 use crate::error::{Error, Result};
 use crate::{place, recording};
 
-/// The keyspace that every store has.
+/// The name of the keyspace that every store has.
 const DEFAULT: &str = "default";
 
-/// An open store and the keyspace that a command is about.
+/// An open store and the keyspace that a command works on.
 #[derive(Debug)]
 pub struct Store {
     /// The store.
     pub db: TracedDb,
     /// The keyspace.
     pub keyspace: TracedKeyspace,
-    /// Names of keyspaces that can merge.
+    /// The names of keyspaces with a merge operator.
     mergers: Vec<String>,
 }
 
-/// A keyspace with what it has to be opened with.
+/// A keyspace and the options to open it with.
 #[derive(Debug)]
 struct Known {
     name: String,
@@ -36,7 +36,7 @@ struct Known {
 }
 
 impl Operator {
-    /// The operator itself.
+    /// Creates the merge operator.
     pub fn make(self) -> Arc<dyn MergeOperator> {
         match self {
             Operator::AddU64 => Arc::new(AddU64),
@@ -44,21 +44,21 @@ impl Operator {
         }
     }
 
-    /// The operator that calls itself `name`, if it is one of ours. A keyspace with another one
-    /// opens without it, and its merges are refused.
+    /// Returns the built-in operator with this name, if there is one. A keyspace with any other
+    /// operator is opened without it and refuses merges.
     fn by_name(name: &str) -> Option<Arc<dyn MergeOperator>> {
         [Operator::AddU64, Operator::Append].map(Operator::make).into_iter().find(|it| it.name() == name)
     }
 }
 
-/// Opens the store of `at` for reading; nothing is written, and nobody kept from writing.
+/// Opens the store of `at` for reading. Writes nothing and does not block a writer.
 pub fn read(fs: &Arc<dyn Fs>, at: &At) -> Result<Store> {
     let known = known(fs, &at.store, Some(at))?;
     let builder = builder(fs, &at.store, &known).read_only(true);
     Store::new(traced(builder)?, at, &known, "")
 }
 
-/// Opens the store of `at` for writing. Without `write` nothing is made that is not there.
+/// Opens the store of `at` for writing. Without `write` nothing is created.
 pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Store> {
     let hint = if write.is_some() { "; --create creates it" } else { "" };
     let creates = write.filter(|write| write.create);
@@ -96,15 +96,15 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
     Store::new(traced(builder)?, at, &known, hint)
 }
 
-/// Opens a store whose operations are recorded where `cairn trace record` asks for it. A trace that
-/// cannot be written is no reason to refuse the store.
+/// Opens a store, and records its operations under `cairn trace record`. A trace that cannot be
+/// written does not prevent opening the store.
 fn traced(builder: Builder) -> Result<TracedDb> {
     let db = builder.open()?;
     Ok(TracedDb::new(db, recording::begin("cairn kv")))
 }
 
-/// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has
-/// it open.
+/// Opens all keyspaces of the store in `path`. `alternative` is a hint for the user if another
+/// process has the store open.
 pub fn whole(fs: &Arc<dyn Fs>, path: &Path, read_only: bool, alternative: &str) -> Result<Db> {
     let builder = builder(fs, path, &known(fs, path, None)?);
     builder.read_only(read_only).create_if_missing(false).open().map_err(|error| match error.kind() {
@@ -113,7 +113,7 @@ pub fn whole(fs: &Arc<dyn Fs>, path: &Path, read_only: bool, alternative: &str) 
     })
 }
 
-/// Whether it is that there is no store.
+/// Returns true if the error means that there is no store.
 fn is_missing(error: &Error) -> bool {
     match error {
         Error::Kv(error) => error.kind() == ErrorKind::NotFound,
@@ -122,7 +122,7 @@ fn is_missing(error: &Error) -> bool {
     }
 }
 
-/// The keyspaces that are there.
+/// Returns the existing keyspaces.
 fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&At>) -> Result<Vec<Known>> {
     let known = |info: cairn_kv::KeyspaceInfo| {
         let asked = at.filter(|at| at.keyspace == info.name).and_then(|at| at.merge_operator);
@@ -147,7 +147,7 @@ fn builder(fs: &Arc<dyn Fs>, path: &Path, known: &[Known]) -> Builder {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // The recorder's end by itself could tell nobody that the disk was full.
+        // If the recorder ended on its own, an error such as a full disk would not be reported.
         recording::end(self.db.recorder());
     }
 }
@@ -160,7 +160,7 @@ impl Store {
         Ok(Store { db, keyspace, mergers })
     }
 
-    /// The keyspace called `name`. Errors: there is none.
+    /// Returns the keyspace called `name`. Errors: there is none.
     pub fn keyspace(&self, name: &str) -> Result<TracedKeyspace> {
         find(&self.db, name, "")
     }
@@ -176,7 +176,7 @@ impl Store {
         )))
     }
 
-    /// Ends a command that has written with `durability`: what went into no log goes to tables.
+    /// Ends a command that has written with `durability`: flushes writes that are not in the log.
     pub fn finish(&self, durability: Durability) -> Result<()> {
         if durability == Durability::Memory {
             for keyspace in self.db.as_ref().keyspaces() {

@@ -18,14 +18,14 @@ use crate::place;
 /// The file that a process locks while it has a store open.
 const LOCK_NAME: &str = "LOCK";
 
-/// Said of a store that somebody else has open.
+/// The hint if another process has the store open.
 pub const COPY_BESIDE: &str = "; --read-only copies it nevertheless";
 
-/// Merges a range of tables down.
+/// Compacts a range of keys.
 pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
     let range = Form { hex: args.form.hex }.range(&args.range)?;
     let store = store::write(fs, &args.at, None)?;
-    // What is in memtables counts as soon as it is in tables.
+    // Flush first, so that the entries of memtables are included in the size before.
     store.keyspace.flush()?;
     let before = size(store.db.as_ref(), store.keyspace.name());
     if !range.is_empty() {
@@ -55,14 +55,14 @@ pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Bytes and entries of a keyspace's tables.
+/// Returns the bytes and entries of a keyspace's tables.
 fn size(db: &Db, name: &str) -> (u64, u64) {
     let stats = db.stats();
     let levels = stats.keyspaces.iter().filter(|keyspace| keyspace.name == name).flat_map(|it| &it.levels);
     levels.fold((0, 0), |(bytes, entries), level| (bytes + level.bytes, entries + level.entries))
 }
 
-/// Makes a copy.
+/// Makes a checkpoint.
 pub fn checkpoint(fs: &Arc<dyn Fs>, args: &CheckpointArgs) -> Result<Outcome> {
     let db = store::whole(fs, &args.store, args.read_only, COPY_BESIDE)?;
     let last = db.checkpoint(&args.copy)?;
@@ -77,10 +77,10 @@ pub fn checkpoint(fs: &Arc<dyn Fs>, args: &CheckpointArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Reads everything and lists what is damaged.
+/// Reads everything and lists the damage.
 pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
     place::expect_directory(fs, &args.store)?;
-    // A writer that replaced files meanwhile would make them look missing.
+    // Lock out writers: files that are replaced during the check would look missing.
     let _lock = if args.read_only { Lock::Ours(None) } else { lock(fs, &args.store)? };
     let report = verify_in(fs, &args.store)?;
     let damage = findings(&report.damage);
@@ -103,22 +103,22 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
     damage::check_sound(&args.store, &damage)
 }
 
-/// What a check has found.
+/// Converts the damage that a check has found.
 pub fn findings(damage: &[Damage]) -> Vec<Finding> {
     damage.iter().map(Finding::from).collect()
 }
 
-/// What is damaged, for scripts.
+/// Returns the damage as JSON, for scripts.
 pub fn damages(damage: &[Damage]) -> Vec<Value> {
     findings(damage).iter().map(Finding::json).collect()
 }
 
-/// Who has a store's lock.
+/// The owner of a store's lock.
 enum Lock {
-    /// We, or nobody needs one: a store without the file was never open, or is a copy, and nobody
-    /// can be in it.
+    /// This process, or nobody: a store without a lock file was never opened, or is a copy, so
+    /// nobody can have it open.
     Ours(#[allow(dead_code, reason = "held")] Option<Box<dyn File>>),
-    /// Somebody who has the store open.
+    /// Another process, which has the store open.
     Theirs,
 }
 
@@ -135,14 +135,14 @@ fn try_lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     }
 }
 
-/// Whether somebody has the store open for writing. Whoever opens it at this very moment finds it
-/// busy.
+/// Returns true if another process has the store open for writing. A process that opens it at this
+/// moment gets an error that it is busy.
 #[cfg(feature = "ui")]
 pub fn is_open_elsewhere(fs: &Arc<dyn Fs>, store: &Path) -> Result<bool> {
     Ok(matches!(try_lock(fs, store)?, Lock::Theirs))
 }
 
-/// Keeps writers out.
+/// Locks out writers.
 fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     match try_lock(fs, store)? {
         Lock::Theirs => Err(Error::usage(format!(
@@ -153,7 +153,7 @@ fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     }
 }
 
-/// Makes a store open again.
+/// Repairs a store so that it can be opened again.
 pub fn repair(fs: &Arc<dyn Fs>, args: &RepairArgs) -> Result<Outcome> {
     place::expect_directory(fs, &args.store)?;
     let given = KeyspaceOptions {

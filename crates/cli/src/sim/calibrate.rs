@@ -1,5 +1,5 @@
-//! `cairn sim calibrate`: a hardware profile of this machine, or from what db_bench and RocksDB
-//! have written.
+//! `cairn sim calibrate`: creates a hardware profile of this machine, or one from output of
+//! db_bench and RocksDB.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
-/// Makes the profile.
+/// Creates the profile.
 pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     let mut hardware = match &args.base {
         Some(name) => profiles::hardware(fs, "--base", name)?.hardware,
@@ -58,10 +58,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The size of files that the disk's writes are measured with.
+/// The size of the files that are written to measure the disk.
 const SYNCED_BYTES: u64 = 16 << 20;
 
-/// Disk, cores, codecs and costs of operations of this machine.
+/// Measures the disk, cores, codecs and operation costs of this machine.
 fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     let probes = measure(dir, ProbeEffort::quick())?;
     let value = |name: &str| {

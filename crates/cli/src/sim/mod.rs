@@ -1,8 +1,8 @@
 //! `cairn sim`: the simulator of LSM trees.
 //!
 //! ```text
-//! setup      what was typed, as a configuration;   profiles  the built-in ones
-//! run        one configuration;  vary + sweep + optimize     many of them
+//! setup      builds a configuration from arguments;   profiles  the built-in profiles
+//! run        one configuration;  vary + sweep + optimize     many configurations
 //! validate   predictions against real stores;  calibrate    profiles of machines
 //! ui/        the live page
 //! ```

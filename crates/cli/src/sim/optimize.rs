@@ -19,10 +19,10 @@ use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, human};
 
-/// Configurations that are tried when nobody says how many.
+/// The default number of configurations that are tried.
 const SAMPLES: usize = 160;
 
-/// What varies when nobody says what: the settings that tuning guides turn first.
+/// The settings that vary by default: those that tuning guides recommend to change first.
 const USUAL: [&str; 6] = [
     "options.write_buffer_size=16MiB..256MiB",
     "options.max_write_buffer_number=2..8",
@@ -59,7 +59,7 @@ impl Objective {
     }
 }
 
-/// A limit, and how many configurations it alone keeps out.
+/// An upper limit of an objective.
 struct Limit {
     objective: Objective,
     most: f64,
@@ -83,13 +83,13 @@ struct Tried<'a> {
     scores: Vec<f64>,
 }
 
-/// Whether `a` is as small everywhere and smaller somewhere.
+/// Returns true if `a` is nowhere larger than `b`, and smaller somewhere.
 fn dominates(a: &[f64], b: &[f64]) -> bool {
     let pairs = || a.iter().zip(b);
     pairs().all(|(a, b)| a <= b) && pairs().any(|(a, b)| a < b)
 }
 
-/// Those that no other one dominates, by the first objective.
+/// Returns the configurations that no other one dominates, sorted by the first objective.
 fn front<'a>(tried: Vec<Tried<'a>>) -> Vec<Tried<'a>> {
     let all: Vec<Vec<f64>> = tried.iter().map(|it| it.scores.clone()).collect();
     let mut front: Vec<Tried<'a>> =
@@ -99,7 +99,7 @@ fn front<'a>(tried: Vec<Tried<'a>>) -> Vec<Tried<'a>> {
     front
 }
 
-/// Searches, and shows the front.
+/// Searches, and prints the front.
 pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let mut out = Output::beside("--export", args.export.as_deref(), args.json)?;
     let limits: Vec<Limit> = args.at_most.iter().map(|text| Limit::parse(text)).collect::<Result<_>>()?;
@@ -128,10 +128,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         })
         .filter(ends_well)
         .collect();
-    // What was never flushed has written nothing, and proves nothing.
+    // A configuration that never flushed has written nothing, so its figures prove nothing.
     let (tried, idle): (Vec<_>, Vec<_>) = tried.into_iter().partition(flushes);
-    // How many configurations each limit alone keeps out, and whether the front would be better
-    // without it.
+    // For each limit, the number of configurations that it alone excludes, and whether the front
+    // would be better without it.
     let all_fit = |it: &Tried<'_>| limits.iter().all(|limit| within(limit, it));
     let binding: Vec<(String, usize)> = limits
         .iter()
@@ -171,7 +171,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     }
 }
 
-/// Writes the changes from `before` to `after`, in the engine's own form.
+/// Writes the changes from `before` to `after` in the engine's own format.
 fn export(fs: &Arc<dyn Fs>, path: &Path, before: &Options, after: &Options) -> Result<()> {
     let text = match after.engine {
         Engine::Rocksdb => rocksdb_changes(before, after)?,
@@ -188,11 +188,11 @@ struct Shown<'a> {
     front: &'a [Tried<'a>],
     binding: Vec<(String, usize)>,
     tried: usize,
-    /// Those that did not flush once.
+    /// The number of configurations that never flushed.
     idle: usize,
     config: &'a Config,
     ours: &'a Results,
-    /// What is wrong with the trace that all of them are of.
+    /// The flaw of the trace that all configurations ran on.
     flaw: Option<&'a str>,
 }
 
@@ -264,7 +264,8 @@ impl Shown<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: the front is what nothing dominates. Method: pairs by hand.
+    /// Goal: the front contains exactly the points that no other one dominates. Method: pairs by
+    /// hand.
     #[test]
     fn domination_is_strict_somewhere() {
         assert!(dominates(&[1.0, 2.0], &[1.0, 3.0]));
@@ -272,7 +273,7 @@ mod tests {
         assert!(!dominates(&[0.0, 4.0], &[1.0, 3.0]));
     }
 
-    /// Goal: limits are read, mistakes are named.
+    /// Goal: limits are parsed, and errors quote the invalid text.
     #[test]
     fn limits_are_read() {
         let limit = Limit::parse("space_amp=1.3").unwrap();

@@ -1,4 +1,4 @@
-//! Profiles of hardware and workloads: data files, built in or the user's.
+//! Profiles of hardware and workloads: data files that are built in or come from the user.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,10 +13,11 @@ use crate::bench::read_text;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
-/// A hardware profile with the codec that it stands for, if any.
+/// A hardware profile, with the codec that it applies to, if any.
 pub type HardwareProfile = built_in::HardwareProfile;
 
-/// By name or from a file, as `option` says. Errors: neither; the file is wrong.
+/// Loads a hardware profile by name or from a file; `option` is named in errors. Errors: there is
+/// neither a profile nor a file; the file is invalid.
 pub fn hardware(fs: &Arc<dyn Fs>, option: &str, name: &str) -> Result<HardwareProfile> {
     if let Some(profile) = built_in::hardware(name) {
         return Ok(profile?);
@@ -29,7 +30,8 @@ pub fn hardware(fs: &Arc<dyn Fs>, option: &str, name: &str) -> Result<HardwarePr
     Ok(HardwareProfile::from_json(&read_text(fs, path)?, name)?)
 }
 
-/// By name or from a file. Errors: neither; the file is wrong.
+/// Loads a workload profile by name or from a file. Errors: there is neither a profile nor a file;
+/// the file is invalid.
 pub fn workload(fs: &Arc<dyn Fs>, name: &str) -> Result<WorkloadProfile> {
     if let Some(profile) = built_in::workload(name) {
         return Ok(profile?);
@@ -42,7 +44,7 @@ pub fn workload(fs: &Arc<dyn Fs>, name: &str) -> Result<WorkloadProfile> {
     Ok(WorkloadProfile::from_json(&read_text(fs, path)?, name)?)
 }
 
-/// Puts a machine into a configuration; a profile of a machine with a codec sets that too.
+/// Sets the hardware of a configuration. Also sets the compression, if the profile has a codec.
 pub fn apply_hardware(config: &mut Config, profile: &HardwareProfile) {
     config.hardware = Hardware::clone(&profile.hardware);
     if let Some(codec) = profile.compression {
@@ -52,7 +54,7 @@ pub fn apply_hardware(config: &mut Config, profile: &HardwareProfile) {
     }
 }
 
-/// `cairn sim profiles`.
+/// Runs `cairn sim profiles`.
 pub fn list(as_json: bool) -> Result<Outcome> {
     let mut out = Output::new();
     let hardware: Vec<_> = built_in::hardware_names()

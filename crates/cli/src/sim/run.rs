@@ -1,4 +1,4 @@
-//! `cairn sim run`: one configuration.
+//! `cairn sim run`: runs one configuration.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, is_stdout, note};
 
-/// Runs it and shows the results.
+/// Runs the configuration and prints the results.
 pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
     let mut out = Output::beside("--export", args.export.as_deref(), args.json)?;
     if args.show_config && args.export.as_deref().is_some_and(is_stdout) {
@@ -57,12 +57,12 @@ pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
     Ok(Outcome::found(results.outcome == RunOutcome::Done))
 }
 
-/// Notes on standard error.
+/// Prints notes on standard error.
 pub fn tell(notes: &[String]) {
     notes.iter().for_each(|text| note(text));
 }
 
-/// What differs from `before` and the engine's own form has no place for.
+/// Describes the differences from `before` that the engine's own format cannot hold.
 pub fn left_out(before: &Options, after: &Options) -> Option<String> {
     let (file, settings) = match after.engine {
         Engine::Rocksdb => ("an OPTIONS file", rocksdb_beside(before, after)),
@@ -71,7 +71,7 @@ pub fn left_out(before: &Options, after: &Options) -> Option<String> {
     (!settings.is_empty()).then(|| format!("{file} cannot hold {}", settings.join(", ")))
 }
 
-/// The options in the engine's own form.
+/// Returns the options in the engine's own format.
 pub fn exported(config: &Config) -> Result<String> {
     Ok(match config.options.engine {
         Engine::Rocksdb => export_rocksdb(&config.options)?,

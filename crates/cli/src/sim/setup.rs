@@ -1,4 +1,4 @@
-//! From what was typed to a configuration.
+//! Builds a configuration from the arguments.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use crate::bench::read_text;
 use crate::error::{Error, Result};
 use crate::input::name_of;
 
-/// Where the settings are.
+/// The hint where settings are listed.
 const LISTED: &str = "; `cairn sim run --show-config` lists them";
 
-/// The configuration, and what the user should know of how it came about.
+/// A configuration, with notes for the user.
 pub struct Setup {
-    /// Checked.
+    /// The validated configuration.
     pub config: Config,
     /// Lines for standard error.
     pub notes: Vec<String>,
-    /// Of these, what is wrong with the trace that the workload is of: a report says it as well.
+    /// One of the notes: the flaw of the workload's trace, which a report repeats.
     pub flaw: Option<String>,
 }
 
-/// The configuration that was typed.
+/// Builds the configuration.
 pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
     let (mut notes, mut flaw) = (Vec::new(), None);
     let mut config = match &args.config {
@@ -84,7 +84,7 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
     Ok(Setup { config, notes, flaw })
 }
 
-/// Errors: an option about time was typed for a run that has none.
+/// Errors: an option about time is given for a run that has none.
 fn timeless(config: &Config, args: &ConfigArgs, notes: &mut Vec<String>) -> Result<()> {
     if config.mode != Mode::Paced {
         return Ok(());
@@ -102,7 +102,7 @@ fn timeless(config: &Config, args: &ConfigArgs, notes: &mut Vec<String>) -> Resu
     Ok(())
 }
 
-/// The error of a configuration, with the option that was typed for the setting at fault.
+/// Converts the error of a configuration, naming the option that set the faulty setting.
 fn blamed(error: cairn_sim::Error, args: &ConfigArgs) -> Error {
     let cairn_sim::Error::Option { name, .. } = &error else { return error.into() };
     let typed = [
@@ -122,7 +122,7 @@ fn take(imported: Imported, notes: &mut Vec<String>) -> cairn_sim::Options {
     imported.options
 }
 
-/// A value as people write it: a number, a size with a unit, true or false, JSON, or a word.
+/// Parses a value: a number, a size with a unit, true or false, JSON, or a word.
 pub fn value_of(text: &str) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
         return value;
@@ -135,15 +135,15 @@ pub fn value_of(text: &str) -> Value {
     }
 }
 
-/// The configuration with one setting changed, as `option` asks for it. Errors name the option and
-/// the setting.
+/// Returns the configuration with one setting changed, as `option` requests. Errors name the option
+/// and the setting.
 pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<Config> {
-    // Millions of keys of a trace do not go through JSON, unless they are what changes.
+    // Avoid converting millions of trace keys to JSON, unless they are what changes.
     let is_of_trace = path == "workload" || path.starts_with("workload.distribution");
     let light = if is_of_trace { config.clone() } else { config.without_trace() };
     let mut whole = serde_json::to_value(light).map_err(|error| Error::usage(error.to_string()))?;
     let pointer = format!("/{}", path.replace('.', "/"));
-    // Another kind has other settings: none of the former one are meant for it.
+    // Another kind has other settings, so drop those of the former one.
     if let Some(outer) = pointer.strip_suffix("/kind")
         && let Some(fields) = whole.pointer_mut(outer).and_then(Value::as_object_mut)
         && fields.get("kind").is_some_and(|kind| kind != value)
@@ -152,8 +152,8 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
     }
     match whole.pointer_mut(&pointer) {
         Some(slot) => *slot = value.clone(),
-        // Optional settings, and those of another kind of distribution or traffic, are not there
-        // yet.
+        // The setting is absent: it is optional, or belongs to another kind of distribution or
+        // traffic.
         None => {
             let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", &pointer));
             let parent = whole.pointer_mut(parent).and_then(Value::as_object_mut);
@@ -180,8 +180,8 @@ pub fn with(option: &str, config: &Config, path: &str, value: &Value) -> Result<
 mod tests {
     use super::*;
 
-    /// Goal: a setting changes beside a trace, which stays, and the trace itself can be changed.
-    /// Method: both.
+    /// Goal: changing another setting keeps a trace, and the trace itself can be changed. Method:
+    /// both.
     #[test]
     fn a_trace_stays() {
         let mut config = Config::default();
@@ -211,8 +211,8 @@ mod tests {
         assert_eq!(same, config);
     }
 
-    /// Goal: settings are reached by their paths, values are read as people write them, mistakes
-    /// are named.
+    /// Goal: settings are found by path, values are parsed in human notation, and errors name the
+    /// setting.
     #[test]
     fn settings_have_paths() {
         let config = Config::default();

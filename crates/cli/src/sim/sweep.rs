@@ -1,4 +1,4 @@
-//! `cairn sim sweep`: many configurations, as CSV, Parquet or JSON.
+//! `cairn sim sweep`: runs many configurations; output as CSV, Parquet or JSON.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, is_stdout};
 
-/// A name, and how the figure is read from a result.
+/// The name of a figure, and the function that extracts it from a result.
 pub type Figure = (&'static str, fn(&Results) -> f64);
 
-/// Figures of a result, in the order of columns.
+/// The figures of a result, in column order.
 pub const FIGURES: [Figure; 16] = [
     ("write_amp", |it| it.write_amplification),
     ("write_amp_user", |it| it.write_amplification_user),
@@ -44,15 +44,14 @@ pub const FIGURES: [Figure; 16] = [
     ("tree_bytes", |it| it.tree_bytes as f64),
 ];
 
-/// A table: names, and rows of a text or a number.
+/// A table of column names and rows of strings or numbers.
 struct Sheet {
     names: Vec<String>,
     rows: Vec<Vec<Value>>,
 }
 
 impl Sheet {
-    /// With a last column for what is wrong with the trace that all of them are of, where something
-    /// is.
+    /// Creates the table of all results. A flaw of their trace, if any, goes into a last column.
     fn new(axes: &[Axis], points: &[Point], results: &[Results], flaw: Option<&str>) -> Sheet {
         let mut names: Vec<String> = axes.iter().map(|axis| axis.path.clone()).collect();
         names.extend(["outcome", "bound"].map(str::to_owned));
@@ -79,7 +78,7 @@ impl Sheet {
         writer.into_inner().map_err(|error| Error::usage(error.to_string()))
     }
 
-    /// Columns of doubles where all values are numbers, of texts elsewhere.
+    /// Encodes the table as Parquet. Columns are doubles if all values are numbers, else strings.
     fn parquet(&self) -> Result<Vec<u8>> {
         let fail = |error: parquet::errors::ParquetError| Error::usage(format!("Parquet: {error}"));
         let is_number = |at: usize| self.rows.iter().all(|row| row.get(at).is_some_and(Value::is_number));
@@ -128,7 +127,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// In one word.
+/// Returns the outcome in one word.
 pub fn outcome(outcome: RunOutcome) -> &'static str {
     match outcome {
         RunOutcome::Running => "running",
@@ -153,7 +152,7 @@ fn is_parquet(path: &Path) -> Result<bool> {
 
 /// Runs all configurations and writes the table.
 pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
-    // Before the runs, not after them.
+    // Check this before the runs, not after them.
     let parquet = args.out.as_deref().map(is_parquet).transpose()?;
     let mut out = Output::beside("--out", args.out.as_deref(), args.json)?;
     let Setup { config, notes, flaw } = setup(fs, &args.from)?;

@@ -1,4 +1,4 @@
-//! Results as text for people.
+//! Formats results as text.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::output::{counted, human};
 
 const MIB: f64 = 1048576.0;
 
-/// One result.
+/// Formats one result.
 pub fn to_text(results: &Results) -> String {
     let mut table = Table(String::new());
     table.course(results);
@@ -21,7 +21,7 @@ pub fn to_text(results: &Results) -> String {
     table.0
 }
 
-/// A resource or a stall, in words.
+/// Describes a resource or a stall.
 fn bottleneck(what: Bottleneck) -> String {
     match what {
         Bottleneck::Nothing => "nothing: the store takes all that comes".to_owned(),
@@ -31,7 +31,7 @@ fn bottleneck(what: Bottleneck) -> String {
     }
 }
 
-/// How a run ended.
+/// Describes how a run ended.
 fn outcome(results: &Results) -> String {
     let after = seconds(results.secs);
     match results.outcome {
@@ -47,7 +47,7 @@ fn outcome(results: &Results) -> String {
     }
 }
 
-/// Seconds to a thousandth, without zeros that say nothing.
+/// Formats seconds to a thousandth, without trailing zeros.
 fn seconds(secs: f64) -> String {
     format!("{} s", (secs * 1e3).round() / 1e3)
 }
@@ -56,7 +56,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-/// Lines of a name and what is said of it.
+/// Lines that consist of a name and a value.
 struct Table(String);
 
 impl Table {
@@ -65,7 +65,7 @@ impl Table {
         let _ = writeln!(self.0, "{name:22} {}", value.as_ref());
     }
 
-    /// How it ended, how long it was, and how much it took.
+    /// Adds the outcome, the duration, the throughput and the amplifications.
     fn course(&mut self, results: &Results) {
         self.line("outcome", outcome(results));
         let (virtual_time, events) = (seconds(results.secs), results.events);
@@ -96,7 +96,7 @@ impl Table {
         self.line("space amplification", format!("{:.3}", results.space_amplification));
     }
 
-    /// Who waited, for what, and what helps.
+    /// Adds the stalls, their causes and remedies.
     fn waits(&mut self, results: &Results) {
         let (stopped, delayed) = (100.0 * results.stopped, 100.0 * results.delayed);
         self.line(
@@ -143,7 +143,7 @@ impl Table {
         }
     }
 
-    /// What there is at the end.
+    /// Adds the tree at the end of the run.
     fn tree(&mut self, results: &Results) {
         self.line("memory", human(results.memory_bytes));
         self.line("tree", format!("{}, {} live keys", human(results.tree_bytes), results.live_keys));
@@ -175,8 +175,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: what holds a run up is said in words, never by a name of the code. Method: every
-    /// resource and cause; no capital inside a word.
+    /// Goal: bottlenecks are described in words, never by identifiers of the code. Method: every
+    /// resource and cause; no capital letter inside a word.
     #[test]
     fn bottlenecks_are_words() {
         let resources = resource::ALL.map(Bottleneck::Resource).into_iter();
@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(different.len(), said.len(), "{said:?}");
     }
 
-    /// Goal: a run of a second and a half is not said to take two.
+    /// Goal: seconds keep their fraction: a run of 1.5 s is not reported as 2 s.
     #[test]
     fn parts_of_a_second_are_kept() {
         assert_eq!([0.25, 1.5, 900.0, 2.000_04].map(seconds), ["0.25 s", "1.5 s", "900 s", "2 s"]);

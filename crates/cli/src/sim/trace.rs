@@ -1,10 +1,10 @@
 //! A recorded trace as the simulator's workload.
 //!
-//! Writes go to the recorded keys, in their order, again from the start after the last, and what
-//! was deleted is deleted. Keys are numbered as they sort, so that neighbours stay neighbours:
-//! those that were written and those that were found, since the store begins with all of them.
-//! Rates are means over the recording, a write of the mean size. Of the reads the simulator takes a
-//! law: the zipf that is nearest to them.
+//! The workload writes and deletes the recorded keys in their recorded order, and starts again
+//! after the last one. Keys are numbered in sort order, so that neighbours stay neighbours. They
+//! include keys that were only found by lookups, because the store begins with all of them. Rates
+//! are means over the recording, and a write has the mean size. For reads the simulator needs a
+//! distribution: the zipf law that fits the lookups best.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use cairn_trace::{Detail, KeyForm, Trace, stats};
 
 use crate::error::{Error, Result};
 
-/// Writes of a trace that are taken: four bytes each.
+/// The maximum number of writes taken from a trace, at four bytes each.
 const WRITES_MAX: usize = 20_000_000;
-/// Flatter laws than this are taken for even use.
+/// Smaller exponents than this are treated as uniform use.
 const THETA_MIN: f64 = 0.05;
 
-/// Sums over a trace.
+/// Totals over a trace.
 #[derive(Default)]
 struct Sums {
     writes: u64,
@@ -35,24 +35,24 @@ struct Sums {
     records: u64,
 }
 
-/// What a pass over a trace has gathered.
+/// The result of a pass over a trace.
 #[derive(Default)]
 struct Gathered {
     sums: Sums,
-    /// Different keys.
+    /// The number of distinct keys.
     keys: u64,
-    /// The first writes, in their order: the places of their keys among all, as they sort.
+    /// The first writes in recorded order, as ranks of their keys in sort order.
     writes: Vec<u32>,
-    /// Which of them delete.
+    /// The indexes of those writes that are deletions.
     deletes: Vec<u32>,
-    /// Bytes of keys, where those are known.
+    /// The byte values that occur in keys, if keys are known.
     symbols: HashSet<u8>,
 }
 
 fn gather(trace: &Trace) -> Result<Gathered> {
     let Gathered { mut sums, mut writes, mut deletes, mut symbols, .. } = Gathered::default();
-    // How many others each key was met after: where it sorts is known at the end, and writes need
-    // not keep keys until then.
+    // Maps each key to the number of distinct keys met before it. Its rank in sort order is only
+    // known at the end, and with these numbers the writes need not keep their keys until then.
     let mut numbers: BTreeMap<(u32, &[u8]), u32> = BTreeMap::new();
     for event in trace.events() {
         let event = event?;
@@ -108,7 +108,7 @@ fn gather(trace: &Trace) -> Result<Gathered> {
     Ok(Gathered { sums, keys: numbers.len() as u64, writes, deletes, symbols })
 }
 
-/// Puts the workload of a trace into `config`, and returns what the user should know of that.
+/// Sets the workload of `config` to that of a trace, and returns notes for the user.
 pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
     let Gathered { sums, keys, writes, deletes, symbols } = gather(trace)?;
     if sums.writes == 0 {
@@ -191,8 +191,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a trace becomes the workload that it was, and one without writes is refused. Method: a
-    /// recording with known rates, with lookups of keys that were never there.
+    /// Goal: a trace becomes an equivalent workload, and one without writes is refused. Method: a
+    /// recording with known rates, including lookups of absent keys.
     #[test]
     fn traces_become_workloads() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -224,7 +224,7 @@ mod tests {
         assert!((workload.deletes - 100.0 / 1_100.0).abs() < 1e-9);
         assert!((workload.reads.gets_per_sec - 200.0).abs() < 4.0 && workload.reads.absent == 1.0);
         let Traffic::Constant { mb_per_sec } = workload.traffic else { panic!("{workload:?}") };
-        // A hundred puts a second of 100 bytes, and ten deletes of four.
+        // A hundred puts of 100 bytes and ten deletions of four bytes per second.
         assert!((mb_per_sec - 0.010_04).abs() < 0.000_2, "{mb_per_sec}");
         assert!(notes.len() == 1 && notes[0].contains("reads of the trace"), "{notes:?}");
         config.check().unwrap();
@@ -236,8 +236,8 @@ mod tests {
         assert!(error.contains("no writes"), "{error}");
     }
 
-    /// Goal: the law of the reads is that of the lookups. Method: lookups by a zipf law among
-    /// writes and scans of all keys alike; scans alone, which have none.
+    /// Goal: the distribution of reads is fitted to lookups only. Method: zipf-distributed lookups
+    /// among uniform writes and scans; scans alone, which yield no distribution.
     #[test]
     fn the_law_is_of_lookups() {
         let reads = |lookups: u32| {

@@ -1,4 +1,4 @@
-//! `cairn sim validate`: predictions against real stores.
+//! `cairn sim validate`: compares predictions with real stores.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 use crate::progress::SuiteBar;
 
-/// Runs all cases, or takes what runs have told, and tells whether predictions were within their
-/// limits.
+/// Runs all cases, or merges reports of earlier runs, and reports whether predictions are within
+/// their limits.
 pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
     let mut out = Output::beside("--page", args.page.as_deref(), args.json)?;
     let report = match Report::merged(read(fs, &args.merge)?) {
@@ -54,7 +54,7 @@ fn measured(args: &ValidateArgs) -> Result<Report> {
     Ok(suite_sim::validate(&options, &stop, &mut |at, count, name| bar.group(at, count, name))?)
 }
 
-/// Reports as `--json` prints them.
+/// Reads reports in the form that `--json` prints.
 fn read(fs: &Arc<dyn Fs>, files: &[PathBuf]) -> Result<Vec<Report>> {
     let one = |file: &PathBuf| {
         let text = read_text(fs, file)?;

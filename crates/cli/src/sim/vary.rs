@@ -15,10 +15,10 @@ use crate::args::sim::{CONFIGS_MAX, VaryArgs};
 use crate::bench::run::end_on_ctrl_c;
 use crate::error::{Error, Result};
 
-/// A setting and what it may be.
+/// A setting and its possible values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// The setting's path.
+    /// The path of the setting.
     pub path: String,
     values: Values,
 }
@@ -26,7 +26,8 @@ pub struct Axis {
 #[derive(Debug, Clone, PartialEq)]
 enum Values {
     List(Vec<Value>),
-    /// From, to, whether whole numbers, whether by factors.
+    /// From `low` to `high`; whole numbers if `is_whole`; in equal factors instead of steps if
+    /// `is_log`.
     Range {
         low: f64,
         high: f64,
@@ -35,17 +36,17 @@ enum Values {
     },
 }
 
-/// One configuration and what it was made from.
+/// One configuration, with the values that it was made from.
 #[derive(Debug, Clone)]
 pub struct Point {
-    /// A value for each axis.
+    /// One value per axis.
     pub values: Vec<Value>,
     /// The configuration.
     pub config: Config,
 }
 
 impl Axis {
-    /// Reads `PATH=A,B,C` or `PATH=LOW..HIGH`.
+    /// Parses `PATH=A,B,C` or `PATH=LOW..HIGH`.
     pub fn parse(text: &str) -> Result<Axis> {
         let refuse = || Error::usage(format!("--vary {text}: expected PATH=A,B,C or PATH=LOW..HIGH"));
         let (path, values) = text.split_once('=').ok_or_else(refuse)?;
@@ -68,7 +69,7 @@ impl Axis {
         Ok(Axis { path: path.to_owned(), values })
     }
 
-    /// The value at a share of the way, from 0 to 1.
+    /// Returns the value at a position from 0 to 1.
     fn at(&self, share: f64) -> Value {
         match &self.values {
             Values::List(list) => {
@@ -90,7 +91,7 @@ impl Axis {
     }
 }
 
-/// Commas outside of braces and brackets separate values.
+/// Splits values at commas outside of braces and brackets.
 pub fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0;
     text.split(move |c: char| {
@@ -99,8 +100,8 @@ pub fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// All configurations. Errors: an axis is wrong, or there twice; a range without `--samples`; a
-/// configuration that cannot be, unless others of the hypercube can.
+/// Creates all configurations. Errors: an axis is invalid or given twice; a range without
+/// `--samples`; an invalid configuration, unless others of the hypercube are valid.
 pub fn points(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>)> {
     let axes: Vec<Axis> = args.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
     if axes.is_empty() {
@@ -154,7 +155,8 @@ fn grid(axes: &[Axis]) -> Result<Vec<Vec<f64>>> {
     Ok(all)
 }
 
-/// Each of the `count` slices of each axis has one point (McKay, Beckman, Conover, 1979).
+/// Creates a Latin hypercube: each of the `count` slices of each axis has one point (McKay,
+/// Beckman, Conover, 1979).
 fn hypercube(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
     let mut rng = Rng::new(seed ^ 0x1a71);
     let mut points = vec![Vec::with_capacity(axes); count];
@@ -170,7 +172,7 @@ fn hypercube(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
     points
 }
 
-/// How many of these configurations have run, on standard error.
+/// Creates a bar on standard error that counts completed configurations.
 fn bar(points: &[Point]) -> ProgressBar {
     let bar = ProgressBar::new(points.len() as u64);
     match ProgressStyle::with_template("{wide_bar} {pos}/{len} {elapsed} {eta}") {
@@ -179,10 +181,10 @@ fn bar(points: &[Point]) -> ProgressBar {
     }
 }
 
-/// Whether runs are to end.
+/// Returns true if the runs should end.
 pub type IsEnded<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// As [`run_until`]. Errors: also [`Error::Interrupted`], when not all were run.
+/// Like [`run_until`]. Errors: also [`Error::Interrupted`] if not all configurations were run.
 #[cfg(any(feature = "ui", test))]
 pub fn run_all(
     points: &[Point],
@@ -194,10 +196,10 @@ pub fn run_all(
     all.ok_or_else(|| Error::Interrupted("the sweep".to_owned()))
 }
 
-/// Runs configurations until Ctrl-C: those that were run with their results, and what to say when
-/// those were not all.
+/// Runs configurations until Ctrl-C. Returns the completed ones with their results, and an error to
+/// report if some are missing.
 ///
-/// Errors: [`Error::Interrupted`] when none was.
+/// Errors: [`Error::Interrupted`] if none was completed.
 pub fn run_until_ctrl_c(
     points: Vec<Point>,
     threads: Option<usize>,
@@ -217,8 +219,8 @@ pub fn run_until_ctrl_c(
     }
 }
 
-/// Runs all on so many threads until `is_ended`; results are in the order of the points, `None` for
-/// those that were not run to their end. `bar` is told of each.
+/// Runs all configurations on this many threads until `is_ended`. Results are in the order of the
+/// points, `None` for those that were not completed. `bar` counts the completed ones.
 fn run_until(
     points: &[Point],
     threads: Option<usize>,
@@ -236,7 +238,8 @@ fn run_until(
             match run_one(&point.config, is_ended) {
                 Ok(None) => return,
                 Ok(Some(mut results)) => {
-                    // A thousand series would be gigabytes, and a sweep shows totals.
+                    // Drop the series: a thousand of them would be gigabytes, and a sweep only
+                    // needs totals.
                     results.series.clear();
                     if let Some(slot) = done.lock().unwrap_or_else(|it| it.into_inner()).get_mut(at) {
                         *slot = Some(results);
@@ -261,7 +264,7 @@ fn run_until(
     Ok(done.into_inner().unwrap_or_else(|it| it.into_inner()))
 }
 
-/// The results of a run; `None` when it was ended before it was over.
+/// Returns the results of a run; `None` if it was ended early.
 fn run_one(config: &Config, is_ended: IsEnded<'_>) -> Result<Option<Results>> {
     let mut simulation = Simulation::new(config)?;
     while simulation.step() {
@@ -282,7 +285,8 @@ mod tests {
         VaryArgs { vary: vary.iter().map(|text| (*text).to_owned()).collect(), samples, threads: Some(2) }
     }
 
-    /// Goal: grids have all combinations, hypercubes one point a slice, and mistakes are named.
+    /// Goal: grids have all combinations, hypercubes have one point per slice, and errors name the
+    /// axis.
     #[test]
     fn points_are_what_was_asked_for() {
         let config = Config::default();
@@ -309,7 +313,7 @@ mod tests {
         }
     }
 
-    /// Goal: results come in the order of the points, whatever thread made them.
+    /// Goal: results are in the order of the points, whichever threads computed them.
     #[test]
     fn results_keep_their_order() {
         let config = Config { duration_secs: 30.0, ..Config::default() };
@@ -321,8 +325,8 @@ mod tests {
         assert_eq!(bar.position(), 4);
     }
 
-    /// Goal: a sweep that is ended keeps what it has. Method: four configurations on one thread,
-    /// ended when two of them have run.
+    /// Goal: a sweep that is ended keeps its results so far. Method: four configurations on one
+    /// thread, ended after two of them.
     #[test]
     fn what_was_run_is_kept() {
         let config = Config { duration_secs: 30.0, ..Config::default() };
@@ -334,8 +338,8 @@ mod tests {
         assert_eq!(rates, [Some(5.0), Some(10.0), None, None]);
     }
 
-    /// Goal: who ends a sweep does not wait for the run that is being made. Method: a run of a
-    /// million flushes, ended from elsewhere.
+    /// Goal: ending a sweep does not wait for the current run. Method: a run of a million flushes,
+    /// ended from another thread.
     #[test]
     fn a_run_is_ended_within() {
         let long = [

@@ -1,4 +1,4 @@
-//! What there is in a database.
+//! The objects of a database.
 
 use std::sync::Arc;
 
@@ -7,25 +7,25 @@ use cairn_table::{Catalog, Table};
 
 use crate::error::{Error, Result};
 
-/// Tables and views as this connection sees them.
+/// Returns the tables and views that this connection sees.
 pub fn catalog(connection: &mut Connection) -> Result<Arc<Catalog>> {
     Ok(connection.catalog()?)
 }
 
-/// What Cairn keeps for itself, and makes anew where it is needed.
+/// The schema that Cairn uses internally, and recreates when needed.
 const HIDDEN: &str = "cairn_catalog";
 
-/// Whether a schema is the user's.
+/// Returns true for a schema of the user.
 pub fn is_users(schema: &str) -> bool {
     schema != HIDDEN
 }
 
-/// The user's tables.
+/// Returns the user's tables.
 pub fn tables_of(catalog: &Catalog) -> impl Iterator<Item = &Arc<Table>> {
     catalog.tables().filter(|table| is_users(&table.def().schema))
 }
 
-/// The table of a name, with or without its schema; a name without quotes is folded.
+/// Finds a table by name, with or without its schema. A name without quotes is folded.
 pub fn find_table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Arc<Table>> {
     let (schema, table) = parse_name(name);
     let schema = schema.unwrap_or_else(|| "public".to_owned());
@@ -33,7 +33,7 @@ pub fn find_table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Arc<Table>
     found.ok_or_else(|| Error::usage(format!("there is no table {name:?}")))
 }
 
-/// A schema and a name, as they are without quotes.
+/// Splits a name into schema and name, and removes quotes.
 pub fn parse_name(text: &str) -> (Option<String>, String) {
     let mut parts = vec![String::new()];
     let mut is_quoted = false;
@@ -52,12 +52,13 @@ pub fn parse_name(text: &str) -> (Option<String>, String) {
     (parts.pop(), name)
 }
 
-/// Whether a name fits a pattern of psql: `*` and `?`. Without a pattern, everything does.
+/// Returns true if a name matches a psql pattern with `*` and `?`. Without a pattern, every name
+/// matches.
 pub fn fits(name: &str, pattern: Option<&str>) -> bool {
     let Some(pattern) = pattern else { return true };
     let (name, pattern): (Vec<char>, Vec<char>) =
         (name.chars().collect(), pattern.to_lowercase().chars().collect());
-    // Where to go back to when a star has taken too little.
+    // The position to backtrack to if the last star has matched too little.
     let (mut at, mut in_pattern, mut star) = (0, 0, None);
     while at < name.len() {
         match pattern.get(in_pattern) {
@@ -83,7 +84,7 @@ pub fn fits(name: &str, pattern: Option<&str>) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: names and patterns are read as psql reads them.
+    /// Goal: names and patterns are interpreted as in psql.
     #[test]
     fn names_and_patterns() {
         assert_eq!(parse_name("Foo"), (None, "foo".to_owned()));

@@ -5,70 +5,70 @@ use clap::ValueEnum;
 use crate::args::shell::Mode;
 use crate::error::{Error, Result};
 
-/// A command.
+/// A parsed command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// What there is to know.
+    /// Prints the help.
     Help,
-    /// The end.
+    /// Ends the shell.
     Quit,
-    /// Names of tables and views that fit a pattern.
+    /// Lists the names of tables and views that match a pattern.
     Tables(Option<String>),
-    /// Statements that made the tables that fit a pattern.
+    /// Prints the statements that create the tables matching a pattern.
     Schema(Option<String>),
-    /// Names of indexes, of all tables or one.
+    /// Lists the names of indexes, of all tables or one.
     Indexes(Option<String>),
-    /// How rows are shown, and the table of `insert`.
+    /// Sets the output format of rows, and the table of `insert`.
     Mode(Option<Mode>, Option<String>),
-    /// Whether columns are named.
+    /// Turns column names on or off.
     Headers(Option<bool>),
-    /// Whether statements are timed.
+    /// Turns timing of statements on or off.
     Timer(Option<bool>),
-    /// A line for each column.
+    /// Turns output with one line per column on or off.
     Expanded(Option<bool>),
-    /// What is shown for NULL.
+    /// Sets the text for NULL.
     Null(String),
-    /// Statements of a file.
+    /// Runs the statements of a file.
     Read(String),
-    /// Where results go; standard output without a file.
+    /// Redirects results; to standard output if there is no file.
     Output(Option<String>),
-    /// Rows of a CSV file into a table.
+    /// Imports rows of a CSV file into a table.
     Import(Import),
-    /// All of it as statements, or some tables.
+    /// Dumps the whole database, or some tables, as statements.
     Dump(Option<String>),
-    /// A copy of the database.
+    /// Backs up the database.
     Backup(String),
-    /// The plan of a statement.
+    /// Shows the plan of a statement.
     Explain(String),
-    /// Settings of the session.
+    /// Shows the settings of the session.
     Settings,
-    /// A text.
+    /// Prints a text.
     Echo(String),
-    /// Tables, views, indexes: which kinds, and a pattern.
+    /// Lists objects of these kinds that match a pattern.
     List(Kinds, Option<String>),
-    /// Everything about a table.
+    /// Describes a table in full.
     Describe(String),
-    /// The database.
+    /// Shows the database.
     Databases,
-    /// Schemas.
+    /// Lists the schemas.
     Schemas,
-    /// Users.
+    /// Lists the users.
     Users,
-    /// Where the shell is connected.
+    /// Shows the connection.
     Connection,
-    /// COPY with a file of the shell's side: the statement without it, the file, and whether it is
-    /// read.
+    /// Runs COPY with a file on the shell's side: the statement without the file, the file, and the
+    /// direction.
     Copy {
         /// `COPY t FROM STDIN WITH (...)`.
         sql: String,
         /// The file.
         file: String,
-        /// Whether the file is read.
+        /// True if the file is read.
         is_in: bool,
     },
 }
 
-/// What a list has.
+/// The kinds of objects in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kinds {
     /// Tables.
@@ -79,20 +79,20 @@ pub struct Kinds {
     pub indexes: bool,
 }
 
-/// `.import`.
+/// The arguments of `.import`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Import {
     /// The file.
     pub file: String,
-    /// The table; made of texts if absent.
+    /// The table. If it does not exist, it is created with text columns.
     pub table: String,
-    /// Whether tabs separate.
+    /// True if fields are separated by tabs.
     pub has_tabs: bool,
-    /// Whether the first line names columns. It does where the table is made.
+    /// True if the first line has column names. This is always so if the table is created.
     pub has_header: bool,
 }
 
-/// What people are told. A line for each command.
+/// The help text, with a line for each command.
 pub const HELP: &str = "\
 Statements end with a semicolon and may take several lines. Ctrl-C cancels one, Ctrl-D leaves.
 
@@ -116,9 +116,9 @@ Statements end with a semicolon and may take several lines. Ctrl-C cancels one, 
   \\copy TABLE FROM|TO 'FILE' [OPTIONS]      COPY with a file here   \\l \\dn \\du \\conninfo \\echo TEXT \\?
 ";
 
-/// Reads a command: a line that begins with a dot or a backslash.
+/// Parses a command: a line that begins with a dot or a backslash.
 ///
-/// Errors: there is no such command, or it takes something else.
+/// Errors: there is no such command, or its arguments are wrong.
 pub fn parse(line: &str) -> Result<Command> {
     let line = line.trim();
     let line = if line.starts_with('\\') { line.trim_end_matches(';').trim_end() } else { line };
@@ -170,7 +170,7 @@ pub fn parse(line: &str) -> Result<Command> {
     })
 }
 
-/// Words, in quotes where they have blanks.
+/// Splits words; a word with blanks must be quoted.
 fn words(text: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -205,7 +205,7 @@ fn switch(command: &str, word: Option<&str>) -> Result<Option<bool>> {
 
 fn mode(word: Option<&str>, table: Option<&str>) -> Result<Command> {
     let Some(word) = word else { return Ok(Command::Mode(None, None)) };
-    // Names that people bring along.
+    // Names that users know from other shells.
     let word = match word {
         "list" | "column" | "columns" | "box" | "aligned" => "table",
         "tsv" => "tabs",
@@ -241,12 +241,12 @@ fn import(words: &[String]) -> Result<Command> {
     Ok(Command::Import(Import { file, table, ..import }))
 }
 
-/// `\copy t [(a, b)] FROM|TO 'file' [WITH ...]`.
+/// Parses `\copy t [(a, b)] FROM|TO 'file' [WITH ...]`.
 fn copy(text: &str) -> Result<Command> {
     let refuse =
         || Error::usage("\\copy takes: TABLE or (QUERY), FROM or TO, a file in quotes, options of COPY");
     let folded = text.to_ascii_lowercase();
-    // The last of these words outside of parentheses; what is within belongs to the query.
+    // Find the last FROM or TO outside of parentheses; those within belong to the query.
     let mut depth = 0_i32;
     let mut found = None;
     for (at, character) in folded.char_indices() {
@@ -275,7 +275,7 @@ fn copy(text: &str) -> Result<Command> {
         return Err(refuse());
     }
     let options = options.trim();
-    // psql takes `csv header` without parentheses, as COPY once did.
+    // psql accepts `csv header` without parentheses, the old syntax of COPY.
     let options = match options.to_ascii_lowercase().as_str() {
         "" => String::new(),
         "csv" | "with csv" => " WITH (FORMAT csv)".to_owned(),
@@ -290,7 +290,8 @@ fn copy(text: &str) -> Result<Command> {
 mod tests {
     use super::*;
 
-    /// Goal: commands of both families are understood, with quotes; what is none is refused.
+    /// Goal: commands of both families are parsed, including quotes, and everything else is
+    /// refused.
     #[test]
     fn commands_are_understood() {
         assert_eq!(parse(".tables a%").unwrap(), Command::Tables(Some("a%".to_owned())));
@@ -317,7 +318,7 @@ mod tests {
         }
     }
 
-    /// Goal: `\copy` becomes COPY and a file.
+    /// Goal: `\copy` is split into COPY and a file.
     #[test]
     fn copy_is_taken_apart() {
         for (line, expected, name, reads) in [

@@ -1,4 +1,4 @@
-//! Names for completion.
+//! The names for completion.
 
 use cairn_sql::{Connection, TransactionStatus};
 
@@ -6,7 +6,7 @@ use super::catalog::tables_of;
 use super::editor::Names;
 use super::keywords::OTHERS;
 
-/// Commands, for completion.
+/// The commands that can be completed.
 const COMMANDS: [&str; 32] = [
     ".backup",
     ".databases",
@@ -42,14 +42,14 @@ const COMMANDS: [&str; 32] = [
     "\\x",
 ];
 
-/// Tables and columns as they are now, beside what never changes.
+/// Refreshes the names of tables and columns, which are added to the constant ones.
 pub fn refresh(names: &Names, connection: &mut Connection) {
     let mut all: Vec<String> = [&cairn_sql::RESERVED_WORDS[..], &OTHERS, &COMMANDS]
         .concat()
         .into_iter()
         .map(str::to_owned)
         .collect();
-    // In a transaction that has failed there is nothing to be known.
+    // The catalog cannot be read in a failed transaction.
     if connection.status() != TransactionStatus::Failed
         && let Ok(catalog) = super::catalog::catalog(connection)
     {

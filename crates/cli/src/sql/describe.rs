@@ -1,4 +1,4 @@
-//! `\d` and its family.
+//! The commands `\d` and its variants.
 
 use cairn_sql::Connection;
 use cairn_table::Catalog;
@@ -12,7 +12,7 @@ use super::grid::Grid;
 use super::schema;
 use super::sink::Sink;
 
-/// Tables, views or indexes whose names fit a pattern.
+/// Lists tables, views or indexes whose names match a pattern.
 pub fn list(out: &mut Sink, connection: &mut Connection, kinds: Kinds, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let mut rows = Vec::new();
@@ -47,7 +47,7 @@ pub fn list(out: &mut Sink, connection: &mut Connection, kinds: Kinds, pattern: 
     out.line(format_args!("({count} {})\n", if count == 1 { "row" } else { "rows" }))
 }
 
-/// Names alone, a line each.
+/// Lists only names, one per line.
 pub fn names(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let tables = tables_of(&catalog).map(|table| (&table.def().schema, &table.def().name));
@@ -61,7 +61,7 @@ pub fn names(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>)
     names.into_iter().try_for_each(|name| out.line(name))
 }
 
-/// Names of indexes, of one table or all.
+/// Lists the names of indexes, of one table or all.
 pub fn indexes(out: &mut Sink, connection: &mut Connection, table: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let mut names = Vec::new();
@@ -74,7 +74,7 @@ pub fn indexes(out: &mut Sink, connection: &mut Connection, table: Option<&str>)
     names.into_iter().try_for_each(|name| out.line(name))
 }
 
-/// Everything about a table or view.
+/// Describes a table or view in full.
 pub fn describe(out: &mut Sink, connection: &mut Connection, name: &str) -> Result<()> {
     let catalog = catalog(connection)?;
     let (schema, bare) = parse_name(name);
@@ -133,7 +133,7 @@ fn index_lines(def: &TableDef) -> Vec<String> {
     primary.chain(others).collect()
 }
 
-/// psql has the name in quotes and no word before it.
+/// Converts a constraint to psql's notation: the quoted name, without the keyword before it.
 fn without_constraint(text: &str) -> String {
     let text = text.strip_prefix("CONSTRAINT ").unwrap_or(text);
     let (name, rest) = text.split_once(" FOREIGN KEY").unwrap_or((text, ""));
@@ -150,7 +150,7 @@ fn referenced_by(catalog: &Catalog, id: u32) -> Vec<String> {
     catalog.references_to(id).filter_map(line).collect()
 }
 
-/// Statements that make the tables, indexes and views whose names fit a pattern.
+/// Prints the statements that create the tables, indexes and views whose names match a pattern.
 pub fn schema(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let sequences = connection.sequences()?;

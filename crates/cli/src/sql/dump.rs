@@ -1,4 +1,4 @@
-//! A database as statements that make it again.
+//! Dumps a database as statements that recreate it.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::literal::{self, qualified};
 use super::schema;
 use super::sink::Sink;
 
-/// Rows of one INSERT.
+/// The number of rows per INSERT.
 const ROWS_PER_INSERT: usize = 100;
 
-/// Writes the tables that fit a pattern, their rows, indexes and references, and views. It shows
-/// one moment. Gives the rows.
+/// Dumps the tables that match a pattern with their rows, indexes and foreign keys, and views, from
+/// one snapshot. Returns the number of rows.
 pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<u64> {
     let is_alone = connection.status() == cairn_sql::TransactionStatus::Idle;
     if is_alone {
@@ -41,7 +41,7 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
         .flat_map(|def| def.columns.iter().filter_map(|column| identity_sequence(def, column)))
         .collect();
     let owner = |((schema, _), sequence): &schema::Named| schema::owner_of(&catalog, schema, sequence);
-    // A sequence goes with its column's table; one of its own only with everything.
+    // A sequence is dumped with the table that owns it; one without an owner only in a full dump.
     let belongs =
         |kept: &schema::Named| owner(kept).map_or(pattern.is_none(), |(table, _)| fits(table, pattern));
     let sequences: Vec<_> = all.iter().filter(|kept| belongs(kept)).collect();
@@ -51,7 +51,7 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
             out.line(format_args!("CREATE SCHEMA {};", quote_ident(schema)))?;
         }
     }
-    // Before the tables, whose defaults count with them. Identity columns bring theirs.
+    // Sequences come before the tables, whose defaults use them. Identity columns create their own.
     for (place, sequence) in sequences.iter().filter(|(place, _)| !identities.contains(place)) {
         out.line(schema::create_sequence(place, sequence))?;
     }
@@ -99,7 +99,7 @@ fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<u6
     Ok(count as u64)
 }
 
-/// What is quicker, or only possible, when the rows are there.
+/// Writes the statements that are faster, or only possible, once the rows exist.
 fn finish(out: &mut Sink, catalog: &Catalog, table: &Table) -> Result<()> {
     let def = table.def();
     for index in def.indexes.iter().filter(|index| !index.is_constraint) {

@@ -1,4 +1,4 @@
-//! A person at a terminal: lines with editing, history and completion; passwords without echo.
+//! Terminal input: line editing with history and completion, and passwords without echo.
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, Write};
@@ -19,10 +19,10 @@ use crate::interrupt::{self, Unfinished};
 
 use super::source::Source;
 
-/// Lines that are remembered.
+/// The number of lines of history.
 const HISTORY_LINES: usize = 10_000;
 
-/// Names of tables, columns and commands, as they are now.
+/// The current names of tables, columns and commands.
 pub type Names = Rc<RefCell<Vec<String>>>;
 
 struct Assistant {
@@ -56,13 +56,13 @@ impl Completer for Assistant {
     }
 }
 
-/// Where the word before the cursor begins, and what it may become. Words in capitals stay in
-/// capitals.
+/// Returns where the word before the cursor begins, and its completions. Words in capitals are
+/// completed in capitals.
 fn candidates(typed: &str, names: &[String]) -> (usize, Vec<Pair>) {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '\\');
     let start = typed.rfind(|c| !is_part(c)).map_or(0, |at| at + typed.get(at..).map_or(1, first_bytes));
     let word = typed.get(start..).unwrap_or_default();
-    // After `table.`, the column counts.
+    // After `table.`, complete the column.
     let is_command = start == 0 && word.starts_with(['.', '\\']);
     let start = if is_command { start } else { word.rfind('.').map_or(start, |at| start + at + 1) };
     let word = typed.get(start..).unwrap_or_default();
@@ -85,14 +85,14 @@ fn first_bytes(text: &str) -> usize {
     text.chars().next().map_or(1, char::len_utf8)
 }
 
-/// A person at a terminal.
+/// Line input from a user at a terminal.
 pub struct Terminal {
-    /// The terminal as it was before lines were edited on it.
+    /// Restores the terminal's mode if a signal ends the command.
     _as_it_was: Option<Unfinished>,
     editor: Editor<Assistant, DefaultHistory>,
     history: Option<PathBuf>,
     prompt: String,
-    /// Lines of the statement that is being typed: one entry of history.
+    /// The lines of the current statement, which become one history entry.
     open: String,
 }
 
@@ -103,8 +103,7 @@ impl std::fmt::Debug for Terminal {
 }
 
 impl Terminal {
-    /// Begins, with the history of earlier times where there is one. `prompt` is the database's
-    /// name.
+    /// Opens the terminal and loads the history. `prompt` is the name of the database.
     pub fn new(prompt: String, names: Names) -> Result<Terminal> {
         let refuse = |error: ReadlineError| Error::usage(format!("the terminal cannot be used: {error}"));
         let config = Config::builder()
@@ -113,8 +112,8 @@ impl Terminal {
             .map_err(refuse)?
             .completion_type(CompletionType::List)
             .build();
-        // Whoever is ended while a line is edited would leave the terminal without echo and line
-        // breaks.
+        // If a signal ended the command during line editing, the terminal would be left without
+        // echo and line breaks.
         let as_it_was = tcgetattr(io::stdin()).ok().map(|before| {
             interrupt::unfinished(move || _ = tcsetattr(io::stdin(), OptionalActions::Now, &before))
         });
@@ -125,7 +124,7 @@ impl Terminal {
             .map(PathBuf::from)
             .or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cairn_history")));
         if let Some(path) = &history {
-            // The first time there is none.
+            // Fails on the first start, when there is no history yet.
             let _ = editor.load_history(path);
         }
         Ok(Terminal { _as_it_was, editor, history, prompt, open: String::new() })
@@ -137,7 +136,7 @@ impl Source for Terminal {
         if mark == '=' {
             let entry = std::mem::take(&mut self.open);
             if !entry.trim().is_empty() {
-                // A history that cannot be kept is no reason not to go on.
+                // Continue even if the history cannot be saved.
                 let _ = self.editor.add_history_entry(entry.trim());
                 let _ = self.history.as_ref().map(|path| self.editor.append_history(path));
             }
@@ -162,10 +161,10 @@ impl Source for Terminal {
     }
 }
 
-/// Reads a line that is not shown.
+/// Reads a line without echo.
 pub fn hidden(prompt: &str) -> Result<String> {
     let stdin = io::stdin();
-    // Nobody may be there to read it.
+    // Nothing can be done if standard error is closed.
     let _ = write!(io::stderr(), "{prompt}");
     let before = tcgetattr(&stdin).map_err(|error| Error::Stdin(error.into()))?;
     let as_it_was = before.clone();
@@ -189,8 +188,8 @@ pub fn hidden(prompt: &str) -> Result<String> {
 mod tests {
     use super::*;
 
-    /// Goal: the word before the cursor is completed, a column after its table too; keywords follow
-    /// the case of what is typed.
+    /// Goal: the word before the cursor is completed, including a column after its table; keywords
+    /// follow the case of the typed word.
     #[test]
     fn words_are_completed() {
         let names = ["select", "accounts", "balance", ".tables", "\\dt", "Žluť"].map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Columns side by side, as psql draws them.
+//! Aligned columns, as in psql.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -6,36 +6,36 @@ use crate::error::Result;
 
 use super::sink::Sink;
 
-/// Rows that are looked at before widths of columns are settled. Beyond these, a wide value moves
-/// its line.
+/// The number of rows from which the column widths are computed. A wider value in a later row moves
+/// the rest of its line.
 const SAMPLE_ROWS: usize = 1000;
 
-/// A table that is printed as its rows come.
+/// A table that is printed while its rows arrive.
 #[derive(Debug)]
 pub struct Grid {
     names: Vec<String>,
     is_right: Vec<bool>,
     has_headers: bool,
-    /// Rows whose widths are looked at.
+    /// The buffered rows from which the widths are computed.
     sample: Vec<Vec<String>>,
     widths: Option<Vec<usize>>,
 }
 
 impl Grid {
-    /// For columns of these names; true for those whose values stand at the right.
+    /// Creates a table with these column names; true marks a right-aligned column.
     pub fn new<'a>(columns: impl Iterator<Item = (&'a str, bool)>, has_headers: bool) -> Self {
         let (names, is_right) = columns.map(|(name, is_right)| (name.to_owned(), is_right)).unzip();
         Grid { names, is_right, has_headers, sample: Vec::new(), widths: None }
     }
 
-    /// Prints a whole table of texts.
+    /// Prints a whole table of strings.
     pub fn print(out: &mut Sink, names: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
         let mut grid = Grid::new(names.iter().map(|name| (*name, false)), true);
         rows.into_iter().try_for_each(|row| grid.row(out, row))?;
         grid.end(out)
     }
 
-    /// A row.
+    /// Adds a row.
     pub fn row(&mut self, out: &mut Sink, cells: Vec<String>) -> Result<()> {
         if self.widths.is_some() {
             return self.line(out, &cells);
@@ -44,12 +44,12 @@ impl Grid {
         if self.sample.len() >= SAMPLE_ROWS { self.settle(out) } else { Ok(()) }
     }
 
-    /// After the last row.
+    /// Prints the remaining rows after the last one.
     pub fn end(&mut self, out: &mut Sink) -> Result<()> {
         if self.widths.is_none() { self.settle(out) } else { Ok(()) }
     }
 
-    /// Settles widths, and prints what was waiting for them.
+    /// Computes the widths, and prints the buffered rows.
     fn settle(&mut self, out: &mut Sink) -> Result<()> {
         let named = self.has_headers;
         let mut widths: Vec<usize> =
@@ -74,7 +74,8 @@ impl Grid {
         Ok(())
     }
 
-    /// A row as a line, or as several where a value has line breaks: a plus says that one goes on.
+    /// Prints a row as one line, or as several if a value has line breaks. A plus marks a value
+    /// that continues on the next line.
     fn line(&self, out: &mut Sink, cells: &[String]) -> Result<()> {
         let parts: Vec<Vec<&str>> = cells.iter().map(|cell| cell.split('\n').collect()).collect();
         let height = parts.iter().map(Vec::len).max().unwrap_or(1);
@@ -89,7 +90,7 @@ impl Grid {
                 let free = " ".repeat(width.saturating_sub(part.width()));
                 let (before, after) = if *is_right { (free.as_str(), "") } else { ("", free.as_str()) };
                 line.extend([" ", before, part]);
-                // Nothing to see at the end of a line.
+                // Do not pad the end of a line.
                 if !is_last || goes_on {
                     line.extend([after, if goes_on { "+" } else { " " }]);
                 }

@@ -1,4 +1,4 @@
-//! Rows of files into tables, and out of them.
+//! Imports files into tables, and exports tables to files.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
@@ -22,7 +22,8 @@ use super::sink::Sink;
 
 const PIECE_BYTES: usize = 256 << 10;
 
-/// `.import`: a CSV file into a table, which is made of texts if there is none. All rows, or none.
+/// Runs `.import`: loads a CSV file into a table, which is created with text columns if it does not
+/// exist. Either all rows are imported or none.
 pub fn import(
     fs: &Arc<dyn Fs>,
     connection: &mut Connection,
@@ -56,7 +57,7 @@ pub fn import(
     done
 }
 
-/// Names of columns from the first row, which is read as those behind it are.
+/// Reads the column names from the first row, with the same parser as the other rows.
 fn header(fs: &Arc<dyn Fs>, path: &Path, separator: u8) -> Result<Vec<String>> {
     let (stream, _) = open_in_order(fs, path, Arc::default())?;
     let refuse = |what: String| Error::Input {
@@ -76,7 +77,7 @@ fn header(fs: &Arc<dyn Fs>, path: &Path, separator: u8) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// `COPY ... FROM STDIN` with a file for standard input.
+/// Runs `COPY ... FROM STDIN` with a file as standard input.
 pub fn copy_in(
     fs: &Arc<dyn Fs>,
     connection: &mut Connection,
@@ -87,8 +88,8 @@ pub fn copy_in(
     rows_in(fs, connection, sql, path, asked, false)
 }
 
-/// The same. COPY takes a byte order mark for a part of the first value, as PostgreSQL does;
-/// whoever imports a file of a spreadsheet does not mean it.
+/// The same, optionally skipping a byte order mark. COPY treats it as part of the first value, as
+/// PostgreSQL does, but `.import` of a file from a spreadsheet should not.
 fn rows_in(
     fs: &Arc<dyn Fs>,
     connection: &mut Connection,
@@ -131,15 +132,15 @@ fn rows_in(
     }
 }
 
-/// What is wrong with a row, with the file that it is in. The detail says which row.
+/// Adds the file to the error of a row, whose number is in the error's detail.
 fn of_file(path: &Path, error: cairn_sql::Error) -> Error {
     let more = [error.detail(), error.hint()].into_iter().flatten().map(|more| format!(" ({more})"));
     let what = format!("{error}{}", more.collect::<String>());
     Error::Input { input: path.display().to_string(), place: None, what }
 }
 
-/// `COPY ... TO STDOUT` into a file, which is replaced when all rows are in it. What is wrong with
-/// the statement is told before the file is touched.
+/// Runs `COPY ... TO STDOUT` into a file, which is replaced once all rows are written. Errors of
+/// the statement are reported before the file is touched.
 pub fn copy_out(fs: &Arc<dyn Fs>, connection: &mut Connection, sql: &str, path: &Path) -> Result<CommandTag> {
     let statement = connection.prepare(sql)?;
     let Outcome::CopyOut(mut copy) = connection.run(&statement, &[])? else {

@@ -1,6 +1,6 @@
-//! Words of SQL for completion, beside the reserved ones.
+//! SQL keywords for completion, in addition to the reserved ones.
 
-/// What else is worth completing.
+/// Non-reserved keywords that are worth completing.
 pub const OTHERS: [&str; 74] = [
     "add",
     "alter",

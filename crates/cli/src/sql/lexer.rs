@@ -1,7 +1,7 @@
-//! Where a statement ends, found as text comes in line by line: semicolons within quotes, dollars
-//! and comments do not count.
+//! Finds the ends of statements as text arrives line by line. Semicolons within quotes, dollar
+//! quotes and comments do not count.
 
-/// What the text is within.
+/// The construct that contains the current position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Within {
     Nothing,
@@ -13,39 +13,39 @@ enum Within {
     Name,
     /// `-- ...`
     Line,
-    /// `/* ... */`, so many of them.
+    /// `/* ... */`, nested to this depth.
     Block(u32),
-    /// `$tag$ ... $tag$`: the tag with its dollars.
+    /// `$tag$ ... $tag$`: the tag, including its dollar signs.
     Dollar(String),
 }
 
-/// Cuts text into statements.
+/// Splits text into statements.
 #[derive(Debug)]
 pub struct Splitter {
     text: String,
-    /// How far the text was looked at, and what it is within there.
+    /// The position up to which the text was scanned, and the construct around it.
     at: usize,
     within: Within,
 }
 
 impl Splitter {
-    /// No text yet.
+    /// Creates a splitter without text.
     pub fn new() -> Self {
         Splitter { text: String::new(), at: 0, within: Within::Nothing }
     }
 
-    /// Adds text. Quotes and comments may go on in the next piece, but what begins and ends them
-    /// may not be cut.
+    /// Appends text. A quote or comment may continue in the next piece, but its delimiters must not
+    /// be split.
     pub fn push(&mut self, text: &str) {
         self.text.push_str(text);
     }
 
-    /// Whether nothing but blanks waits for more.
+    /// Returns true if only blanks are pending.
     pub fn is_empty(&self) -> bool {
         self.within == Within::Nothing && self.text.trim().is_empty()
     }
 
-    /// What to show before the next line: what it is within.
+    /// Returns the prompt character for the next line, which shows the open construct.
     pub fn mark(&self) -> char {
         match self.within {
             _ if self.is_empty() => '=',
@@ -57,12 +57,12 @@ impl Splitter {
         }
     }
 
-    /// Forgets what waits.
+    /// Discards the pending text.
     pub fn clear(&mut self) {
         *self = Splitter::new();
     }
 
-    /// The next whole statement, without its semicolon.
+    /// Returns the next complete statement, without its semicolon.
     pub fn next(&mut self) -> Option<String> {
         while let Some(byte) = self.text.as_bytes().get(self.at).copied() {
             if self.within == Within::Nothing && byte == b';' {
@@ -77,7 +77,7 @@ impl Splitter {
         None
     }
 
-    /// What is left at the end, if it is more than blanks and comments.
+    /// Returns the rest of the text, if it is more than blanks and comments.
     pub fn rest(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.text);
         self.clear();
@@ -93,7 +93,7 @@ impl Splitter {
         has_more.then_some(rest)
     }
 
-    /// Goes on by one token or byte.
+    /// Advances by one token or byte.
     fn step(&mut self, byte: u8) {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let (length, within) = match &self.within {
@@ -110,7 +110,7 @@ impl Splitter {
             _ => (1, None),
         };
         self.at += length;
-        // Not into the middle of a character: only bytes of ASCII begin or end anything.
+        // Advance to a character boundary; only ASCII bytes are delimiters.
         while self.at < self.text.len() && !self.text.is_char_boundary(self.at) {
             self.at += 1;
         }
@@ -119,7 +119,8 @@ impl Splitter {
         }
     }
 
-    /// What begins at a byte outside of everything: its length, and what the text is within then.
+    /// Returns the length of the token at a byte outside of any construct, and the construct that
+    /// it begins.
     fn begin(&self, byte: u8, rest: &str) -> (usize, Option<Within>) {
         let before = self.text.as_bytes().get(..self.at).unwrap_or_default();
         let is_word =
@@ -142,7 +143,7 @@ impl Splitter {
     }
 }
 
-/// `$$` or `$tag$` at the start of a text; `$1` is a parameter.
+/// Returns the `$$` or `$tag$` at the start of a text. `$1` is a parameter.
 fn dollar_tag(text: &str) -> Option<&str> {
     let end = text.get(1..)?.find('$')? + 1;
     let tag = text.get(1..end)?;
@@ -168,7 +169,7 @@ mod tests {
         (statements, splitter.rest().map(|rest| rest.trim().to_owned()))
     }
 
-    /// Goal: semicolons count only where they end a statement.
+    /// Goal: only semicolons that end a statement split the text.
     #[test]
     fn statements_are_cut_where_they_end() {
         for (lines, expected) in [
@@ -186,8 +187,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is left at the end counts if it is more than comments; the mark says what is
-    /// open.
+    /// Goal: the rest is returned if it is more than comments; the prompt character shows the open
+    /// construct.
     #[test]
     fn the_rest_is_told() {
         assert_eq!(split(&["a; b"]).1.as_deref(), Some("b"));

@@ -1,9 +1,9 @@
-//! Values and names as they stand in SQL and JSON.
+//! Formats values and names as SQL and JSON.
 
 use cairn_sql::{Column, DatumRef, quote_ident};
 use serde_json::value::RawValue;
 
-/// A value as SQL has it.
+/// Formats a value as an SQL literal.
 pub fn value(value: DatumRef<'_>) -> String {
     match value {
         DatumRef::Null => "NULL".to_owned(),
@@ -11,18 +11,18 @@ pub fn value(value: DatumRef<'_>) -> String {
         DatumRef::SmallInt(_) | DatumRef::Int(_) | DatumRef::BigInt(_) | DatumRef::Decimal { .. } => {
             value.to_string()
         }
-        // Also floating point numbers: in quotes they are read as what they are, and not as
-        // decimals first.
+        // Includes floating point numbers: in quotes they take the type of their column, without a
+        // conversion through decimal.
         other => text(&other.to_string()),
     }
 }
 
-/// A text as SQL has it.
+/// Formats a string as an SQL literal.
 pub fn text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A name with its schema, which `public` needs not be told.
+/// Formats a name with its schema, unless that is `public`.
 pub fn qualified(schema: &str, table: &str) -> String {
     if schema == "public" {
         quote_ident(table)
@@ -31,12 +31,12 @@ pub fn qualified(schema: &str, table: &str) -> String {
     }
 }
 
-/// A text as JSON has it.
+/// Formats a string as JSON.
 pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// A value as JSON has it: numbers, truth and JSON as they are, the rest as text.
+/// Formats a value as JSON: numbers, booleans and JSON unchanged, everything else as a string.
 pub fn json(value: DatumRef<'_>, column: &Column) -> String {
     match value {
         DatumRef::Null => "null".to_owned(),

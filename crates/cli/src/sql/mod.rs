@@ -1,13 +1,13 @@
-//! The relational database: a shell, a server, upkeep.
+//! The relational database: a shell, a server, maintenance.
 //!
 //! ```text
-//! shell     statements and commands, one after the other     command   .commands and \commands
-//! source    where lines come from: text, file, person        lexer     where a statement ends
-//! editor    a person at a terminal                           complete  names that it completes
-//! print     rows: table, CSV, JSON, ...                      grid      columns side by side
-//! describe  \d and its family                                schema    tables as statements
-//! import    files into tables                                dump      all of it as statements
-//! serve     the server, its passwords                        upkeep    check, backup, vacuum
+//! shell     runs statements and commands in order            command   .commands and \commands
+//! source    input lines: text, file, terminal                lexer     finds ends of statements
+//! editor    line editing at a terminal                       complete  names for completion
+//! print     rows: table, CSV, JSON, ...                      grid      aligned columns
+//! describe  \d and its variants                              schema    tables as statements
+//! import    files into tables                                dump      the database as statements
+//! serve     the server, its passwords                        upkeep    verify, backup, vacuum
 //! ```
 
 mod catalog;
@@ -47,7 +47,7 @@ use print::Look;
 use shell::Shell;
 use source::Source;
 
-/// Carries out one of them.
+/// Runs one of the commands.
 pub fn run(fs: &Arc<dyn Fs>, args: SqlArgs) -> Result<Outcome> {
     match args.command {
         None => shell(fs, &args.shell),
@@ -86,7 +86,7 @@ fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
     shell.recorder = recorder;
     let ran = run_all(&mut shell, args);
     recording::end(shell.recorder.as_ref());
-    // What was shown before an error is shown.
+    // Flush the output that preceded an error.
     let finished = shell.finish(ran.is_ok());
     ran.and(finished)?;
     match shell.failures {
@@ -114,7 +114,7 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
         Some(path) => path.display().to_string(),
         None => "a database in memory, which is discarded at the end".to_owned(),
     };
-    // Nobody may be there to read it.
+    // Nothing can be done if standard output is closed.
     let _ = writeln!(io::stdout(), "Cairn {}: {where_to}\nType .help for help.\n", env!("CARGO_PKG_VERSION"));
     let prompt = args.database.as_ref().and_then(|path| path.file_stem()).and_then(|name| name.to_str());
     let names = std::rc::Rc::clone(&shell.names);
@@ -124,8 +124,8 @@ fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
     ran
 }
 
-/// An error of a statement as psql tells it: the line that it is in, a caret below its place,
-/// detail and hint.
+/// Formats the error of a statement as psql does: the line with a caret below the position, detail
+/// and hint.
 pub fn explained(text: &str, error: &cairn_sql::Error, place: Option<&str>) -> String {
     let mut told = place.map(|place| format!("{place}: ")).unwrap_or_default();
     told.push_str(&error.to_string());

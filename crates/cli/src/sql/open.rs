@@ -10,12 +10,12 @@ use crate::args::shell::OpenArgs;
 use crate::error::Result;
 use crate::place;
 
-/// Opens a database file, or makes one; without a path, one in memory.
+/// Opens or creates a database file; without a path, creates a database in memory.
 pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Database> {
     let own: Arc<dyn Fs> = if path.is_some() { Arc::clone(fs) } else { Arc::new(MemFs::new()) };
     let mut builder = Database::builder()
         .fs(own)
-        // What a database in memory writes for others is on the disk.
+        // Files that a database in memory exports are on the disk.
         .files(Arc::clone(fs))
         .cache_bytes(args.cache_size)
         .read_only(args.read_only)
@@ -27,7 +27,7 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
     let Some(path) = path else {
         let memory = Path::new("memory.db");
         if args.read_only {
-            // One that is only read has to be there.
+            // A database must exist before it can be opened read-only.
             let _ = builder.clone().read_only(false).open(memory)?;
         }
         return Ok(builder.open(memory)?);
@@ -35,8 +35,8 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
     Ok(builder.open(path)?)
 }
 
-/// Opens a database file that is there. An empty file would be made one, which is nothing to look
-/// after.
+/// Opens an existing database file. Refuses an empty file, which would be initialized as a new
+/// database.
 pub fn open_existing(fs: &Arc<dyn Fs>, path: &Path) -> Result<Database> {
     place::expect_file(fs, path)?;
     Ok(Database::builder().fs(Arc::clone(fs)).create(false).open(path)?)

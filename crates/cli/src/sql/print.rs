@@ -1,4 +1,4 @@
-//! Rows for people and for programs.
+//! Prints rows for people and for programs.
 
 use cairn_sql::{Column, DatumRef, RowView, Type};
 use unicode_width::UnicodeWidthStr;
@@ -10,22 +10,22 @@ use super::grid::Grid;
 use super::literal;
 use super::sink::Sink;
 
-/// How rows are shown.
+/// The output format of rows.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// The form.
+    /// The mode.
     pub mode: Mode,
-    /// Whether columns are named and rows counted.
+    /// True if column names and row counts are printed.
     pub has_headers: bool,
-    /// For NULL, where the form has no word for it.
+    /// The text for NULL, in modes without a notation for it.
     pub null: String,
-    /// The table of `insert`.
+    /// The table of mode `insert`.
     pub table: String,
-    /// A line for each column, in `table`.
+    /// True for one line per column in mode `table`.
     pub is_expanded: bool,
 }
 
-/// Prints a result as it comes.
+/// Prints a result while its rows arrive.
 #[derive(Debug)]
 pub struct Printer<'a> {
     look: &'a Look,
@@ -35,13 +35,13 @@ pub struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    /// For a result of these columns.
+    /// Creates a printer for a result with these columns.
     pub fn new(look: &'a Look, columns: &'a [Column]) -> Self {
         let names = columns.iter().map(|column| (column.name.as_str(), is_number(column)));
         Printer { look, columns, grid: Grid::new(names, look.has_headers), count: 0 }
     }
 
-    /// What stands before the rows.
+    /// Prints the part before the rows.
     pub fn begin(&mut self, out: &mut Sink) -> Result<()> {
         let names = || self.columns.iter().map(|column| column.name.as_str());
         match self.look.mode {
@@ -57,7 +57,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// A row.
+    /// Prints a row.
     pub fn row(&mut self, out: &mut Sink, row: &RowView<'_>) -> Result<()> {
         self.count += 1;
         let values = || (0..self.columns.len()).map(|at| row.get(at));
@@ -103,7 +103,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// What stands after them.
+    /// Prints the part after the rows.
     pub fn end(&mut self, out: &mut Sink) -> Result<()> {
         match self.look.mode {
             Mode::Json => out.text("]\n"),
@@ -141,7 +141,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// `1 row`, `5 rows`.
+/// Formats a row count: `1 row`, `5 rows`.
 pub fn counted_rows(count: u64) -> String {
     crate::output::counted(count, "row", "rows")
 }
@@ -153,7 +153,7 @@ fn is_number(column: &Column) -> bool {
     )
 }
 
-/// A value for people: control characters shown, line breaks kept.
+/// Formats a value for people: escapes control characters except line breaks.
 fn cell(value: DatumRef<'_>, null: &str) -> String {
     if value.is_null() {
         return null.to_owned();
@@ -179,7 +179,7 @@ fn field(value: DatumRef<'_>, null: &str, write: fn(&str) -> String) -> String {
     }
 }
 
-/// RFC 4180. An empty text has quotes, as it is not NULL.
+/// Formats a field according to RFC 4180. An empty string is quoted, because it is not NULL.
 fn csv(text: &str) -> String {
     if text.is_empty() || text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -188,7 +188,7 @@ fn csv(text: &str) -> String {
     }
 }
 
-/// What would be taken for the end of a field or line is written as in COPY's text format.
+/// Escapes delimiters as COPY's text format does.
 fn tab(text: &str) -> String {
     if !text.contains(['\t', '\n', '\r', '\\']) {
         return text.to_owned();

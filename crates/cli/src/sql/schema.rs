@@ -1,4 +1,4 @@
-//! Tables, indexes and views as the statements that make them.
+//! Formats tables, indexes and views as the statements that create them.
 
 use cairn_sql::{Sequence, identity_sequence, quote_ident};
 use cairn_table::Catalog;
@@ -7,14 +7,14 @@ use cairn_table::schema::{ColumnDef, ForeignKeyDef, IndexDef, KeyColumn, Referen
 use super::catalog::tables_of;
 use super::literal::{qualified, text};
 
-/// Names of a table's columns, by their places.
+/// Returns the names of the columns with these indexes.
 fn names(def: &TableDef, columns: &[usize]) -> String {
     let name_of =
         |at: &usize| def.columns.get(*at).map_or_else(String::new, |column| quote_ident(&column.name));
     columns.iter().map(name_of).collect::<Vec<_>>().join(", ")
 }
 
-/// A key's columns, with their order where it is not the usual one.
+/// Returns the columns of a key, each with its order if that is not the default.
 pub fn key(def: &TableDef, key: &[KeyColumn]) -> String {
     let column = |key: &KeyColumn| {
         let order = match (key.order.descending, key.order.nulls_first) {
@@ -28,10 +28,10 @@ pub fn key(def: &TableDef, key: &[KeyColumn]) -> String {
     key.iter().map(column).collect::<Vec<_>>().join(", ")
 }
 
-/// A sequence with its namespace and its own name.
+/// A sequence with its schema and name.
 pub type Named = ((String, String), Sequence);
 
-/// What a column has by itself: an identity with its sequence, or a default.
+/// Returns the clause of a column for its identity, with its sequence, or for its default.
 fn default(def: &TableDef, column: &ColumnDef, sequences: &[Named]) -> String {
     let own = identity_sequence(def, column);
     if let (Some(identity), Some(own)) = (column.identity, own) {
@@ -44,8 +44,8 @@ fn default(def: &TableDef, column: &ColumnDef, sequences: &[Named]) -> String {
     column.default.as_ref().map(|text| format!(" DEFAULT {text}")).unwrap_or_default()
 }
 
-/// CREATE TABLE, without references to other tables unless `has_references`. Those of the sequences
-/// that are identity columns' are made with their tables.
+/// Formats CREATE TABLE, with foreign keys only if `has_references`. The sequences of identity
+/// columns are created with their tables.
 pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool, sequences: &[Named]) -> String {
     let mut parts: Vec<String> = def
         .columns
@@ -76,7 +76,7 @@ pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool, seq
     format!("CREATE TABLE {} (\n    {}\n);", qualified(&def.schema, &def.name), parts.join(",\n    "))
 }
 
-/// A reference, as a constraint of its table.
+/// Formats a foreign key as a table constraint.
 pub fn foreign_key(catalog: &Catalog, def: &TableDef, foreign: &ForeignKeyDef) -> String {
     let other = catalog.table_by_id(foreign.table).map(|table| table.def());
     let (table, columns) = other.map_or_else(Default::default, |other| {
@@ -98,7 +98,7 @@ pub fn foreign_key(catalog: &Catalog, def: &TableDef, foreign: &ForeignKeyDef) -
     )
 }
 
-/// CREATE INDEX.
+/// Formats CREATE INDEX.
 pub fn create_index(def: &TableDef, index: &IndexDef) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
     let include = match index.include.as_slice() {
@@ -113,7 +113,7 @@ pub fn create_index(def: &TableDef, index: &IndexDef) -> String {
     )
 }
 
-/// CREATE VIEW.
+/// Formats CREATE VIEW.
 pub fn create_view(view: &ViewDef) -> String {
     let columns = match view.columns.as_slice() {
         [] => String::new(),
@@ -124,7 +124,7 @@ pub fn create_view(view: &ViewDef) -> String {
     format!("CREATE VIEW {}{columns} AS {};", qualified(&view.schema, &view.name), view.query)
 }
 
-/// How a sequence counts.
+/// Formats the options of a sequence.
 fn options(is: &Sequence) -> String {
     let cycle = if is.cycles { " CYCLE" } else { "" };
     format!(
@@ -133,13 +133,13 @@ fn options(is: &Sequence) -> String {
     )
 }
 
-/// CREATE SEQUENCE.
+/// Formats CREATE SEQUENCE.
 pub fn create_sequence((schema, sequence): &(String, String), is: &Sequence) -> String {
     format!("CREATE SEQUENCE {} {};", qualified(schema, sequence), options(is))
 }
 
-/// Table and column that a sequence of `schema` goes with. Names may have points in them, so they
-/// are compared whole.
+/// Returns the table and column that own a sequence of `schema`. Names may contain points, so whole
+/// names are compared.
 pub fn owner_of<'a>(catalog: &'a Catalog, schema: &str, is: &Sequence) -> Option<(&'a str, &'a str)> {
     let owner = is.owner.as_deref()?;
     let defs = tables_of(catalog).map(|table| table.def()).filter(|def| def.schema == schema);
@@ -149,7 +149,8 @@ pub fn owner_of<'a>(catalog: &'a Catalog, schema: &str, is: &Sequence) -> Option
     })
 }
 
-/// Where a sequence goes on, and the column that it goes with unless that has made it.
+/// Formats the statements that set the position of a sequence, and its owner unless an identity
+/// column created it.
 pub fn set_sequence(
     (schema, sequence): &(String, String),
     is: &Sequence,

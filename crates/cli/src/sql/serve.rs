@@ -55,7 +55,7 @@ pub fn serve(fs: &Arc<dyn Fs>, args: &ServeArgs) -> Result<Outcome> {
     let stop = server.shutdown_handle();
     when_ended(move |Again(again)| {
         if again {
-            // What was committed is in the log, as after a kill.
+            // Nothing is lost: committed transactions are in the log, as after a kill.
             end_now();
         }
         stop.shutdown();
@@ -86,11 +86,11 @@ fn limits(args: &ServeArgs) -> Limits {
 }
 
 fn say(line: std::fmt::Arguments<'_>) {
-    // Nobody may be there to read it.
+    // Nothing can be done if standard error is closed.
     let _ = writeln!(io::stderr(), "{line}");
 }
 
-/// Gives a user a password.
+/// Sets the password of a user.
 pub fn passwd(fs: &Arc<dyn Fs>, args: &PasswdArgs) -> Result<Outcome> {
     if !is_name(&args.user) {
         return Err(Error::usage(format!("{:?} is not a valid user name", args.user)));
@@ -114,7 +114,7 @@ pub fn passwd(fs: &Arc<dyn Fs>, args: &PasswdArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// A line of standard input; on a terminal, typed twice without being shown.
+/// Reads a password from standard input; on a terminal twice and without echo.
 fn read_password(user: &str) -> Result<String> {
     if io::stdin().is_terminal() {
         let first = super::editor::hidden(&format!("Password for {user}: "))?;

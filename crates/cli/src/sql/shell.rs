@@ -1,4 +1,4 @@
-//! The shell: statements and commands from wherever they come, one after the other.
+//! The shell, which runs statements and commands of any source in order.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,40 +21,40 @@ use super::sink::Sink;
 use super::source::{self, Source};
 use super::{complete, describe, dump, import, upkeep};
 
-/// Files that read files that read files.
+/// The maximum nesting of files that read files.
 const DEPTH_MAX: usize = 16;
 
-/// A session with a database, and how it is shown.
+/// A database session with its output settings.
 #[derive(Debug)]
 pub struct Shell {
-    /// Where files are.
+    /// The file system.
     pub fs: Arc<dyn Fs>,
     /// The session.
     pub connection: Connection,
-    /// The file, or what stands for it.
+    /// The database file, or a name in its place.
     pub name: String,
-    /// How rows are shown.
+    /// The output format of rows.
     pub look: Look,
-    /// Where they go.
+    /// The destination of results.
     pub out: Sink,
-    /// Who records its statements.
+    /// The recorder of statements.
     pub recorder: Option<Recorder>,
-    /// Whether Ctrl-C was pressed.
+    /// The Ctrl-C flag.
     pub asked: Asked,
-    /// Whether an error does not end what runs.
+    /// True if the shell continues after an error.
     pub keeps_going: bool,
-    /// Whether a person is typing.
+    /// True if a user is typing.
     pub is_interactive: bool,
     /// Names for completion.
     pub names: Names,
-    /// Statements that failed.
+    /// The number of failed statements.
     pub failures: u64,
     is_timed: bool,
     depth: usize,
     clock: SystemClock,
 }
 
-/// Whether there is more to come.
+/// Whether the shell continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Goes,
@@ -62,7 +62,7 @@ enum Flow {
 }
 
 impl Shell {
-    /// A shell that was told nothing yet.
+    /// Creates a shell that has not run anything yet.
     pub fn new(fs: Arc<dyn Fs>, connection: Connection, name: String, look: Look, asked: Asked) -> Self {
         Shell {
             fs,
@@ -82,9 +82,9 @@ impl Shell {
         }
     }
 
-    /// Runs everything that a source gives.
+    /// Runs everything from a source.
     ///
-    /// Errors: the first one, unless it keeps going.
+    /// Errors: the first one, unless `keeps_going`.
     pub fn run(&mut self, source: &mut dyn Source) -> Result<()> {
         let mut splitter = Splitter::new();
         loop {
@@ -121,8 +121,8 @@ impl Shell {
                 self.settle(done, source)?;
             }
         }
-        // A person who leaves in the middle of a statement has not asked for it; at the end of a
-        // script only the semicolon is missing.
+        // At the end of a script only the semicolon is missing, so run the statement. A user who
+        // leaves in the middle of one does not want to run it.
         if let Some(rest) = splitter.rest().filter(|_| !self.is_interactive) {
             let done = self.statement(&rest, source);
             self.settle(done, source)?;
@@ -130,11 +130,11 @@ impl Shell {
         Ok(())
     }
 
-    /// After a statement or command: an error is told, and ends everything or nothing. That its
-    /// rows cannot be written is one as well.
+    /// Handles the result of a statement or command. An error, including one of writing the output,
+    /// is reported, and then either ends everything or nothing.
     fn settle<T>(&mut self, done: Result<T>, source: &dyn Source) -> Result<Option<T>> {
         let flushed = self.out.flush();
-        // A script ends here, whatever the statement came to in which it was pressed.
+        // Ctrl-C ends a script, whatever the result of the statement during which it was pressed.
         if !self.is_interactive {
             let done = done.as_ref().err().filter(|error| matches!(error, Error::Interrupted(_)));
             let what = done.map_or_else(|| "the rest is not run".to_owned(), ToString::to_string);
@@ -157,7 +157,7 @@ impl Shell {
         })
     }
 
-    /// Runs a statement and shows what it gives.
+    /// Runs a statement and prints its result.
     fn statement(&mut self, text: &str, source: &mut dyn Source) -> Result<()> {
         self.asked.forget();
         let start = self.clock.now();
@@ -170,7 +170,7 @@ impl Shell {
             other => other,
         });
         for notice in self.connection.take_notices() {
-            // Nobody may be there to read it.
+            // Nothing can be done if standard error is closed.
             let _ = writeln!(io::stderr(), "{}: {}", notice.severity, notice.message);
         }
         if self.is_timed && done.is_ok() {
@@ -195,7 +195,7 @@ impl Shell {
         let tag = match self.connection.run(&statement, &[])? {
             Outcome::Rows(mut rows) => {
                 let gives_rows = is_query(&statement);
-                // EXECUTE knows its columns only now.
+                // The columns of EXECUTE are only known now.
                 let columns = rows.columns().to_vec();
                 let mut printer = Printer::new(&self.look, &columns);
                 printer.begin(&mut self.out)?;
@@ -212,8 +212,8 @@ impl Shell {
             }
             Outcome::Done(tag) => tag,
             Outcome::CopyIn(mut copy) => {
-                // As in psql: lines up to one of a backslash and a dot. The last one has a line
-                // break only where one follows.
+                // As in psql, lines are data up to one with a backslash and a dot. A line break is
+                // written only before a following line.
                 let mut line_break: &[u8] = b"";
                 while let Some(line) = next_line(source, '>', asked)? {
                     copy.write(line_break)?;
@@ -295,7 +295,7 @@ impl Shell {
         Ok(Flow::Goes)
     }
 
-    /// Commands that change how things are shown.
+    /// Runs a command that changes the output format.
     fn look_command(&mut self, command: Command) -> Result<()> {
         let word = |on: bool| if on { "on" } else { "off" };
         match command {
@@ -324,7 +324,7 @@ impl Shell {
         Ok(())
     }
 
-    /// Says something that a script does not want to hear.
+    /// Prints a message that scripts should not get.
     fn say(&mut self, what: impl std::fmt::Display) -> Result<()> {
         if self.is_interactive { self.out.line(what) } else { Ok(()) }
     }
@@ -333,7 +333,8 @@ impl Shell {
         std::mem::replace(&mut self.out, to).finish()
     }
 
-    /// Ends what results went to. A file is left out where what was to fill it has failed.
+    /// Closes the output. An output file is discarded if the statements that should fill it have
+    /// failed.
     pub fn finish(&mut self, is_done: bool) -> Result<()> {
         let out = std::mem::replace(&mut self.out, Sink::stdout());
         match out {
@@ -342,8 +343,8 @@ impl Shell {
         }
     }
 
-    /// Runs the statements of a file. As far as a person is concerned, an error ends the file and
-    /// not the shell.
+    /// Runs the statements of a file. In an interactive session, an error ends the file but not the
+    /// shell.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         if self.depth >= DEPTH_MAX {
             return Err(Error::usage(format!("{}: files read each other endlessly", path.display())));
@@ -358,7 +359,8 @@ impl Shell {
     }
 }
 
-/// The next line of a source, which may be long in coming. Who types it is `asked` by its editor.
+/// Reads the next line of a source, which may block. For an interactive session `asked` is `None`,
+/// because the editor handles Ctrl-C itself.
 fn next_line(source: &mut dyn Source, mark: char, asked: Option<&Asked>) -> Result<Option<String>> {
     match asked {
         Some(asked) => asked.waiting(|| source.line(mark)),
@@ -366,19 +368,19 @@ fn next_line(source: &mut dyn Source, mark: char, asked: Option<&Asked>) -> Resu
     }
 }
 
-/// Whether a line ends the rows of COPY.
+/// Returns true if a line ends the data of COPY.
 fn is_end_of_rows(line: &str) -> bool {
     line.strip_suffix('\r').unwrap_or(line) == "\\."
 }
 
-/// Whether a statement is asked for its rows: what it does besides needs no word then.
+/// Returns true if a statement is run for its rows, so that its command tag is not printed.
 fn is_query(statement: &Statement) -> bool {
     matches!(statement.kind(), StatementKind::Query | StatementKind::Fetch)
 }
 
-/// Tells a person what went wrong, without ending.
+/// Reports an error to the user without ending the shell.
 fn tell(error: &Error, place: Option<String>) {
     let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
-    // Nobody may be there to read it.
+    // Nothing can be done if standard error is closed.
     let _ = writeln!(io::stderr(), "{} {place}{error}", error_label());
 }

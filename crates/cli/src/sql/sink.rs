@@ -1,4 +1,4 @@
-//! Where results go: standard output, or a file.
+//! The destination of results: standard output, or a file.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -12,41 +12,41 @@ use crate::target::{Target, create_file};
 
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Takes results.
+/// A destination of results.
 #[derive(Debug)]
 pub enum Sink {
     /// Standard output.
     Stdout(BufWriter<io::Stdout>),
-    /// A file that appears as a whole when it is finished, or a device.
+    /// A file that is published atomically by `finish`, or a device.
     File {
-        /// What it is until then.
+        /// The temporary file, or the device.
         file: Box<OutputFile>,
-        /// Writes it.
+        /// The writer.
         writer: AppendWriter,
-        /// Why it cannot be written any more.
+        /// The error after which the file cannot be written any more.
         failure: Option<String>,
-        /// What to do with it where the command is ended from outside.
+        /// The cleanup if a signal ends the command.
         unfinished: Unfinished,
     },
-    /// What appears as a whole.
+    /// A destination that is published atomically.
     Export(Target),
 }
 
 impl Sink {
-    /// Standard output.
+    /// Creates a sink for standard output.
     pub fn stdout() -> Sink {
         Sink::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
     }
 
-    /// A file, which takes the place of what is there when it is finished; or a pipe or another
-    /// device.
+    /// Creates a sink for a file, which replaces an existing one when it is finished, or for a pipe
+    /// or another device.
     pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Sink> {
         let (file, unfinished) = create_file(fs, path)?;
         let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
         Ok(Sink::File { file: Box::new(file), writer, failure: None, unfinished })
     }
 
-    /// Writes bytes. After an error of a file each write has that error again.
+    /// Writes bytes. After an error of a file, each further write returns that error again.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         match self {
             Sink::Stdout(out) => out.write_all(bytes).map_err(Error::Output),
@@ -66,24 +66,25 @@ impl Sink {
         self.text(&format!("{line}\n"))
     }
 
-    /// Hands everything on. Whoever wrote what failed has been told.
+    /// Flushes the buffer. Returns no error if a write has failed before, because that one was
+    /// reported.
     pub fn flush(&mut self) -> Result<()> {
         match self {
             Sink::Stdout(out) => out.flush().map_err(Error::Output),
             Sink::File { failure: Some(_), .. } => Ok(()),
             Sink::File { writer, failure, .. } => noted(writer.flush(), failure),
-            // There is nothing to be seen of it before its end.
+            // Nothing of it is visible before its end.
             Sink::Export(_) => Ok(()),
         }
     }
 
-    /// Hands everything on and ends: a file gets its name. One that could not be written is left
-    /// out, and what it was to replace stays. Dropped without this, it is left out as well.
+    /// Flushes the buffer and publishes a file. A file with a failed write is discarded, and the
+    /// file that it should replace stays. The same happens on drop.
     pub fn finish(mut self) -> Result<()> {
         self.flush()?;
         match self {
             Sink::Export(target) => target.finish(),
-            // Whoever wrote what failed has been told.
+            // The failed write was reported.
             Sink::File { failure: Some(_), .. } => Ok(()),
             Sink::File { file, unfinished, .. } => {
                 file.commit()?;

@@ -1,4 +1,4 @@
-//! Where lines come from: a text, a file, standard input, a person.
+//! Sources of input lines: a text, a file, standard input, a user.
 
 use std::fmt::Debug;
 use std::io::{BufRead, BufReader};
@@ -12,24 +12,25 @@ use crate::error::{Error, Result};
 use crate::input::is_stdin;
 use crate::input::stream::{StdinStream, open_in_order};
 
-/// Gives lines.
+/// A source of lines.
 pub trait Source: Debug {
-    /// The next line, without its line feed; `None` after the last. A carriage return before that
-    /// stays: it may be within a literal. `mark` tells a person what is open.
+    /// Returns the next line without its line feed; `None` after the last one. A carriage return
+    /// stays, because it may be part of a literal. `mark` is the prompt character, which shows the
+    /// open construct.
     ///
-    /// Errors: [`Error::Interrupted`] when a person gives up what is open.
+    /// Errors: [`Error::Interrupted`] if a user discards the open statement.
     fn line(&mut self, mark: char) -> Result<Option<String>>;
 
-    /// Where the last line was, for errors: `schema.sql:7`.
+    /// Returns the place of the last line for errors, such as `schema.sql:7`.
     fn place(&self) -> Option<String>;
 }
 
-/// A text.
+/// The lines of a text.
 #[derive(Debug)]
 pub struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {
-    /// The lines of a text.
+    /// Creates a source from a text.
     pub fn new(text: &'a str) -> Self {
         Text(text)
     }
@@ -50,7 +51,7 @@ impl Source for Text<'_> {
     }
 }
 
-/// A file, or standard input.
+/// The lines of a file or of standard input.
 #[derive(Debug)]
 pub struct Stream<R> {
     reader: R,
@@ -68,7 +69,7 @@ pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn Source>> {
     Ok(Box::new(Stream { reader, name: path.display().to_string(), number: 0 }))
 }
 
-/// Standard input.
+/// Opens standard input.
 pub fn stdin() -> Stream<BufReader<StdinStream>> {
     let reader = BufReader::with_capacity(1 << 16, StdinStream::new(Arc::default()));
     Stream { reader, name: "standard input".to_owned(), number: 0 }

@@ -1,4 +1,4 @@
-//! What a database needs from time to time.
+//! Maintenance of a database.
 
 use std::error::Error as _;
 use std::path::{Path, PathBuf};
@@ -21,15 +21,15 @@ use super::open::open_existing;
 use super::sink::Sink;
 use super::{dump, print};
 
-/// `cairn sql backup`.
+/// Runs `cairn sql backup`.
 pub fn backup(fs: &Arc<dyn Fs>, args: &BackupArgs) -> Result<Outcome> {
     place::expect_nothing(fs, &args.to)?;
     copy_to(fs, &open_existing(fs, &args.database)?, &args.to)?;
     Ok(Outcome::Done)
 }
 
-/// Copies a database to where nothing is. Where that is ended from outside, nothing is left of the
-/// copy: half of one opens as a database with less in it.
+/// Copies a database to a path where nothing exists. If a signal ends the command, the unfinished
+/// copy is removed, because it would open as a database with some of its contents missing.
 pub fn copy_to(fs: &Arc<dyn Fs>, database: &Database, to: &Path) -> Result<()> {
     let names = ["", "-log", "-pages"].map(|behind| {
         let mut name = to.to_owned().into_os_string();
@@ -44,14 +44,15 @@ pub fn copy_to(fs: &Arc<dyn Fs>, database: &Database, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `cairn sql verify`.
+/// Runs `cairn sql verify`.
 pub fn verify(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
     let mut out = Output::new();
     let mut checked = Checked::default();
     let ended = open_existing(fs, &args.database).and_then(|database| {
         let mut tell = |line: String| if args.json { Ok(()) } else { out.line(line) };
         checked.tables(&args.database, &database, &mut tell)?;
-        // What no query looks at: indexes against their tables, and pages that two have or nobody.
+        // Check what queries do not see: indexes against their tables, and pages that are used
+        // twice or lost.
         if checked.damage.is_empty() {
             checked.pages = Some(database.check()?);
         }
@@ -83,18 +84,18 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
     damage::check_sound(&args.database, &damage)
 }
 
-/// What a check went through and what it found.
+/// The results of a verification.
 #[derive(Debug, Default)]
 struct Checked {
-    /// For scripts.
+    /// The tables as JSON, for scripts.
     tables: Vec<Value>,
-    /// What is not in tables; absent where tables are damaged.
+    /// The check of pages and indexes; absent if tables are damaged.
     pages: Option<cairn_table::CheckReport>,
     damage: Vec<Finding>,
 }
 
 impl Checked {
-    /// Reads every row and looks at every checksum on the way. Goes on behind a damaged table.
+    /// Reads every row, and thereby verifies every checksum. Continues after a damaged table.
     fn tables(
         &mut self,
         path: &Path,
@@ -122,7 +123,7 @@ impl Checked {
     }
 }
 
-/// The file that a damaged page is in, where the error says so.
+/// Returns the file of a damaged page, if the error names one.
 pub fn damaged_file(error: &cairn_sql::Error) -> Option<&Path> {
     match error.source()?.downcast_ref()? {
         cairn_table::Error::Corruption { file, .. }
@@ -140,7 +141,7 @@ fn count_rows(connection: &mut cairn_sql::Connection, table: &str) -> Result<u64
     Ok(count)
 }
 
-/// `cairn sql vacuum`.
+/// Runs `cairn sql vacuum`.
 pub fn vacuum(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
     let database = open_existing(fs, &args.database)?;
     let before = fs.metadata(&args.database)?.len;
@@ -157,7 +158,7 @@ pub fn vacuum(fs: &Arc<dyn Fs>, args: &ReportedArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// `cairn sql dump`.
+/// Runs `cairn sql dump`.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let path = file_of(args.out.as_deref());
     refuse_json_of_stdout(args.json, path)?;

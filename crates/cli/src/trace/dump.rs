@@ -1,6 +1,6 @@
-//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads. Threads are told
-//! and not read again: an import has one. A trace without times has no column of them, since the
-//! order of the rows says it all and numbers would be read as times.
+//! `cairn trace dump`: prints operations as CSV, which `cairn trace import` reads. The thread
+//! column is not read back, because an import has a single thread. A trace without times has no
+//! time column: the order of the rows is enough, and numbers would be read as times.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, counted, to_hex};
 use crate::target::{Target, file_of, refuse_json_of_stdout};
 
-/// Columns, the first one of a trace that has times; those of keys get `_hex` where a key of the
-/// trace is no text.
+/// The columns. The first one exists only in a trace with times. Those of keys get the suffix
+/// `_hex` if any key of the trace is not text.
 const HEAD: [&str; COLUMNS] = [
     TIME,
     "thread",
@@ -34,10 +34,10 @@ const TIME: &str = "time_ns";
 const KEY: &str = "key";
 const END: &str = "end";
 
-/// Rows that are handed on together.
+/// The number of rows written at once.
 const PART: u64 = 1_000;
 
-/// Writes a trace.
+/// Prints a trace.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let path = file_of(args.out.as_deref());
     refuse_json_of_stdout(args.json, path)?;
@@ -85,19 +85,20 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// How keys are shown: all of a trace alike, since one in hexadecimal among others could be the
-/// text of another.
+/// The notation of keys. It is the same for the whole trace, because a key in hexadecimal could
+/// also be the text of another key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Text,
     Hex,
-    /// In hexadecimal, which is taken for the key itself: nobody knows the real one.
+    /// In hexadecimal. An import takes the hash for the key itself, because the original is
+    /// unknown.
     Hash,
 }
 
-/// True where all keys that are to be shown can be read as text, and are read back as they are.
-/// Numbers may be UTF-8 by chance, and have control characters then; of these, statements have what
-/// separates lines and words.
+/// Returns true if all printed keys are readable text and survive the round trip. Binary numbers
+/// may be valid UTF-8 by chance, but then contain control characters. Statements may contain line
+/// breaks and tabs.
 fn is_text(trace: &Trace, limit: Option<u64>) -> Result<bool> {
     let most = usize::try_from(limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
     for event in trace.events().take(most) {
@@ -107,8 +108,7 @@ fn is_text(trace: &Trace, limit: Option<u64>) -> Result<bool> {
         let is_control = |letter: char| letter.is_control() && !separates(letter);
         let readable = |key: &[u8]| std::str::from_utf8(key).is_ok_and(|text| !text.contains(is_control));
         let end = match event.detail {
-            // An end is read without the blanks around it, and not at all where there is nothing
-            // else.
+            // An end is trimmed when it is read, and an empty one counts as missing.
             Detail::DeleteRange { end, .. } => readable(end) && !end.is_empty() && end.trim_ascii() == end,
             _ => true,
         };

@@ -1,4 +1,4 @@
-//! `cairn trace import`: a trace of other people's files.
+//! `cairn trace import`: converts a file of another tool to a trace.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::interrupt;
 use crate::output::{Outcome, Output};
 use crate::place;
 
-/// Imports, and says what came of it.
+/// Imports a file and prints a summary.
 pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
     place::expect_nothing(fs, &args.out)?;
     let (name, mut input) = open(fs, args)?;
@@ -27,7 +27,7 @@ pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
         ..ImportOptions::default()
     };
     let (half, at) = (args.out.clone(), Arc::clone(fs));
-    // Half of a trace would pass for one that was cut.
+    // An unfinished trace would look like one that was cut.
     let unfinished = interrupt::unfinished(move || _ = at.remove(&half))?;
     let imported = import::import(fs, &name, &mut input, &args.out, &options).inspect_err(|_| {
         let _ = fs.remove(&args.out);
@@ -63,7 +63,7 @@ pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What the input is called, and its bytes in order.
+/// Opens the input and returns its name and its bytes.
 fn open(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<(String, Box<dyn Bytes>)> {
     if is_stdin(&args.input) {
         return Ok((name_of(&args.input), Box::new(StdinStream::new(Arc::default()))));

@@ -16,7 +16,7 @@ use crate::args::trace::TraceCommand;
 use crate::error::{Error, Result};
 use crate::output::{self, Outcome};
 
-/// Carries out one of them.
+/// Runs one of the commands.
 pub fn run(fs: &Arc<dyn Fs>, command: TraceCommand) -> Result<Outcome> {
     match command {
         TraceCommand::Record(args) => record::record(fs, &args),
@@ -26,15 +26,15 @@ pub fn run(fs: &Arc<dyn Fs>, command: TraceCommand) -> Result<Outcome> {
     }
 }
 
-/// Says on standard error what is wrong with a trace, if anything is; for commands that go on with
-/// what there is of it.
+/// Prints a note on standard error if the trace is flawed. For commands that continue with its
+/// intact part.
 pub fn tell_flaw(trace: &Trace) {
     if let Some(flaw) = trace.ending().flaw() {
         output::note(&format!("{}: {flaw}", trace.path().display()));
     }
 }
 
-/// Whose operations a trace has, in words, and why only theirs where its recorder decided that.
+/// Describes the share of keys in a trace, and why its recorder lowered it.
 fn share(trace: &Trace) -> String {
     match (trace.sample(), trace.lowered()) {
         (1, _) => "all keys".to_owned(),
@@ -43,10 +43,9 @@ fn share(trace: &Trace) -> String {
     }
 }
 
-/// Sees that a trace is sound as far as it goes. One that was cut is: its program may have been
-/// killed.
+/// Checks that a trace is not damaged. One that was cut is not: its program may have been killed.
 ///
-/// Errors: the trace is damaged. For commands that have shown what there is.
+/// Errors: the trace is damaged. For commands that have already printed its intact part.
 pub fn check_sound(trace: &Trace) -> Result<()> {
     match (trace.ending(), trace.ending().flaw()) {
         (Ending::Damaged { .. }, Some(flaw)) => {
@@ -56,7 +55,7 @@ pub fn check_sound(trace: &Trace) -> Result<()> {
     }
 }
 
-/// A trace in a few fields.
+/// Returns a summary of a trace.
 fn summary(path: &Path, trace: &Trace) -> Value {
     let (ending, dropped) = match trace.ending() {
         Ending::Complete { dropped } => ("complete", Some(dropped)),

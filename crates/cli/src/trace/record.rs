@@ -1,5 +1,5 @@
-//! `cairn trace record`: a program is run with the environment that makes its stores record. Ctrl-C
-//! is the program's: what it recorded until then is told.
+//! `cairn trace record`: runs a program with the environment variables that make its stores record.
+//! Ctrl-C is left to the program; operations recorded until then are reported.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::interrupt::Outlasted;
 use crate::output::{Outcome, Output};
 use crate::place;
 
-/// Runs the program and says what came of it.
+/// Runs the program and prints a summary.
 pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     place::expect_nothing(fs, &args.out)?;
     let Some((program, arguments)) = args.program.split_first() else {
@@ -25,11 +25,11 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     };
     let program = Path::new(program);
     let out = match args.out.is_absolute() {
-        // The program may go elsewhere before it opens its stores.
+        // The program may change its directory before it opens its stores.
         false => std::env::current_dir().map_err(|error| Error::usage(error.to_string()))?.join(&args.out),
         true => args.out.clone(),
     };
-    // What cannot be made is told before the program has done its work, not after it.
+    // Check that the trace can be created before the program does its work.
     drop(fs.open(&args.out, OpenOptions::create_new())?);
     fs.remove(&args.out)?;
     let before = all(fs, &args.out)?;
@@ -82,14 +82,15 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
             "recorded nothing: it does not open a store through cairn_trace, or could not create its trace";
         return Err(Error::usage(format!("{} {what}", program.display())));
     }
-    // A program that ended well ends its traces, unless it could not write them.
+    // A program that ended normally also ended its traces, unless it could not write them.
     if let Some(what) = endless {
         return Err(Error::usage(what));
     }
     Ok(Outcome::Done)
 }
 
-/// The files that are there: by the name that was given, and by those of further stores.
+/// Returns the existing traces: the one with the given name, and the numbered ones of further
+/// stores.
 fn all(fs: &Arc<dyn Fs>, first: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let numbered = |number: usize| {

@@ -1,4 +1,4 @@
-//! `cairn trace stats`: what a workload is like, for a terminal, as a page, or as JSON.
+//! `cairn trace stats`: statistics of a workload for a terminal, as a page, or as JSON.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, is_stdout};
 
-/// Takes the statistics of a trace and shows them.
+/// Computes and prints the statistics of a trace.
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
     let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     let trace = Trace::open(&**fs, &args.trace)?;

@@ -1,4 +1,4 @@
-//! What a program prints, line by line, for as many readers as there are.
+//! The output of a program, line by line, for any number of readers.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,42 +6,42 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// Lines that are kept.
+/// The number of lines that are kept.
 const LINES_MAX: usize = 5_000;
 
-/// Bytes of a line that are kept.
+/// The maximum number of bytes kept of a line.
 pub const LINE_BYTES_MAX: usize = 2_000;
 
-/// How far a run is: `[3/12] get`.
+/// The progress of a run, as in `[3/12] get`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// The group that it is at, counted from 1.
+    /// The current group, counted from 1.
     pub at: usize,
-    /// Of so many.
+    /// The number of groups.
     pub of: usize,
-    /// Its name.
+    /// The name of the group.
     pub name: String,
 }
 
-/// How it ended.
+/// The end of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Whether it was done.
+    /// Whether it succeeded.
     pub ok: bool,
-    /// In words.
+    /// A description.
     pub how: String,
 }
 
 #[derive(Debug, Default)]
 struct State {
     lines: VecDeque<String>,
-    /// How many lines came before the first that is kept.
+    /// The number of lines dropped before the first one that is kept.
     dropped: usize,
     progress: Option<Progress>,
     ended: Option<Ended>,
 }
 
-/// The lines so far. Bounded: of a program that prints without end the last ones are kept.
+/// The lines so far. Memory is bounded: of endless output only the last lines are kept.
 #[derive(Debug)]
 pub struct Feed {
     state: Mutex<State>,
@@ -49,17 +49,17 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Without lines.
+    /// Creates a feed without lines.
     pub fn new() -> Feed {
         Feed { state: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is made whole before anything can panic.
+        // Ignore poisoning: no change can be left incomplete by a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a line.
+    /// Appends a line.
     pub fn line(&self, line: &str) {
         let mut state = self.state();
         if let Some(progress) = progress_of(line) {
@@ -78,7 +78,7 @@ impl Feed {
         self.tell();
     }
 
-    /// There will be no more lines.
+    /// Marks the end of the output.
     pub fn end(&self, ended: Ended) {
         self.state().ended = Some(ended);
         self.tell();
@@ -88,17 +88,17 @@ impl Feed {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Tells of changes from here on.
+    /// Returns a receiver that is notified of changes from now on.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// How it ended, if it did.
+    /// Returns how the program ended, if it did.
     pub fn ended(&self) -> Option<Ended> {
         self.state().ended.clone()
     }
 
-    /// Where it is, in a word for scripts, without lines.
+    /// Returns the state as JSON, without lines.
     pub fn summary(&self) -> Value {
         let state = self.state();
         json!({
@@ -109,7 +109,7 @@ impl Feed {
         })
     }
 
-    /// The lines from the one numbered `from` on, and the number of the next one.
+    /// Returns the lines from number `from` on, and the number of the next line.
     pub fn since(&self, from: usize) -> (Vec<String>, usize) {
         let state = self.state();
         let skip = from.saturating_sub(state.dropped);
@@ -117,7 +117,7 @@ impl Feed {
     }
 }
 
-/// What a line says of how far a run is.
+/// Parses the progress that a line reports.
 fn progress_of(line: &str) -> Option<Progress> {
     let (numbers, name) = line.strip_prefix('[')?.split_once("] ")?;
     let (at, of) = numbers.split_once('/')?;
@@ -129,8 +129,8 @@ fn progress_of(line: &str) -> Option<Progress> {
 mod tests {
     use super::*;
 
-    /// Goal: readers get every line once, from wherever they begin, and the end. Method: a feed
-    /// with groups among its lines.
+    /// Goal: a reader gets every line once from any position, and the end. Method: a feed with
+    /// group headers among its lines.
     #[test]
     fn lines_come_once() {
         let feed = Feed::new();
@@ -153,8 +153,8 @@ mod tests {
         }
     }
 
-    /// Goal: a program that prints without end takes no more and no more memory. Method: more lines
-    /// than are kept, and one that is too long, cut within a character.
+    /// Goal: endless output needs bounded memory. Method: more lines than are kept; a line that is
+    /// too long and is cut within a character.
     #[test]
     fn feeds_are_bounded() {
         let feed = Feed::new();

@@ -1,4 +1,5 @@
-//! Who may ask: whoever has the token, by a name of this machine, from a page of ours.
+//! Access control: a request needs the token, a host name of this machine, and one of our pages as
+//! its origin.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::output::to_hex;
 use crate::web::{Hosts, POLICY, Refused, expect_ours};
 
-/// The secret of one start of the server, and the names that it is asked by.
+/// The secret token of one start of the server, and its host names.
 #[derive(Debug)]
 pub struct Guard {
     token: String,
@@ -21,7 +22,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// With a token of 128 random bits. Cookies do not know ports: so the port is in the name.
+    /// Creates a token of 128 random bits. The cookie's name includes the port, because cookies are
+    /// shared between ports.
     pub fn new(hosts: Hosts, port: u16) -> Result<Guard> {
         let mut rng =
             SystemRng::new().map_err(|error| Error::usage(format!("no random numbers: {error}")))?;
@@ -30,13 +32,13 @@ impl Guard {
         Ok(Guard { token: to_hex(&bytes), cookie: format!("cairn-ui-{port}"), hosts })
     }
 
-    /// What is behind the address that is printed.
+    /// Returns the path and query of the address that is printed.
     pub fn place(&self) -> String {
         format!("/?token={}", self.token)
     }
 
     fn is_token(&self, word: &str) -> bool {
-        // In a time that does not say how much of it was right.
+        // Constant time, so that the duration does not reveal how much of the token was right.
         let (right, asked) = (self.token.as_bytes(), word.as_bytes());
         let differences = right.iter().zip(asked).fold(0, |sum, (a, b)| sum | (a ^ b));
         right.len() == asked.len() && std::hint::black_box(differences) == 0
@@ -54,7 +56,7 @@ impl Guard {
         value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|word| self.is_token(word))
     }
 
-    /// The token in the address, which is for the page's first opening only.
+    /// Returns true if the token is in the address, which is allowed only for opening the page.
     fn has_token(&self, request: &Request) -> bool {
         let query = request.uri().query().unwrap_or_default();
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -77,20 +79,21 @@ impl Guard {
                 return Err(Refused::new(StatusCode::UNAUTHORIZED, what));
             }
         };
-        // The cookie goes with requests of pages on other ports of this machine.
+        // Needed because browsers also send the cookie with requests of pages on other ports of
+        // this machine.
         expect_ours(request)?;
         Ok(entry)
     }
 }
 
-/// How somebody came in.
+/// The way in which a request was authenticated.
 enum Entry {
     Known,
-    /// By the token in the address: from now on a cookie says so.
+    /// By the token in the address. The response then sets the cookie.
     First,
 }
 
-/// Lets requests through that may be answered, and puts headers on every answer.
+/// Passes on authorized requests, and adds security headers to every response.
 pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let (mut response, entry) = match guard.judge(&request) {
         Ok(entry) => (next.run(request).await, Some(entry)),

@@ -1,7 +1,7 @@
-//! Benchmarks that the page starts, and output that it watches.
+//! Benchmarks that the page starts, and files that it watches.
 //!
-//! A run is a process of its own, of the command that a user would type. One at a time: two would
-//! measure each other.
+//! A run is a separate process with the same command line that a user would type. Only one runs at
+//! a time, because two would disturb each other's measurements.
 
 use std::convert::Infallible;
 use std::env;
@@ -27,31 +27,34 @@ use super::Shared;
 use super::feed::{Ended, Feed, LINE_BYTES_MAX};
 use crate::web::{Body, Query, Refused, refuse};
 
-/// Runs that are remembered.
+/// The number of runs that are remembered.
 const JOBS_MAX: usize = 50;
 
-/// How often a watched file is looked at.
+/// The interval at which a watched file is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How often a process that is about to end is asked whether it has.
+/// The interval at which a process that is about to end is polled.
 const POLL: Duration = Duration::from_millis(5);
 
-/// What a run has to end with what it has, when this program ends.
+/// The time that a run has to end with its results when this program ends.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// Of a watched file, the last bytes when it is first looked at, and what is read at a time.
+/// The number of last bytes that are read when a watched file is first opened, and the maximum read
+/// at a time.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
-/// Of a line, what is read: what is kept of it, and a character more, which may be cut.
+/// The number of bytes read of a line: one character more than is kept, because the last one may be
+/// cut.
 const LINE_READ_MAX: usize = LINE_BYTES_MAX + 4;
 
-/// Longest word to filter by.
+/// The maximum length of the filter word.
 const WORD_BYTES_MAX: usize = 100;
 
-/// Seconds that a run may be limited to.
+/// The maximum time limit of a run in seconds.
 const SECONDS_MAX: u64 = 24 * 3600;
 
-/// What the page may start: its name, what stands before the word to filter by, and what it is.
+/// A suite that the page may start: its name, the arguments before the filter word, and a
+/// description.
 type Suite = (&'static str, &'static [&'static str], &'static str);
 
 const SUITES: &[Suite] = &[
@@ -72,21 +75,22 @@ const SUITES: &[Suite] = &[
     ),
 ];
 
-/// Suites whose word is a list: the option that takes it, and the list when no word says one.
+/// Suites whose word is a list: the option for it, and the default list.
 const LISTS: &[(&str, &str, Option<&str>)] =
     &[("kv", "--dbs", Some("cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled")), ("all", "--suites", None)];
 
-/// The suites, for the page.
+/// Returns the suites for the page.
 pub fn suites() -> Vec<Value> {
     SUITES.iter().map(|(name, _, what)| json!({ "suite": name, "what": what })).collect()
 }
 
-/// A run, or a file that is watched.
+/// A run, or a watched file.
 struct Job {
     id: u32,
     title: String,
     started: String,
-    /// While it runs, and if it is ours. Of the group that it and what it starts are in as well.
+    /// The process of a run that we started, while it runs. It leads a process group with all its
+    /// children.
     process: Mutex<Option<Pid>>,
     feed: Feed,
 }
@@ -107,22 +111,20 @@ impl Job {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a run to end with what it has, or ends it: as a terminal does, with all that it has
-    /// started in its group.
+    /// Sends a signal to a run and to everything in its process group, as a terminal does.
     fn signal(&self, signal: Signal) {
-        // The number is ours as long as it stands there: only then nobody has waited for the
-        // process.
+        // The process id cannot have been reused: it is cleared when the process is waited for.
         if let Some(process) = *self.process() {
-            // Fails only where it has ended by itself.
+            // Fails only if the process has already ended.
             let _ = kill_process_group(process, signal);
         }
     }
 }
 
-/// The number of what is watched.
+/// The id of the watched file.
 const WATCHED: u32 = 0;
 
-/// All of them.
+/// All runs and the watched file.
 pub struct Jobs {
     may_run: bool,
     results: PathBuf,
@@ -130,13 +132,13 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// None yet but for the file that is watched.
+    /// Creates the list, which contains at most the watched file.
     pub fn new(may_run: bool, results: PathBuf, watched: Option<PathBuf>) -> Jobs {
         let watched = watched.map(|path| Arc::new(job(WATCHED, path.display().to_string(), None)));
         Jobs { may_run, results, all: Mutex::new(watched.into_iter().collect()) }
     }
 
-    /// Whether the page may start some.
+    /// Returns true if the page may start runs.
     pub fn may_run(&self) -> bool {
         self.may_run
     }
@@ -150,8 +152,8 @@ impl Jobs {
         found.ok_or_else(|| Refused::missing(format!("there is no run {id}")))
     }
 
-    /// Asks all to end with what they have, and ends those that do not within a moment: nobody
-    /// would know of them any more.
+    /// Asks all runs to end with their results, and kills those that do not end in time, because no
+    /// user would know about them any more.
     pub fn end_all(&self) {
         let all = self.all();
         all.iter().for_each(|job| job.signal(Signal::INT));
@@ -175,8 +177,8 @@ impl Jobs {
             env::current_exe().map_err(|error| refuse(format!("this program has no path: {error}")))?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // The terminal's Ctrl-C is for the server, which passes it on. A run that had both would
-        // take the second one for impatience, and end with nothing.
+        // The server handles the terminal's Ctrl-C and forwards it. A run that got both signals
+        // would take the second one for a repeated request and end without results.
         command.process_group(0);
         let mut child = command.spawn().map_err(|error| refuse(format!("it cannot be started: {error}")))?;
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -189,10 +191,10 @@ impl Jobs {
         let follower = Arc::clone(&job);
         let followed = thread::spawn("ui-job", move || follow(&follower, child, pipes));
         followed.map_err(|error| {
-            // Nobody would know of it, or wait for it.
+            // Without the follower, no thread would wait for the run or show it.
             job.signal(Signal::KILL);
             if let Some(process) = job.process().take() {
-                // Fails only where it is gone already.
+                // Fails only if the process is already gone.
                 let _ = waitpid(Some(process), WaitOptions::empty());
             }
             refuse(format!("it cannot be followed: {error}"))
@@ -200,7 +202,7 @@ impl Jobs {
         let described = job.describe();
         all.push(job);
         if all.len() > JOBS_MAX {
-            // The oldest that is over.
+            // The oldest run that has ended.
             if let Some(old) = all.iter().position(|job| job.feed.ended().is_some()) {
                 all.remove(old);
             }
@@ -214,19 +216,20 @@ fn job(id: u32, title: String, process: Option<Pid>) -> Job {
     Job { id, title, started, process: Mutex::new(process), feed: Feed::new() }
 }
 
-/// Reads what a run prints until it has ended.
+/// Reads the output of a run until it has ended.
 fn follow(job: &Job, mut child: Child, pipes: [Option<Box<dyn Read + Send>>; 2]) {
     thread::scope(|scope| {
         for pipe in pipes.into_iter().flatten() {
-            // Each pipe has its own thread: a child that waits for one of them must not wait for
-            // ever.
+            // One thread per pipe, so that the child cannot block forever on the pipe that is not
+            // being read.
             scope.spawn(|| read_lines(job, pipe));
         }
     });
     let clock = SystemClock::new();
     // Its pipes are closed, so it is about to end.
     let ended = loop {
-        // Nobody may signal the number once it was waited for: it may be somebody else's then.
+        // Hold the lock: once the process has been waited for, its id may be reused and must not be
+        // signalled.
         let mut process = job.process();
         match child.try_wait() {
             Ok(None) => {}
@@ -248,7 +251,8 @@ fn follow(job: &Job, mut child: Child, pipes: [Option<Box<dyn Read + Send>>; 2])
 fn read_lines(job: &Job, pipe: Box<dyn Read + Send>) {
     let mut lines = BufReader::new(pipe);
     let mut line = Vec::new();
-    // BOUND: of a line without an end its beginning is held. An error ends it as its end does.
+    // BOUND: only the beginning of a long line is held in memory. A read error ends the output like
+    // its end.
     while lines.by_ref().take(LINE_READ_MAX as u64).read_until(b'\n', &mut line).is_ok_and(|count| count > 0)
     {
         job.feed.line(String::from_utf8_lossy(&line).trim_end());
@@ -268,7 +272,7 @@ fn ended_of(status: ExitStatus) -> Ended {
     Ended { ok: status.success(), how }
 }
 
-/// Follows a file that somebody else writes, for ever.
+/// Follows a file that another program writes. Never returns.
 pub async fn watch(shared: Arc<Shared>, path: PathBuf) {
     let Ok(job) = shared.jobs.find(WATCHED) else { return };
     let mut timer = tokio::time::interval(LOOK);
@@ -283,22 +287,23 @@ pub async fn watch(shared: Arc<Shared>, path: PathBuf) {
                 lines.iter().for_each(|line| job.feed.line(line));
                 tail = next;
             }
-            // It may not be there yet, or be replaced.
+            // The file may not exist yet, or is being replaced.
             Err(_) => tail = Tail::default(),
         }
     }
 }
 
-/// How far a file was read.
+/// The read position in a file.
 #[derive(Debug, Default)]
 struct Tail {
     at: u64,
-    /// The beginning of a line whose end has not come, as much of it as is kept.
+    /// The part of an incomplete line that is kept.
     rest: Vec<u8>,
 }
 
 impl Tail {
-    /// The lines that have come since. Of a file that became shorter, from its beginning on.
+    /// Reads the lines that were added. If the file has become shorter, starts again from its
+    /// beginning.
     fn read(&mut self, fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<String>, Refused> {
         let file = fs.open(path, OpenOptions::read())?;
         let len = file.len()?;
@@ -314,19 +319,19 @@ impl Tail {
         self.at = len;
         let end = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let whole: Vec<u8> = self.rest.drain(..end).collect();
-        // BOUND: what comes behind it is not kept of any line.
+        // BOUND: the rest of a long line is never kept.
         self.rest.truncate(LINE_READ_MAX);
         Ok(String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect())
     }
 }
 
-/// All runs, the last one first.
+/// Lists all runs, the latest one first.
 pub async fn list(State(shared): State<Arc<Shared>>) -> Json<Value> {
     let jobs = shared.jobs.all().iter().rev().map(|job| job.describe()).collect::<Vec<_>>();
     Json(jobs.into())
 }
 
-/// What is to be started.
+/// A request to start a run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
@@ -337,7 +342,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// What would be typed behind `cairn`. Everything but the word is ours, and that cannot be
+    /// Returns the arguments after `cairn`. Only the word comes from the request, and it cannot be
     /// taken for an option.
     fn arguments(&self, results: &Path) -> Result<Vec<String>, Refused> {
         let known = SUITES.iter().find(|(name, ..)| *name == self.suite);
@@ -375,7 +380,7 @@ impl Asked {
     }
 }
 
-/// Starts a run, where that was allowed.
+/// Starts a run, if that is allowed.
 pub async fn start(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     if !shared.jobs.may_run {
         let what = "this page is read-only: `cairn ui --allow-run` lets it start benchmarks";
@@ -386,13 +391,13 @@ pub async fn start(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
     shared.jobs.start(&arguments).map(Json)
 }
 
-/// A run by its number.
+/// A query with the id of a run.
 #[derive(Debug, Deserialize)]
 pub struct ById {
     id: u32,
 }
 
-/// Asks a run to end with what it has.
+/// Asks a run to end with its results.
 pub async fn stop(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<ById>,
@@ -405,7 +410,7 @@ pub async fn stop(
     Ok(Json(job.describe()))
 }
 
-/// What a run prints, as it comes: `lines` events, each with where the run is, and `ended`.
+/// Streams the output of a run: `lines` events, each with the progress of the run, then `ended`.
 pub async fn events(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<ById>,
@@ -417,7 +422,8 @@ pub async fn events(
             return None;
         }
         loop {
-            // Before the look: what comes after it is seen by the next one.
+            // Mark changes as seen before reading the lines; lines that arrive later then notify
+            // again.
             changes.borrow_and_update();
             let ended = job.feed.ended().is_some();
             let (lines, next) = job.feed.since(at);

@@ -1,11 +1,11 @@
-//! `cairn ui`: one local page over runs, reports, history, the inside of stores, and the simulator.
+//! `cairn ui`: a local page with runs, reports, history, an inspector of stores, and the simulator.
 //!
-//! Why it is so, and who may do what, is told in `docs/src/design/ui.md`.
+//! The design and the access rules are documented in `docs/src/design/ui.md`.
 //!
 //! ```text
-//! guard     who may ask                     places    what may be looked into
-//! runs      stored runs, reports, history   inspect/  the inside of stores
-//! jobs      benchmarks that the page starts or watches;  feed  their lines, as they come
+//! guard     access control                  places    the stores that may be inspected
+//! runs      stored runs, reports, history   inspect/  the inspector of stores
+//! jobs      benchmarks that the page starts or watches;  feed  their output as it arrives
 //! ```
 
 mod feed;
@@ -37,10 +37,10 @@ use guard::{Guard, guard};
 use jobs::Jobs;
 use places::Places;
 
-/// Requests that read stores or runs at the same time; others wait.
+/// The maximum number of concurrent requests that read stores or runs; others wait.
 const READS_MAX: usize = 4;
 
-/// What all requests share.
+/// The state shared by all requests.
 struct Shared {
     fs: Arc<dyn Fs>,
     places: Places,
@@ -51,13 +51,13 @@ struct Shared {
 }
 
 impl Shared {
-    /// Does something on a thread where waiting for a disk is allowed.
+    /// Runs work on a thread that may block on the disk.
     async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Refused> + Send + 'static,
     ) -> Result<T, Refused> {
         let turn = Arc::clone(&self.reads).acquire_owned().await.map_err(refuse)?;
-        // The work has the turn, not who waits for it: a page that leaves does not end the work.
+        // The work holds the permit, not the request: a page that is closed does not end the work.
         let work = move || {
             let _turn = turn;
             work()
@@ -68,10 +68,10 @@ impl Shared {
     }
 }
 
-/// Serves until Ctrl-C.
+/// Serves the page until Ctrl-C.
 pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
     let places = Places::new(fs, &args.stores)?;
-    // Both may have to be made yet, as may a file to watch.
+    // The directories may not exist yet, and neither may the file to watch.
     for dir in [&args.results, &args.at.history] {
         place::expect_room_for_directory(fs, dir)?;
     }
@@ -140,7 +140,7 @@ async fn no_such_method() -> Refused {
     Refused::new(StatusCode::METHOD_NOT_ALLOWED, "this page does not accept that method")
 }
 
-/// What the page begins with.
+/// Returns the data that the page needs first.
 async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -165,9 +165,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: work has its turn until it ends, whether or not the page still waits. Method: work
-    /// that waits on a channel; the turns that are left when its request is dropped, and after the
-    /// work.
+    /// Goal: work holds its permit until it ends, even if its page is closed. Method: work that
+    /// waits on a channel; the free permits after its request is dropped, and after the work.
     #[test]
     fn a_turn_lasts_as_long_as_the_work() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -182,7 +181,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let (begin, has_begun) = oneshot::channel();
-            // Dropped when a check fails too, so that the work ends.
+            // Also dropped if an assertion fails, so that the work ends.
             let (release, released) = mpsc::channel::<()>();
             let asking = Arc::clone(&shared);
             let request = tokio::spawn(async move {

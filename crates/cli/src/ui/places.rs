@@ -1,5 +1,5 @@
-//! What may be looked into: what was named on the command line, and what is directly in folders of
-//! it.
+//! The places that may be inspected: those named on the command line, and the direct entries of
+//! named folders.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use crate::error::{Error, Result};
 use crate::hash::kind_of;
 use crate::web::{Refused, refuse};
 
-/// Entries of a folder that are listed.
+/// The maximum number of entries of a folder that are listed.
 const ENTRIES_MAX: usize = 1_000;
 
-/// What stands at a path.
+/// The kind of object at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A directory of the key-value store.
+    /// A key-value store: a directory.
     Kv,
-    /// A table of the constant store.
+    /// A table of a constant store.
     Hash,
-    /// A pair of Sparkey.
+    /// A Sparkey pair.
     Sparkey,
-    /// A database of the relational engine.
+    /// A relational database.
     Sql,
-    /// A directory of something else.
+    /// Any other directory.
     Folder,
-    /// A file of something else.
+    /// Any other file.
     Other,
-    /// Nothing.
+    /// No object.
     Missing,
 }
 
 impl Kind {
-    /// A word for it.
+    /// Returns the name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Kv => "kv",
@@ -50,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// What is at `path`. Looks at names, and at the first bytes of files.
+    /// Returns the kind of the object at `path`, from names and from the first bytes of files.
     pub fn at(fs: &Arc<dyn Fs>, path: &Path) -> Result<Kind> {
         if !fs.exists(path)? {
             let is_pair = kind_of(&**fs, path)? == Format::Sparkey
@@ -68,7 +68,7 @@ impl Kind {
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
         Ok(match extension {
             "spi" | "spl" => Kind::Sparkey,
-            // A file whose first bytes are damaged is still what its name says.
+            // Trust the extension, because the first bytes may be damaged.
             "cairn" => Kind::Hash,
             _ if table::is_table(&**fs, path)? => Kind::Hash,
             _ if Database::page_size_of(fs, path).is_ok_and(|size| size.is_some()) => Kind::Sql,
@@ -78,7 +78,7 @@ impl Kind {
     }
 }
 
-/// The places that were named.
+/// The named places.
 #[derive(Debug)]
 pub struct Places {
     fs: Arc<dyn Fs>,
@@ -86,13 +86,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Those of the command line.
+    /// Checks the places of the command line.
     ///
-    /// Errors: one of them is not there, or is neither a store nor a folder.
+    /// Errors: one of them does not exist, or is neither a store nor a folder.
     pub fn new(fs: &Arc<dyn Fs>, named: &[PathBuf]) -> Result<Places> {
         for path in named {
             match Kind::at(fs, path)? {
-                // The file system says what is not there, as it does everywhere.
+                // This reports a missing file with the usual error.
                 Kind::Missing => _ = fs.metadata(path)?,
                 Kind::Other => {
                     let expected =
@@ -105,7 +105,7 @@ impl Places {
         Ok(Places { fs: Arc::clone(fs), named: named.to_vec() })
     }
 
-    /// All of them with what is in folders, for the page.
+    /// Returns all places, with the entries of folders, for the page.
     pub fn list(&self) -> Vec<Value> {
         let places = self.named.iter().enumerate();
         places.map(|(number, path)| self.describe(number, path)).collect()
@@ -125,7 +125,7 @@ impl Places {
                     .filter_map(|path| {
                         let kind = Kind::at(&self.fs, path).ok()?;
                         let name = path.file_name()?.to_str()?;
-                        // The index stands for the pair.
+                        // A pair is listed by its index.
                         let is_shown = matches!(kind, Kind::Kv | Kind::Hash | Kind::Sql)
                             || (kind == Kind::Sparkey && name.ends_with(".spi"));
                         is_shown.then(|| json!({ "entry": name, "kind": kind.name() }))
@@ -142,14 +142,14 @@ impl Places {
         Value::Object(place)
     }
 
-    /// What is directly in a folder; links are left out, which may lead anywhere.
+    /// Returns the direct entries of a folder. Skips links, which may lead anywhere.
     fn entries(&self, folder: &Path) -> Result<Vec<PathBuf>> {
         Ok(self.fs.read_dir(folder)?.into_iter().filter(|path| !path.is_symlink()).collect())
     }
 
-    /// The path of a place, or of an entry of it.
+    /// Returns the path of a place or of an entry in it.
     ///
-    /// Errors: nothing was named so: names are compared with those that are there, so none leads
+    /// Errors: there is no such name. Names are compared with the existing ones, so none can lead
     /// out of its folder.
     pub fn find(&self, place: usize, entry: Option<&str>) -> Result<(PathBuf, Kind), Refused> {
         let path =
@@ -174,8 +174,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a folder of more stores than are listed says so. Method: as many as are listed, and
-    /// one more.
+    /// Goal: a folder with more stores than are listed reports that. Method: exactly as many as are
+    /// listed, and one more.
     #[test]
     fn a_folder_says_that_there_is_more() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

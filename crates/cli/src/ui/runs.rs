@@ -17,24 +17,25 @@ use super::Shared;
 use crate::bench::stored::STORED;
 use crate::web::{Query, Refused};
 
-/// Runs that are listed, the newest of their names.
+/// The maximum number of runs that are listed, the newest by name.
 const RUNS_MAX: usize = 500;
 
-/// Series that are drawn at a time.
+/// The maximum number of series drawn at once.
 const SERIES_MAX: usize = 60;
 
-/// Points of a series.
+/// The maximum number of points of a series.
 const POINTS_MAX: usize = 200;
 
-/// Reports have scripts and styles in them. They run without this page's origin, so they can ask it
-/// for nothing.
+/// The content security policy of reports, which contain scripts and styles. The sandbox takes away
+/// this page's origin, so that they cannot send requests to the server.
 const REPORT_POLICY: &str = "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'; \
                              style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'";
 
 type Answer = Result<Json<Value>, Refused>;
 
-/// The files of runs with what they are called here, by their starts: in the results' directory and
-/// those of runs over all suites in it, and in that of runs that are kept for good.
+/// Returns the files of runs with their names on the page, ordered by start time. Searches the
+/// results directory, including its runs over all suites, and the directory of permanently stored
+/// runs.
 fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refused> {
     let mut files = Vec::new();
     for dir in [shared.results.clone(), shared.results.join(STORED)] {
@@ -42,7 +43,7 @@ fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refused> {
             continue;
         }
         for path in store::files(&*shared.fs, &dir)? {
-            // Links may lead anywhere.
+            // Skip links, which may lead anywhere.
             let leads_out = path.ancestors().take_while(|above| *above != dir).any(Path::is_symlink);
             let name = path.strip_prefix(&shared.results).ok().and_then(Path::to_str);
             if let Some(name) = name.filter(|_| !leads_out) {
@@ -54,27 +55,28 @@ fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refused> {
     Ok(files)
 }
 
-/// The start that stands in the name of a run's file or directory: `20260101T000000Z`.
+/// Returns the start time in the name of a run's file or directory: `20260101T000000Z`.
 fn start_in(name: &str) -> Option<&str> {
     let is_start =
         |word: &&str| word.len() == 16 && word.ends_with('Z') && word.as_bytes().get(8) == Some(&b'T');
     name.split(['-', '/', '.']).find(is_start)
 }
 
-/// The run that is called so. Names are compared with those that are there: none leads elsewhere.
+/// Loads the run with this name. Names are compared with the existing ones, so none can lead
+/// elsewhere.
 fn load(shared: &Shared, name: &str) -> Result<Run, Refused> {
     let found = files(shared)?.into_iter().find(|(known, _)| known == name);
     let (_, path) = found.ok_or_else(|| Refused::missing(format!("there is no stored run {name:?}")))?;
     Ok(store::load(&*shared.fs, &path)?)
 }
 
-/// All runs, the last one first.
+/// Lists all runs, the latest one first.
 pub async fn list(State(shared): State<Arc<Shared>>) -> Answer {
     let inner = Arc::clone(&shared);
     shared
         .blocking(move || {
             let mut files = files(&inner)?;
-            // The oldest stand first.
+            // Files are ordered oldest first; drop the oldest.
             let more = files.len().saturating_sub(RUNS_MAX);
             files.drain(..more);
             let mut runs: Vec<Value> = files
@@ -106,14 +108,14 @@ fn described(name: &str, run: &Run) -> Value {
     })
 }
 
-/// A run, and one to hold it against.
+/// A query with a run, and optionally a baseline to compare it with.
 #[derive(Debug, Deserialize)]
 pub struct Asked {
     run: String,
     baseline: Option<String>,
 }
 
-/// The report of a run, made now.
+/// Renders the report of a run.
 pub async fn report(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<Asked>,
@@ -133,7 +135,7 @@ fn in_sandbox(page: String) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, crate::web::HTML), (header::CONTENT_SECURITY_POLICY, REPORT_POLICY)], page)
 }
 
-/// Words that names of series have to have.
+/// A query with words that the names of series must contain.
 #[derive(Debug, Deserialize)]
 pub struct Words {
     #[serde(default)]
@@ -148,7 +150,7 @@ fn series(shared: &Shared, asked: &Words) -> Result<Vec<Series>, Refused> {
     Ok(History::open(&shared.fs, &shared.history, false)?.series(&words, POINTS_MAX)?)
 }
 
-/// Figures over time: those whose names have all of the words.
+/// Returns figures over time: the series whose names contain all of the words.
 pub async fn history(State(shared): State<Arc<Shared>>, Query(asked): Query<Words>) -> Answer {
     let inner = Arc::clone(&shared);
     shared
@@ -162,7 +164,7 @@ pub async fn history(State(shared): State<Arc<Shared>>, Query(asked): Query<Word
         .await
 }
 
-/// The same as a page in the style of the reports.
+/// Renders the same as a page in the style of the reports.
 pub async fn trends(
     State(shared): State<Arc<Shared>>,
     Query(asked): Query<Words>,

@@ -1,5 +1,4 @@
-//! What is asked for, in the address and in the body: what cannot be read is refused as JSON, like
-//! everything else.
+//! Extracts queries and bodies from requests. Invalid ones are refused with JSON, like all errors.
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
@@ -8,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::Refused;
 
-/// What an address has behind its question mark.
+/// The query string of an address.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
@@ -27,7 +26,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// A body of text.
+/// A text body.
 #[derive(Debug)]
 pub struct Body(pub String);
 

@@ -1,21 +1,21 @@
-//! The names by which a page may be asked for.
+//! The host names under which a page may be requested.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 
-/// Names that requests may have in `Host`. A page of another site could have its name point at this
-/// machine, and would then pass for a page of ours: but its name stands there, and nobody can make
-/// an address point elsewhere.
+/// The names that a request may have in `Host`. This prevents DNS rebinding: another site can point
+/// its name at this machine, so that its pages pass for ours, but `Host` then holds that name. An
+/// address cannot be redirected in this way.
 #[derive(Debug, Clone)]
 pub struct Hosts {
     names: Vec<String>,
-    /// It listens on all addresses, so any may stand there.
+    /// True if the server listens on all addresses, so that `Host` may hold any address.
     any_address: bool,
 }
 
 impl Hosts {
-    /// Those of a server that listens on `address`, and further `names`.
+    /// Returns the names of a server that listens on `address`, with further `names`.
     pub fn of(address: IpAddr, names: &[String]) -> Hosts {
         let mut all: Vec<String> = names.iter().map(|name| name.to_ascii_lowercase()).collect();
         all.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
@@ -23,7 +23,7 @@ impl Hosts {
         Hosts { names: all, any_address: address.is_unspecified() }
     }
 
-    /// Whether a request with these headers is one for us.
+    /// Returns true if the `Host` header names this server.
     pub fn allows(&self, headers: &HeaderMap) -> bool {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let name = name_of(host).to_ascii_lowercase();
@@ -31,7 +31,7 @@ impl Hosts {
     }
 }
 
-/// The name without the port, and without the brackets of an address of version 6.
+/// Strips the port, and the brackets of an IPv6 address.
 fn name_of(host: &str) -> &str {
     match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, _)) => address,
@@ -49,8 +49,8 @@ mod tests {
         hosts.allows(&headers)
     }
 
-    /// Goal: this machine's names pass, with and without port, and no others. Method: both, tricks
-    /// with ports, brackets and endings among them.
+    /// Goal: exactly this machine's names are allowed, with and without a port. Method: valid and
+    /// invalid names, including tricks with ports, brackets and suffixes.
     #[test]
     fn only_known_names_pass() {
         let hosts = Hosts::of("127.0.0.1".parse().unwrap(), &["Lab.example".to_owned()]);
@@ -72,7 +72,7 @@ mod tests {
         assert!(!hosts.allows(&HeaderMap::new()));
     }
 
-    /// Goal: who listens everywhere is asked by any address, and still by no name that was not
+    /// Goal: a server that listens on all addresses accepts any address, but only names that were
     /// given.
     #[test]
     fn listening_everywhere() {

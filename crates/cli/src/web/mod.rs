@@ -1,5 +1,4 @@
-//! What the local pages have in common: serving on this machine, who may ask, files that are built
-//! in, refusals.
+//! Shared code of the local pages: the server, access checks, built-in files, refusals.
 
 mod asked;
 mod hosts;
@@ -23,15 +22,16 @@ pub use hosts::Hosts;
 pub use ours::expect_ours;
 pub use refused::{Refused, refuse};
 
-/// What a page may send at a time.
+/// The maximum size of a request's body.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// Nothing from elsewhere; styles in attributes, which charts set.
+/// The content security policy: nothing from other sites; inline styles are allowed, because charts
+/// set them.
 pub const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                           connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Serves what `make` makes of the address, until Ctrl-C or a request to end. `told` is what stands
-/// on standard error behind the address, whose path and query come from `make` too.
+/// Serves the router that `make` returns for the address, until Ctrl-C or a request to end. Prints
+/// the address on standard error, with the path and query from `make`, followed by `told`.
 pub fn serve(
     address: SocketAddr,
     told: &str,
@@ -45,22 +45,22 @@ pub fn serve(
         let listener = listener.map_err(|error| fail(&address.to_string(), error))?;
         let address = listener.local_addr().map_err(|error| fail("no address", error))?;
         let (app, place) = make(address)?;
-        // Scripts read it to find the port.
+        // Scripts parse this line to find the port.
         let _ = writeln!(std::io::stderr(), "http://{address}{place} until Ctrl-C{told}");
-        // Streams of open pages would be waited for; so it ends without waiting.
+        // End without a graceful shutdown, which would wait for the streams of open pages.
         tokio::select! {
             result = async { axum::serve(listener, app).await } => result.map_err(|error| fail("the server", error)),
             ended = asked_to_end() => ended.map_err(|error| fail("signals cannot be caught", error)),
         }
     });
-    // Dropping it would wait for what runs on threads of its own: a simulation, a check of a whole
-    // store. Pages only read, so nothing is lost.
+    // Do not wait for blocking threads, such as a simulation or the check of a whole store. Pages
+    // only read, so nothing is lost.
     runtime.shutdown_background();
     served
 }
 
-/// Ctrl-C, SIGTERM, and a closed terminal unless that is ignored: runs that a page has started do
-/// not hear of it and would stay behind.
+/// Waits for Ctrl-C, SIGTERM, or a closed terminal unless SIGHUP is ignored. Handling SIGHUP
+/// matters: runs that a page has started do not get it and would be left behind.
 async fn asked_to_end() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut hung_up = (!interrupt::is_ignored(SIGHUP)).then(|| signal(SignalKind::hangup())).transpose()?;
@@ -77,7 +77,7 @@ async fn asked_to_end() -> std::io::Result<()> {
     }
 }
 
-/// A file that is built in.
+/// Returns a built-in file.
 pub async fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
     (
         [
@@ -89,11 +89,11 @@ pub async fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse 
     )
 }
 
-/// Their kinds.
+/// The content type of pages.
 pub const HTML: &str = "text/html; charset=utf-8";
-/// Of scripts.
+/// The content type of scripts.
 pub const SCRIPT: &str = "text/javascript; charset=utf-8";
-/// Of styles.
+/// The content type of styles.
 pub const STYLE: &str = "text/css; charset=utf-8";
 
 /// Styles and chart styles of all pages.

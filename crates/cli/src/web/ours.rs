@@ -1,31 +1,31 @@
-//! Whether a request comes from a page of ours, as far as a browser says.
+//! Checks that a request comes from one of our pages, as far as a browser tells.
 
 use axum::extract::Request;
 use axum::http::{Method, StatusCode};
 
 use super::Refused;
 
-/// What requests that do more than read have to have. No form can send it, and no script of another
-/// site without being asked about first.
+/// The header that every request with side effects must have. A form cannot send it, and a script
+/// of another site only after a preflight request.
 const OURS: &str = "x-cairn";
 
-/// Where browsers say of what site the page is that asks. Programs other than browsers do not send
+/// The header in which browsers send the site of the requesting page. Other programs do not send
 /// it.
 const SITE: &str = "sec-fetch-site";
 
-/// Lets requests of pages of ours through, and those of programs.
+/// Accepts requests of our pages and of programs other than browsers.
 ///
-/// Errors: it does more than read and has not the header of our pages; or it asks the server to
-/// work, and a browser says that a page of another site makes it: an address in an image of that
-/// page would be enough. Another port of this machine is another site too. Pages themselves may be
-/// led to from anywhere.
+/// Errors: the request may have side effects but lacks the header of our pages; or it is for the
+/// API, and the browser says that a page of another site sent it, for which an image's address
+/// would be enough. Another port of this machine is another site too. Pages themselves may be
+/// linked from anywhere.
 pub fn expect_ours(request: &Request) -> Result<(), Refused> {
     let only_reads = [Method::GET, Method::HEAD].contains(request.method());
     if !only_reads && !request.headers().contains_key(OURS) {
         let what = format!("{} needs the header {OURS}", request.method());
         return Err(Refused::new(StatusCode::FORBIDDEN, what));
     }
-    // The simulator's page may be below a path of another.
+    // Match at any depth: the simulator's page may be served below another path.
     let is_work = request.uri().path().split('/').any(|part| part == "api");
     let mut sites = request.headers().get_all(SITE).iter();
     if is_work && !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
@@ -48,8 +48,9 @@ mod tests {
         expect_ours(&request.body(Body::empty()).unwrap()).is_ok()
     }
 
-    /// Goal: our pages and programs pass; pages of other sites have nothing done, and can still
-    /// lead here. Method: requests as browsers and programs make them, to each kind of path.
+    /// Goal: requests of our pages and of programs are accepted; pages of other sites cannot
+    /// trigger work, but may link to ours. Method: requests as browsers and programs send them, for
+    /// each kind of path.
     #[test]
     fn only_pages_of_ours_have_work_done() {
         let ours = (OURS, "page");

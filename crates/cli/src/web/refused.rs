@@ -1,4 +1,4 @@
-//! A request that is not answered, and why.
+//! Refusals of requests, with a reason.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -8,38 +8,38 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 
-/// A request that cannot be answered, in words.
+/// A refused request.
 #[derive(Debug)]
 pub struct Refused {
     status: StatusCode,
     what: String,
-    /// What else is known: file, offset.
+    /// Further fields, such as file and offset.
     more: Map<String, Value>,
 }
 
-/// A request that makes no sense.
+/// Refuses an invalid request.
 pub fn refuse(error: impl ToString) -> Refused {
     Refused::new(StatusCode::BAD_REQUEST, error.to_string())
 }
 
 impl Refused {
-    /// Any.
+    /// Creates a refusal.
     pub fn new(status: StatusCode, what: impl Into<String>) -> Refused {
         Refused { status, what: what.into(), more: Map::new() }
     }
 
-    /// Something that is not there.
+    /// Refuses a request for a missing object.
     pub fn missing(what: impl Into<String>) -> Refused {
         Refused::new(StatusCode::NOT_FOUND, what)
     }
 
-    /// Adds what else is known.
+    /// Adds a field.
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Refused {
         self.more.insert(name.to_owned(), value.into());
         self
     }
 
-    /// An engine's error: its kind says the status and a word for it.
+    /// Refuses with an engine's error, whose kind determines the status and the kind's name.
     pub fn of(kind: ErrorKind, what: impl Into<String>) -> Refused {
         let (status, word) = match kind {
             ErrorKind::Corruption => (StatusCode::UNPROCESSABLE_ENTITY, "corruption"),

@@ -1,9 +1,9 @@
-//! `cairn advise`, on stores that take a moment.
+//! `cairn advise`, on stores that run only for a moment.
 
 use crate::support::Scratch;
 
-/// Goal: from a question to an answer that a program can read. Method: two of Cairn's own stores,
-/// looked up only; then a file that holds the same question.
+/// Goal: a question leads to an answer that a program can parse. Method: two of Cairn's own stores
+/// with lookups only; then a file with the same question.
 #[test]
 fn an_answer() {
     let scratch = Scratch::new();
@@ -18,8 +18,8 @@ fn an_answer() {
     assert!(advice["settings"].as_str().unwrap().contains("open"), "{advice}");
 }
 
-/// Goal: who cannot be advised is told why: exit code 2 where nobody keeps to the constraints, 1
-/// for questions that make no sense.
+/// Goal: a missing recommendation is explained: exit code 2 if no store meets the constraints, 1
+/// for invalid questions.
 #[test]
 fn no_answer() {
     let scratch = Scratch::new();
@@ -50,8 +50,8 @@ fn no_answer() {
     scratch.run("advise missing.json").failed(&["missing.json"]);
 }
 
-/// Goal: Ctrl-C ends it with 130, as the book says, and no error is made of it. Method: while
-/// stores are measured, and while it asks, on a terminal as `script` gives one.
+/// Goal: Ctrl-C ends the command with 130, as documented, and is not reported as an error. Method:
+/// while stores are measured, and while it asks on a terminal created by `script`.
 #[test]
 fn ctrl_c_ends_it() {
     let scratch = Scratch::new();
@@ -59,7 +59,7 @@ fn ctrl_c_ends_it() {
         "cairn advise --read 1 --update 1 --dbs cairn,sqlite --effort full --work-dir work & pid=$!
         until [ -e work ]; do kill -0 $pid || exit 99; done
         kill -INT $pid; wait $pid";
-    // Without jobs of its own a shell starts what is in the background with Ctrl-C ignored.
+    // Without job control, a shell starts background commands with Ctrl-C ignored.
     let ran = scratch.shell(&format!("set -m; {measured}")).ended(130);
     assert!(ran.err.contains("error: interrupted: "), "{}", ran.err);
     let asked = "mkfifo keys; TERM=dumb script -qefc 'cairn advise' /dev/null <keys >said & pid=$!
@@ -71,9 +71,9 @@ fn ctrl_c_ends_it() {
     assert!(!said.contains("error") && !said.contains("Bytes per value"), "{said}");
 }
 
-/// Goal: the questions on a terminal are those that options answer, a wrong answer is told what was
-/// expected and asked again, and what they come to is written. Method: a terminal as `script` gives
-/// one, and every answer.
+/// Goal: the terminal asks for the same values as the options do, repeats a question after a wrong
+/// answer with the expected values, and writes the result. Method: a terminal created by `script`,
+/// and every answer.
 #[test]
 fn a_terminal_asks() {
     let scratch = Scratch::new();
@@ -102,8 +102,8 @@ fn a_terminal_asks() {
     assert!(constraints["disk_bytes"].is_null(), "{written}");
 }
 
-/// Goal: answers that took typing are not overwritten by others. Method: a workload file twice;
-/// standard output, which is none, and a pipe.
+/// Goal: a file with typed answers is not overwritten. Method: the same workload file twice;
+/// standard output, which is not a file, and a pipe.
 #[test]
 fn workload_files_are_not_overwritten() {
     let scratch = Scratch::new();
@@ -115,8 +115,8 @@ fn workload_files_are_not_overwritten() {
     assert!(piped.text().contains("\"records\""), "{}", piped.text());
 }
 
-/// Goal: a trace is a question: its workload is written to a file, and who is run replays it.
-/// Method: a trace of an imported file; words that would contradict it.
+/// Goal: a trace is a question: its workload is written to a file, and the chosen stores replay it.
+/// Method: a trace of an imported file; options that contradict it.
 #[test]
 fn a_trace_asks() {
     let scratch = Scratch::new();

@@ -1,5 +1,5 @@
 //! `cairn bench all`: every suite in one run, with tiny sizes; interrupted, killed and resumed;
-//! with suites that fail and suites that cannot run.
+//! with failing suites and with suites that cannot run.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Ran, Scratch};
 
-/// Nothing that takes a virtual machine or a server to measure is found.
+/// Hides peers that need a virtual machine, a server or a library.
 const NOTHING_HERE: [&str; 3] =
     ["CAIRN_SPARKEY_JAR=/none/a.jar", "CAIRN_POSTGRES_BIN=/none/bin", "CAIRN_ROCKSDB_LIB=/none/b.so"];
 
@@ -18,7 +18,7 @@ fn run(scratch: &Scratch, line: &str) -> Ran {
     scratch.shell(&format!("{} cairn bench all {line}", NOTHING_HERE.join(" ")))
 }
 
-/// The directory of the only run.
+/// Returns the directory of the only run.
 fn run_dir(scratch: &Scratch) -> PathBuf {
     let entries = std::fs::read_dir(scratch.path("runs")).unwrap().map(|entry| entry.unwrap().path());
     let mut dirs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
@@ -33,9 +33,9 @@ fn parts(scratch: &Scratch) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
 }
 
-/// Goal: one command measures every suite that can run, says in a line what cannot and what to
-/// install, and leaves a report and stored runs that the other commands read. Method: the quick
-/// form at a thousandth, without Java, PostgreSQL and RocksDB.
+/// Goal: one command measures every suite that can run, reports in one line which ones cannot and
+/// what to install, and leaves a report and stored runs that the other commands can read. Method:
+/// the quick form at a thousandth of its size, without Java, PostgreSQL and RocksDB.
 #[test]
 fn every_suite_in_one_run() {
     let scratch = Scratch::new();
@@ -78,9 +78,9 @@ fn every_suite_in_one_run() {
     );
 }
 
-/// Goal: neither a kill nor Ctrl-C loses a part that is over; Ctrl-C leaves a report and says how
-/// to go on; resuming measures what is missing and nothing else. Method: both signals to a run that
-/// has kept a part, and then the rest.
+/// Goal: a kill or Ctrl-C loses no completed part; Ctrl-C leaves a report and explains how to
+/// resume; resuming measures exactly the missing parts. Method: both signals to a run that has
+/// stored a part, and then the rest.
 #[test]
 fn interrupted_runs_are_resumed() {
     let scratch = Scratch::new();
@@ -130,12 +130,12 @@ fn interrupted_runs_are_resumed() {
     let report = std::fs::read_to_string(dir.join("report.html")).unwrap();
     assert!(report.contains("3 sittings"), "{}", report.len());
     assert!(report.contains("without probes") && !report.contains("side by side"), "there are no probes");
-    // Nothing is left to do, and that is no error.
+    // Nothing is left to do, and that is not an error.
     assert!(!run(&scratch, &format!("--resume {}", dir.display())).ended(0).err.contains("[1/"));
 }
 
-/// Goal: a part that fails ends nobody else's; its error is in the report and the exit code tells.
-/// Method: a data file without the key's column.
+/// Goal: a failing part does not end the others; its error is in the report, and the exit code
+/// tells of it. Method: a data file without the key column.
 #[test]
 fn a_failing_part_leaves_the_others() {
     let scratch = Scratch::new();
@@ -150,8 +150,8 @@ fn a_failing_part_leaves_the_others() {
     }
 }
 
-/// Goal: what cannot be run is an error before any work, and time that is up before anything was
-/// measured is told.
+/// Goal: an impossible run is refused before any work, and a time limit that is reached before the
+/// first measurement is reported.
 #[test]
 fn impossible_runs_are_refused() {
     let scratch = Scratch::new();
@@ -172,9 +172,10 @@ fn impossible_runs_are_refused() {
     assert!(ran.err.contains("nothing was measured") && ran.err.contains("--resume"), "{}", ran.err);
 }
 
-/// Goal: a run in which ours failed never reads as one in which nobody is ahead of it, and its exit
-/// code is 1. Method: files so short that the report fits, and the log of some ten thousand writes
-/// does not.
+/// Goal: a run in which Cairn's store failed does not read as one that Cairn wins, and its exit
+/// code is 1.
+/// Method: a file size limit that is enough for the report but not for the log of some ten thousand
+/// writes.
 #[test]
 fn a_run_without_ours_says_so() {
     let scratch = Scratch::new();
@@ -192,9 +193,9 @@ fn a_run_without_ours_says_so() {
     assert!(words.contains("cairn: failed in "), "the report is silent");
 }
 
-/// Goal: the commands on runs take what this one leaves behind. Method: a run of one suite in the
-/// usual place, then every command with its directory, with the directory of all runs, and without
-/// a name; its report once more after a part was damaged.
+/// Goal: the commands on runs accept the output of this one. Method: a run of one suite in the
+/// default directory, then every command with the run's directory, with the directory of all runs,
+/// and without a name; its report once more after a part was damaged.
 #[test]
 fn directories_are_taken() {
     let scratch = Scratch::new();
@@ -217,8 +218,8 @@ fn directories_are_taken() {
     std::fs::create_dir(scratch.path("empty")).unwrap();
     scratch.run("bench record empty --history h").failed(&["empty", "no stored run"]);
     scratch.run(&format!("bench compare empty {dir}")).failed(&["empty", "no stored run"]);
-    // A part that was damaged since: the report is made of the others, and it is said which one is
-    // missing and why.
+    // A part was damaged afterwards: the report contains the other parts, and a note names the
+    // missing one and the reason.
     let parts = std::fs::read_dir(scratch.path(&format!("{dir}/parts"))).unwrap();
     let part = parts.map(|entry| entry.unwrap().path()).next().unwrap();
     std::fs::write(&part, "{ \"suite\": \"po").unwrap();
@@ -227,8 +228,7 @@ fn directories_are_taken() {
     assert!(told.err.contains(name) && told.err.contains("counts as not measured"), "{}", told.err);
 }
 
-/// Goal: a run that cannot begin leaves nothing behind. Method: a directory to measure in that
-/// cannot be made.
+/// Goal: a run that cannot start leaves no files. Method: a work directory that cannot be created.
 #[test]
 fn runs_that_cannot_begin_leave_nothing() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! The lab's commands, on runs that take a moment.
+//! The lab's commands, on short runs.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use crate::support::Scratch;
 
 /// Goal: a run stores its figures and its report; stored runs can be compared, reported on and put
 /// into a README.
-/// Method: the smallest run of one contender, which goes through everything that a long one does.
+/// Method: the smallest run of one contender, which exercises everything that a long one does.
 #[test]
 fn a_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -66,7 +66,7 @@ fn a_run_goes_all_the_way() {
         .failed(&["bare.md", "results:hash:begin"]);
 }
 
-/// Goal: what cannot be run, read or found is an error before any work.
+/// Goal: impossible options and unreadable or missing files are errors before any work.
 #[test]
 fn impossible_runs_are_refused() {
     let scratch = Scratch::new();
@@ -90,9 +90,9 @@ fn impossible_runs_are_refused() {
     assert_eq!(scratch.names(), ["a.json", "places.csv"]);
 }
 
-/// Goal: the key-value suite runs from DKV's own command line, each turn in a process of its own,
-/// prints its layout, a table and every setting, and stores a run that the other commands read.
-/// Method: SQLite at toy size, with both spellings of one option.
+/// Goal: the key-value suite accepts DKV's command line, runs each turn in a separate process,
+/// prints its layout, a table and every setting, and stores a run that the other commands can read.
+/// Method: SQLite at a tiny size, with both spellings of one option.
 #[test]
 fn a_kv_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -140,8 +140,8 @@ fn a_kv_run_goes_all_the_way() {
     assert!(!names.iter().any(|name| name.contains("dataset=seq")), "{names:?}");
 }
 
-/// Goal: a run that ends within its first turn says that it has nothing, and is not taken for one
-/// that somebody has ended. Method: hours of work in a second; no time at all.
+/// Goal: a run that ends within its first turn reports that it has no result, and is not taken for
+/// an interrupted one. Method: hours of work with a limit of one second; a limit of zero.
 #[test]
 fn a_kv_run_that_ends_at_once() {
     let scratch = Scratch::new();
@@ -157,8 +157,8 @@ fn a_kv_run_that_ends_at_once() {
     scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "a time over 0"]);
 }
 
-/// Goal: Ctrl-C leaves what was measured until then, says where it is, and tells by the exit code
-/// that it is not all. Method: an interrupt to a run of very many rounds, once some turns have had
+/// Goal: Ctrl-C keeps the results so far, reports where they are, and the exit code says that they
+/// are incomplete. Method: an interrupt to a run of very many rounds, once some turns have created
 /// their directories.
 #[test]
 fn an_interrupted_run_is_kept() {
@@ -185,7 +185,7 @@ fn an_interrupted_run_is_kept() {
     assert!(!stored["measurements"].as_array().unwrap().is_empty());
 }
 
-/// Goal: what the key-value suite cannot do is an error before any work.
+/// Goal: impossible options of the key-value suite are errors before any work.
 #[test]
 fn impossible_kv_runs_are_refused() {
     let scratch = Scratch::new();
@@ -210,9 +210,9 @@ fn impossible_kv_runs_are_refused() {
     assert_eq!(scratch.names(), ["bad"]);
 }
 
-/// Goal: the suite of buffer pools runs as the guide writes its commands, prints the guide's
-/// phases, and stores a run that the other commands read; in JSON its filter counts for nothing.
-/// Method: few samples, two thread counts.
+/// Goal: the buffer pool suite accepts the guide's commands, prints the guide's phases, and stores
+/// a run that the other commands can read; its filter is ignored in JSON. Method: few samples, two
+/// thread counts.
 #[test]
 fn a_pool_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -249,8 +249,8 @@ fn a_pool_run_goes_all_the_way() {
     assert_eq!(list[0]["unit"], "ns");
 }
 
-/// Goal: raw results are kept by platform, and the tables of the documentation follow from them,
-/// again and again the same.
+/// Goal: raw results are stored by platform, and rendering the documentation's tables from them is
+/// reproducible.
 #[test]
 fn pool_tables_are_rendered() {
     let scratch = Scratch::new();
@@ -285,7 +285,7 @@ fn pool_tables_are_rendered() {
     scratch.run("bench render --docs d").failed(&["pool-benchmark.md", "results:pool-linux:begin"]);
 }
 
-/// Goal: traces are replayed at the sizes asked for, as a table, as JSON and in a report. Method: a
+/// Goal: traces are replayed at the requested sizes, as a table, as JSON and in a report. Method: a
 /// loop that does not fit, and one that does.
 #[test]
 fn traces_are_replayed() {
@@ -321,7 +321,7 @@ fn traces_are_replayed() {
     scratch.run("bench pool 50 12 --trace loop.txt").failed(&["--trace"]);
 }
 
-/// Goal: what the suite of buffer pools cannot do is an error before any work.
+/// Goal: impossible options of the buffer pool suite are errors before any work.
 #[test]
 fn impossible_pool_runs_are_refused() {
     let scratch = Scratch::new();
@@ -344,7 +344,7 @@ fn impossible_pool_runs_are_refused() {
     assert!(scratch.names().is_empty(), "{:?}", scratch.names());
 }
 
-/// Goal: the hidden worker answers, whatever it is asked.
+/// Goal: the hidden worker answers any request.
 #[test]
 fn worker_answers() {
     let scratch = Scratch::new();
@@ -352,9 +352,9 @@ fn worker_answers() {
     assert!(answer.contains("failed") && answer.contains("job"), "{answer}");
 }
 
-/// Goal: the suite of SQL engines runs as the guide writes its commands, prints its groups, and
-/// stores a run that the other commands read; in JSON its filter counts for nothing; what it cannot
-/// do it says. Method: SQLite alone, little data.
+/// Goal: the SQL suite accepts the guide's commands, prints its groups, and stores a run that the
+/// other commands can read; its filter is ignored in JSON; impossible options are reported. Method:
+/// SQLite alone, little data.
 #[test]
 fn an_sql_run_goes_all_the_way() {
     let scratch = Scratch::new();
@@ -383,9 +383,9 @@ fn an_sql_run_goes_all_the_way() {
     scratch.run("bench sql --tpch 1 --pgbench 1").failed(&["cannot be used with"]);
 }
 
-/// Goal: who fails does not vanish from the comparison: it is named on the terminal, in the stored
-/// run and in the report, and the exit code is 1. Method: a limit on the length of files that
-/// SQLite's log goes beyond and Cairn's files do not.
+/// Goal: a failed contender does not vanish from the comparison: it is named on the terminal, in
+/// the stored run and in the report, and the exit code is 1. Method: a file size limit that
+/// SQLite's log exceeds and Cairn's files do not.
 #[test]
 fn who_fails_is_named() {
     let scratch = Scratch::new();

@@ -13,8 +13,9 @@ fn content(scratch: &Scratch, store: &str) -> BTreeMap<String, String> {
     map
 }
 
-/// Goal: append, delete, rewrite and appending again do the same to both formats as to a map.
-/// Method: the steps one by one, the whole content compared and the store verified after each.
+/// Goal: append, delete, rewrite and another append have the same effect on both formats as on a
+/// map.
+/// Method: after each step, the whole contents are compared and the store is verified.
 #[test]
 fn changes_follow_a_model() {
     for store in ["s.cairn", "s.spi"] {
@@ -37,7 +38,7 @@ fn changes_follow_a_model() {
         scratch.write("b.csv", csv(&mut model, 200, 400, "second"));
         let appended =
             scratch.run(&format!("hash append {store} b.csv --key k --value v --json")).ended(0).json();
-        // A delta has what was appended and nothing else: one number has one name.
+        // A delta has only appended records, so the count is reported under one name.
         assert_eq!((&appended[0]["appended"], &appended[0]["store"]), (&200.into(), &store.into()));
         assert_eq!(appended[0].get("records").is_some(), store == "s.spi");
         check(&model);
@@ -69,7 +70,7 @@ fn changes_follow_a_model() {
             assert_eq!(content(&scratch, &other), model);
             let info = scratch.run(&format!("hash info {other} --json")).ended(0).text();
             assert!(info.contains(&named), "{info}");
-            // What is not said stays as it is.
+            // Options that are not given keep their values.
             scratch.run(&format!("hash rewrite {other}")).ended(0);
             let info = scratch.run(&format!("hash info {other} --json")).ended(0).text();
             assert!(info.contains(&named), "{info}");
@@ -77,11 +78,11 @@ fn changes_follow_a_model() {
     }
 }
 
-/// Goal: an append to a table keeps its compression unless told otherwise, and a delete does not
-/// change what that is.
-/// Method: a table built with each; a delta by default, one of deletes, one by default again, one
-/// asked for; the compression of every generation read off, and that values of one letter shrink by
-/// it.
+/// Goal: an append to a table keeps its compression by default, and a delete does not change that
+/// default.
+/// Method: a table with each compression; then a default delta, one of deletions, another default
+/// one, and one with an explicit compression. The compression of every generation is checked, and
+/// that it shrinks values of one letter.
 #[test]
 fn deltas_keep_the_compression() {
     for (compression, other) in [("none", "snappy"), ("snappy", "zstd"), ("zstd", "none")] {
@@ -120,9 +121,9 @@ fn deltas_keep_the_compression() {
     }
 }
 
-/// Goal: the size of a log's blocks stays what it is unless another is asked for, also under
-/// another compression; an append, which cannot change it, says so. Method: a log with blocks of 64
-/// KiB; its header after each step.
+/// Goal: a log keeps its block size unless another one is given, even if its compression changes;
+/// an append, which cannot change it, says so. Method: a log with blocks of 64 KiB; its header
+/// after each step.
 #[test]
 fn logs_keep_the_size_of_their_blocks() {
     let scratch = Scratch::new();
@@ -140,7 +141,7 @@ fn logs_keep_the_size_of_their_blocks() {
     scratch.run("hash append s.spi a.csv --block-bytes 64KiB").ended(0);
     scratch.run("hash rewrite s.spi --block-bytes 8KiB").ended(0);
     assert_eq!(block_bytes("s.spi"), 8192);
-    // Without compression there are no blocks, and a new log gets the default.
+    // Without compression there are no blocks, and a new log gets the default size.
     scratch.run("hash rewrite s.spi --compression none").ended(0);
     assert_eq!(block_bytes("s.spi"), 0);
     scratch.run("hash rewrite s.spi --block-bytes 8KiB").failed(&["--block-bytes 8.0 KiB", "--compression"]);
@@ -148,8 +149,8 @@ fn logs_keep_the_size_of_their_blocks() {
     assert_eq!(block_bytes("s.spi"), 4096);
 }
 
-/// Goal: an append that is refused leaves the log as it was. Method: each option that a log
-/// refuses, to a log without compression; then the same append without any.
+/// Goal: a refused append leaves the log unchanged. Method: each option that a log refuses, on a
+/// log without compression; then the same append without options.
 #[test]
 fn refused_appends_leave_the_log() {
     let scratch = Scratch::new();
@@ -171,9 +172,10 @@ fn refused_appends_leave_the_log() {
     assert_eq!(content(&scratch, "s.spi").len(), 2);
 }
 
-/// Goal: a log is indexed by itself: one without an index, and one that another program has added
-/// to. Method: an old index over a longer log, which cannot be rewritten until then; no index, by
-/// all names; what has no log.
+/// Goal: a log can be indexed alone, without an existing index and after another program has added
+/// to it.
+/// Method: an old index over a longer log, which cannot be rewritten until then; no index, under
+/// all names; an index without a log.
 #[test]
 fn logs_are_indexed() {
     let scratch = Scratch::new();
@@ -200,8 +202,8 @@ fn logs_are_indexed() {
     scratch.run("hash index s.spi").failed(&["s.spl is not there"]);
 }
 
-/// Goal: a pair is built where its names lead, and the links stay. Method: links that lead nowhere
-/// yet, then the same over a pair that is there.
+/// Goal: a pair is built at the targets of links, and the links stay. Method: dangling links, then
+/// the same over an existing pair.
 #[test]
 fn pairs_are_built_where_links_lead() {
     let scratch = Scratch::new();
@@ -219,8 +221,8 @@ fn pairs_are_built_where_links_lead() {
     }
 }
 
-/// Goal: either format becomes the other, with every compression, long values and bytes that are no
-/// text, and back.
+/// Goal: each format converts to the other and back, with every compression, long values and binary
+/// bytes.
 #[test]
 fn conversion_goes_both_ways() {
     let scratch = Scratch::new();
@@ -254,10 +256,9 @@ fn conversion_goes_both_ways() {
     scratch.run("hash append a.spi in.bin --compression zstd").failed(&["snappy", "rewrite"]);
 }
 
-/// Goal: a build that is ended from outside leaves the old store as it was and nothing beside it,
-/// and what one leaves that is killed is gone after the next build. Method: a signal once the
-/// unfinished file is there; the input is a pipe that gives a record and then nothing, so the build
-/// cannot get any further.
+/// Goal: a build that a signal ends leaves the old store unchanged and no other file; leftovers of
+/// a killed build are removed by the next one. Method: a signal once the unfinished file exists;
+/// the input is a pipe that yields one record and then blocks, so the build cannot finish.
 #[test]
 fn an_ended_build_leaves_no_trace_for_long() {
     let stores = [("s.cairn", "s.cairn.tmp"), ("s.spi", "s.spl.tmp")];
@@ -276,7 +277,7 @@ fn an_ended_build_leaves_no_trace_for_long() {
             kill -{signal} $pid; wait $pid; code=$?; rm in; exit $code",
             env!("CARGO_BIN_EXE_cairn")
         ));
-        // 128 + the signal, as shells count.
+        // 128 + the signal, the shells' convention.
         ended.ended(code);
         let is_left = scratch.names().contains(&unfinished.to_owned());
         assert_eq!(is_left, signal == "KILL", "{:?}", scratch.names());
@@ -287,9 +288,9 @@ fn an_ended_build_leaves_no_trace_for_long() {
     }
 }
 
-/// Goal: whatever changes or copies a store loses nothing of a log that goes on beyond its index.
-/// Method: an old index over a longer log: each command refuses and leaves everything as it is;
-/// after `index` each of them does its work.
+/// Goal: no command that changes or copies a store loses records of a log beyond its index. Method:
+/// an old index over a longer log: each command refuses and changes nothing; after `index` each of
+/// them works.
 #[test]
 fn logs_beyond_their_index_lose_nothing() {
     let scratch = Scratch::new();

@@ -1,4 +1,4 @@
-//! Inputs: every format gives the same store, and bad records are named.
+//! Inputs: every format yields the same store, and bad records are named.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ fn parquet_file(nested: bool) -> Vec<u8> {
     let columns = "REQUIRED INT64 id; OPTIONAL BYTE_ARRAY name (UTF8); OPTIONAL BYTE_ARRAY raw;";
     let schema = Arc::new(parse_message_type(&format!("message places {{ {columns} {group} }}")).unwrap());
     let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
-    // Two row groups, so that the reader has to go from one to the next.
+    // Two row groups, so that the reader must move from one to the next.
     for half in RECORDS.chunks(2) {
         let mut group = writer.next_row_group().unwrap();
         let ids: Vec<i64> = half.iter().map(|(id, _)| *id).collect();
@@ -57,7 +57,7 @@ fn write_inputs(scratch: &Scratch) {
     scratch.write("in.flat.parquet", parquet_file(false));
 }
 
-/// What a store holds, whatever its order.
+/// Returns the contents of a store, sorted.
 fn entries(scratch: &Scratch, store: &str) -> Vec<String> {
     let scanned = scratch.run(&format!("hash scan {store} --json")).ended(0);
     let mut lines: Vec<String> = scanned.text().lines().map(str::to_owned).collect();
@@ -65,7 +65,7 @@ fn entries(scratch: &Scratch, store: &str) -> Vec<String> {
     lines
 }
 
-/// Goal: the five input formats give the same entries, in both store formats, from files and from
+/// Goal: the five input formats yield the same entries, in both store formats, from files and from
 /// standard input.
 #[test]
 fn every_format_gives_the_same_store() {
@@ -94,8 +94,8 @@ fn every_format_gives_the_same_store() {
     assert_eq!(left, ["o.cairn", "o.cairn.lock", "o.spi", "o.spl", "piped.cairn", "piped.cairn.lock"]);
 }
 
-/// Goal: without `--value` the value is the record: its line, or for Parquet an object; columns go
-/// by number too.
+/// Goal: without `--value` the value is the whole record: its line, or for Parquet an object.
+/// Columns can also be given by number.
 #[test]
 fn whole_records_are_kept() {
     let scratch = Scratch::new();
@@ -120,8 +120,8 @@ fn whole_records_are_kept() {
     scratch.run("hash build in.parquet -o w.cairn --key box").failed(&["nested"]);
 }
 
-/// Goal: without `--key` it is the first column, in every format with columns, whatever the others
-/// are called. Method: a second column named "1".
+/// Goal: without `--key` the key is the first column, in every format with columns, whatever the
+/// names of the others. Method: a second column named "1".
 #[test]
 fn the_first_column_is_the_key() {
     let scratch = Scratch::new();
@@ -144,7 +144,7 @@ fn the_first_column_is_the_key() {
     }
 }
 
-/// Goal: numbers in JSON keep their digits. Method: one that no float can hold.
+/// Goal: numbers in JSON keep their digits. Method: a number that no float can represent.
 #[test]
 fn json_numbers_keep_their_digits() {
     let scratch = Scratch::new();
@@ -155,8 +155,8 @@ fn json_numbers_keep_their_digits() {
     assert_eq!(scratch.run("hash get n.cairn \u{e4}").ended(0).text(), "{\"a\": [1 ,2]}");
 }
 
-/// Goal: a bad record is an error that names the input, the place and what was expected, and leaves
-/// the old store and nothing else. Method: each kind of damage, over a good store.
+/// Goal: a bad record is an error that names the input, the place and the expected content, and
+/// leaves the old store and no other file. Method: each kind of damage, over an intact store.
 #[test]
 fn bad_records_are_named() {
     let scratch = Scratch::new();
@@ -197,7 +197,7 @@ fn bad_records_are_named() {
     assert_eq!(scratch.names(), ["good.csv", "s.cairn", "s.cairn.lock", "s.spi", "s.spl"]);
 }
 
-/// Goal: a value that is cut off within its stream is the input's fault, not the store's.
+/// Goal: a streamed value that is cut off is reported as an error of the input, not of the store.
 #[test]
 fn long_values_that_end_early_are_named() {
     let scratch = Scratch::new();
@@ -213,7 +213,7 @@ fn long_values_that_end_early_are_named() {
     }
 }
 
-/// Goal: what an input cannot be is said before anything is written.
+/// Goal: an unsuitable input is refused before anything is written.
 #[test]
 fn impossible_inputs_are_refused() {
     let scratch = Scratch::new();
@@ -255,8 +255,8 @@ fn impossible_inputs_are_refused() {
     );
 }
 
-/// Goal: what can only be read in order is read: a named pipe, a process substitution and a pipe
-/// called by its name under /dev, for records and for keys; Parquet, which cannot, says so.
+/// Goal: sequential inputs work, for records and for keys: a named pipe, a process substitution,
+/// and a pipe by its name under /dev. Parquet needs random access and says so.
 #[test]
 fn pipes_are_inputs() {
     let scratch = Scratch::new();
@@ -284,8 +284,8 @@ fn pipes_are_inputs() {
         .failed(&["Parquet", "expected a file"]);
 }
 
-/// Goal: what is no file is no store, for whoever writes or reads one, and no trace: each is told
-/// so at once and the pipe stays. Method: a named pipe that nobody has open at its other end.
+/// Goal: a pipe is neither a store nor a trace: every command that reads or writes one refuses it
+/// at once, and the pipe stays. Method: a named pipe whose other end is not open.
 #[test]
 fn pipes_are_no_stores() {
     let scratch = Scratch::new();
@@ -314,9 +314,9 @@ fn pipes_are_no_stores() {
     assert!(scratch.shell(text).ended(0).text().contains("\"seed\": 7"));
 }
 
-/// Goal: a store never takes the place of what it is built from. Method: the same name, another way
-/// to write it, either file of a pair, and standard input that the shell has opened; the input
-/// compared after each.
+/// Goal: a store never replaces its own input. Method: the same name, another spelling of it,
+/// either file of a pair, and standard input that the shell has redirected; the input is compared
+/// after each.
 #[test]
 fn an_input_is_not_replaced() {
     let scratch = Scratch::new();

@@ -1,10 +1,11 @@
-//! Runs over time: recording, trends, regressions, and the workflow of a project that adopts Cairn.
+//! Runs over time: recording, trends, regressions, and the CI workflow for projects that adopt
+//! Cairn.
 
 use serde_json::Value;
 
 use crate::support::Scratch;
 
-/// A stored run of the suite `replay`, by its file's name, with one figure.
+/// Writes a stored run of the suite `replay` with one figure.
 fn write_run(scratch: &Scratch, name: &str, started: &str, value: f64) {
     let samples: Vec<f64> = [0.99, 1.0, 1.01, 0.995, 1.005].iter().map(|noise| noise * value).collect();
     let case = serde_json::json!({
@@ -26,8 +27,8 @@ fn write_run(scratch: &Scratch, name: &str, started: &str, value: f64) {
     scratch.write(name, run.to_string());
 }
 
-/// Goal: runs are remembered once, trends are drawn, and a regression is told by the exit code.
-/// Method: runs of a week, the last one slower.
+/// Goal: runs are recorded once, trends are drawn, and the exit code reports a regression. Method:
+/// the runs of a week, the last one slower.
 #[test]
 fn regressions_fail() {
     let scratch = Scratch::new();
@@ -89,8 +90,8 @@ fn regressions_fail() {
     scratch.run("bench record nothing.json --history h").failed(&["nothing.json"]);
 }
 
-/// Goal: nothing passes that was not compared. Method: a run without a figure that the earlier one
-/// has, one with other settings, and two without anything in common.
+/// Goal: figures that cannot be compared do not pass. Method: a run that lacks a figure of the
+/// earlier one, one with other settings, and two with nothing in common.
 #[test]
 fn what_cannot_be_compared_fails() {
     let scratch = Scratch::new();
@@ -120,8 +121,8 @@ fn what_cannot_be_compared_fails() {
     assert!(text.contains("nothing to compare it with"), "{text}");
 }
 
-/// Goal: what too few rounds were taken of does not pass for what did not get worse. Method: a run
-/// of two rounds, and one in which that is so of one figure of two.
+/// Goal: figures with too few rounds do not pass as unchanged. Method: a run of two rounds, and one
+/// in which one of two figures has too few.
 #[test]
 fn too_few_rounds_do_not_pass() {
     let scratch = Scratch::new();
@@ -152,7 +153,7 @@ fn too_few_rounds_do_not_pass() {
     assert!(text.contains(told) && text.contains("no regression"), "{text}");
 }
 
-/// The scripts of a workflow's steps, by their names.
+/// Returns the scripts of a workflow's steps, with their names.
 fn steps(workflow: &str) -> Vec<(String, String)> {
     let (mut steps, mut name) = (Vec::new(), String::new());
     let mut lines = workflow.lines().peekable();
@@ -176,9 +177,9 @@ fn steps(workflow: &str) -> Vec<(String, String)> {
     steps
 }
 
-/// Goal: what the workflow installs is this program and not one of its name from elsewhere: no
-/// crate of Cairn is published. Method: its command against this repository's own manifests, since
-/// to build it takes long.
+/// Goal: the workflow installs this program and not another one of the same name, because Cairn's
+/// crates are not published. Method: its command is checked against this repository's manifests,
+/// since a build would take too long.
 #[test]
 fn the_workflow_installs_this_program() {
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
@@ -186,7 +187,7 @@ fn the_workflow_installs_this_program() {
     let install = steps[0].1.lines().find_map(|line| Some(line.split_once("cargo install ")?.1)).unwrap();
     let words: Vec<&str> = install.split_whitespace().collect();
     let after = |option: &str| words.iter().skip_while(|word| **word != option).nth(1).copied();
-    // The folder that Cairn's repository is checked out to.
+    // The directory into which the workflow checks out Cairn's repository.
     let from = after("--path").expect("a path, since no crate is published");
     let (folder, inside) = from.split_once('/').unwrap();
     assert!(workflow.contains(&format!("path: {folder}\n")) && workflow.contains("repository: ${{ vars."));
@@ -209,8 +210,8 @@ fn the_workflow_installs_this_program() {
     }
 }
 
-/// Goal: the history outlives a comparison that failed, and only the main branch writes it. Method:
-/// what the workflow restores and saves it with.
+/// Goal: the history survives a failed comparison, and only the main branch writes it. Method: the
+/// workflow's steps that restore and save it.
 #[test]
 fn the_workflow_keeps_its_history() {
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
@@ -226,18 +227,18 @@ fn the_workflow_keeps_its_history() {
     assert!(workflow.find("Remember, and") < workflow.find("Keep the history"));
 }
 
-/// Goal: the workflow file that adopters copy works: what it runs is run here, twice, and a third
-/// time with a run that got worse. Method: its own steps in a shell, without the one that installs,
-/// counting one case of few operations; where there is no valgrind, without that which needs it.
+/// Goal: the workflow that adopters copy works: its steps run here twice, and a third time with a
+/// run that got worse. Method: its own steps in a shell, except the installation, with one counted
+/// case of few operations; without valgrind, the step that needs it is skipped.
 #[test]
 fn the_workflow_runs() {
     let scratch = Scratch::new();
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
     let steps = steps(workflow);
     let counts = scratch.shell("command -v valgrind").code == 0;
-    // All counts take minutes of valgrind in a build without optimization; tests run beside others,
-    // which no limit of use allows for. A count is the difference of two processes; of so few
-    // operations it is as uncertain as what a process does besides, some 300,000 instructions.
+    // All counts would take minutes of valgrind in an unoptimized build. Tests run in parallel, so
+    // no useful limit on times would hold. A count is the difference of two processes; with so few
+    // operations, it varies as much as the rest of a process does, by some 300,000 instructions.
     let adapted = |script: &str| {
         let script = script.replace("bench counts", "bench counts hash --n 1000 --no-probes");
         let script = script.replace("--tolerance 25", "--tolerance 1000 --tolerance-counts 30");
@@ -268,8 +269,8 @@ fn the_workflow_runs() {
         assert!(!counts || page.contains("counts::"));
         scratch.shell("mkdir -p old && mv runs/* old").ended(0);
     }
-    // The first run of the two, ten times as fast, as the one before: now the same speed is a
-    // regression.
+    // The first of the two runs, made ten times as fast, becomes the earlier one. The same speed is
+    // then a regression.
     let kept = std::fs::read_dir(scratch.path("old")).unwrap().map(|entry| entry.unwrap().path());
     let is_replay = |path: &std::path::PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -290,18 +291,18 @@ fn the_workflow_runs() {
     run["started"] = "2099-01-01T00:00:00Z".into();
     std::fs::create_dir_all(scratch.path("runs")).unwrap();
     scratch.write("runs/replay-worse.json", run.to_string());
-    // Counts that are as they were come first, and do not keep the comparison from going on.
+    // Unchanged counts come first and do not end the comparison.
     if counts {
         scratch.shell("cp $(ls old/counts-*.json | tail -n 1) runs/counts-same.json").ended(0);
     }
-    // Nor does the one that got worse keep what comes behind it from being compared.
+    // A run that got worse does not keep later runs from being compared either.
     scratch.write("runs/replay-zsame.json", same.to_string());
     let ran = scratch.shell(&format!("set -e\n{}", adapted(&steps[3].1)));
     assert!(ran.code == 2 && ran.text().contains("regression: "), "{}: {}", ran.code, ran.text());
     assert!(ran.text().contains("replay of 2099") && ran.text().contains("replay of 2098"), "{}", ran.text());
 }
 
-/// Goal: counting says what it needs, and refuses what makes no sense.
+/// Goal: counting reports missing requirements, and refuses invalid options.
 #[test]
 fn counts_are_refused() {
     let scratch = Scratch::new();
@@ -314,8 +315,8 @@ fn counts_are_refused() {
         .failed(&["'1' for '--n <COUNT>'", "from 1000"]);
 }
 
-/// Goal: nobody's own store becomes a history, and none passes for one. Method: a store with other
-/// keys, one without keys, one of a history that has no mark yet.
+/// Goal: a user's own store is neither turned into a history nor taken for one. Method: a store
+/// with other keys, one without keys, one of a history without the marker.
 #[test]
 fn other_stores_are_no_history() {
     let scratch = Scratch::new();
@@ -332,7 +333,7 @@ fn other_stores_are_no_history() {
         scratch.run(&format!("bench record 1.json --history {place}")).ended(0);
         assert!(scratch.run(&format!("bench history --history {place}")).ended(0).text().contains("replay"));
     }
-    // As histories were before they had a mark.
+    // As histories were before the marker was introduced.
     scratch.run("kv delete new history").ended(0);
     scratch.run("bench history --history new").ended(0);
     scratch.run("bench record 1.json --history new").ended(0);
@@ -342,9 +343,9 @@ fn other_stores_are_no_history() {
     scratch.run("bench record 1.json --history new").failed(&["new", "not a history"]);
 }
 
-/// Goal: a comparison looks the same whether it decides or not: what changed, everything with
-/// `--all`, the same columns and fields. Method: one figure that is halved beside one that is the
-/// same.
+/// Goal: a comparison has the same output whether or not it sets the exit code: the changes, or
+/// everything with `--all`, with the same columns and fields. Method: one figure that is halved
+/// next to one that is unchanged.
 #[test]
 fn comparisons_have_one_form() {
     let scratch = Scratch::new();
@@ -373,11 +374,11 @@ fn comparisons_have_one_form() {
     assert_eq!(text("--all", 0), text("--all --fail", 2));
     assert_eq!(text("--json", 0), text("--json --fail", 2));
     assert!(told.contains("worse by 50.0 %"), "{told}");
-    // Of a rate that is half of it nobody says that it is worse by more than all of it.
+    // A rate that is halved is worse by 50 %, not by more than 100 %.
     text("--fail --tolerance 60", 0);
 }
 
-/// Goal: nothing found is said in a sentence.
+/// Goal: an empty result is reported in a sentence.
 #[test]
 fn nothing_found_is_a_sentence() {
     let scratch = Scratch::new();

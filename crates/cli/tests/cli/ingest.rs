@@ -1,4 +1,5 @@
-//! Files of others that are damaged, marked, ambiguous, or mean more than they seem to.
+//! Input files that are damaged, begin with a byte order mark, are ambiguous, or contain unusual
+//! types.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +14,7 @@ use parquet::schema::parser::parse_message_type;
 
 use crate::support::Scratch;
 
-/// The entries of a store that was built of an input.
+/// Builds a store from an input and returns its entries.
 fn built(scratch: &Scratch, input: &str, options: &str) -> BTreeMap<String, String> {
     scratch.run(&format!("hash build {input} -o s.cairn {options}")).ended(0);
     let scanned = scratch.run("hash scan s.cairn --json").ended(0).json();
@@ -21,9 +22,9 @@ fn built(scratch: &Scratch, input: &str, options: &str) -> BTreeMap<String, Stri
     scanned.iter().map(|entry| (text(&entry["key"]), text(&entry["value"]))).collect()
 }
 
-/// Goal: an input that ends within quotes is refused with its file and line wherever CSV is read,
-/// and leaves nothing behind. Method: the same file into each command; the same with the quote
-/// closed is taken.
+/// Goal: an input that ends within quotes is refused with file and line by every command that reads
+/// CSV, and leaves no files. Method: the same file into each command; with the quote closed, it is
+/// accepted.
 #[test]
 fn open_quotes_are_refused_everywhere() {
     let scratch = Scratch::new();
@@ -52,12 +53,12 @@ fn open_quotes_are_refused_everywhere() {
         "{names:?}"
     );
     assert_eq!(built(&scratch, "closed.csv", "--key id --value v").len(), 3);
-    // In TSV a quote is a character.
+    // In TSV a quote is an ordinary character.
     scratch.write("open.tsv", "id\tv\n1\t\"no end\n2\ttwo\n");
     assert_eq!(built(&scratch, "open.tsv", "--key id --value v")["1"], "\"no end");
 }
 
-/// Goal: a byte order mark is no part of what is read: CSV, TSV, JSON Lines, trace imports, SQL
+/// Goal: a byte order mark is skipped in all inputs: CSV, TSV, JSON Lines, trace imports, SQL
 /// scripts, imports, lists of keys. Method: one of each that begins with it.
 #[test]
 fn marks_are_passed_over() {
@@ -97,8 +98,8 @@ fn marks_are_passed_over() {
     scratch.run("sim run config.json --show-config").ended(0);
 }
 
-/// Goal: of two columns of a name none is taken, and one can still be said by its number. Method:
-/// CSV, TSV, JSON Lines and trace imports with a name twice.
+/// Goal: a column name that occurs twice is refused, but either column can be given by number.
+/// Method: CSV, TSV, JSON Lines and trace imports with a duplicate name.
 #[test]
 fn two_columns_of_a_name_are_an_error() {
     let scratch = Scratch::new();
@@ -118,8 +119,8 @@ fn two_columns_of_a_name_are_an_error() {
     scratch.run("trace import t.csv -o t").failed(&["t.csv, line 1", "two columns are called key"]);
 }
 
-/// Goal: a header is read as the rows are. Method: names with commas, quotes and line breaks in
-/// them, with commas and with tabs.
+/// Goal: a header is parsed like the rows. Method: names that contain commas, quotes and line
+/// breaks, in CSV and with tabs.
 #[test]
 fn headers_of_imports_are_csv() {
     let scratch = Scratch::new();
@@ -130,9 +131,8 @@ fn headers_of_imports_are_csv() {
     assert_eq!(ran.text(), "\"a, b\",\"say \"\"c\"\"\",\"d\ne\"\n1,2,3\na\tb,c\n1,2\n");
 }
 
-/// Goal: a line break within a literal is what the script has there, whichever way the script
-/// comes. Method: CRLF, LF and CR within literals, in a file, a pipe and an argument; rows of COPY
-/// with CRLF.
+/// Goal: line breaks within literals are preserved, however the script arrives. Method: CRLF, LF
+/// and CR within literals, in a file, a pipe and an argument; COPY data with CRLF.
 #[test]
 fn line_breaks_of_literals_stay() {
     let scratch = Scratch::new();
@@ -148,7 +148,7 @@ fn line_breaks_of_literals_stay() {
     assert_eq!(scratch.run_with("sql", copy.as_bytes()).ended(0).text(), "a,b,length\n1,x,1\n2,y,1\n");
 }
 
-/// Writes a Parquet file of two columns.
+/// Writes a Parquet file with two columns.
 fn write_parquet<K: DataType, V: DataType>(
     scratch: &Scratch,
     schema: &str,
@@ -175,8 +175,8 @@ fn texts(texts: &[&str]) -> Vec<ByteArray> {
     texts.iter().map(|text| ByteArray::from(*text)).collect()
 }
 
-/// Goal: Parquet is read in each of its compressions, by both readers. Method: a file in each, into
-/// a store and a table.
+/// Goal: both readers support every Parquet compression. Method: a file with each, read into a
+/// store and into a table.
 #[test]
 fn all_compressions_of_parquet_are_read() {
     let scratch = Scratch::new();
@@ -202,9 +202,9 @@ fn all_compressions_of_parquet_are_read() {
     }
 }
 
-/// Goal: times of the old form of 96 bits are keys to the nanosecond, also in years that 64 bits of
-/// nanoseconds do not reach; a table has them to the microsecond. Method: times a nanosecond and a
-/// microsecond apart, and the year 3000.
+/// Goal: timestamps in the old 96-bit form become keys with nanosecond precision, even in years
+/// beyond the range of 64-bit nanoseconds; a table stores them with microsecond precision. Method:
+/// times a nanosecond and a microsecond apart, and the year 3000.
 #[test]
 fn old_times_of_parquet_keep_their_nanoseconds() {
     let scratch = Scratch::new();
@@ -213,7 +213,7 @@ fn old_times_of_parquet_keep_their_nanoseconds() {
         time.set_data(nanos as u32, (nanos >> 32) as u32, day);
         time
     };
-    // 2000-01-01 is the Julian day 2451545, 3000-01-01 2816788.
+    // 2000-01-01 is the Julian day 2451545, 3000-01-01 is 2816788.
     let times = [time(2_451_545, 1_000), time(2_451_545, 1_001), time(2_451_545, 2_000), time(2_816_788, 0)];
     let schema = "message t { REQUIRED INT96 t; REQUIRED BYTE_ARRAY v (UTF8); }";
     let codec = Compression::UNCOMPRESSED;
@@ -234,8 +234,8 @@ fn old_times_of_parquet_keep_their_nanoseconds() {
     );
 }
 
-/// Goal: of two columns of a name in a Parquet file none is taken, by either reader. Method: a file
-/// as only others write it, with a column by name, by number, and as a whole.
+/// Goal: both readers refuse a duplicate column name in a Parquet file. Method: a file that only
+/// other programs write; a column by name, by number, and as part of a whole record.
 #[test]
 fn two_columns_of_a_name_in_parquet() {
     let scratch = Scratch::new();
@@ -257,7 +257,7 @@ fn two_columns_of_a_name_in_parquet() {
     scratch.run_with("sql", script.as_bytes()).failed(&["made.parquet", "two columns"]);
 }
 
-/// A Parquet file with several types and codecs' worth of pages, made by the command itself.
+/// Creates a Parquet file with several types, using the command itself.
 fn parquet(scratch: &Scratch) -> Vec<u8> {
     let script = "create table t (k text, a int, b double precision, c timestamp, d numeric(9,2), e boolean, f bytea);
         insert into t select 'key ' || n, n, n / 4.0, '2024-01-01'::timestamp + n * interval '1 hour', n / 100.0, n % 2 = 0, decode('00ff', 'hex') from generate_series(1, 30) s(n);
@@ -268,8 +268,8 @@ fn parquet(scratch: &Scratch) -> Vec<u8> {
     scratch.read("small.parquet")
 }
 
-/// Goal: what JSON has no word for is a text in whole records and not null; decimals keep their
-/// digits. Method: a file of the command's own, read back.
+/// Goal: in whole records, values that JSON cannot represent become strings and not null; decimals
+/// keep their digits. Method: a file that the command wrote, read back.
 #[test]
 fn whole_records_keep_what_json_lacks() {
     let scratch = Scratch::new();
@@ -285,10 +285,10 @@ fn whole_records_keep_what_json_lacks() {
     assert_eq!((&record("key 7")["b"], &record("key 7")["f_hex"]), (&1.75.into(), &"00ff".into()));
 }
 
-/// Goal: no flipped bit of a Parquet file makes a command panic, hang or take memory at the file's
-/// choice: there are rows, or an error of one line. Method: each bit of a whole file (each 997th
-/// without CAIRN_SOAK), into the two commands, with a limit on memory. The readers have tests of
-/// their own for each bit.
+/// Goal: no flipped bit of a Parquet file makes a command panic, hang, or allocate memory at the
+/// file's choice: the result is rows, or an error of one line. Method: each bit of a whole file
+/// (each 997th without CAIRN_SOAK), into the two commands, with a memory limit. The readers have
+/// their own tests for each bit.
 #[test]
 fn flipped_bits_of_parquet_are_errors() {
     let scratch = Scratch::new();

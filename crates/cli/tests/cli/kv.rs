@@ -1,4 +1,4 @@
-//! Key-value stores: reading, writing, importing, exporting, looking after them.
+//! Key-value stores: reading, writing, importing, exporting, maintenance.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,7 +9,7 @@ use cairn_kv::{Db, KeyspaceOptions, MergeOperator};
 
 use crate::support::{Scratch, binary};
 
-/// Keys and values with all that text formats could trip over.
+/// Returns keys and values with everything that text formats may mishandle.
 fn awkward() -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut entries: BTreeMap<Vec<u8>, Vec<u8>> = [
         (&b""[..], &b"empty key"[..]),
@@ -28,7 +28,7 @@ fn awkward() -> BTreeMap<Vec<u8>, Vec<u8>> {
     .map(|(key, value)| (key.to_vec(), value.to_vec()))
     .collect();
     entries.extend((0..=255).map(|byte| (vec![byte], vec![byte, b'x', byte])));
-    // Longer than what is written at once.
+    // Longer than the write buffer.
     entries.insert(b"long".to_vec(), (0..3_000_000_u32).flat_map(|n| n.to_be_bytes()).collect());
     entries
 }
@@ -37,7 +37,7 @@ fn binary_file(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<u8> {
     entries.iter().flat_map(|(key, value)| binary(key, value)).collect()
 }
 
-/// A small store called `s`, with a second keyspace.
+/// Creates a small store called `s` with a second keyspace.
 fn store() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("in.tsv", "key\tvalue\na\t1\nab\t2\nb\t3\nba\t4\nc\t5\n");
@@ -46,7 +46,7 @@ fn store() -> Scratch {
     scratch
 }
 
-/// The names of files in a directory of the scratch directory.
+/// Returns the names of files in a subdirectory of the scratch directory.
 fn files(scratch: &Scratch, dir: &str, ending: &str) -> Vec<String> {
     let names = std::fs::read_dir(scratch.path(dir)).unwrap();
     let mut names: Vec<String> = names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
@@ -55,8 +55,8 @@ fn files(scratch: &Scratch, dir: &str, ending: &str) -> Vec<String> {
     names
 }
 
-/// Goal: single keys are set, read and removed; exit codes tell found, not found and errors apart;
-/// bytes go by hexadecimal; every durability keeps what was written.
+/// Goal: single keys can be written, read and deleted; exit codes distinguish found, not found and
+/// errors; bytes can be given in hexadecimal; writes persist with every durability.
 #[test]
 fn single_keys() {
     let scratch = Scratch::new();
@@ -88,8 +88,8 @@ fn single_keys() {
     scratch.run("kv put s a b --ttl 5").failed(&["--create"]);
 }
 
-/// Goal: scans keep to their range and order. Method: the ways to give a range, both directions,
-/// with and without values, against what stands in the store.
+/// Goal: scans respect range and order. Method: every way to give a range, both directions, with
+/// and without values, against the contents of the store.
 #[test]
 fn scans_keep_to_their_range() {
     let scratch = store();
@@ -112,9 +112,9 @@ fn scans_keep_to_their_range() {
     scratch.run("kv scan s --prefix a --from b").failed(&["--prefix"]);
 }
 
-/// Goal: a file that is asked for is what the user means by its name: a pipe gets the bytes and
-/// stays, a link is followed, - is standard output, and errors name it. Method: an export and the
-/// simulator's, which write by different ways, to each.
+/// Goal: an output name means the same as in other programs: a pipe gets the bytes and stays, a
+/// link is followed, - is standard output, and errors name the file. Method: an export and the
+/// simulator's output, which use different code to write, to each kind.
 #[test]
 fn outputs_go_where_they_are_named() {
     let scratch = store();
@@ -144,8 +144,8 @@ fn outputs_go_where_they_are_named() {
     assert!(!names.iter().any(|name| name == "-" || name.contains(".tmp")), "{names:?}");
 }
 
-/// Goal: `load` reads back what `dump` wrote, whatever the bytes. Method: awkward entries through
-/// each format, by file and by pipe, compared as the binary form of the copy.
+/// Goal: `load` reads back the output of `dump` for arbitrary bytes. Method: awkward entries
+/// through each format, by file and by pipe, compared as binary dumps of the copy.
 #[test]
 fn dumps_are_read_back() {
     let scratch = Scratch::new();
@@ -161,13 +161,13 @@ fn dumps_are_read_back() {
         assert_eq!(loaded[0]["records"], entries.len());
         let copy = scratch.run(&format!("kv dump c-{format} --format binary")).ended(0).out;
         assert!(copy == binary_file(&entries), "{format}");
-        // Equal to the file, so that what holds for it holds for pipes.
+        // Equal to the file, so the checks of the file also cover the pipe.
         let piped = scratch.run(&format!("kv dump s --format {format}")).ended(0).out;
         assert!(piped == scratch.read(&file), "{format}");
     }
     let part = scratch.run("kv dump s --format csv --from 23 --to 24 --hex").ended(0).text();
     assert_eq!(part, "key,value\n#,#x#\n");
-    // An empty store gives an empty file of every format, and that an empty store.
+    // An empty store is dumped to an empty file of every format, which is loaded as an empty store.
     scratch.run("kv put e a 1 --create").ended(0);
     scratch.run("kv delete e a").ended(0);
     for extension in ["csv", "jsonl", "parquet", "bin"] {
@@ -180,8 +180,8 @@ fn dumps_are_read_back() {
     assert!(scratch.names().iter().all(|name| !name.ends_with(".tmp")), "{:?}", scratch.names());
 }
 
-/// Goal: records of others are imported by their columns, whole where no value is named, from files
-/// and standard input; a wrong record is named and what was before it stays.
+/// Goal: records of other programs are imported by column, and whole if no value column is named,
+/// from files and standard input; a bad record is named, and earlier records stay.
 #[test]
 fn records_are_loaded_by_their_columns() {
     let scratch = Scratch::new();
@@ -204,7 +204,7 @@ fn records_are_loaded_by_their_columns() {
     ] {
         scratch.run_with("kv load s - --format jsonl", wrong.as_bytes()).failed(&words);
     }
-    // Batches are of a MiB: the first of these records fill one.
+    // A batch has 1 MiB, so the first of these records fill one.
     let many: String = (0..3000).map(|n| format!("{n},{n:0500}\n")).collect();
     scratch.write("cut.csv", format!("key,value\n{many}torn\n"));
     scratch.run("kv load t cut.csv --create").failed(&["cut.csv", "line 3002"]);
@@ -216,8 +216,8 @@ fn records_are_loaded_by_their_columns() {
         .failed(&["offset 0"]);
 }
 
-/// Goal: a batch happens as a whole. Method: every operation, both forms, two keyspaces; then a
-/// batch whose last line is wrong, of which nothing is to be seen.
+/// Goal: a batch is atomic. Method: every operation, both forms, two keyspaces; then a batch whose
+/// last line is invalid, of which nothing is visible.
 #[test]
 fn batches_happen_as_a_whole() {
     let scratch = store();
@@ -243,9 +243,9 @@ fn batches_happen_as_a_whole() {
     assert_eq!(scratch.run("kv get s --hex 00ff").ended(0).text(), "0a\n");
 }
 
-/// Goal: keyspaces with a merge operator and a time to live are opened as they were made, by every
-/// command, without being told. Method: a counter, a log and expiring entries, made here and read
-/// back; tables and log both.
+/// Goal: every command opens keyspaces with the merge operator and the time to live that they were
+/// created with, without options. Method: a counter, a log and expiring entries, created here and
+/// read back from tables and from the log.
 #[test]
 fn keyspaces_are_opened_as_they_were_made() {
     let scratch = Scratch::new();
@@ -280,9 +280,9 @@ fn keyspaces_are_opened_as_they_were_made() {
     }
 }
 
-/// Goal: what was merged can be read by whoever comes later, also where the keyspace was made
-/// without an operator. Method: operands for such a keyspace, read without naming the operator, and
-/// with another one; a keyspace whose operator is a program's own.
+/// Goal: merged values can be read later, even if the keyspace was created without an operator.
+/// Method: operands for such a keyspace, read without naming the operator, and with another one; a
+/// keyspace with the operator of another program.
 #[test]
 fn operators_are_kept() {
     let scratch = Scratch::new();
@@ -316,8 +316,8 @@ fn operators_are_kept() {
     scratch.run_with("kv batch p", b"merge m 1").failed(&["no known merge operator", "--merge-operator"]);
 }
 
-/// Goal: a time to live that is asked for is not passed over. Method: keyspaces made without one
-/// and with one, written to with others.
+/// Goal: a requested time to live is never ignored. Method: keyspaces created without one and with
+/// one, then written with different ones.
 #[test]
 fn times_to_live_are_as_made() {
     let scratch = store();
@@ -329,7 +329,7 @@ fn times_to_live_are_as_made() {
     assert_eq!(scratch.run("kv get s c --keyspace brief").ended(0).text(), "e");
 }
 
-/// Goal: compaction removes what is deleted, in its range and its keyspace only. Method: entries
+/// Goal: compaction removes deleted entries, only in its range and its keyspace. Method: entries
 /// counted before and after.
 #[test]
 fn compaction_removes_what_is_deleted() {
@@ -348,14 +348,14 @@ fn compaction_removes_what_is_deleted() {
     assert_eq!(stats["keyspaces"][0]["table_entries"], 2, "{stats}");
 }
 
-/// Goal: a checkpoint and backups are stores as they were, every one of them whole after older ones
-/// are purged. Method: three states, copied by both, with the store closed and beside a program
-/// that has it open.
+/// Goal: a checkpoint and each backup is a complete copy of the store at its time, even after older
+/// backups are purged. Method: three states, copied by both, with the store closed and while a
+/// program has it open.
 #[test]
 fn copies_are_stores_as_they_were() {
     let scratch = store();
     let get = |store: &str| scratch.run(&format!("kv get {store} day")).ended(0).text();
-    // A table, which no backup but the first has to copy.
+    // Create a table, which only the first backup has to copy.
     scratch.run("kv compact s").ended(0);
     for day in ["monday", "tuesday", "wednesday"] {
         scratch.run(&format!("kv put s day {day}")).ended(0);
@@ -413,8 +413,9 @@ fn copies_are_stores_as_they_were() {
     assert!(!scratch.names().contains(&"no".to_owned()) && !scratch.names().contains(&"c".to_owned()));
 }
 
-/// Goal: damage is listed whole, by file, with exit code 1; reading it is an error, and a repair
-/// saves the rest. Method: two tables with a byte flipped each.
+/// Goal: all damage is listed by file, with exit code 1; reading it is an error, and a repair saves
+/// the rest.
+/// Method: two tables with a byte flipped in each.
 #[test]
 fn damage_is_found_and_repaired() {
     let scratch = store();
@@ -447,8 +448,8 @@ fn damage_is_found_and_repaired() {
     assert_eq!((&again["rebuilt"], again["damage"].as_array().unwrap().len()), (&false.into(), 0));
 }
 
-/// Goal: a store that is not there, is open elsewhere or is none is one readable line, and nothing
-/// is made or changed.
+/// Goal: a store that is missing, open in another process or not a store leads to one readable
+/// line, and nothing is created or changed.
 #[test]
 fn what_cannot_be_opened_is_said() {
     let scratch = store();
@@ -500,10 +501,9 @@ fn what_cannot_be_opened_is_said() {
     scratch.run("kv verify s --read-only").ended(0);
 }
 
-/// Goal: a closed pipe ends the command quietly; a full output and a full disk are one readable
-/// line, and what was acknowledged before stays. Method: a reader that goes away; `/dev/full`; a
-/// limit on the size of files, with its signal ignored, which writes meet as the error of a full
-/// disk.
+/// Goal: a closed pipe ends the command quietly; a full output and a full disk lead to one readable
+/// line, and acknowledged writes stay. Method: a reader that goes away; `/dev/full`; a file size
+/// limit with its signal ignored, which makes writes fail as on a full disk.
 #[test]
 fn closed_and_full_outputs() {
     let scratch = Scratch::new();
@@ -528,8 +528,9 @@ fn closed_and_full_outputs() {
     assert_eq!(scratch.run("kv get t after").ended(0).text(), "1");
 }
 
-/// Goal: Ctrl-C ends an import with what it has written, and the store opens with it. Method: an
-/// endless input through a pipe; the signal when the store is there; the exit code of an
+/// Goal: Ctrl-C ends an import but keeps the batches that it has written, and the store opens with
+/// them.
+/// Method: an endless input through a pipe; the signal once the store exists; the exit code of an
 /// interrupted command.
 #[test]
 fn interrupted_imports_keep_what_they_wrote() {
@@ -539,8 +540,8 @@ fn interrupted_imports_keep_what_they_wrote() {
         cairn kv load s in --format csv --create & pid=$!
         until [ -e s/CURRENT ]; do kill -0 $pid || exit 99; done
         kill -INT -- -$pid; wait $pid";
-    // A shell starts background jobs with the signal ignored, unless it manages jobs: then each is
-    // a group of processes.
+    // Without job control, a shell starts background jobs with the signal ignored. With it, each
+    // job is a process group.
     let ran = scratch.shell(&format!("set -m; {script}")).ended(130);
     assert!(ran.err.contains("error: interrupted: "), "{}", ran.err);
     scratch.run("kv verify s").ended(0);
@@ -581,7 +582,8 @@ fn help_has_examples() {
     }
 }
 
-/// Goal: `kv bench` is `bench kv`. Method: an impossible run, refused in the same words.
+/// Goal: `kv bench` is an alias of `bench kv`. Method: an impossible run, refused with the same
+/// message.
 #[test]
 fn bench_is_the_lab() {
     let scratch = Scratch::new();

@@ -1,5 +1,5 @@
-//! The command as people run it: the built program, its output and its exit codes.
-// The tests stand outside of what they test: they make and damage files as anybody might.
+//! Tests of the built program as users run it: its output and its exit codes.
+// The tests act like another program: they create and damage files directly.
 #![allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
 
 mod advise;

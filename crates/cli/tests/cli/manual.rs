@@ -1,12 +1,12 @@
-//! Man pages and completions, and that they are installed.
+//! Man pages and completions, and their installation.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::Scratch;
 
-/// Goal: a page is written for every command, and the first is printed. Method: names of all pages;
-/// one page of a command two levels down.
+/// Goal: a page is written for every command, and the first one is printed. Method: the names of
+/// all pages; the page of a command two levels down.
 #[test]
 fn man_pages_are_written() {
     let scratch = Scratch::new();
@@ -38,7 +38,7 @@ fn completions_are_printed() {
     scratch.run("completions tcsh").failed(&["tcsh", "bash"]);
 }
 
-/// Goal: bash completes commands. Method: the script is loaded and its function asked, as bash
+/// Goal: bash completes commands. Method: the script is loaded and its function called, as bash
 /// does.
 #[test]
 fn bash_completes() {
@@ -47,8 +47,8 @@ fn bash_completes() {
     assert_eq!(scratch.shell(asked).ended(0).text().trim(), "stats");
 }
 
-/// Goal: `make install` leaves a command with its pages and completions. Method: its script, with
-/// the program of this test.
+/// Goal: `make install` installs the command with its man pages and completions. Method: its
+/// script, with the program under test.
 #[test]
 fn everything_is_installed() {
     let scratch = Scratch::new();

@@ -1,7 +1,8 @@
-//! What the documentation tells people to type is typed here: every command of the book and of the
-//! README is run, or says why not.
+//! Runs the commands of the documentation: every command of the book and of the README is run, or
+//! states why not.
 //!
-//! [`page`] says how a page is written. `CAIRN_BLESS=1` writes what commands print into the pages.
+//! The syntax of pages is documented in [`page`]. `CAIRN_BLESS=1` writes the output of commands
+//! into the pages.
 
 mod page;
 
@@ -12,10 +13,10 @@ use std::path::{Path, PathBuf};
 use crate::support::Scratch;
 use page::{Part, Shown, parse, render, shown_by, stray_commands};
 
-/// Set to write the output into a page instead of holding it against the page.
+/// The variable that makes tests write outputs into pages instead of comparing them.
 const BLESS: &str = "CAIRN_BLESS";
 
-/// The pages with commands, and a test of each.
+/// Defines the list of pages with commands, and a test for each.
 macro_rules! pages {
     ($($name:ident = $path:literal),+ $(,)?) => {
         const PAGES: &[&str] = &[$($path),+];
@@ -68,7 +69,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Output without what differs from run to run: times of day, and checksums, which cover times.
+/// Blanks out the parts of an output that differ between runs: times, and checksums, which cover
+/// times.
 fn comparable(output: &str) -> String {
     let is_time =
         |word: &str| word.len() == 20 && word.ends_with('Z') && word.as_bytes().get(10) == Some(&b'T');
@@ -82,7 +84,7 @@ fn comparable(output: &str) -> String {
     output.split_inclusive(char::is_whitespace).map(blank).collect()
 }
 
-/// What a shell shows: standard output and errors, with a line break at the end.
+/// Returns the output of a shell: standard output and errors, with a line break at the end.
 fn printed(scratch: &Scratch, line: &str) -> String {
     let mut output = scratch.shell(&format!("exec 2>&1\n{line}")).text();
     if !output.is_empty() && !output.ends_with('\n') {
@@ -91,19 +93,19 @@ fn printed(scratch: &Scratch, line: &str) -> String {
     output
 }
 
-/// Runs lines that must end well.
+/// Runs lines that must succeed.
 fn run_well(scratch: &Scratch, path: &str, lines: &str) {
     let ran = scratch.shell(&format!("set -euo pipefail\n{lines}"));
     assert_eq!(ran.code, 0, "{path}:\n{lines}\nprinted: {}\n{}", String::from_utf8_lossy(&ran.out), ran.err);
 }
 
-/// True when this build has what the lines are about.
+/// Returns true if this build has the features that the lines need.
 fn is_built(lines: &str) -> bool {
     cfg!(feature = "sql") || !(lines.contains("cairn sql") || lines.contains("cairn bench sql"))
 }
 
-/// Goal: each command of a page works, and prints what stands there. Method: all of them, one after
-/// the other, in one scratch directory.
+/// Goal: each command of a page works and prints the documented output. Method: all of them in
+/// order, in one scratch directory.
 fn run_page(path: &str) {
     let file = root().join(path);
     let page = fs::read_to_string(&file).unwrap();
@@ -141,13 +143,14 @@ fn run_page(path: &str) {
     }
 }
 
-/// What shows the rows of a comparison. Other pages have tables of tests with that heading, in a
-/// shorter form.
+/// Returns the evidence for the rows of a comparison. Other pages have tables of tests with the
+/// same heading, in a shorter form.
 fn rows(path: &str, page: &str) -> Vec<Shown> {
     if path.contains("/comparison/") { shown_by(page) } else { Vec::new() }
 }
 
-/// Holds what shows a row of a table: commands of ours are run, tests and files must be there.
+/// Checks the evidence for a row of a table: runs our commands, and checks that tests and files
+/// exist.
 fn show(scratch: &Scratch, path: &str, shown: &Shown) {
     let words: Vec<&str> = shown.code.split_whitespace().collect();
     match words.as_slice() {
@@ -178,7 +181,7 @@ fn show(scratch: &Scratch, path: &str, shown: &Shown) {
     }
 }
 
-/// All Rust below a directory.
+/// Returns all Rust source below a directory.
 fn sources(dir: &Path) -> String {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -186,7 +189,7 @@ fn sources(dir: &Path) -> String {
         .collect()
 }
 
-/// Pages below a directory, by their paths from the root.
+/// Returns the pages below a directory, as paths relative to the root.
 fn markdown(dir: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root().join(dir)).unwrap() {
@@ -201,9 +204,9 @@ fn markdown(dir: &str) -> Vec<String> {
     found
 }
 
-/// Goal: a new page cannot have commands that nobody runs. Method: all pages of the book: those
-/// with blocks or rows that are run are listed above, and nowhere does a command stand in a block
-/// that is neither run nor marked.
+/// Goal: no page contains commands that are not run. Method: all pages of the book: those with
+/// blocks or rows to run are listed above, and no command is in a block that is neither run nor
+/// marked.
 #[test]
 fn no_page_is_forgotten() {
     let listed: BTreeSet<&str> = PAGES.iter().copied().collect();
@@ -221,7 +224,7 @@ fn no_page_is_forgotten() {
     }
 }
 
-/// Goal: the page of a group says something of every command in it.
+/// Goal: the page of a command group mentions every command of the group.
 #[test]
 fn pages_of_commands_are_complete() {
     let scratch = Scratch::new();

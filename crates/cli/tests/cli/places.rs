@@ -1,21 +1,22 @@
-//! Names of files and directories: what is not there, what is something else, what is there
-//! already. Every command says it in the same words.
+//! Paths that are missing, of the wrong kind, or already in use. Every command reports them in the
+//! same words.
 
 use crate::support::Scratch;
 
-/// What a command expects at a name.
+/// The object that a command expects at a path.
 #[derive(Clone, Copy)]
 enum Expects {
-    /// A file; of another kind it `is no` this.
+    /// A file, with the message for a file of another kind.
     File(&'static str),
-    /// A directory; one that is something else is told in these words.
+    /// A directory, with the message for a directory of another kind.
     Directory(&'static str),
-    /// Either; a directory with none in it, and a file of another kind.
+    /// Either, with the messages for an unsuitable directory and for a file of another kind.
     Either(&'static str, &'static str),
 }
 use Expects::{Directory, Either, File};
 
-/// Commands that read `PLACE`, what they expect there, and of which hint a missing one is followed.
+/// Commands that read `PLACE`, their expectations, and the hint after the message for a missing
+/// one.
 #[rustfmt::skip]
 const COMMANDS: &[(&str, Expects, &str)] = &[
     ("hash get PLACE k", File("is not a constant store: it does not begin with CAIRNTBL"), ""),
@@ -65,7 +66,7 @@ const COMMANDS: &[(&str, Expects, &str)] = &[
     ("bench hash --data PLACE --key k", File(", line 1: not text: expected a header line in UTF-8 that names the columns"), ""),
 ];
 
-/// The commands of databases, where they are built.
+/// The commands on databases, if they are built.
 #[cfg(feature = "sql")]
 #[rustfmt::skip]
 const SQL: &[(&str, Expects, &str)] = &[
@@ -78,17 +79,16 @@ const SQL: &[(&str, Expects, &str)] = &[
 #[cfg(not(feature = "sql"))]
 const SQL: &[(&str, Expects, &str)] = &[];
 
-/// Bytes that begin nothing that any command reads, of a length that hides nothing behind a header
-/// that is too short.
+/// Returns bytes that no command recognizes, long enough that no header is reported as too short.
 fn foreign() -> Vec<u8> {
     let mut bytes = vec![0xff; 9_500];
     bytes.extend(0..=255);
     bytes
 }
 
-/// Goal: what is not there, a directory, a file and a file of another kind are told alike by every
-/// command that reads one, in one line, with exit code 1, and nothing is made or changed. Method:
-/// each of them in the place of what the command reads.
+/// Goal: every command that reads a path reports a missing one, a directory, a file and a file of
+/// another kind in the same words, in one line, with exit code 1, and creates or changes nothing.
+/// Method: each of them in place of the object that the command reads.
 #[test]
 fn what_is_read_is_told_in_the_same_words() {
     let scratch = Scratch::new();
@@ -126,8 +126,8 @@ fn what_is_read_is_told_in_the_same_words() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Goal: an empty file and a short one are of another kind as a long one is, and no upkeep makes a
-/// database of an empty file.
+/// Goal: empty and short files are reported like long ones of another kind, and no maintenance
+/// command turns an empty file into a database.
 #[test]
 fn length_does_not_matter() {
     let scratch = Scratch::new();
@@ -153,8 +153,8 @@ fn length_does_not_matter() {
     assert_eq!(scratch.names(), ["empty", "long", "short"]);
 }
 
-/// Goal: a file in the place of a directory that is to be made, and a directory that is missing
-/// around a file that is to be made, are told alike.
+/// Goal: a file where a directory should be created, and a missing parent directory of an output
+/// file, are reported in the same words.
 #[test]
 fn what_is_written_is_told_in_the_same_words() {
     let scratch = Scratch::new();
@@ -179,9 +179,9 @@ fn what_is_written_is_told_in_the_same_words() {
     }
 }
 
-/// Goal: the local page is not served over what is not there or is no store, but over what a run
-/// has yet to make. Method: each place in turn; what is right until the port, which is one that
-/// cannot be had.
+/// Goal: the local page does not serve places that are missing or not stores, but may serve a
+/// results directory that does not exist yet. Method: each place in turn; valid places with an
+/// address that cannot be bound.
 #[cfg(feature = "ui")]
 #[test]
 fn pages_are_served_over_what_is_there() {
@@ -201,7 +201,7 @@ fn pages_are_served_over_what_is_there() {
     ] {
         scratch.run(&format!("ui {line} --port 0")).failed(&[told]);
     }
-    // The address is nobody's on this machine, so what comes before it was right.
+    // This machine does not have the address, so all earlier checks have passed.
     let ran = scratch.run("ui dir --watch nowhere --results new --listen 192.0.2.1 --port 0").ended(1);
     assert!(ran.err.starts_with("note: nowhere is not there yet: "), "{}", ran.err);
     assert!(ran.err.contains("192.0.2.1"), "{}", ran.err);

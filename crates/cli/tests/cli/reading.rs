@@ -1,11 +1,11 @@
-//! Lookups, listings, checks, and how the command ends.
+//! Lookups, scans, verification, and exit codes.
 
 use std::io::Read;
 use std::process::Stdio;
 
 use crate::support::{Scratch, binary};
 
-/// A scratch directory with one small store in both formats.
+/// Creates a scratch directory with one small store in both formats.
 fn stores() -> Scratch {
     let scratch = Scratch::new();
     let records = [binary(b"a", b"1"), binary(b"\xff\x00", b"\x80"), binary(b"empty", b"")].concat();
@@ -15,8 +15,8 @@ fn stores() -> Scratch {
     scratch
 }
 
-/// Goal: 0 for found, 2 for not found, 1 for errors of every kind, usage included; values come as
-/// they are.
+/// Goal: the exit code is 0 for found, 2 for not found, and 1 for all errors, including usage
+/// errors; values are printed unchanged.
 #[test]
 fn exit_codes_tell_found_from_not_found() {
     let scratch = stores();
@@ -56,7 +56,7 @@ fn help_has_examples() {
     }
 }
 
-/// Goal: JSON has the members that scripts count on.
+/// Goal: JSON output has the fields that scripts rely on.
 #[test]
 fn json_has_its_shape() {
     let scratch = stores();
@@ -80,8 +80,8 @@ fn json_has_its_shape() {
     }
 }
 
-/// Goal: many keys at once, from arguments, a file and standard input; the exit code says whether
-/// all were there.
+/// Goal: many keys can be looked up at once, from arguments, a file and standard input; the exit
+/// code tells whether all were found.
 #[test]
 fn mget_takes_keys_from_everywhere() {
     let scratch = stores();
@@ -100,7 +100,7 @@ fn mget_takes_keys_from_everywhere() {
     }
 }
 
-/// Goal: a listing can be limited, and its binary form builds the same store again.
+/// Goal: a scan can be limited, and its binary output builds the same store again.
 #[test]
 fn scans_can_be_limited_and_read_back() {
     let scratch = stores();
@@ -115,8 +115,7 @@ fn scans_can_be_limited_and_read_back() {
     }
 }
 
-/// Goal: `verify` and lookups name the damage of any flipped byte of a table. Method: a bit in each
-/// 61st byte.
+/// Goal: `verify` and lookups report any flipped byte of a table. Method: a bit in each 61st byte.
 #[test]
 fn damage_is_found_and_named() {
     let scratch = stores();
@@ -127,8 +126,8 @@ fn damage_is_found_and_named() {
         scratch.write("s.cairn", &damaged);
         scratch.run("hash verify s.cairn").failed(&["s.cairn"]);
     }
-    // As JSON too, of a page that is only read by `verify`, and of a header without which the store
-    // does not open.
+    // Also as JSON: damage in a page that only `verify` reads, and in a header, which prevents
+    // opening the store.
     for at in [sound.len() - 1, 40] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1;
@@ -143,13 +142,13 @@ fn damage_is_found_and_named() {
     scratch.run("hash get s.cairn a").failed(&["s.cairn"]);
     scratch.write("s.spi", &scratch.read("s.spi")[..50]);
     scratch.run("hash verify s.spi").failed(&["s.spi"]);
-    // What is no store is no damage either.
+    // A missing store is not damage.
     scratch.run("hash verify missing.cairn --json").failed(&["missing.cairn"]);
 }
 
-/// Goal: `verify` reads every file of a store, also where one of them does not open. Method: three
-/// files, each damaged so that it cannot be opened, in turn and all together; then a delta that is
-/// missing.
+/// Goal: `verify` reads every file of a store, even if one of them cannot be opened. Method: three
+/// files, each damaged so that it cannot be opened, one at a time and all together; then a missing
+/// delta.
 #[test]
 fn damage_in_one_file_hides_none_in_others() {
     let scratch = stores();
@@ -159,8 +158,8 @@ fn damage_in_one_file_hides_none_in_others() {
     }
     let files = ["s.cairn", "s.cairn.delta.000001", "s.cairn.delta.000002"];
     let sound = files.map(|file| scratch.read(file));
-    // In the header of the base, where a delta says what it is, and in the sum of the page with all
-    // sums.
+    // The damage is in the header of the base, in a delta's field that identifies it, and in the
+    // checksum of the page of checksums.
     let damage = |file: usize| {
         let mut bytes = sound[file].clone();
         bytes[[40, 0, 152][file]] ^= 1;
@@ -186,8 +185,8 @@ fn damage_in_one_file_hides_none_in_others() {
     assert_eq!(damaged(), [files[1]], "beside two files that are sound");
 }
 
-/// Goal: a reader that goes away ends a long listing quietly. Method: a store larger than all
-/// buffers, of whose listing ten bytes are read.
+/// Goal: a reader that goes away ends a long scan quietly. Method: a store larger than all buffers,
+/// of whose scan only ten bytes are read.
 #[test]
 fn closed_pipe_ends_quietly() {
     let scratch = Scratch::new();
@@ -204,9 +203,9 @@ fn closed_pipe_ends_quietly() {
     full.failed(&["standard output"]);
 }
 
-/// Goal: a disk that is full while building is an error, and leaves the old store and nothing else.
-/// Method: a limit on the size of files, with its signal ignored, which writes meet as the error of
-/// a full disk.
+/// Goal: a disk that becomes full during a build is an error, and leaves the old store and no other
+/// file.
+/// Method: a file size limit with its signal ignored, which makes writes fail as on a full disk.
 #[test]
 fn full_disk_keeps_the_old_store() {
     let scratch = stores();

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::support::Scratch;
 
-/// What a command may wait for that gives nothing.
+/// The input that a command may wait for without end.
 enum Waits {
-    /// For nothing that somebody else gives: it works, and a signal ends that as the system has it.
+    /// None: the command only works, and a signal's default action ends it.
     Works,
-    /// For standard input, with these arguments.
+    /// Standard input, with these arguments.
     Input(&'static str),
-    /// It serves or measures until it is told to end, which has tests of its own.
+    /// It serves or measures until it is told to end, which has its own tests.
     Serves,
 }
 
-/// All commands. A new one has to say what it waits for.
+/// All commands. A new one must be added with the input that it waits for.
 fn waits() -> BTreeMap<&'static str, Waits> {
     use Waits::{Input, Serves, Works};
     BTreeMap::from([
@@ -72,7 +72,7 @@ fn waits() -> BTreeMap<&'static str, Waits> {
     ])
 }
 
-/// The commands below one, by what its help lists; itself where it lists none.
+/// Collects the commands below one, as listed by its help; itself if it lists none.
 fn commands(scratch: &Scratch, path: &str, found: &mut Vec<String>) {
     let help = scratch.run(&format!("{path} --help")).ended(0).text();
     let listed =
@@ -82,7 +82,7 @@ fn commands(scratch: &Scratch, path: &str, found: &mut Vec<String>) {
         (!name.is_empty() && name != "help").then(|| name.to_owned())
     });
     let names: Vec<String> = names.collect();
-    // The shell is a command as well as what is below it.
+    // The shell is a command itself and also has subcommands.
     if names.is_empty() || path == "sql" {
         found.push(path.to_owned());
     }
@@ -91,7 +91,7 @@ fn commands(scratch: &Scratch, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// A store of each kind, and a pipe that gives nothing.
+/// Creates a store of each kind.
 fn stores() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("a.csv", "k,v\na,1\n");
@@ -100,8 +100,8 @@ fn stores() -> Scratch {
     scratch
 }
 
-/// Runs a command with a pipe that gives nothing as its input, sends it a signal once it waits, and
-/// gives the exit code and how long that took, in milliseconds.
+/// Runs a command with a silent pipe as its input, and sends it a signal once it waits. Returns the
+/// exit code and the milliseconds that it took to end.
 fn ended_by(scratch: &Scratch, command: &str, signal: &str) -> (i32, u64) {
     let ran = scratch.shell(&format!(
         "set -m; rm -f idle; mkfifo idle; exec 3<>idle
@@ -118,11 +118,11 @@ fn ended_by(scratch: &Scratch, command: &str, signal: &str) -> (i32, u64) {
     (ran.code, millis)
 }
 
-/// Goal: a command that waits for input ends at the first signal, with 128 + the signal, and leaves
-/// no file that it did not find; no command is forgotten. Method: the tree of commands as their
-/// help shows it, each of which says what it waits for; those that read standard input on a pipe
-/// that gives nothing. A hang would last for ever: the limit is a second and what a busy machine
-/// adds.
+/// Goal: a command that waits for input ends at the first signal with 128 + the signal, and leaves
+/// no new files; no command is forgotten. Method: the tree of commands according to their help,
+/// each of which must be listed with the input that it waits for; those that read standard input
+/// get a silent pipe. A hang would last forever, so the limit is a second plus a margin for a busy
+/// machine.
 #[test]
 fn commands_that_wait_for_input_end_at_once() {
     let scratch = stores();
@@ -130,7 +130,7 @@ fn commands_that_wait_for_input_end_at_once() {
     commands(&scratch, "", &mut found);
     let waits = waits();
     for command in &found {
-        // Groups of commands for one thing wait for nothing that others give.
+        // Other commands of these groups never wait for input.
         let is_known = waits.contains_key(command.as_str())
             || ["kv ", "kv backup "].iter().any(|group| command.starts_with(group));
         assert!(is_known, "{command}: say in this test what it waits for");
@@ -141,7 +141,7 @@ fn commands_that_wait_for_input_end_at_once() {
         scratch.names().into_iter().filter(|name| !is_beside(name)).collect()
     };
     let before = names(&scratch);
-    // Each command meets one of the signals, all of them with CAIRN_SOAK.
+    // Each command gets one of the signals; with CAIRN_SOAK, all of them.
     let signals = [("TERM", 143), ("INT", 130), ("HUP", 129)];
     let soaks = std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
     let mut chosen = (0..).map(|turn| match soaks {
@@ -164,9 +164,9 @@ fn commands_that_wait_for_input_end_at_once() {
     scratch.run("hash verify s.cairn").ended(0);
 }
 
-/// Goal: who opens a pipe that nobody writes to is ended as well, and so is a recording whose
-/// program goes on: it is passed the signal. Method: a named pipe without a writer; a program that
-/// waits, told by the first signal to the command alone.
+/// Goal: opening a pipe without a writer is interrupted too, and so is a recording whose program
+/// continues: it gets the signal forwarded. Method: a named pipe without a writer; a program that
+/// waits, while only the command gets the first signal.
 #[test]
 fn pipes_and_programs_are_not_waited_for() {
     let scratch = stores();

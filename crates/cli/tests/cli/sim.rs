@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use crate::support::Scratch;
 
-/// A run of a few thousand writes.
+/// Options for a run of a few thousand writes.
 const SMALL: &str = "--keys 50000 --seconds 60 --rate 5";
 
-/// Goal: a run answers in words and in JSON, the same each time; what it had goes out and comes in
-/// again. Method: OPTIONS exported, read back, both runs compared.
+/// Goal: a run prints text and JSON, reproducibly; its options can be exported and imported again.
+/// Method: OPTIONS are exported and read back, and both runs are compared.
 #[test]
 fn a_run_answers_and_its_options_come_back() {
     let scratch = Scratch::new();
@@ -42,8 +42,8 @@ fn a_run_answers_and_its_options_come_back() {
     assert_ne!(of("--seed 7")["series"], direct["series"]);
 }
 
-/// Goal: a configuration goes in as a file, from standard input, and by profiles; all of it can be
-/// shown. Method: --show-config of each.
+/// Goal: a configuration can come from a file, from standard input and from profiles, and can be
+/// printed in full. Method: --show-config of each.
 #[test]
 fn configurations_come_from_everywhere() {
     let scratch = Scratch::new();
@@ -63,7 +63,7 @@ fn configurations_come_from_everywhere() {
     assert!(names[0].to_string().contains("nvme"), "{names:?}");
 }
 
-/// Goal: what is wrong is named, with its line where it has one. Method: one fault each.
+/// Goal: mistakes are named, with their line if they have one. Method: one mistake at a time.
 #[test]
 fn mistakes_are_named() {
     let scratch = Scratch::new();
@@ -140,8 +140,8 @@ fn mistakes_are_named() {
     scratch.run("sim calibrate --db-bench empty.txt").failed(&["empty.txt"]);
 }
 
-/// Goal: a validation in parts is one report, with the signs that its cases give together. Method:
-/// reports of two cases by hand, one of them outside of its limit.
+/// Goal: the reports of a validation in parts are merged, and the signs of changes are computed over
+/// all of their cases. Method: handmade reports of two cases, one of them outside of its limit.
 #[test]
 fn parts_of_a_validation_are_one_report() {
     let scratch = Scratch::new();
@@ -169,8 +169,8 @@ fn parts_of_a_validation_are_one_report() {
     scratch.run("sim validate --merge other.json").failed(&["other.json"]);
 }
 
-/// Goal: overload is a result with an exit code of its own, in no time. Method: an old disk under a
-/// load that it cannot take.
+/// Goal: overload is a result with its own exit code, and is computed quickly. Method: an old disk
+/// under a load that it cannot sustain.
 #[test]
 fn overload_is_a_result() {
     let scratch = Scratch::new();
@@ -180,8 +180,8 @@ fn overload_is_a_result() {
     assert!(results["secs"].as_f64().unwrap() < 3600.0);
 }
 
-/// Goal: sweeps have a line for each configuration, in every form, whatever the threads. Method: a
-/// grid and a hypercube.
+/// Goal: sweeps have one row per configuration, in every format, whatever the number of threads.
+/// Method: a grid and a hypercube.
 #[test]
 fn sweeps_write_tables() {
     let scratch = Scratch::new();
@@ -200,8 +200,9 @@ fn sweeps_write_tables() {
     scratch.run(&format!("{cube} -o cube.txt")).failed(&["cube.txt"]);
 }
 
-/// Goal: the search ends with a front within its limits, says what binds, and writes changes that
-/// can be read. Method: a small search; a limit that nothing meets.
+/// Goal: the search finds a front within its limits, reports which limits bind, and exports
+/// readable changes.
+/// Method: a small search; a limit that no configuration meets.
 #[test]
 fn a_search_finds_a_front() {
     let scratch = Scratch::new();
@@ -216,8 +217,8 @@ fn a_search_finds_a_front() {
     assert!((ran.text() + &ran.err).contains("space_amp"));
 }
 
-/// Goal: what never flushed is not the best, but left out. Method: a memtable that the run fills
-/// several times, and one that it does not fill once.
+/// Goal: a configuration that never flushed does not win, but is left out. Method: a memtable that
+/// the run fills several times, and one that it never fills.
 #[test]
 fn a_search_leaves_out_what_proves_nothing() {
     let scratch = Scratch::new();
@@ -231,7 +232,8 @@ fn a_search_leaves_out_what_proves_nothing() {
     assert!(text.contains("1 that never flushed"), "{text}");
 }
 
-/// Goal: a machine's profile out of what RocksDB's tools wrote runs. Method: a line of db_bench.
+/// Goal: a hardware profile made from the output of RocksDB's tools can be used. Method: a line of
+/// db_bench.
 #[test]
 fn profiles_come_from_tools() {
     let scratch = Scratch::new();

@@ -12,8 +12,8 @@ fn scratch() -> Scratch {
     scratch
 }
 
-/// Goal: statements come from arguments, files and standard input, and what they did is there the
-/// next time; without a file nothing is.
+/// Goal: statements come from arguments, files and standard input, and their effects persist;
+/// without a file nothing persists.
 #[test]
 fn statements_come_from_everywhere() {
     let scratch = scratch();
@@ -34,8 +34,8 @@ fn statements_come_from_everywhere() {
     assert!(!scratch.names().contains(&"memory.db".to_owned()));
 }
 
-/// Goal: a database that is only to be read has to be there and to be one, and one that somebody
-/// else has open says so. Method: a name without a file, an empty file; a lock that is held.
+/// Goal: a database that is opened read-only must exist and be a database, and one that is open in
+/// another process is reported. Method: a name without a file, an empty file; a lock that is held.
 #[test]
 fn databases_that_cannot_be_read() {
     let scratch = scratch();
@@ -65,8 +65,8 @@ fn databases_that_cannot_be_read() {
     }
 }
 
-/// Goal: each mode shows numbers, text that its form has to guard, and NULL as it should. Method:
-/// the same rows in each of them.
+/// Goal: each mode prints numbers, text with special characters, and NULL correctly. Method: the
+/// same rows in each of them.
 #[test]
 fn modes_show_rows() {
     let scratch = scratch();
@@ -96,7 +96,7 @@ fn modes_show_rows() {
     assert!(show("-m line").starts_with("   id = 1\n name = one\nprice = 1.50\n\n   id = 2\n"));
 }
 
-/// Goal: an error says what, where and why, ends a script with exit code 1, and names its file and
+/// Goal: an error states cause and place, ends a script with exit code 1, and names its file and
 /// line.
 #[test]
 fn errors_are_told() {
@@ -130,9 +130,9 @@ fn errors_are_told() {
     scratch.run("sql backup absent.db copy.db").failed(&["absent.db is not there"]);
 }
 
-/// Goal: who copies a database's file alone is told what belongs to it; all three names, or a
-/// backup, are the database. Method: the file by itself, with its log or its pages missing, all of
-/// it, a backup.
+/// Goal: when only a database's main file was copied, the error names the missing ones; all three,
+/// or a backup, form a database. Method: the file alone, without its log, without its pages; all of
+/// it; a backup.
 #[test]
 fn a_database_is_three_names() {
     let scratch = scratch();
@@ -155,9 +155,9 @@ fn a_database_is_three_names() {
     }
 }
 
-/// Goal: a file that cannot take the rows is told with the reason, once, and ends a script at the
-/// statement whose rows they are. Method: a limit of the system for files, rows that exceed it, at
-/// once and by a buffer; the script that goes on writes to standard output again.
+/// Goal: a failed write of rows to a file is reported once, with the reason, and ends a script at
+/// that statement. Method: a file size limit, with rows that exceed it at once and through the
+/// buffer; a script that continues writes to standard output again.
 #[test]
 fn a_full_disk_is_told() {
     let scratch = scratch();
@@ -180,9 +180,9 @@ fn a_full_disk_is_told() {
     }
 }
 
-/// Goal: the end of a person's input leaves the shell, as in psql, and nothing runs that was not
-/// ended; that of a script's runs its last statement. Method: a terminal, as `script` gives one;
-/// the end in the middle of a statement and of a text.
+/// Goal: the end of a user's input ends the shell, as in psql, without running an unfinished
+/// statement; the end of a script runs its last statement. Method: a terminal created by `script`;
+/// the end in the middle of a statement and of a string.
 #[test]
 fn leaving_runs_nothing() {
     let scratch = scratch();
@@ -199,7 +199,7 @@ fn leaving_runs_nothing() {
     assert_eq!(count.trim(), "t");
 }
 
-/// Goal: commands of sqlite3 and psql list, describe and change what is shown.
+/// Goal: commands of sqlite3 and psql list and describe objects and change the output format.
 #[test]
 fn commands_list_and_describe() {
     let scratch = scratch();
@@ -236,7 +236,7 @@ fn commands_list_and_describe() {
     assert_eq!(scratch.read("rows.csv"), b"id\n2\n");
 }
 
-/// Goal: what is dumped makes the same database again.
+/// Goal: a dump recreates the same database.
 #[test]
 fn dumps_come_back() {
     let scratch = scratch();
@@ -263,9 +263,9 @@ fn dumps_come_back() {
     assert!(ran.err.contains("counted_id_seq"), "{}", ran.err);
 }
 
-/// Goal: identity columns come back with their rows, their sequences and who may say what they
-/// have. Method: a table that had another name, whose sequence still has that; dumped, read, and
-/// used.
+/// Goal: a dump preserves identity columns with their rows, their sequences and their kind (ALWAYS
+/// or BY DEFAULT). Method: a renamed table, whose sequence still has the old name; dumped, read,
+/// and used.
 #[test]
 fn identity_columns_come_back() {
     let scratch = scratch();
@@ -297,8 +297,8 @@ fn identity_columns_come_back() {
     }
 }
 
-/// Goal: damage is told in the form that all stores have, whether or not the database opens.
-/// Method: a byte of each page in turn, whose sound copy of the last checkpoint is taken away.
+/// Goal: damage is reported in the same form as for all stores, whether or not the database opens.
+/// Method: a byte of each page in turn, after removing the intact copy of the last checkpoint.
 #[test]
 fn damage_is_told_in_one_form() {
     let scratch = scratch();
@@ -330,8 +330,8 @@ fn damage_is_told_in_one_form() {
     assert!(found > pages / 2, "{found} of {pages}");
 }
 
-/// Goal: a server is started, says where, and ends with exit code 0 at SIGTERM; passwords are kept
-/// as verifiers; an open door is refused.
+/// Goal: a server starts, prints its address, and ends with exit code 0 on SIGTERM; passwords are
+/// stored as verifiers; listening without TLS on all addresses is refused.
 #[test]
 fn the_server_starts_and_ends() {
     let scratch = scratch();
@@ -353,13 +353,12 @@ fn the_server_starts_and_ends() {
     scratch.run("sql serve my.db --tls-cert a.pem").failed(&["--tls-key"]);
 }
 
-/// Goal: a closed terminal ends a server as SIGTERM does, but not one that was started by `nohup`.
-/// Method: what the process has said to the system of SIGHUP, in both cases; the exit codes of
-/// both.
+/// Goal: a closed terminal ends a server like SIGTERM, unless it was started by `nohup`. Method:
+/// the process's signal masks in both cases; the exit codes of both.
 #[test]
 fn nohup_keeps_a_server() {
     let scratch = scratch();
-    // Tests may be run by `nohup` themselves.
+    // The tests themselves may run under `nohup`.
     for (before, is_kept) in [("env --default-signal=HUP ", false), ("nohup ", true)] {
         let script = format!(
             "{before}cairn sql serve my.db --socket . 2> log & for i in $(seq 600); do [ -S .s.PGSQL.5432 ] && break; sleep 0.1; done
@@ -374,14 +373,14 @@ fn nohup_keeps_a_server() {
     }
 }
 
-/// Goal: Ctrl-C ends a script with 130, also while it waits for more of it, between statements, and
-/// with `--keep-going`. Method: a pipe that nobody closes, and one without an end; the signal when
-/// the first answer is there.
+/// Goal: Ctrl-C ends a script with 130, even while it waits for more input, between statements, and
+/// with `--keep-going`. Method: a pipe that stays open, and an endless one; the signal once the
+/// first answer is printed.
 #[test]
 fn ctrl_c_ends_a_script() {
     let scratch = scratch();
     for feed in ["exec 3<> in; echo 'SELECT 41 + 1;' >&3", "yes 'SELECT 41 + 1;' > in 2> /dev/null &"] {
-        // A shell starts background jobs with the signal ignored, unless it manages jobs.
+        // Without job control, a shell starts background jobs with the signal ignored.
         let script = format!(
             "set -m; rm -f in out; mkfifo in; {feed}
             cairn sql my.db -t --keep-going < in > out & pid=$!
@@ -392,7 +391,7 @@ fn ctrl_c_ends_a_script() {
     }
 }
 
-/// Goal: statements and files that are typed run in the order in which they stand.
+/// Goal: statements and files given as arguments run in the given order.
 #[test]
 fn scripts_run_in_their_order() {
     let scratch = scratch();
@@ -402,8 +401,8 @@ fn scripts_run_in_their_order() {
     scratch.shell("cairn sql late.db -f rows.sql -c 'CREATE TABLE a (i int)'").failed(&["\"a\""]);
 }
 
-/// Goal: sequences come back with the columns that they go with, whatever points are in names.
-/// Method: a table whose name begins like another's, dumped and made again.
+/// Goal: a dump preserves which columns own sequences, even if names contain points. Method: a
+/// table whose name begins like another's, dumped and recreated.
 #[test]
 fn owners_of_sequences_come_back() {
     let scratch = Scratch::new();

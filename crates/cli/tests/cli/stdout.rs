@@ -1,10 +1,10 @@
-//! Files that are asked for under the name `-`.
+//! Output files named `-`.
 
 use crate::support::{Ran, Scratch};
 
 const SIM: &str = "--keys 50000 --seconds 60 --rate 5";
 
-/// A trace of a few requests, called `t`.
+/// Creates a trace of a few requests, called `t`.
 fn traced() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("requests.csv", "op,key,value_size\nput,a,10\nget,a,\nget,b,\n");
@@ -12,8 +12,9 @@ fn traced() -> Scratch {
     scratch
 }
 
-/// Goal: what `-` names is standard output, the same bytes as in a file and nothing else, and what
-/// the command says beside it is on standard error. Method: each command that writes a text, twice.
+/// Goal: `-` is standard output, which gets the same bytes as a file and nothing else; messages of
+/// the command go to standard error. Method: each command that writes a text, with `-` and with a
+/// file.
 #[test]
 fn a_file_called_minus_is_standard_output() {
     let scratch = traced();
@@ -43,8 +44,9 @@ fn a_file_called_minus_is_standard_output() {
     assert!(!there.contains(&"-".to_owned()), "{there:?}");
 }
 
-/// Goal: two results never share standard output, and what cannot go there is refused before any
-/// work. Method: commands whose JSON would be there too; stores, traces and backups.
+/// Goal: two results never share standard output, and objects that cannot go there are refused
+/// before any work.
+/// Method: commands whose JSON would go there too; stores, traces and backups.
 #[test]
 fn what_cannot_be_there_is_refused() {
     let scratch = traced();

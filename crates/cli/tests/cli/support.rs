@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// What a run left behind.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Ran {
-    /// The exit code; -1 for a signal.
+    /// The exit code; -1 after a signal.
     pub code: i32,
     /// Standard output.
     pub out: Vec<u8>,
@@ -19,26 +19,26 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Standard output as text.
+    /// Returns standard output as text.
     pub fn text(&self) -> String {
         String::from_utf8(self.out.clone()).unwrap()
     }
 
-    /// Standard output as one JSON value a line.
+    /// Returns standard output as JSON values, one per line.
     pub fn json(&self) -> Vec<serde_json::Value> {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// Holds the exit code against `code`.
+    /// Asserts that the exit code is `code`.
     #[track_caller]
     pub fn ended(self, code: i32) -> Ran {
         assert_eq!(self.code, code, "out: {}\nerr: {}", String::from_utf8_lossy(&self.out), self.err);
         self
     }
 
-    /// Checks that it failed with exit code 1 and nothing on standard error but a message that
-    /// begins with `error:` and has all of `words` in it. The message is one line, unless the
-    /// arguments could not be understood: then clap adds hints.
+    /// Asserts that the exit code is 1, and that standard error has only a message that begins with
+    /// `error:` and contains all of `words`. The message is one line, unless the arguments could
+    /// not be parsed: clap then adds hints.
     #[track_caller]
     pub fn failed(self, words: &[&str]) {
         let ran = self.ended(1);
@@ -55,12 +55,12 @@ impl Ran {
 pub struct Scratch(TempDir);
 
 impl Scratch {
-    /// An empty one.
+    /// Creates an empty directory.
     pub fn new() -> Self {
         Scratch(tempfile::tempdir().unwrap())
     }
 
-    /// A path in it.
+    /// Returns a path in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
@@ -75,7 +75,7 @@ impl Scratch {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// The names in it, sorted.
+    /// Returns the names in it, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> =
@@ -84,7 +84,7 @@ impl Scratch {
         names
     }
 
-    /// The program with these arguments, separated by blanks.
+    /// Creates the command with these arguments, separated by blanks.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cairn"));
         command.args(line.split_whitespace()).current_dir(self.0.path());
@@ -101,8 +101,8 @@ impl Scratch {
         finish(self.command(line), input)
     }
 
-    /// Runs a shell script in which `cairn` is the program, also for the programs that it starts.
-    /// What the lab would keep for the next time stays in this directory.
+    /// Runs a shell script in which `cairn` is the program, also for programs that the script
+    /// starts. The lab's cache is in this directory.
     pub fn shell(&self, script: &str) -> Ran {
         let program = Path::new(env!("CARGO_BIN_EXE_cairn"));
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -114,12 +114,12 @@ impl Scratch {
     }
 }
 
-/// Words of fields for units that are spelled otherwise: `_secs`, `_us`, `_ns`, `_bytes`.
+/// Alternative spellings of units, which must not occur in field names. The right ones are `_secs`,
+/// `_us`, `_ns` and `_bytes`.
 const OTHER_UNITS: [&str; 10] =
     ["second", "seconds", "ms", "millis", "milliseconds", "micros", "microseconds", "nanos", "kb", "kib"];
 
-/// Holds the names of all fields of whatever JSON was printed against what the page on the command
-/// says of them.
+/// Checks the field names of printed JSON against the documentation of the command.
 #[track_caller]
 fn check_fields(out: &[u8]) {
     let values = serde_json::Deserializer::from_slice(out).into_iter::<serde_json::Value>();
@@ -144,8 +144,7 @@ fn check_fields(out: &[u8]) {
 fn finish(mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Inputs here are smaller than a pipe; a program that does not read its input may be gone
-    // already.
+    // Inputs here fit into a pipe. The write fails if the program ends without reading its input.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     check_fields(&output.stdout);
@@ -156,7 +155,7 @@ fn finish(mut command: Command, input: &[u8]) -> Ran {
     }
 }
 
-/// A record in the length-prefixed form.
+/// Returns a record in the length-prefixed form.
 pub fn binary(key: &[u8], value: &[u8]) -> Vec<u8> {
     let [key_bytes, value_bytes] = [key, value].map(|part| (part.len() as u32).to_le_bytes());
     [&key_bytes, &value_bytes, key, value].concat()

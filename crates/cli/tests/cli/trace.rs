@@ -1,4 +1,4 @@
-//! Traces: recording a program, importing, looking at them, replaying them, simulating them.
+//! Traces: recording a program, importing, statistics, replays, simulation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::support::Scratch;
 const REQUESTS: &str = "time_ms,op,key,value_size,found\n\
     0,put,user:1,100,\n1,get,user:1,100,true\n2,get,user:2,,false\n3,put,user:2,50,\n4,delete,user:1,,\n5,get,user:2,50,true\n";
 
-/// A trace `t` of a few requests.
+/// Creates a trace `t` of a few requests.
 fn imported() -> Scratch {
     let scratch = Scratch::new();
     scratch.write("requests.csv", REQUESTS);
@@ -20,10 +20,9 @@ fn imported() -> Scratch {
     scratch
 }
 
-/// Goal: what `cairn kv` does is recorded when it is run under `record`, raw and hashed, and a
-/// program that records nothing is told so.
-/// Method: a load and a put; a program that knows nothing of traces, one that fails, one that is
-/// not there.
+/// Goal: operations of `cairn kv` under `record` are in the trace, raw and hashed, and a program
+/// that records nothing is reported.
+/// Method: a load and a put; a program without tracing, one that fails, one that does not exist.
 #[test]
 fn programs_are_recorded() {
     let scratch = Scratch::new();
@@ -71,8 +70,8 @@ fn programs_are_recorded() {
     assert!(help.contains("features kv, hash and sql"), "{help}");
 }
 
-/// Goal: what `cairn hash` does is recorded where `cairn kv` records, in either format. Method:
-/// each command that writes or reads entries, and the rows of its trace.
+/// Goal: `cairn hash` records like `cairn kv`, in either format. Method: each command that writes
+/// or reads entries, and the rows of its trace.
 #[test]
 fn constant_stores_are_recorded() {
     let scratch = Scratch::new();
@@ -99,8 +98,7 @@ fn constant_stores_are_recorded() {
         );
         record("get", &format!("get {store} b"), 0, &["get,0,b,1,2,true,,,,"]);
         record("json", &format!("get {store} b --json"), 0, &["get,0,b,1,2,true,,,,"]);
-        // `get` ends with 2 for what is not there, so `record` says that the program did not end
-        // well.
+        // `get` ends with 2 for an absent key, so `record` reports that the program failed.
         record("absent", &format!("get {store} x"), 1, &["get,0,x,1,,false,,,,"]);
         let rows = ["get,0,a,1,1,true,,,,", "get,0,b,1,2,true,,,,"];
         record("mget", &format!("mget {store} a b"), 0, &rows);
@@ -112,14 +110,14 @@ fn constant_stores_are_recorded() {
             0,
             &["put,0,c,1,3,,,,,"],
         );
-        // Whether it is there is looked up without its value.
+        // The existence check does not read the value, so its size is unknown.
         let rows = ["get,0,a,1,,,,,,", "delete,0,a,1,,,,,,"];
         record("delete", &format!("delete {store} a"), 0, &rows);
     }
 }
 
-/// Goal: imports say what they did, and leave nothing of one that failed. Method: CSV, a list of
-/// pages, standard input, mistakes.
+/// Goal: imports print a summary, and leave no file if they fail. Method: CSV, a list of pages,
+/// standard input, mistakes.
 #[test]
 fn imports() {
     let scratch = imported();
@@ -137,8 +135,7 @@ fn imports() {
         scratch.run(&words).failed(&["requests.csv", "does not begin like", format]);
         assert!(!scratch.path("b").exists());
     }
-    // What comes through a pipe is read as it comes: behind a row that is refused there is no end
-    // here.
+    // A pipe is processed as its bytes arrive: the pipe here never ends after the invalid row.
     let endless = "timeout 20 cairn trace import - -o b < <(echo key,op; echo a,fly; cat /dev/zero)";
     scratch.shell(endless).failed(&["standard input, line 2", "fly"]);
     assert!(!scratch.path("b").exists());
@@ -146,7 +143,7 @@ fn imports() {
     scratch.write("back.csv", "time,key\n5,a\n3,a\n");
     let out = scratch.run("trace import back.csv -o back").ended(0).text();
     assert!(out.contains("left out, 1: times that go back"), "{out}");
-    // What is dumped is imported again as it was.
+    // A dump can be imported again without changes.
     let dump = scratch.run("trace dump t").ended(0).text();
     scratch.write("again.csv", &dump);
     scratch.run("trace import again.csv -o again").ended(0);
@@ -159,9 +156,9 @@ fn imports() {
     assert_eq!(String::from_utf8(scratch.read("t.csv")).unwrap(), dump);
 }
 
-/// Goal: a dump is the whole trace: keys that are no text stay apart from those that look like them
-/// in hexadecimal, and so do batches and scans downwards. Method: a trace made of a file in
-/// hexadecimal, dumped, imported and dumped again.
+/// Goal: a dump is complete: binary keys differ from text keys that look like their hexadecimal
+/// form, and batches and descending scans are preserved. Method: a trace made from a hexadecimal
+/// file, dumped, imported and dumped again.
 #[test]
 fn dumps_are_whole() {
     let scratch = Scratch::new();
@@ -178,7 +175,7 @@ fn dumps_are_whole() {
     scratch.run("trace import again.csv -o again").ended(0);
     assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
     assert_eq!(scratch.run("trace stats again --json").ended(0).json()[0]["keys"], 3.0);
-    // Numbers of pages are UTF-8 by chance, with control characters.
+    // Page numbers may be valid UTF-8 by chance, but then contain control characters.
     scratch.write("pages.txt", "1\n2\n");
     scratch.run("trace import pages.txt -o p").ended(0);
     let dump = scratch.run("trace dump p").ended(0).text();
@@ -186,7 +183,7 @@ fn dumps_are_whole() {
     scratch.write("tab.csv", "op,key\nput,\"a\tb\"\n");
     scratch.run("trace import tab.csv -o tab").ended(0);
     assert!(scratch.run("trace dump tab").ended(0).text().contains(",610962,3,"));
-    // Without times there is no column of them, which would come back as nanoseconds.
+    // A trace without times has no time column, which would be read back as nanoseconds.
     scratch.write("untimed.csv", "op,key\nput,a\nget,b\n");
     scratch.run("trace import untimed.csv -o untimed").ended(0);
     let dump = scratch.run("trace dump untimed").ended(0).text();
@@ -199,8 +196,8 @@ fn dumps_are_whole() {
     scratch.run("trace import odd.csv -o odd").failed(&["line 2", "abc", "hexadecimal"]);
 }
 
-/// Goal: what was there before is no trace of the program. Method: a file by the name that a second
-/// store's trace has; then two stores.
+/// Goal: existing files are not reported as traces of the program. Method: a file with the name of
+/// a second store's trace; then two stores.
 #[test]
 fn leftovers_are_not_reported() {
     let scratch = imported();
@@ -212,10 +209,10 @@ fn leftovers_are_not_reported() {
     assert!(text.contains("\"trace\":\"r\"") && !text.contains("r.1"), "{text}");
 }
 
-/// Goal: whoever records and whoever reads is told of how many keys one is in a trace, and why
-/// where the recorder decided it. Method: a trace of fast lookups under a clock of the test's,
-/// through every command that takes one; a program that leaves it where `record` asks for one;
-/// numbers that are given, and words that are none.
+/// Goal: recording and reading commands report the share of keys, and the reason if the recorder
+/// lowered it.
+/// Method: a trace of fast lookups under a manual clock, through every command that takes one; a
+/// program that leaves such a trace for `record`; explicit numbers, and invalid words.
 #[test]
 fn the_share_is_told() {
     let scratch = Scratch::new();
@@ -274,8 +271,9 @@ fn the_share_is_told() {
     assert!(ran.err.contains("CAIRN_TRACE_SAMPLE \"0\": expected auto, or"), "{}", ran.err);
 }
 
-/// Goal: the shell's statements are in the trace with their rows, those that fail are not, and the
-/// shell goes on. Method: a script under `record`.
+/// Goal: the shell's statements are recorded with their row counts, failed ones are not, and the
+/// shell continues.
+/// Method: a script under `record`.
 #[cfg(feature = "sql")]
 #[test]
 fn statements_are_recorded() {
@@ -307,7 +305,7 @@ fn statements_are_recorded() {
     }
     let stats = scratch.run("trace stats r --html r.html").ended(0).text();
     assert!(stats.contains("statement") && stats.contains("50.0 % read, 25.0 % write"), "{stats}");
-    // Of hashed statements nobody knows what they were.
+    // Hashed statements cannot be classified as reads or writes.
     let words = format!("trace record -o hashed -- {program} sql d.db -c VALUES(1)");
     scratch.run(&words).ended(0);
     let stats = scratch.run("trace stats hashed --html h.html").ended(0).text();
@@ -318,8 +316,8 @@ fn statements_are_recorded() {
     assert!(json["read_share"].is_null() && json["write_share"].is_null(), "{json}");
 }
 
-/// Goal: a store is of use though its trace cannot be written. Method: an environment that names no
-/// place.
+/// Goal: a store works even if its trace cannot be written. Method: an environment that names a
+/// missing directory.
 #[test]
 fn a_trace_that_cannot_be_written_is_told() {
     let scratch = Scratch::new();
@@ -329,9 +327,9 @@ fn a_trace_that_cannot_be_written_is_told() {
     assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such is not there"), "{}", ran.err);
 }
 
-/// Goal: a disk that fills up under a recording is told, by the program that records and by
-/// `record`, and does not touch the store. Method: a limit on the length of files that the first
-/// block goes beyond, and one that nothing fits in.
+/// Goal: a disk that becomes full during a recording is reported by the recording program and by
+/// `record`, and does not affect the store. Method: a file size limit that the first block exceeds,
+/// and one of zero.
 #[test]
 fn full_disks_are_told() {
     let scratch = Scratch::new();
@@ -351,8 +349,8 @@ fn full_disks_are_told() {
     assert!(ran.err.contains("recorded nothing") && !scratch.path("none").exists(), "{}", ran.err);
 }
 
-/// Goal: a trace that cannot be made is told before the program runs. Method: a directory that is
-/// missing, and one in its place.
+/// Goal: a trace that cannot be created is reported before the program runs. Method: a missing
+/// directory, and a directory in place of the file.
 #[test]
 fn programs_do_not_run_in_vain() {
     let scratch = Scratch::new();
@@ -362,9 +360,9 @@ fn programs_do_not_run_in_vain() {
     }
 }
 
-/// Goal: a server that Ctrl-C ends is recorded to its end, and what it recorded is told. Method: an
-/// interrupt of the whole group, as a terminal sends it, for a script that uses a store and ends
-/// well when it comes, late; and for one that it kills.
+/// Goal: when Ctrl-C ends a recorded server, its trace is complete and reported. Method: an
+/// interrupt to the whole process group, as from a terminal, for a script that then uses a store
+/// and exits normally, and for one that it kills.
 #[test]
 fn ctrl_c_is_the_programs() {
     let scratch = Scratch::new();
@@ -373,7 +371,8 @@ fn ctrl_c_is_the_programs() {
         "well",
         "trap 'sleep 0.5; cairn kv get s a; exit 0' INT; : > ready; while :; do sleep 0.05; done",
     );
-    // Without a child of its own that Ctrl-C could meet instead: bash goes on when that ends well.
+    // `exec` avoids a child that Ctrl-C could reach instead; bash would continue if that exited
+    // normally.
     scratch.write("badly", "cairn kv get s a; : > ready; exec sleep 100");
     for (script, code, told) in [("well", 0, ""), ("badly", 130, "interrupted: bash ended with signal: 2")] {
         let ran = scratch.shell(&format!(
@@ -384,14 +383,14 @@ fn ctrl_c_is_the_programs() {
         assert!(ran.text().contains(&format!("{script}.trace: 1 operations")), "{script}: {}", ran.text());
         assert!(ran.err.contains(told), "{script}: {}", ran.err);
     }
-    // It may end before this process has heard of Ctrl-C itself: here it never does.
+    // The program may end before this process sees Ctrl-C itself; here it never does.
     scratch.write("alone", "cairn kv get s a; kill -INT $$");
     let ran = scratch.shell("cairn trace record -o alone.trace -- bash alone");
     assert_eq!(ran.code, 130, "{}", ran.err);
 }
 
-/// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a
-/// trace, one cut, something else.
+/// Goal: statistics are printed as text, JSON and a page, and damaged files are read as far as
+/// possible. Method: a trace, one that was cut, and another file.
 #[test]
 fn statistics() {
     let scratch = imported();
@@ -412,9 +411,9 @@ fn statistics() {
     scratch.run("trace stats requests.csv").failed(&["requests.csv", "CAIRNTRC"]);
 }
 
-/// Goal: whoever goes by a trace that is not whole is told so, beside the results and in them.
-/// Method: a trace without its end, through every command that takes one; then one with a byte
-/// changed in its middle, and a whole one.
+/// Goal: every command that uses an incomplete trace reports that, on standard error and in its
+/// results. Method: a trace without its end, through every command that takes one; then one with a
+/// changed byte in the middle, and a complete one.
 #[test]
 fn flaws_are_told() {
     let scratch = imported();
@@ -476,8 +475,8 @@ fn flaws_are_told() {
     );
 }
 
-/// Goal: a trace is replayed, its run is stored with a report, and the simulator and the policies
-/// take it. Method: Cairn's own stores, each in a process of its own.
+/// Goal: a trace can be replayed, its run is stored with a report, and the simulator and the
+/// replacement policies accept it. Method: Cairn's own stores, each in a separate process.
 #[test]
 fn traces_are_used() {
     let scratch = imported();
@@ -506,8 +505,7 @@ fn traces_are_used() {
     assert!(text.contains("t: 6 requests of 2 pages"), "{text}");
 }
 
-/// Goal: a file without operations is told, and no trace is made of it. Method: a header line
-/// alone.
+/// Goal: an input without operations is refused, and no trace is left. Method: a header line alone.
 #[test]
 fn empty_imports_are_refused() {
     let scratch = Scratch::new();

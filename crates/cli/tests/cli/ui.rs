@@ -1,5 +1,4 @@
-//! The local page's server: who is answered, what paths mean, what damage looks like, what it may
-//! change.
+//! The local page's server: access control, paths, reports of damage, and side effects.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +13,7 @@ use serde_json::Value;
 
 use crate::support::Scratch;
 
-/// How long anything may take to come about.
+/// The timeout for any expected event.
 const WAIT: Duration = Duration::from_secs(20);
 
 /// A server over a scratch directory.
@@ -29,7 +28,7 @@ impl Server {
         Server::start_as(scratch, &format!("ui {arguments}"))
     }
 
-    /// Of `cairn ui`, or of `cairn sim ui`, which has no token.
+    /// Starts `cairn ui`, or `cairn sim ui`, which has no token.
     fn start_as(scratch: &Scratch, line: &str) -> Server {
         Server::of(scratch.command(&format!("{line} --port 0")))
     }
@@ -43,10 +42,10 @@ impl Server {
         Server { address: address.to_owned(), token: token.to_owned(), child }
     }
 
-    /// Asks for the frames of a simulation that has a million flushes between two of them, and goes
-    /// on when it has begun.
+    /// Requests the frames of a simulation with a million flushes between two frames, and returns
+    /// once it runs.
     fn begin_simulation(&self, path: &str) -> TcpStream {
-        // Few keys, since each flush of a few writes has to hold some that are followed.
+        // Few keys, because each flush of a few writes must contain some tracked ones.
         let workload = "%7B%22keys%22:1000,%22traffic%22:%7B%22kind%22:%22unlimited%22%7D%7D";
         let options = "%7B%22write_buffer_size%22:4096,%22target_file_size_base%22:4096,\
                        %22max_bytes_for_level_base%22:4096,%22block_size%22:256%7D";
@@ -65,7 +64,7 @@ impl Server {
         stream
     }
 
-    /// Waits until so many simulations are at work behind a path, as the server's metrics have it.
+    /// Waits until `count` simulations run below a path, according to the server's metrics.
     #[track_caller]
     fn wait_for_simulations(&self, path: &str, count: usize) {
         let line = format!("\ncairn_sim_running {count}\n");
@@ -82,7 +81,7 @@ impl Server {
         }
     }
 
-    /// Has a benchmark made: its process.
+    /// Starts a benchmark and returns its process id.
     fn begin_benchmark(&self) -> u32 {
         let bearer = format!("Bearer {}", self.token);
         let headers = [("Authorization", bearer.as_str()), ("x-cairn", "test")];
@@ -92,12 +91,12 @@ impl Server {
         std::fs::read_to_string(children).unwrap().trim().parse().unwrap()
     }
 
-    /// Ends it with a signal, as Ctrl-C and service managers do; how long it took.
+    /// Ends the server with a signal, as Ctrl-C and service managers do. Returns how long it took.
     fn end(&mut self, signal: &str) -> Duration {
         self.end_by(signal, &self.child.id().to_string())
     }
 
-    /// Sends a signal to somebody that it ends by; how long it took.
+    /// Sends a signal that ends the server to a process or group. Returns how long it took.
     fn end_by(&mut self, signal: &str, to: &str) -> Duration {
         let process = Process::of(self.child.id());
         let start = Instant::now();
@@ -108,7 +107,7 @@ impl Server {
         took
     }
 
-    /// A request as it is: status, headers and body of the answer.
+    /// Sends a request and returns status, headers and body of the response.
     fn send(&self, head: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let mut request =
@@ -140,8 +139,8 @@ impl Drop for Server {
     }
 }
 
-/// A key-value store, a folder with a constant store, a damaged one and something else, and a file
-/// beside that was not named.
+/// Creates a key-value store, a folder with a constant store, a damaged one and another file, and a
+/// store next to them that is not named on the command line.
 fn stores() -> Scratch {
     let scratch = Scratch::new();
     let rows = (0..3_000).fold("key,value\n".to_owned(), |csv, n| csv + &format!("key{n:05},value {n}\n"));
@@ -158,9 +157,9 @@ fn stores() -> Scratch {
     scratch
 }
 
-/// Goal: nobody is answered without the token or by another site's name, and what changes something
-/// needs a header more. Method: every route in each way; tokens that are nearly right; the cookie
-/// that the first opening gives.
+/// Goal: no request is answered without the token or with another site's host name, and requests
+/// with side effects also need a header. Method: every route in each way; tokens that are nearly
+/// right; the cookie that the first opening sets.
 #[test]
 fn only_who_has_the_token_is_answered() {
     let scratch = stores();
@@ -200,9 +199,9 @@ fn only_who_has_the_token_is_answered() {
     assert_eq!(server.send("POST /sim/api/export", &[("Cookie", &cookie)], "{}").0, 403);
 }
 
-/// Goal: pages of other sites have no simulation made, of neither server; programs do, and links
+/// Goal: pages of other sites cannot start simulations on either server; programs can, and links
 /// from anywhere lead to the page. Method: requests as forms, images and scripts of another site
-/// make them, and as our page and programs do.
+/// send them, and as our page and programs do.
 #[test]
 fn only_our_pages_have_simulations_made() {
     let scratch = Scratch::new();
@@ -244,8 +243,8 @@ fn only_our_pages_have_simulations_made() {
     }
 }
 
-/// Goal: only what was named is looked into. Method: names that lead out of the folder, a link, a
-/// file that is not named, runs outside of the results.
+/// Goal: only named places can be inspected. Method: names that lead out of the folder, a link, a
+/// file that is not named, runs outside of the results directory.
 #[test]
 fn no_path_leads_out() {
     let scratch = stores();
@@ -270,8 +269,8 @@ fn no_path_leads_out() {
     }
 }
 
-/// Goal: stores are shown, damage with its file and offset, and nothing in them changes. Method:
-/// every view of each, and all files' bytes before and after.
+/// Goal: stores are shown, damage is reported with file and offset, and nothing is modified.
+/// Method: every view of each store, and all files' bytes before and after.
 #[test]
 fn stores_are_shown_and_left_alone() {
     let scratch = stores();
@@ -305,7 +304,7 @@ fn stores_are_shown_and_left_alone() {
     assert!(files(&scratch) == before, "something was written");
 }
 
-/// Every file of the stores with its bytes.
+/// Returns every file of the stores with its bytes.
 fn files(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     for dir in ["places", "folder"] {
@@ -318,8 +317,8 @@ fn files(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Goal: without leave nothing is started; with it only what is on the list. Method: requests to
-/// start something, each way.
+/// Goal: nothing can be started without permission, and with it only suites of the list. Method:
+/// requests to start something, with and without permission.
 #[test]
 fn nothing_is_started_without_leave() {
     let scratch = Scratch::new();
@@ -352,32 +351,32 @@ fn nothing_is_started_without_leave() {
     assert_eq!(running.get("/api/jobs").1, Value::Array(Vec::new()));
 }
 
-/// Sends a signal to a process, or to a group, which has a sign before its number.
+/// Sends a signal to a process, or to a group, which is given as a negative number.
 fn kill(signal: &str, to: &str) {
     assert!(Command::new("kill").args([signal, "--", to]).status().unwrap().success(), "{signal} {to}");
 }
 
-/// A process, ours or not, as long as it is held even after its end.
+/// A handle of a process, which stays valid after the process has ended.
 struct Process(OwnedFd);
 
 impl Process {
-    /// Of one that is there.
+    /// Opens a running process.
     fn of(id: u32) -> Process {
         let id = Pid::from_raw(id.try_into().unwrap()).unwrap();
         Process(pidfd_open(id, PidfdFlags::empty()).unwrap())
     }
 
-    /// Waits for its end: nobody need have waited for it as its parent does. False when it takes
-    /// too long.
+    /// Waits for its end, without waiting for it as its parent would. Returns false after a
+    /// timeout.
     fn ends(&self) -> bool {
         let limit = WAIT.try_into().unwrap();
         poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).unwrap() == 1
     }
 }
 
-/// Goal: a page that has gone away costs nothing more, and who ends the server does not wait for a
-/// simulation. Method: both servers, a run that would take minutes, with its page gone and with it
-/// there, each signal.
+/// Goal: a closed page causes no further work, and ending the server does not wait for a
+/// simulation. Method: both servers, a run that would take minutes, with its page closed and open,
+/// each signal.
 #[test]
 fn nobody_waits_for_a_simulation() {
     let scratch = Scratch::new();
@@ -391,9 +390,9 @@ fn nobody_waits_for_a_simulation() {
     }
 }
 
-/// Goal: a benchmark that the page has started is over when the server is. Method: one that is
-/// stopped, and so does not hear that it should end; its process afterwards. A request to end, and
-/// a closed terminal.
+/// Goal: a benchmark that the page has started ends with the server. Method: a stopped one, which
+/// cannot react to a request to end; its process afterwards. A request to end, and a closed
+/// terminal.
 #[test]
 fn no_benchmark_stays_behind() {
     let scratch = Scratch::new();
@@ -408,9 +407,9 @@ fn no_benchmark_stays_behind() {
     }
 }
 
-/// Goal: Ctrl-C reaches a benchmark that the page has started once, through the server: the second
-/// one would end it with nothing. Method: the group that a benchmark is in; Ctrl-C as a terminal
-/// gives it, to the server's group.
+/// Goal: a benchmark that the page has started gets Ctrl-C only once, through the server: a second
+/// one would end it without results. Method: the process group of a benchmark; Ctrl-C to the
+/// server's group, as from a terminal.
 #[test]
 fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
     let scratch = Scratch::new();
@@ -420,22 +419,22 @@ fn a_benchmark_gets_no_ctrl_c_of_the_terminal() {
     let job = server.begin_benchmark();
     let process = Process::of(job);
     let stat = std::fs::read_to_string(format!("/proc/{job}/stat")).unwrap();
-    // Behind the name: state, parent, group.
+    // The fields after the name: state, parent, group.
     let group = stat.rsplit(") ").next().unwrap().split(' ').nth(2).unwrap().to_owned();
     assert_eq!(group, job.to_string());
     server.end_by("-INT", &format!("-{}", server.child.id()));
     assert!(process.ends(), "the benchmark goes on for {WAIT:?}");
 }
 
-/// Goal: under `nohup` the server outlasts its terminal. Method: what the system says of a server
-/// that was started so.
+/// Goal: under `nohup` the server survives its terminal. Method: the signal mask of a server that
+/// was started so.
 #[test]
 fn nohup_is_left_to_its_own() {
     let scratch = Scratch::new();
     let typed = scratch.command("ui --allow-run --port 0");
     let mut command = Command::new("nohup");
     command.arg(typed.get_program()).args(typed.get_args()).current_dir(scratch.path(""));
-    // Else it would speak of the terminal first.
+    // Otherwise nohup prints a message about the terminal first.
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let server = Server::of(command);
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
@@ -444,8 +443,8 @@ fn nohup_is_left_to_its_own() {
     assert_eq!(ignored & 1, 1, "{status}");
 }
 
-/// Goal: runs in the directories of runs over all suites are listed, and have their reports.
-/// Method: a stored run in such a directory.
+/// Goal: runs in the directories of runs over all suites are listed and have reports. Method: a
+/// stored run in such a directory.
 #[test]
 fn runs_over_all_suites_are_listed() {
     let scratch = Scratch::new();
@@ -462,9 +461,9 @@ fn runs_over_all_suites_are_listed() {
     assert_eq!(server.get(&format!("/report?run={}", name.replace('/', "%2F"))).0, 200);
 }
 
-/// Goal: a script can read every refusal. Method: queries that are none, pages and methods that are
-/// not there, requests without a token, without the header and by another name, and what a store of
-/// a kind has not.
+/// Goal: every refusal can be parsed by a script. Method: invalid queries, missing pages and
+/// methods, requests without the token, without the header and with another host name, and requests
+/// that a kind of store does not support.
 #[test]
 fn refusals_are_json() {
     let scratch = stores();

@@ -1,17 +1,17 @@
-//! Files that commands write: whole, or as they were.
+//! Output files of commands: complete, or unchanged.
 
 use std::os::unix::fs::symlink;
 
 use crate::support::{Ran, Scratch};
 
-/// Runs a script of the shell over a table `t` of three rows.
+/// Runs a shell script over a table `t` of three rows.
 fn sql(scratch: &Scratch, script: &str) -> Ran {
     let table = "create table t (a int, b text);\ninsert into t values (1, 'x'), (2, 'y'), (3, null);\n";
     scratch.run_with("sql", format!("{table}{script}\n").as_bytes())
 }
 
-/// Goal: `\copy` of Parquet works in both directions, the first example of the engine's page among
-/// them. Method: out, into another table, and into a store by key.
+/// Goal: `\copy` of Parquet works in both directions, including the first example of the
+/// documentation. Method: out, into another table, and into a store by key.
 #[test]
 fn copies_of_parquet_work() {
     let scratch = Scratch::new();
@@ -20,7 +20,7 @@ fn copies_of_parquet_work() {
     assert_eq!(sql(&scratch, script).ended(0).text(), "a,b\n1,x\n2,y\n3,\n");
     scratch.run("kv load s x.parquet --create --key a --value a").ended(0);
     assert_eq!(scratch.run("kv get s 2").ended(0).text(), "2");
-    // A pipe has no end to read first: it is kept until it is whole.
+    // A pipe cannot be read from its end, so its contents are buffered first.
     let script =
         "create table u (a int, b text);\n\\copy u from pipe (format parquet)\nselect count(*) from u;\n";
     scratch.write("in.sql", script);
@@ -28,10 +28,9 @@ fn copies_of_parquet_work() {
     assert_eq!(ran.text(), "3\n");
 }
 
-/// Goal: a file stays as it was where what was to replace it fails, and nothing is left beside it.
-/// Method: statements that are wrong before the first row and in the middle, a limit on the size of
-/// files, which writes meet as the error of a full disk, a reader that goes away; each way to write
-/// a file.
+/// Goal: a file stays unchanged if writing its replacement fails, and no other file is left.
+/// Method: statements that fail before the first row and in the middle, a file size limit, which
+/// makes writes fail as on a full disk, a reader that goes away; each way to write a file.
 #[test]
 fn failures_leave_the_old_file() {
     let scratch = Scratch::new();
@@ -62,7 +61,7 @@ fn failures_leave_the_old_file() {
         sql(&scratch, script).ended(1);
         is_old("f", script);
     }
-    // Of 512 bytes each, which is less than any of these files has and more than a page of the log.
+    // In units of 512 bytes: less than the size of these files and more than a page of the log.
     let full = "ulimit -f 400; trap '' XFSZ;";
     for command in [
         "cairn sql my.db -c '\\copy big to f'",
@@ -78,9 +77,9 @@ fn failures_leave_the_old_file() {
     }
 }
 
-/// Goal: Ctrl-C, SIGTERM and a closed terminal leave a file as it was while it is written, and
-/// nothing beside it. Method: an endless query into a file, each way; the signal once the
-/// unfinished file is there.
+/// Goal: Ctrl-C, SIGTERM and a closed terminal leave a file that is being replaced unchanged, and
+/// no other file.
+/// Method: an endless query into a file, each way; the signal once the temporary file exists.
 #[test]
 fn signals_leave_the_old_file() {
     let scratch = Scratch::new();
@@ -98,16 +97,16 @@ fn signals_leave_the_old_file() {
             ));
             assert_eq!(ran.code, code, "{script} at SIG{signal}: {}", ran.err);
             assert_eq!(scratch.read("f"), b"old", "{script} at SIG{signal}");
-            // The shell puts its own files away; a statement takes back its own, unless the machine
-            // is too busy for that.
+            // The shell removes its own temporary files. A statement rolls back and removes its
+            // own, unless the machine is too busy to do so in time.
             let is_left = scratch.names().contains(&"f.tmp".to_owned());
             assert!(!is_left || script == "server.sql", "{script} at SIG{signal}");
         }
     }
 }
 
-/// Goal: what is no regular file is written as rows come, and a symbolic link stays one. Method:
-/// standard output as a device, a named pipe, a link, by each way to write a file.
+/// Goal: output to a device or a pipe is written as rows arrive, and a symbolic link stays one.
+/// Method: standard output as a device, a named pipe, a link, by each way to write a file.
 #[test]
 fn devices_pipes_and_links_are_written_through() {
     let scratch = Scratch::new();
@@ -135,8 +134,8 @@ fn devices_pipes_and_links_are_written_through() {
     }
 }
 
-/// Goal: a database in memory writes files where others find them. Method: COPY to a file and a
-/// backup, read by another process.
+/// Goal: a database in memory exports files to the disk. Method: COPY to a file and a backup, read
+/// by another process.
 #[test]
 fn databases_in_memory_write_to_the_disk() {
     let scratch = Scratch::new();

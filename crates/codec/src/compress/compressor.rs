@@ -8,8 +8,8 @@ use super::dictionary::CompressionDictionary;
 use super::{Compression, Format};
 use crate::{Error, Result};
 
-/// Compresses one block after another. Owns the working memory, so keep it: a zstd context is some
-/// 100 KiB to set up. One a thread.
+/// Compresses one block after another. Owns the working memory, so reuse it, one per thread:
+/// setting up a zstd context takes about 100 KiB.
 pub struct Compressor {
     method: Method,
 }
@@ -22,10 +22,10 @@ enum Method {
 }
 
 impl Compressor {
-    /// A compressor without a dictionary.
+    /// Creates a compressor without a dictionary.
     ///
-    /// Errors: [`Error::Level`] for a zstd level that does not exist, [`Error::Compress`] when
-    /// memory runs out.
+    /// Errors: [`Error::Level`] for an invalid zstd level, [`Error::Compress`] when memory runs
+    /// out.
     pub fn new(compression: Compression) -> Result<Self> {
         let method = match compression {
             Compression::None => Method::None,
@@ -35,8 +35,8 @@ impl Compressor {
         Ok(Compressor { method })
     }
 
-    /// A zstd compressor whose blocks need `dictionary` to decompress. Cheap: the digested tables
-    /// are shared.
+    /// Creates a zstd compressor whose blocks need `dictionary` for decompression. Cheap, since the
+    /// digested tables are shared.
     ///
     /// Errors: [`Error::Compress`] when memory runs out.
     pub fn with_dictionary(dictionary: &CompressionDictionary) -> Result<Self> {
@@ -44,7 +44,7 @@ impl Compressor {
         Ok(Compressor { method })
     }
 
-    /// What its blocks are.
+    /// Returns the format of its blocks.
     pub fn format(&self) -> Format {
         match self.method {
             Method::None => Format::None,
@@ -53,10 +53,10 @@ impl Compressor {
         }
     }
 
-    /// Appends the compressed form of `input` to `out` and returns its length. On an error `out` is
-    /// as before.
+    /// Appends the compressed form of `input` to `out` and returns its length. On an error, `out`
+    /// is unchanged.
     ///
-    /// Errors: [`Error::Compress`]; snappy takes at most 4 GiB - 1 at once.
+    /// Errors: [`Error::Compress`]; snappy accepts at most 4 GiB - 1 per block.
     pub fn compress(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
         match &mut self.method {
@@ -84,7 +84,7 @@ impl Compressor {
     }
 }
 
-/// Lets zstd write past the end of what `out` already holds, into its spare capacity.
+/// Returns a cursor with which zstd appends to `out`, into its spare capacity.
 pub(super) fn at_end(out: &mut Vec<u8>) -> std::io::Cursor<&mut Vec<u8>> {
     let mut cursor = std::io::Cursor::new(out);
     cursor.set_position(cursor.get_ref().len() as u64);
@@ -95,7 +95,7 @@ fn context() -> Result<CCtx<'static>> {
     CCtx::try_create().ok_or_else(|| failed("zstd", &[], "no memory for a context".to_owned()))
 }
 
-/// Passes a level that zstd knows.
+/// Checks that zstd supports the level, and returns it.
 pub(super) fn check_level(level: i32) -> Result<i32> {
     let (min, max) = (-7, zstd_safe::max_c_level());
     if (min..=max).contains(&level) { Ok(level) } else { Err(Error::Level { level, min, max }) }

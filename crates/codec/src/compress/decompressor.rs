@@ -10,7 +10,7 @@ use super::compressor::at_end;
 use super::dictionary::DecompressionDictionary;
 use crate::{Error, Result};
 
-/// The most output of one zstd block, in bytes; a block takes at least four bytes of input (RFC
+/// The maximum output of one zstd block, in bytes. A block takes at least four bytes of input (RFC
 /// 8878, 3.1.1.2).
 const ZSTD_BLOCK_BYTES_MAX: u64 = 128 << 10;
 
@@ -18,21 +18,22 @@ thread_local! {
     static LOCAL: RefCell<Decompressor> = RefCell::new(Decompressor::new());
 }
 
-/// Decompresses blocks of any [`Format`]. Owns the working memory (about 100 KiB for zstd, made at
-/// the first zstd block), so keep it; one a thread serves any number of files and dictionaries.
+/// Decompresses blocks of any [`Format`]. Owns the working memory (about 100 KiB for zstd,
+/// allocated at the first zstd block), so reuse it. One per thread serves any number of files and
+/// dictionaries.
 #[derive(Default)]
 pub struct Decompressor {
     zstd: Option<DCtx<'static>>,
 }
 
 impl Decompressor {
-    /// A decompressor that has not allocated anything yet.
+    /// Creates a decompressor without allocating.
     pub fn new() -> Self {
         Decompressor::default()
     }
 
-    /// Runs `work` with the calling thread's own decompressor. Not reentrant: an inner call gets a
-    /// fresh one.
+    /// Runs `work` with the calling thread's own decompressor. Not reentrant: a nested call gets a
+    /// new one.
     pub fn local<T>(work: impl FnOnce(&mut Decompressor) -> T) -> T {
         LOCAL.with(|local| match local.try_borrow_mut() {
             Ok(mut decompressor) => work(&mut decompressor),
@@ -40,12 +41,10 @@ impl Decompressor {
         })
     }
 
-    /// Decompresses the block `input` into the front of `output` and returns how many bytes it
-    /// gave.
+    /// Decompresses the block `input` into the front of `output` and returns the number of bytes.
     ///
-    /// Errors: [`Error::TooLarge`] when the block needs more room than `output` has,
-    /// [`Error::Decompress`] when it is not a sound block. The bytes of `output` are then
-    /// unspecified.
+    /// Errors: [`Error::TooLarge`] when the block does not fit `output`, [`Error::Decompress`] when
+    /// it is invalid. The content of `output` is then unspecified.
     pub fn decompress(&mut self, format: Format, input: &[u8], output: &mut [u8]) -> Result<usize> {
         match format {
             Format::None => {
@@ -68,7 +67,7 @@ impl Decompressor {
         }
     }
 
-    /// As [`Decompressor::decompress`] for a zstd block that was compressed with `dictionary`.
+    /// Like [`Decompressor::decompress`], for a zstd block compressed with `dictionary`.
     pub fn decompress_with(
         &mut self,
         dictionary: &DecompressionDictionary,
@@ -80,10 +79,11 @@ impl Decompressor {
         zstd_result(done, input)
     }
 
-    /// Appends what the block `input` holds to `out`, at most `limit` bytes, and returns how many.
-    /// On an error `out` is as before.
+    /// Appends the decompressed content of the block `input` to `out`, at most `limit` bytes, and
+    /// returns the number of bytes. On an error, `out` is unchanged.
     ///
-    /// Allocates no more than `limit`, than the block claims, and than `input` could expand to.
+    /// Allocates at most the smallest of `limit`, the length that the block claims, and the maximum
+    /// expansion of `input`.
     pub fn append(&mut self, format: Format, input: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize> {
         let start = out.len();
         match format {
@@ -109,7 +109,7 @@ impl Decompressor {
         }
     }
 
-    /// As [`Decompressor::append`] for a zstd block that was compressed with `dictionary`.
+    /// Like [`Decompressor::append`], for a zstd block compressed with `dictionary`.
     pub fn append_with(
         &mut self,
         dictionary: &DecompressionDictionary,
@@ -139,35 +139,35 @@ fn append_zstd(
     let start = out.len();
     out.reserve(len);
     let done = zstd_result(run(&mut at_end(out)), input);
-    // The vector may have had more room than `len`; a block that used it holds more than its header
-    // claims.
+    // The vector may have had more capacity than `len`. A block that used it decompresses to more
+    // than its header claims.
     let done = done.and_then(|used| if used > len { Err(too_large(used, len)) } else { Ok(used) });
     out.truncate(start + done.as_ref().copied().unwrap_or(0));
     done
 }
 
-/// The most bytes that `len` bytes of `format` can decompress to.
+/// Returns the maximum decompressed size of `len` bytes of `format`.
 ///
-/// A bound on what a stored length may claim, so that a garbled one cannot make a reader allocate
-/// at will.
+/// This bounds the length that a stored block may claim, so that a corrupted one cannot make a
+/// reader allocate arbitrary amounts.
 pub fn expansion_max(format: Format, len: usize) -> u64 {
     let len = len as u64;
     match format {
         Format::None => len,
-        // The best element is a copy of 64 bytes in 3.
+        // The best-compressing element is a copy of 64 bytes in 3.
         Format::Snappy => len.saturating_mul(22),
         Format::Zstd => (len / 4).saturating_mul(ZSTD_BLOCK_BYTES_MAX),
     }
 }
 
-/// The length that a snappy block claims, when it is within both bounds.
+/// Returns the length that a snappy block claims, if it is within both bounds.
 fn snappy_len(input: &[u8], limit: usize) -> Result<usize> {
     let claimed =
         snap::raw::decompress_len(input).map_err(|error| damaged("snappy", input, error.to_string()))?;
     check_claim(Format::Snappy, input, claimed as u64, limit)
 }
 
-/// The length that a zstd frame claims, or the bound where it claims none.
+/// Returns the length that a zstd frame claims, or the bound if it claims none.
 fn zstd_len(input: &[u8], limit: usize) -> Result<usize> {
     match zstd_safe::get_frame_content_size(input) {
         Ok(Some(claimed)) => check_claim(Format::Zstd, input, claimed, limit),

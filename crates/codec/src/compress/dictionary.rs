@@ -1,7 +1,8 @@
-//! zstd dictionaries: what many small values have in common, learnt once and shared.
+//! zstd dictionaries: the common content of many small values, trained once and shared.
 //!
-//! A value of a few dozen bytes has hardly anything to refer back to. A dictionary gives it that:
-//! bytes that samples share, and statistics of their symbols. Writer and reader need the same one.
+//! A value of a few dozen bytes has almost nothing to refer back to. A dictionary supplies that:
+//! bytes that the samples share, and statistics of their symbols. Writer and reader need the same
+//! dictionary.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,22 +12,21 @@ use zstd::zstd_safe::{self, CDict, DDict};
 use super::compressor::check_level;
 use crate::{Error, Result};
 
-/// How a dictionary begins. Other bytes zstd takes as mere content to refer back to, whatever they
-/// are.
+/// The magic number of a dictionary. zstd accepts any other bytes as raw content to refer back to.
 const MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
-/// The bytes of a dictionary, as they are stored in a file.
+/// A dictionary in its stored form.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dictionary {
     bytes: Arc<[u8]>,
 }
 
 impl Dictionary {
-    /// Learns a dictionary of at most `max_bytes` from `samples`.
+    /// Trains a dictionary of at most `max_bytes` from `samples`.
     ///
-    /// zstd advises samples of about 100 times the dictionary's size, and 100 KiB as a sensible
-    /// dictionary for many small values. The same samples give the same dictionary. Cost: some
-    /// seconds for 10 MB of samples.
+    /// zstd recommends samples of about 100 times the size of the dictionary, and 100 KiB as a
+    /// reasonable dictionary for many small values. Equal samples give equal dictionaries. Costs a
+    /// few seconds for 10 MB of samples.
     ///
     /// Errors: [`Error::Dictionary`] when there are too few samples, or they have nothing in
     /// common.
@@ -51,19 +51,20 @@ impl Dictionary {
         }
     }
 
-    /// A dictionary that a file holds. Not checked before it is digested.
+    /// Wraps a dictionary read from a file. It is not checked before it is digested.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Dictionary { bytes: bytes.into() }
     }
 
-    /// What to store.
+    /// Returns the bytes to store.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Digests the dictionary for compression at `level`.
     ///
-    /// Do it once a file: it costs far more than a small block. The result is shared by cloning.
+    /// Do this once per file, since it costs far more than compressing a small block. Clones share
+    /// the result.
     ///
     /// Errors: [`Error::Level`], and [`Error::Dictionary`] when the bytes are not a dictionary.
     pub fn for_compression(&self, level: i32) -> Result<CompressionDictionary> {
@@ -73,7 +74,7 @@ impl Dictionary {
         Ok(CompressionDictionary { tables: Arc::new(tables) })
     }
 
-    /// Digests the dictionary for decompression. Once a file, as above.
+    /// Digests the dictionary for decompression. Do this once per file, as above.
     ///
     /// Errors: [`Error::Dictionary`] when the bytes are not a dictionary.
     pub fn for_decompression(&self) -> Result<DecompressionDictionary> {
@@ -97,28 +98,29 @@ impl fmt::Debug for Dictionary {
     }
 }
 
-/// A dictionary digested for compression at one level, for any number of compressors on any
-/// threads.
+/// A dictionary digested for compression at one level. Any number of compressors on any threads can
+/// share it.
 #[derive(Clone)]
 pub struct CompressionDictionary {
     pub(super) tables: Arc<CDict<'static>>,
 }
 
-/// A dictionary digested for decompression, for any number of decompressors on any threads.
+/// A dictionary digested for decompression. Any number of decompressors on any threads can share
+/// it.
 #[derive(Clone)]
 pub struct DecompressionDictionary {
     pub(super) tables: Arc<DDict<'static>>,
 }
 
 impl CompressionDictionary {
-    /// The memory that the digested tables take, in bytes.
+    /// Returns the memory of the digested tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.tables.sizeof()
     }
 }
 
 impl DecompressionDictionary {
-    /// The memory that the digested tables take, in bytes.
+    /// Returns the memory of the digested tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.tables.sizeof()
     }

@@ -1,12 +1,12 @@
-//! Block compression: snappy (raw blocks, no framing) and zstd (one frame a block), with trained
+//! Block compression: snappy (raw blocks, no framing) and zstd (one frame per block), with trained
 //! dictionaries.
 //!
 //! A [`Compressor`] and a [`Decompressor`] own the working memory of their algorithm, which costs
-//! far more to set up than a small block costs to process: keep them, one a thread.
+//! far more to set up than a small block costs to process. So keep one of each per thread.
 //! [`Decompressor::local`] lends the calling thread's own.
 //!
-//! Decompression never trusts a stored length. The caller says how much may come out, and nothing
-//! is allocated beyond that or beyond what the compressed bytes could possibly expand to.
+//! Decompression never trusts a stored length. The caller limits the output, and nothing is
+//! allocated beyond that limit or beyond the maximum expansion of the compressed bytes.
 
 mod compressor;
 mod decompressor;
@@ -21,7 +21,7 @@ pub use dictionary::{CompressionDictionary, DecompressionDictionary, Dictionary}
 /// How a block is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// Stored as it is.
+    /// Stored uncompressed.
     #[default]
     None,
     /// Snappy: fast both ways, moderate ratio.
@@ -33,10 +33,11 @@ pub enum Compression {
     },
 }
 
-/// Which decompressor a block needs: [`Compression`] without what only the writer has to know.
+/// The decompressor that a block needs: a [`Compression`] without the settings that only the writer
+/// needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Format {
-    /// Stored as it is.
+    /// Stored uncompressed.
     #[default]
     None,
     /// A raw snappy block.
@@ -49,7 +50,7 @@ impl Compression {
     /// zstd at its default level, 3.
     pub const ZSTD: Compression = Compression::Zstd { level: 3 };
 
-    /// What a reader needs to know of it.
+    /// Returns the format of its blocks, which is all a reader needs to know.
     pub fn format(self) -> Format {
         match self {
             Compression::None => Format::None,
@@ -60,7 +61,7 @@ impl Compression {
 }
 
 impl Format {
-    /// The name for people: `none`, `snappy` or `zstd`.
+    /// Returns the name for display: `none`, `snappy` or `zstd`.
     pub fn name(self) -> &'static str {
         match self {
             Format::None => "none",

@@ -14,7 +14,7 @@ fn compressed(compression: Compression, input: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Values as a store of small records has them: much alike, each a little different.
+/// Values as in a store of small records: similar, each slightly different.
 fn records(count: usize) -> Vec<Vec<u8>> {
     (0..count)
         .map(|id| {
@@ -24,8 +24,8 @@ fn records(count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Goal: the bound holds exactly. Method: decompress into room that is one byte short, then just
-/// enough.
+/// Goal: the output bound is exact. Method: decompress into a buffer that is one byte too short,
+/// then into one that just fits.
 #[test]
 fn output_bound_is_hard() {
     let input = b"bound ".repeat(100);
@@ -42,7 +42,7 @@ fn output_bound_is_hard() {
     }
 }
 
-/// Goal: a small block that claims gigabytes allocates nothing. Method: hand-made headers with a
+/// Goal: a small block that claims gigabytes allocates nothing. Method: handmade headers with a
 /// generous limit.
 #[test]
 fn absurd_claims_are_refused() {
@@ -58,7 +58,7 @@ fn absurd_claims_are_refused() {
     }
 }
 
-/// Goal: `expansion_max` is a true bound. Method: the most compressible input there is, at several
+/// Goal: `expansion_max` is a true bound. Method: the most compressible input possible, at several
 /// lengths.
 #[test]
 fn expansion_bound_holds_for_zeros() {
@@ -70,9 +70,9 @@ fn expansion_bound_holds_for_zeros() {
     }
 }
 
-/// Goal: a dictionary pays, works from several threads' contexts, and is needed. Method: train on
-/// half of some records, compress the other half with and without, decompress with, without, and
-/// with a wrong one.
+/// Goal: a dictionary pays off, works from several threads' contexts, and is required. Method:
+/// train on half of some records, compress the other half with and without it, and decompress with
+/// it, without it, and with a wrong one.
 #[test]
 fn dictionary() {
     let records = records(4000);
@@ -101,7 +101,7 @@ fn dictionary() {
     assert!(bytes_with * 2 < bytes_without, "{bytes_with} against {bytes_without}");
 }
 
-/// Goal: no training set, no dictionary, and a typed error for it. Method: no samples, and one.
+/// Goal: training without enough samples is a typed error. Method: no samples, and one.
 #[test]
 fn too_few_samples() {
     for samples in [&[][..], &[b"alone".to_vec()]] {
@@ -109,8 +109,8 @@ fn too_few_samples() {
     }
 }
 
-/// Goal: a damaged dictionary is an error, not a crash. Method: cut and garble a trained one, its
-/// first byte included, and bytes that never were one.
+/// Goal: a damaged dictionary is an error, not a crash. Method: truncate and corrupt a trained one,
+/// its first byte included, and use bytes that never were one.
 #[test]
 fn damaged_dictionary() {
     let bytes = Dictionary::train(&records(1000), 4096).unwrap().as_bytes().to_vec();
@@ -137,7 +137,7 @@ fn levels() {
     }
 }
 
-/// Goal: the thread's own decompressor may be asked for while it is in use. Method: nest two calls.
+/// Goal: the thread's own decompressor may be requested while it is in use. Method: nest two calls.
 #[test]
 fn local_decompressor_nests() {
     let block = compressed(Compression::ZSTD, b"nested");
@@ -161,8 +161,8 @@ fn blocks() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: what goes in comes out, through reused contexts, appended after what was there.
-    /// Method: random blocks.
+    /// Goal: round trip through reused contexts, appended after existing bytes. Method: random
+    /// blocks.
     #[test]
     fn round_trip(inputs in prop::collection::vec(blocks(), 1..5)) {
         for compression in ALL {
@@ -180,8 +180,8 @@ proptest! {
         }
     }
 
-    /// Goal: damage ends in an error or in no more than the bound. Method: garble a sound block, or
-    /// take random bytes, and decompress with a small limit.
+    /// Goal: damage ends in an error or in at most the allowed output. Method: corrupt a valid
+    /// block, or take random bytes, and decompress with a small limit.
     #[test]
     fn garbage_is_bounded(input in blocks(), at: usize, byte: u8, cut: usize) {
         for compression in ALL {

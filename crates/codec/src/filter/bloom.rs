@@ -1,21 +1,21 @@
-//! Bloom filters whose bits for one key all lie in one cache line.
+//! Bloom filters in which all bits of a key lie in one cache line.
 //!
 //! ```text
 //! line   = high 32 bits of the hash, scaled to the number of lines
 //! probes = 9 bits each of a remix of the hash: bit positions in the line's 512
 //! ```
 //!
-//! Keys fall on lines unevenly, so that at equal size somewhat more absent keys pass than in a
-//! classic Bloom filter (0.95 % against 0.82 % at 10 bits a key). In return a question costs one
-//! cache miss and not seven.
+//! Keys are distributed unevenly over the lines. At equal size, slightly more absent keys therefore
+//! pass than in a classic Bloom filter (0.95 % against 0.82 % at 10 bits per key). In return, a
+//! lookup costs one cache miss instead of seven.
 
 use super::{TRAILER_BYTES, Trailer, remix};
 use crate::{Error, Result};
 
-/// A cache line.
+/// The size of a cache line.
 const LINE_BYTES: usize = 64;
 const LINE_BITS: u32 = 512;
-/// Seven probes of 9 bits come from a 64-bit word, and there are two words.
+/// A 64-bit word supplies seven probes of 9 bits, and there are two words.
 const PROBES_MAX: u32 = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +59,8 @@ impl Bloom {
     }
 }
 
-/// Whether the bits at the `count` positions in `word` are all set. Without branches: half of the
-/// bits are set, so that no branch on one of them could be foreseen.
+/// Returns true when the bits at the `count` positions in `word` are all set. Branch-free, because
+/// half of the bits are set and a branch on one could not be predicted.
 #[inline(always)]
 fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
     let mut all = 1;
@@ -77,7 +77,7 @@ fn line_of(hash: u64, lines: u32) -> usize {
     (((hash >> 32) * u64::from(lines)) >> 32) as usize
 }
 
-/// Appends the filter of `hashes` in about `bits` bits.
+/// Appends the filter of `hashes`, in about `bits` bits.
 pub(super) fn build(hashes: &[u64], bits: f64, probes: u32, out: &mut Vec<u8>) {
     let lines = (bits / f64::from(LINE_BITS)).ceil().clamp(1.0, f64::from(u32::MAX)) as u32;
     let start = out.len();
@@ -99,7 +99,7 @@ pub(super) fn build(hashes: &[u64], bits: f64, probes: u32, out: &mut Vec<u8>) {
     Trailer { units: lines, first_wide: 0, kind: 1, bits: probes as u8 }.push(out);
 }
 
-/// The number of probes at which the fewest absent keys pass.
+/// Returns the number of probes with the fewest false positives.
 pub(super) fn best_probes(bits_per_key: f64) -> u32 {
     let mut best = (1, f64::INFINITY);
     for probes in 1..=PROBES_MAX {
@@ -111,13 +111,13 @@ pub(super) fn best_probes(bits_per_key: f64) -> u32 {
     best.0
 }
 
-/// The chance that an absent key passes: that of a line with i keys, weighted by how often a line
-/// has i (Poisson).
+/// Returns the false positive rate: the rate of a line with i keys, weighted by the probability of
+/// i keys in a line (Poisson).
 pub(super) fn false_positive_rate(bits_per_key: f64, probes: u32) -> f64 {
     let line_bits = f64::from(LINE_BITS);
     let mean = line_bits / bits_per_key;
     let mut rate = 0.0;
-    let mut log_share = -mean; // ln of the chance of exactly i keys
+    let mut log_share = -mean; // ln of the probability of exactly i keys
     for keys in 0..=(mean + 12.0 * mean.sqrt() + 12.0) as u32 {
         if keys > 0 {
             log_share += mean.ln() - f64::from(keys).ln();

@@ -1,8 +1,8 @@
-//! Filters: a few bits a key that say "not here" for sure, or "maybe".
+//! Filters: a few bits per key that answer "certainly absent" or "maybe present".
 //!
-//! Both kinds take the 64-bit hash of a key, never the key, so that a lookup hashes once however
-//! many filters it asks. The hash has to be a good one ([`xxh3_64`](crate::checksum::xxh3_64)):
-//! every bit of it is used.
+//! Both kinds take the 64-bit hash of a key instead of the key, so that a lookup hashes once
+//! however many filters it checks. It must be a good hash ([`xxh3_64`](crate::checksum::xxh3_64)),
+//! since every bit of it is used.
 //!
 //! ```text
 //! filter := data | trailer
@@ -10,7 +10,8 @@
 //!
 //!           kind  units                      bits             data
 //! bloom     1     lines of 64 bytes          probes a key     the lines
-//! ribbon    2     blocks of 128 rows         columns a row    the blocks; from the first wide unit on one column more
+//! ribbon    2     blocks of 128 rows         columns a row    the blocks; one column more from the
+//!                                                             first wide unit on
 //! ```
 
 mod bloom;
@@ -25,30 +26,30 @@ use crate::{Error, Result};
 use bloom::Bloom;
 use ribbon::Ribbon;
 
-/// Bytes at the end of a filter that say what it is.
+/// The size of the trailer, which describes the filter.
 const TRAILER_BYTES: usize = 16;
 
-/// Collects hashes of keys, then makes a filter of them. Reusable: `finish` leaves it empty with
-/// its memory kept.
+/// Collects hashes of keys, then builds a filter from them. Reusable: `finish` empties it but keeps
+/// its memory.
 #[derive(Debug)]
 pub struct FilterBuilder {
     policy: FilterPolicy,
-    /// What a key is looked up with; the same for every filter of the policy.
+    /// Number of probes per key; the same for every filter of the policy.
     probes: u32,
     hashes: Vec<u64>,
     ribbon: ribbon::Scratch,
 }
 
 impl FilterBuilder {
-    /// A builder of filters of this kind and size. The policy must be sound
-    /// ([`FilterPolicy::check`]); one that is not is brought into range.
+    /// Creates a builder for filters of this kind and size. The policy should be valid
+    /// ([`FilterPolicy::check`]); an invalid one is clamped to the allowed range.
     pub fn new(policy: FilterPolicy) -> Self {
         let policy = policy.clamped();
         let probes = bloom::best_probes(policy.bits_per_key);
         FilterBuilder { policy, probes, hashes: Vec::new(), ribbon: ribbon::Scratch::default() }
     }
 
-    /// Adds a key's hash. The same hash twice in a row counts once.
+    /// Adds the hash of a key. Consecutive equal hashes count once.
     #[inline]
     pub fn add(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
@@ -56,25 +57,25 @@ impl FilterBuilder {
         }
     }
 
-    /// How many hashes it holds.
+    /// Returns the number of hashes.
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// True when it holds no hash.
+    /// Returns true when there are no hashes.
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// About how many bytes a filter of what it holds would take.
+    /// Returns the approximate size in bytes of a filter of the current hashes.
     pub fn estimated_bytes(&self) -> usize {
         (self.hashes.len() as f64 * self.policy.bits_per_key / 8.0) as usize + 64 + TRAILER_BYTES
     }
 
-    /// Appends the filter of the hashes to `out`, and forgets them. Cost: about 10 ns a key for
-    /// bloom, 150 for ribbon.
+    /// Appends the filter of the hashes to `out` and clears them. Costs about 10 ns per key for
+    /// bloom, 150 ns for ribbon.
     ///
-    /// Errors: [`Error::Filter`] when it would be 4 GiB or more.
+    /// Errors: [`Error::Filter`] when it would take 4 GiB or more.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let bits = self.hashes.len() as f64 * self.policy.bits_per_key;
         if bits > f64::from(u32::MAX) * 8.0 {
@@ -91,8 +92,8 @@ impl FilterBuilder {
     }
 }
 
-/// A filter's parameters, read from its trailer and checked. Asking takes the same bytes again, so
-/// that whoever owns them need not be borrowed in between.
+/// The parameters of a filter, read from its trailer and validated. Lookups take the bytes again,
+/// so that these need not stay borrowed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filter {
     form: Form,
@@ -104,7 +105,7 @@ enum Form {
     Ribbon(Ribbon),
 }
 
-/// What a trailer holds.
+/// The content of a trailer.
 #[derive(Debug, Clone, Copy)]
 struct Trailer {
     units: u32,
@@ -114,7 +115,7 @@ struct Trailer {
 }
 
 impl Filter {
-    /// Reads the trailer of `bytes` and checks that the rest is as long as it says.
+    /// Parses the trailer of `bytes` and checks that the rest has the stated length.
     ///
     /// Errors: [`Error::Filter`].
     pub fn parse(bytes: &[u8]) -> Result<Self> {
@@ -127,10 +128,10 @@ impl Filter {
         Ok(Filter { form })
     }
 
-    /// False when no key of this hash was added. `bytes` are those that were parsed; of others the
-    /// answer is true.
+    /// Returns false only when no key with this hash was added. `bytes` must be those that were
+    /// parsed; for others the answer may be true.
     ///
-    /// Cost: for bloom one cache line, provided that `bytes` begins at a multiple of 64.
+    /// For bloom, costs one cache line if `bytes` begins at a multiple of 64.
     #[inline]
     pub fn may_contain(&self, bytes: &[u8], hash: u64) -> bool {
         match &self.form {
@@ -139,7 +140,7 @@ impl Filter {
         }
     }
 
-    /// Which kind it is.
+    /// Returns the kind of the filter.
     pub fn kind(&self) -> FilterKind {
         match self.form {
             Form::Bloom(_) => FilterKind::Bloom,
@@ -167,8 +168,8 @@ impl Trailer {
     }
 }
 
-/// Spreads a hash over 64 bits once more (the finisher of MurmurHash3), so that what is drawn from
-/// the result does not depend on what was drawn from the hash itself.
+/// Mixes a hash once more (the finalizer of MurmurHash3), so that values drawn from the result are
+/// independent of values drawn from the hash itself.
 #[inline(always)]
 fn remix(mut hash: u64) -> u64 {
     hash ^= hash >> 33;

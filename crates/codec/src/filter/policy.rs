@@ -1,4 +1,4 @@
-//! Which filter, and how large.
+//! The kind and the size of filters.
 
 use super::{bloom, ribbon};
 use crate::{Error, Result};
@@ -7,43 +7,42 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FilterKind {
     /// A Bloom filter in cache lines (Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient
-    /// Bloom Filters*, 2007): built and asked fastest.
+    /// Bloom Filters*, 2007): fastest to build and to query.
     #[default]
     Bloom,
     /// A homogeneous ribbon filter (Dillinger, Walzer, *Ribbon filter: practically smaller than
-    /// Bloom and Xor*, 2021): 28 % smaller at the same rate of false positives, ten times slower to
-    /// build, twice as slow to ask. For what is written once and large: the lowest levels.
+    /// Bloom and Xor*, 2021): 28 % smaller at the same false positive rate, ten times slower to
+    /// build, twice as slow to query. For large data that is written once: the lowest levels.
     Ribbon,
 }
 
-/// The kind and the size of filters. How many bits which level should get is the caller's to
-/// decide.
+/// The kind and the size of filters. The caller decides how many bits each level gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FilterPolicy {
     /// The kind.
     pub kind: FilterKind,
-    /// Bits of the filter for each key: any number of [`FilterPolicy::BITS_PER_KEY_MIN`] to
-    /// [`FilterPolicy::BITS_PER_KEY_MAX`], fractions included.
+    /// Bits of the filter per key, from [`FilterPolicy::BITS_PER_KEY_MIN`] to
+    /// [`FilterPolicy::BITS_PER_KEY_MAX`], including fractions.
     pub bits_per_key: f64,
 }
 
 impl FilterPolicy {
-    /// The fewest bits a key that make sense.
+    /// The minimum number of bits per key that makes sense.
     pub const BITS_PER_KEY_MIN: f64 = 0.5;
-    /// The most bits a key: one false positive in some millions.
+    /// The maximum number of bits per key: one false positive in several million.
     pub const BITS_PER_KEY_MAX: f64 = 32.0;
 
-    /// Bloom filters of so many bits a key.
+    /// Returns a policy of Bloom filters with this many bits per key.
     pub fn bloom(bits_per_key: f64) -> Self {
         FilterPolicy { kind: FilterKind::Bloom, bits_per_key }
     }
 
-    /// Ribbon filters of so many bits a key.
+    /// Returns a policy of ribbon filters with this many bits per key.
     pub fn ribbon(bits_per_key: f64) -> Self {
         FilterPolicy { kind: FilterKind::Ribbon, bits_per_key }
     }
 
-    /// Errors: [`Error::Filter`] when the bits are out of range or not a number.
+    /// Checks the policy. Errors: [`Error::Filter`] when the bits are out of range or not a number.
     pub fn check(self) -> Result<()> {
         let range = FilterPolicy::BITS_PER_KEY_MIN..=FilterPolicy::BITS_PER_KEY_MAX;
         if range.contains(&self.bits_per_key) {
@@ -54,7 +53,7 @@ impl FilterPolicy {
         Err(Error::Filter { what })
     }
 
-    /// The chance that an absent key passes, for a filter of many keys.
+    /// Returns the probability that an absent key passes a filter of many keys.
     pub fn false_positive_rate(self) -> f64 {
         let bits = self.clamped().bits_per_key;
         match self.kind {

@@ -1,11 +1,11 @@
 //! Homogeneous ribbon filters.
 //!
-//! Each key stands for one linear equation over bits: a window of 128 rows, at a place and with
-//! coefficients that its hash says, adds up to zero. A table of rows that solves the equations of
-//! all keys is the filter; an absent key's equation holds by chance, with one half for each column
-//! of the table. Since the right sides are all zero, there is always a solution: Gaussian
-//! elimination in place ("banding") never fails, and rows that no equation fixes are drawn at
-//! random, without which the table would be all zeros.
+//! Each key represents one linear equation over bits: a window of 128 rows, with position and
+//! coefficients derived from the key's hash, sums to zero. The filter is a table of rows that
+//! solves the equations of all keys. An absent key's equation holds by chance, with probability one
+//! half per column of the table. Since all right sides are zero, a solution always exists, and
+//! Gaussian elimination in place ("banding") never fails. Rows that no equation determines are
+//! filled with random bits; otherwise the table would be all zeros.
 //!
 //! ```text
 //! rows in blocks of 128:   block := columns × u128          bit i of column j = row i's bit j
@@ -13,12 +13,12 @@
 //! passes when for every column   parity(coefficients & rows[start .. start + 128]) = 0
 //! ```
 //!
-//! Sizes between whole columns come from blocks with one column more from some block on.
+//! For sizes between whole numbers of columns, blocks from some index on have one column more.
 
 use super::{TRAILER_BYTES, Trailer, remix};
 use crate::{Error, Result};
 
-/// Rows of a window, and of a block.
+/// Number of rows in a window, and in a block.
 const WIDTH: usize = 128;
 const COLUMN_BYTES: usize = 16;
 const COLUMNS_MAX: u32 = 32;
@@ -60,7 +60,7 @@ impl Ribbon {
         u64::from(self.blocks) * u64::from(self.columns) + u64::from(self.blocks - self.first_wide)
     }
 
-    /// Where the columns of a block begin, counted in columns, and how many there are.
+    /// Returns the position of a block in columns, and its number of columns.
     #[inline(always)]
     fn block(&self, block: u32) -> (usize, usize) {
         let wide_before = block.saturating_sub(self.first_wide);
@@ -73,8 +73,8 @@ impl Ribbon {
         let (start, coefficients) = equation(hash, self.blocks);
         let (block, shift) = ((start / WIDTH as u64) as u32, (start % WIDTH as u64) as u32);
         let low = coefficients << shift;
-        // A window that begins with a block ends with it too; looking at the block twice does no
-        // harm then.
+        // A window that begins at a block boundary also ends with the block. Reading the block
+        // twice is harmless then.
         let (high, after) = if shift == 0 { (0, block) } else { (coefficients >> (128 - shift), block + 1) };
         let (table, _) = bytes.as_chunks::<COLUMN_BYTES>();
         let (here, columns) = self.block(block);
@@ -89,7 +89,7 @@ impl Ribbon {
     }
 }
 
-/// The place and the coefficients of a key's equation.
+/// Returns the position and the coefficients of a key's equation.
 #[inline(always)]
 fn equation(hash: u64, blocks: u32) -> (u64, u128) {
     let starts = u64::from(blocks - 1) * WIDTH as u64 + 1;
@@ -104,7 +104,7 @@ fn parity(bits: u128) -> bool {
     ((bits >> 64) as u64 ^ bits as u64).count_ones() % 2 == 1
 }
 
-/// Appends the filter of `hashes` in about `bits` bits.
+/// Appends the filter of `hashes`, in about `bits` bits.
 pub(super) fn build(hashes: &[u64], bits: f64, scratch: &mut Scratch, out: &mut Vec<u8>) {
     let ribbon = shape(hashes.len(), bits);
     let rows = &mut scratch.rows;
@@ -122,9 +122,9 @@ pub(super) fn build(hashes: &[u64], bits: f64, scratch: &mut Scratch, out: &mut 
         .push(out);
 }
 
-/// Adds an equation to the triangle: each row holds at most one that begins with it.
+/// Adds an equation to the triangle, where each row holds at most one equation that begins with it.
 fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
-    // BOUND: every turn clears the lowest coefficient, and there are 128.
+    // BOUND: each turn clears the lowest coefficient, and there are 128.
     while let Some(taken) = rows.get_mut(row) {
         if *taken == 0 {
             *taken = coefficients;
@@ -132,7 +132,7 @@ fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
         }
         coefficients ^= *taken;
         if coefficients == 0 {
-            return; // follows from equations that are there already
+            return; // implied by the equations already there
         }
         let skip = coefficients.trailing_zeros();
         coefficients >>= skip;
@@ -140,8 +140,8 @@ fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
     }
 }
 
-/// Solves the triangle from the last row up, all columns side by side, and stores the columns block
-/// by block.
+/// Solves the triangle from the last row up, all columns at once, and stores the columns block by
+/// block.
 fn solve(rows: &[u128], ribbon: &Ribbon, table: &mut [u8]) {
     let (table, _) = table.as_chunks_mut::<COLUMN_BYTES>();
     // Bit t of a column's window is its bit in the row t below the current one.
@@ -162,14 +162,14 @@ fn solve(rows: &[u128], ribbon: &Ribbon, table: &mut [u8]) {
     }
 }
 
-/// Rows a key at a number of columns. With fewer, equations crowd and absent keys follow from
-/// present ones; the more columns there are, the less of that can be borne (section 4 of the
-/// paper).
+/// Returns the number of rows per key for a number of columns. With fewer rows, equations crowd,
+/// and the equations of absent keys follow from those of present ones. The more columns there are,
+/// the less of that is tolerable (section 4 of the paper).
 fn rows_per_key(columns: f64) -> f64 {
     1.0 + (4.0 + columns / 4.0) / WIDTH as f64
 }
 
-/// The columns, with fraction, that so many bits a key pay for.
+/// Returns the fractional number of columns that fit in so many bits per key.
 fn columns_for(bits_per_key: f64) -> f64 {
     // bits = columns * rows_per_key(columns), a quadratic equation.
     let (a, b) = (0.25 / WIDTH as f64, 1.0 + 4.0 / WIDTH as f64);
@@ -180,13 +180,14 @@ fn shape(keys: usize, bits: f64) -> Ribbon {
     let keys = keys.max(1) as f64;
     let wanted = columns_for(bits / keys).clamp(0.0, f64::from(COLUMNS_MAX));
     let blocks = (keys * rows_per_key(wanted) / WIDTH as f64).ceil().max(1.0);
-    // What the last block is too large for the keys, the columns make up for.
+    // The last block may have more rows than the keys need, so the number of columns is adjusted to
+    // match the total size.
     let columns = (bits / (blocks * WIDTH as f64)).clamp(0.5, f64::from(COLUMNS_MAX) - 1.0);
     let wide = (blocks * columns.fract()).round().clamp(0.0, blocks);
     Ribbon { blocks: blocks as u32, first_wide: (blocks - wide) as u32, columns: columns as u32 }
 }
 
-/// The chance that an absent key passes: one half for each column, by the share of blocks of each
+/// Returns the false positive rate: one half per column, averaged over the share of blocks of each
 /// width.
 pub(super) fn false_positive_rate(bits_per_key: f64) -> f64 {
     let columns = columns_for(bits_per_key);

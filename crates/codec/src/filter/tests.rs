@@ -1,4 +1,4 @@
-//! No false negatives, false positives as theory has them, hostile bytes.
+//! No false negatives, false positives as in theory, hostile bytes.
 
 use proptest::prelude::*;
 
@@ -20,14 +20,14 @@ fn build(policy: FilterPolicy, keys: u64) -> Vec<u8> {
     out
 }
 
-/// The share of absent keys that pass.
+/// Returns the share of absent keys that pass.
 fn measured_rate(bytes: &[u8], questions: u64) -> f64 {
     let filter = Filter::parse(bytes).unwrap();
     let passed = (0..questions).filter(|n| filter.may_contain(bytes, hash(1 << 40 | n))).count();
     passed as f64 / questions as f64
 }
 
-/// Goal: present keys always pass. Method: filters of all sizes around those of a line and a block,
+/// Goal: present keys always pass. Method: filters of all sizes around a line and a block, with
 /// many bit budgets.
 #[test]
 fn no_false_negatives() {
@@ -45,9 +45,8 @@ fn no_false_negatives() {
     }
 }
 
-/// Goal: filters are as large as asked for, and pass as many absent keys as theory says. Method:
-/// 100,000 keys, a million questions; five standard deviations and a twentieth of the rate are
-/// allowed.
+/// Goal: filters have the requested size and the theoretical false positive rate. Method: 100,000
+/// keys, a million lookups; five standard deviations and a twentieth of the rate are allowed.
 #[test]
 fn false_positives_match_theory() {
     let (keys, questions) = (100_000, 1_000_000);
@@ -65,7 +64,8 @@ fn false_positives_match_theory() {
     }
 }
 
-/// Goal: ribbon is worth its price. Method: at 7.2 bits it lets pass no more than bloom at 10.
+/// Goal: ribbon is worth its cost. Method: at 7.2 bits it has no more false positives than bloom
+/// at 10.
 #[test]
 fn ribbon_is_smaller() {
     let bloom = measured_rate(&build(FilterPolicy::bloom(10.0), 50_000), 500_000);
@@ -74,8 +74,7 @@ fn ribbon_is_smaller() {
     assert!(ribbon <= bloom, "{ribbon} against {bloom}");
 }
 
-/// Goal: bits are in the file in a fixed way. Method: the checksum of two filters, as first
-/// written.
+/// Goal: the binary format is fixed. Method: the checksum of two filters, as first written.
 #[test]
 fn golden() {
     let sums = KINDS.map(|kind| xxh3_64(&build(FilterPolicy { kind, bits_per_key: 9.5 }, 1000)));
@@ -84,7 +83,7 @@ fn golden() {
 
 const GOLDEN: [u64; 2] = [0x4bdd_5079_7e10_4555, 0x91e3_5a0d_ca51_4ca4];
 
-/// Goal: out of range is said. Method: each edge and what lies beyond.
+/// Goal: out-of-range policies are refused. Method: each limit and values beyond it.
 #[test]
 fn policies_are_checked() {
     for sound in [0.5, 10.0, 32.0] {
@@ -96,8 +95,8 @@ fn policies_are_checked() {
     }
 }
 
-/// Goal: cuts and wrong trailers are refused. Method: every prefix, and every bit of the trailer
-/// flipped: refused, or harmless.
+/// Goal: truncation and wrong trailers are refused. Method: every prefix, and every bit of the
+/// trailer flipped, which must be refused or harmless.
 #[test]
 fn damage_is_refused_or_harmless() {
     for kind in KINDS {
@@ -122,7 +121,7 @@ proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
     /// Goal: garbage is harmless. Method: random data under trailers with small numbers, which
-    /// parse now and then.
+    /// sometimes parse.
     #[test]
     fn garbage(
         data in prop::collection::vec(any::<u8>(), 0..400),

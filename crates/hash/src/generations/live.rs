@@ -1,4 +1,4 @@
-//! A store that can be replaced while it is read.
+//! A reader that is replaced while threads use it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,10 @@ use crate::Result;
 
 type Open<T> = Box<dyn Fn() -> Result<T> + Send + Sync>;
 
-/// Hands out the current reader and swaps in a newer one without stopping anybody.
+/// Holds the current reader and swaps in a newer one without blocking any thread.
 ///
-/// Readers that work with the old one keep it until they are done; its file may be gone by then,
-/// the mapping is not. Taking the current one costs a few nanoseconds and no lock
+/// Threads that use the old reader keep it until they are done. Its file may be removed by then,
+/// but its mapping remains. Loading the current reader costs a few nanoseconds and takes no lock
 /// (hazard-pointer-like slots of the `arc-swap` crate). `T` is [`super::Generations`],
 /// [`crate::table::Reader`] or [`crate::sparkey::SparkeyReader`].
 pub struct Live<T> {
@@ -22,26 +22,29 @@ pub struct Live<T> {
 }
 
 impl<T> Live<T> {
-    /// Opens the first reader with `open`, which [`Live::reload`] will call again.
+    /// Opens the first reader with `open`. [`Live::reload`] calls `open` again.
     pub fn new(open: impl Fn() -> Result<T> + Send + Sync + 'static) -> Result<Live<T>> {
         let current = ArcSwap::from_pointee(open()?);
         Ok(Live { current, open: Box::new(open), reloading: Mutex::new(()) })
     }
 
-    /// The current reader, for a few lookups. Hold it briefly: while it is held, its memory is.
+    /// Returns the current reader, for a few lookups. Hold it only briefly: its memory is not freed
+    /// while it is held.
     #[inline]
     pub fn load(&self) -> Guard<Arc<T>> {
         self.current.load()
     }
 
-    /// The current reader, to keep.
+    /// Returns the current reader as an [`Arc`], to be kept for longer.
     pub fn load_full(&self) -> Arc<T> {
         self.current.load_full()
     }
 
-    /// Opens what is there now and swaps it in. After an error the old reader stays in place.
+    /// Opens the store again and swaps the new reader in. After an error the old reader stays in
+    /// place.
     pub fn reload(&self) -> Result<()> {
-        // Two reloads at once must not put the older one in place last.
+        // Serialized, so that of two concurrent reloads the older result never replaces the newer
+        // one.
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         self.current.store(Arc::new((self.open)()?));
         Ok(())

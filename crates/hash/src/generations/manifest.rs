@@ -1,19 +1,21 @@
-//! Which files a store with deltas consists of.
+//! The manifest: the list of the files that make up a store with deltas.
 //!
-//! Each delta names the generation below it, so a chain of them cannot be mixed up; but nothing in
-//! the files that are there tells that the newest one is gone, or that the base is an older one,
-//! without the deltas over it. So a store that was ever appended to has a file that lists its
-//! generations by their ids, which are random.
+//! Each delta names the generation below it, so deltas of different chains cannot be mixed. The
+//! chain alone does not reveal that its newest delta is missing, or that the base was replaced by
+//! an older one without deltas. A store that was ever appended to therefore has a manifest, which
+//! lists its generations by their random ids.
 //!
 //! ```text
-//!   0  magic "CAIRNGEN"       8 version u32 = 1      12 kind u32 of what comes next: 0 nothing, 1 a delta, 2 a base
-//!  16  what comes next: generation u64, id u64; zeros when nothing does
+//!   0  magic "CAIRNGEN"       8 version u32 = 1
+//!  12  kind u32 of the pending generation: 0 none, 1 a delta, 2 a base
+//!  16  the pending generation: generation u64, id u64; zeros when there is none
 //!  32  the generations, the base first: generation u64, id u64 each
 //!      xxh3-64 of the bytes before, u64
 //! ```
 //!
-//! A generation is published in three steps: the list names it as what comes next; its file gets
-//! its name; the list takes it up. After a power loss between them the files show whether it came.
+//! A generation is published in three steps: the manifest names it as pending; its file is renamed
+//! to its final name; the manifest lists it. After a power loss between these steps, the files show
+//! whether the pending generation was published.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,36 +31,37 @@ const VERSION: u32 = 1;
 const HEAD_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 16;
 const SUM_BYTES: usize = 8;
-/// More deltas than anybody lets gather: each costs every lookup a cache miss.
+/// Bound on the size of a manifest. No store is left to gather so many deltas, because each costs
+/// every lookup a cache miss.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A file of a store, as its own header names itself.
+/// The identity of a file of a store, as its header states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Generation {
     pub number: u64,
     pub id: u64,
 }
 
-/// What is going to be published, or was and is not listed yet.
+/// The pending generation: about to be published, or published but not listed yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     Nothing,
-    /// A delta over what is listed.
+    /// A delta over the listed generations.
     Delta(Generation),
-    /// A base in the place of all that is listed.
+    /// A base that replaces all listed generations.
     Base(Generation),
 }
 
-/// The list of a store's files.
+/// The manifest of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Manifest {
-    /// The base first. Empty while a new base takes the place of a store whose list is lost.
+    /// The base comes first. Empty while a new base replaces a store whose manifest is damaged.
     pub listed: Vec<Generation>,
     pub next: Next,
 }
 
 impl Manifest {
-    /// Reads the list of the store at `target`; `None` where there is none. Errors:
+    /// Reads the manifest of the store at `target`; `None` if there is none. Errors:
     /// [`Error::Corruption`].
     pub fn read(fs: &dyn Fs, target: &Path) -> Result<Option<Manifest>> {
         let path = names::manifest(target);
@@ -76,10 +79,10 @@ impl Manifest {
         Manifest::decode(&path, &bytes).map(Some)
     }
 
-    /// Writes the list of the store at `target`, in one step, on stable storage.
+    /// Writes the manifest of the store at `target` atomically and durably.
     pub fn write(&self, fs: &Arc<dyn Fs>, target: &Path) -> Result<()> {
         let file = AtomicFile::create(fs, &names::manifest(target))?;
-        // Who may read the store may read its list, and nobody else.
+        // The manifest gets the access rights of the store.
         file.file().take_mode(target);
         file.file().write_all_at(&self.encode(), 0)?;
         Ok(file.commit()?)
@@ -133,7 +136,7 @@ impl Manifest {
         Ok(Manifest { listed, next })
     }
 
-    /// The highest generation that it names.
+    /// Returns the highest generation number in the manifest, the pending generation included.
     pub fn newest(&self) -> u64 {
         let next = match self.next {
             Next::Nothing => 0,
@@ -142,8 +145,9 @@ impl Manifest {
         self.listed.last().map_or(0, |last| last.number).max(next)
     }
 
-    /// The files that there should be, the base first, where `base` is the one that is there and
-    /// `deltas` are the numbers of the deltas: with what comes next, if it came.
+    /// Returns the generations that should exist, the base first. `base` is the base that was found
+    /// and `deltas` are the numbers of the deltas that were found. The pending generation is
+    /// included if it was published.
     pub fn expected(&self, base: Generation, deltas: &[u64]) -> Vec<Generation> {
         match self.next {
             Next::Base(next) if next == base => vec![next],
@@ -155,7 +159,8 @@ impl Manifest {
     }
 }
 
-/// The error for a file of the store at `target` that is listed, and is another one: `found`.
+/// Makes the error for a listed file of the store at `target` that holds `found` instead of the
+/// expected generation.
 pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, found: Generation) -> Error {
     let Generation { number, id } = found;
     let expected = match expected {
@@ -169,7 +174,7 @@ pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, f
     }
 }
 
-/// The error for `file` of the store at `target` that should be there.
+/// Makes the error for a listed file of the store at `target` that does not exist.
 pub(super) fn missing(file: PathBuf, target: &Path, generation: u64) -> Error {
     let list = names::manifest(target);
     let what = format!("it holds generation {generation}, which {} lists", list.display());
@@ -188,8 +193,8 @@ mod tests {
         }
     }
 
-    /// Goal: a list comes back as it was written, and its bytes are the format's. Method: each kind
-    /// of what comes next; the first words by hand.
+    /// Goal: a manifest is decoded as it was encoded, and its bytes follow the format. Method: each
+    /// kind of pending generation; the first words are compared with handwritten values.
     #[test]
     fn round_trip() {
         for next in [Next::Nothing, list().next, Next::Base(Generation { number: 9, id: 1 })] {
@@ -203,8 +208,8 @@ mod tests {
         assert_eq!(bytes[16..48], [5u64, 105, 0, 100].map(u64::to_le_bytes).concat());
     }
 
-    /// Goal: no damage passes. Method: each bit flipped, each cut, the list twice over, numbers
-    /// that do not ascend.
+    /// Goal: all damage is detected. Method: each single bit flipped, the bytes cut at every
+    /// length, the manifest repeated twice, generation numbers that do not ascend.
     #[test]
     fn damage_is_found() {
         let bytes = list().encode();

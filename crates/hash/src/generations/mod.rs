@@ -1,24 +1,25 @@
-//! A table with deltas over it: changes without building everything again.
+//! A base table with deltas over it: changes without a rebuild of the whole table.
 //!
 //! ```text
 //! words.cairn                 the base, generation g
-//! words.cairn.delta.000004    a delta, generation g + 1: new values, and tombstones for deleted keys
+//! words.cairn.delta.000004    a delta, generation g + 1: new values, tombstones of deleted keys
 //! words.cairn.delta.000005    a delta over that one
-//! words.cairn.manifest        the list of these, by their ids; from the first delta on
-//! words.cairn.lock            locked by whoever builds, appends or compacts
+//! words.cairn.manifest        the manifest: lists these by their ids; from the first delta on
+//! words.cairn.lock            locked by a process that builds, appends or compacts
 //! ```
-//! A store that is called by a symbolic link is the one that the link leads to, with the files
-//! beside that.
+//! A symbolic link to a store names the store that it leads to. The other files lie beside the
+//! target of the link.
 //!
-//! Each delta names the id of the generation it stands on, so files of different stores cannot be
-//! mixed up. All generations share the base's hash seed: a lookup hashes once and asks the newest
-//! first; a generation that does not have the key costs one cache miss.
+//! Each delta records the id of the generation below it, so files of different stores cannot be
+//! mixed up. All generations share the hash seed of the base. A lookup hashes the key once and
+//! searches the newest generation first; a generation that does not have the key costs one cache
+//! miss.
 //!
-//! Compacting writes one new base that carries the number of the newest delta it holds. Deltas up
-//! to the base's own number are left-overs of a crash between publishing that base and removing
-//! them, and are ignored. What is above it has to be what the list has: a generation that is
-//! missing, or another one than was written, is an error. A store of one file that was never
-//! appended to has no list.
+//! A compaction writes one new base with the number of the newest delta that it contains. A crash
+//! between the publication of that base and the removal of the deltas leaves deltas with numbers up
+//! to that of the base; these are ignored. The deltas with higher numbers must be exactly those in
+//! the manifest: a missing generation, or one with another id, is an error. A store of one file
+//! that was never appended to has no manifest.
 
 mod live;
 mod manifest;
@@ -39,51 +40,54 @@ use manifest::{Generation, Manifest};
 pub use live::Live;
 pub use writer::{StoreBuilder, compact, compact_in};
 
-/// A base and the deltas over it, open for reading. `&self`, `Send` and `Sync`, like the readers it
-/// is made of.
+/// A base and its deltas, open for reading. `Send` and `Sync`, and all methods take `&self`, like
+/// those of the [`Reader`]s that it consists of.
 #[derive(Debug)]
 pub struct Generations {
     /// Newest first; the last one is the base.
     tables: Vec<Reader>,
-    /// True when the store has a list of its generations.
+    /// True when the store has a manifest.
     has_manifest: bool,
-    /// The base's file, held open: as long as it is, no other file can have its id, so that equal
-    /// ids are the same file and not a later one that took over the inode.
+    /// The file of the base, kept open so that the file system cannot give its inode to a later
+    /// file. As long as it is open, equal ids mean the same file.
     base: Box<dyn File>,
-    /// What it was called.
+    /// The path that the store was opened by.
     path: PathBuf,
-    /// What that led to.
+    /// The path after resolving symbolic links.
     target: PathBuf,
     fs: Arc<dyn Fs>,
 }
 
-/// Attempts to see one state of a store that is being compacted meanwhile.
+/// Attempts to read a consistent state of a store that is being compacted meanwhile.
 const OPEN_ATTEMPTS: usize = 100;
 
 impl Generations {
-    /// Opens the base at `path` and all deltas over it, on the real file system.
+    /// Opens the base at `path` and all its deltas, on the real file system.
     ///
-    /// Cost: lists the directory, to find the deltas, and opens each file. Errors: those of
+    /// Cost: lists the directory to find the deltas, and opens each file. Errors: those of
     /// [`Reader::open`] for any of the files; [`Error::Mismatch`] for a file that does not belong
-    /// here; [`Error::Missing`] for one that is gone.
+    /// to the store; [`Error::Missing`] for a file that does not exist.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Generations> {
         Generations::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
     }
 
-    /// [`Generations::open`] on any file system.
+    /// Does the same as [`Generations::open`] on any file system.
     pub fn open_in(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions) -> Result<Generations> {
-        // BOUND: a compaction between two looks at the directory makes another attempt necessary;
-        // it takes far longer than an attempt, so more than two are hardly ever needed.
+        // BOUND: another attempt is necessary only if a compaction publishes between the two reads
+        // of the store's state. A compaction takes far longer than an attempt, so more than two
+        // attempts are hardly ever needed.
         for _ in 0..OPEN_ATTEMPTS {
             let base = fs.open(path, OpenOptions::read())?;
             let before = base.id();
-            // ORDER: after the open, so that a link which leads elsewhere by now is seen below.
+            // ORDER: after the open, so that the check below detects a link that leads elsewhere by
+            // now.
             let target = names::followed(&**fs, path)?;
             let listed = Manifest::read(&**fs, &target);
             let before_listed = listed.as_ref().ok().cloned();
             let opened =
                 listed.and_then(|list| Generations::open_once(fs, path, &target, options, base, list));
-            // What a writer publishes, it lists before and after.
+            // A writer updates the manifest before and after it publishes, so an unchanged manifest
+            // means that no writer published in between.
             let is_listed_so = match before_listed {
                 Some(before) => Manifest::read(&**fs, &target)? == before,
                 None => true,
@@ -132,12 +136,12 @@ impl Generations {
         Ok(Generations { tables, has_manifest, base, path, target, fs: fs.clone() })
     }
 
-    /// What the list of this store's generations has to name, the base first.
+    /// Returns the generations that the manifest has to list, the base first.
     fn listed(&self) -> Vec<Generation> {
         self.tables.iter().rev().map(Reader::generation).collect()
     }
 
-    /// The value of `key` in the newest generation that says anything about it.
+    /// Returns the value of `key` from the newest generation that has an entry for it.
     ///
     /// Cost: that of [`Reader::get`], and one cache miss for each newer generation.
     #[inline]
@@ -156,8 +160,7 @@ impl Generations {
         }
     }
 
-    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is
-    /// absent.
+    /// Replaces the content of `value` with the value of `key`. Returns false if the key is absent.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         if let [table] = &self.tables[..] {
             return table.get_into(key, value);
@@ -170,12 +173,12 @@ impl Generations {
         }
     }
 
-    /// True when the store has `key`.
+    /// Returns true if the store has `key`.
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(self.find(key, self.hash(key))?.is_some())
     }
 
-    /// A stream over the value of `key`.
+    /// Returns a stream over the value of `key`.
     pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
         match self.find(key, self.hash(key))? {
             Some((table, _)) => table.get_reader(key),
@@ -183,9 +186,9 @@ impl Generations {
         }
     }
 
-    /// Looks all of `keys` up, as [`Reader::get_many`] does, and hands the results on in the order
-    /// given. The cache misses of all generations are overlapped, those that turn out not to matter
-    /// too.
+    /// Looks up all of `keys`, as [`Reader::get_many`] does, and passes the results to `found` in
+    /// the order of `keys`. The cache misses of all generations are overlapped, including those of
+    /// generations that turn out not to matter.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -207,10 +210,9 @@ impl Generations {
         Ok(())
     }
 
-    /// Calls `visit` with every live entry, oldest generation first, each key once. Stops at the
-    /// first error.
+    /// Calls `visit` once for every live entry, oldest generation first. Stops at the first error.
     ///
-    /// Cost: a scan of every generation, and for each entry a lookup in the generations above it.
+    /// Cost: a scan of every generation, and for each entry a lookup in the newer generations.
     pub fn for_each<E: From<Error>>(
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> std::result::Result<(), E>,
@@ -227,33 +229,34 @@ impl Generations {
         Ok(())
     }
 
-    /// Verifies every generation; see [`Reader::verify`]. Gives one report for each, newest first.
+    /// Verifies every generation (see [`Reader::verify`]). Returns one report per generation,
+    /// newest first.
     pub fn verify(&self) -> Result<Vec<crate::table::VerifyReport>> {
         self.tables.iter().map(Reader::verify).collect()
     }
 
-    /// The generations, newest first; the last one is the base.
+    /// Returns the generations, newest first; the last one is the base.
     pub fn tables(&self) -> &[Reader] {
         &self.tables
     }
 
-    /// False when the files behind the path are others by now, so that opening again would show
-    /// something new.
+    /// Returns false if the files at the path have changed, so that opening the store again would
+    /// show a newer state.
     ///
-    /// Cost: two names are looked up, whatever else is in their directory; cheap enough to be asked
-    /// often.
+    /// Cost: looks up two names, however many files the directory has. This is cheap enough for
+    /// frequent calls.
     pub fn is_current(&self) -> Result<bool> {
         if self.fs.metadata(&self.path)?.id != self.base.id() {
             return Ok(false);
         }
-        // Deltas are numbered without gaps. After the last number there is, there is none.
+        // Deltas are numbered without gaps. No generation can follow the highest possible number.
         match self.newest().checked_add(1) {
             Some(next) => Ok(!self.fs.exists(&names::delta(&self.target, next))?),
             None => Ok(true),
         }
     }
 
-    /// The hash of `key`, which is one for all generations: they have one seed.
+    /// Returns the hash of `key`. All generations share one seed, so one hash serves all of them.
     fn hash(&self, key: &[u8]) -> u64 {
         self.tables.first().map_or(0, |table| table.hash(key))
     }
@@ -262,18 +265,19 @@ impl Generations {
         self.tables.first().map_or(0, |table| table.header.generation)
     }
 
-    /// The newest generation that has a value for `key`, unless a newer one deletes it.
+    /// Finds `key` in the newest generation that has an entry for it. Returns `None` if that entry
+    /// is a tombstone.
     fn find(&self, key: &[u8], hash: u64) -> Result<Option<(&Reader, Found)>> {
         Ok(find_in(&self.tables, key, hash)?.filter(|(_, found)| found.tag != Tag::Tombstone))
     }
 }
 
-/// The files of the store at `path` as their names say: the base, then the deltas over it, oldest
+/// Returns the files of the store at `path` by their names: the base, then its deltas, oldest
 /// first.
 ///
-/// For looking at a store that [`Generations::open_in`] refuses: what any of them holds is not
-/// looked at, but for the base's header. Without a sound one it is not known which deltas are left
-/// over, and all are named.
+/// For the inspection of a store that [`Generations::open_in`] refuses. Reads only the header of
+/// the base, and no other content. If that header is damaged, it is unknown which deltas are
+/// superseded, and all are returned.
 pub fn files_in(fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<PathBuf>> {
     let target = names::followed(&**fs, path)?;
     let base_generation = read_header(fs, &target).map_or(0, |header| header.generation);
@@ -282,7 +286,7 @@ pub fn files_in(fs: &Arc<dyn Fs>, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(std::iter::once(path.to_owned()).chain(deltas).collect())
 }
 
-/// The first of `tables` that says anything about `key`; a tombstone says something.
+/// Finds the first of `tables` that has an entry for `key`. A tombstone counts as an entry.
 fn find_in<'a>(tables: &'a [Reader], key: &[u8], hash: u64) -> Result<Option<(&'a Reader, Found)>> {
     for table in tables {
         if let Some(found) = table.find_any(key, hash)? {
@@ -292,8 +296,8 @@ fn find_in<'a>(tables: &'a [Reader], key: &[u8], hash: u64) -> Result<Option<(&'
     Ok(None)
 }
 
-/// Holds the base at `path`, and the numbers of the deltas over it, against the list of the store
-/// at `target`.
+/// Checks the base at `path` and the numbers of its deltas against the manifest of the store at
+/// `target`.
 fn check_deltas(
     path: &Path,
     target: &Path,
@@ -318,17 +322,17 @@ fn check_deltas(
 }
 
 impl Reader {
-    /// What the list of a store's generations calls this one.
+    /// Returns the identity of this generation, as the manifest lists it.
     fn generation(&self) -> Generation {
         Generation { number: self.header.generation, id: self.header.id }
     }
 }
 
-/// Checks that `delta`, by its name generation `number`, was made over `below`.
+/// Checks that `delta`, whose file name says generation `number`, was built over `below`.
 fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     let (header, under) = (&delta.header, &below.header);
-    // The last number there is has none after it, so whatever claims to be over it is refused
-    // below.
+    // Nothing can follow the highest possible number, so a delta that claims to do so is refused:
+    // `next` wraps to 0.
     let next = under.generation.wrapping_add(1);
     let expected = (true, next, next, under.id, under.seed);
     let found = (header.is_delta(), number, header.generation, header.parent, header.seed);
@@ -342,26 +346,28 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     Err(Error::Mismatch { file: delta.path().to_owned(), other: below.path().to_owned(), what })
 }
 
-/// Holds the store at `target`, which was called `path`, against other writers until dropped.
+/// Locks the store at `target`, opened as `path`, against other writers until the file is dropped.
 fn lock(fs: &Arc<dyn Fs>, path: &Path, target: &Path) -> Result<Box<dyn File>> {
     if fs.metadata(path).is_ok_and(|found| !found.is_file) {
-        // A directory or a pipe: its open says so, and it gets no lock beside it.
+        // A directory or a pipe: the open below reports the error, and no lock file is created
+        // beside it.
         drop(fs.open(path, OpenOptions::read())?);
     }
     let name = names::lock(target);
     let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
     let file = match fs.open(&name, options) {
-        // That of somebody else, who need not let others write it. It can be locked all the same.
+        // Another user owns the lock file and need not permit others to write it. A file opened for
+        // reading can be locked too.
         Err(error) if error.source.kind() == io::ErrorKind::PermissionDenied => {
             fs.open(&name, OpenOptions::read()).map_err(|_| error)?
         }
         opened => opened?,
     };
-    // Who may use the store may use its lock.
+    // Whoever may use the store may also use its lock file.
     file.take_mode(target);
     match file.try_lock() {
         Ok(()) => Ok(file),
-        // By the store's name: nobody who is told knows the lock's.
+        // The error names the store, because users do not know the name of the lock file.
         Err(error) if error.kind() == ErrorKind::Busy => {
             let source = io::Error::new(io::ErrorKind::WouldBlock, "another writer has it open");
             Err(cairn_vfs::Error::new(Operation::Lock, path, source).into())

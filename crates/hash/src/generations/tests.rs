@@ -1,4 +1,4 @@
-//! Stores of several generations, held against a map.
+//! Stores of several generations, compared with a map.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn agrees(store: &Generations, model: &Model, keys: u64) {
     store.verify().unwrap();
 }
 
-/// Changes half of `keys` at random, in the store and in the model.
+/// Changes a random half of `keys`, in the store and in the model.
 fn change(builder: &mut StoreBuilder, model: &mut Model, rng: &mut SeededRng, keys: u64) {
     for _ in 0..keys / 2 {
         let key = rng.below(keys).to_le_bytes();
@@ -77,8 +77,8 @@ fn change(builder: &mut StoreBuilder, model: &mut Model, rng: &mut SeededRng, ke
     }
 }
 
-/// Goal: base, deltas, compaction, and a new base over all of it answer like a map. Method: random
-/// changes over five rounds of each, every reader mode at the end.
+/// Goal: a base, deltas, a compaction and a new base over all of them give the same answers as a
+/// map. Method: five rounds of random changes, then every reader mode.
 #[test]
 fn generations_agree_with_a_map() {
     let (fs, mut rng, keys) = (fs(), SeededRng::new(3), 400);
@@ -110,9 +110,9 @@ fn generations_agree_with_a_map() {
     assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "the base, the list and the lock file");
 }
 
-/// Goal: generations of one store may be compressed differently, and a compaction gives all of them
-/// one compression.
-/// Method: a generation of each, answers compared with a map, then a compaction to each.
+/// Goal: the generations of a store may use different compressions, and a compaction rewrites all
+/// of them with one.
+/// Method: one generation of each compression, compared with a map, then a compaction to each.
 #[test]
 fn generations_of_all_compressions() {
     use crate::table::{Compression, Format};
@@ -149,8 +149,8 @@ fn generations_of_all_compressions() {
     }
 }
 
-/// Goal: two writers never work on one store. Method: the second one is told `Busy`, until the
-/// first is done.
+/// Goal: two writers never work on one store. Method: the second writer gets `Busy` until the first
+/// one is done.
 #[test]
 fn one_writer_at_a_time() {
     let (fs, mut rng) = (fs(), SeededRng::new(1));
@@ -166,8 +166,8 @@ fn one_writer_at_a_time() {
     compact_in(&fs, path, options(), &mut rng).unwrap();
 }
 
-/// Goal: a delta of another store, or one that lacks its predecessor, is refused. Method: both, by
-/// renaming files.
+/// Goal: a delta of another store, or one without its predecessor, is refused. Method: both cases,
+/// made by renaming files.
 #[test]
 fn foreign_and_missing_deltas_are_refused() {
     let (fs, mut rng) = (fs(), SeededRng::new(1));
@@ -194,9 +194,9 @@ fn foreign_and_missing_deltas_are_refused() {
     assert!(matches!(opened, Err(Error::Unsupported { .. })), "a delta is no base");
 }
 
-/// Goal: readers see one state or the other, never a mixture, while stores are swapped under them.
-/// Method: every value of a state is that state's number; two threads read whole states while a
-/// third builds 40 of them.
+/// Goal: readers see the old state or the new one, never a mixture, while stores are swapped under
+/// them. Method: every value of a state is the number of that state. Two threads read whole states
+/// while a third builds 40 of them.
 #[test]
 fn reload_under_load_shows_whole_states() {
     let (fs, path) = (fs(), Path::new(PATH));

@@ -1,4 +1,4 @@
-//! Whatever changes a store: a new base, a delta over what is there, and a compaction of all of it.
+//! The writers of a store: a new base, a delta over the existing generations, and a compaction.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,51 +19,53 @@ use crate::{Error, Result, names};
 pub struct StoreBuilder {
     builder: Builder,
     fs: Arc<dyn Fs>,
-    /// The store itself, where a link to it was named.
+    /// The path of the store, with symbolic links resolved.
     target: PathBuf,
-    /// The list of the store's generations before this one and after; `None` for a store that has
-    /// none.
+    /// The manifest before and after the publication of this generation; `None` for a store without
+    /// a manifest.
     lists: Option<[Manifest; 2]>,
     /// Held until the builder is finished or dropped.
     lock: Box<dyn File>,
 }
 
-/// What becomes of the list of a store's generations.
+/// The change that a build makes to the manifest.
 enum Listing {
-    /// The store has none, and does not need one.
+    /// The store has no manifest and needs none.
     None,
-    /// A delta over these.
+    /// A delta over these generations.
     DeltaOver(Vec<Generation>),
-    /// A base in the place of these.
+    /// A base that replaces these generations.
     BaseOver(Vec<Generation>),
 }
 
 impl StoreBuilder {
-    /// Starts a new base at `path` that takes the place of whatever is there, deltas included.
+    /// Starts a new base at `path`. It replaces the existing store, deltas included.
     ///
-    /// Errors: `Busy` when somebody else writes this store.
+    /// Errors: `Busy` when another writer has the store open.
     pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<StoreBuilder> {
         StoreBuilder::create_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
     }
 
-    /// [`StoreBuilder::create`] on any file system.
+    /// Does the same as [`StoreBuilder::create`] on any file system.
     pub fn create_in(
         fs: &Arc<dyn Fs>,
         path: &Path,
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<StoreBuilder> {
-        // One store from here on, wherever a link to it leads meanwhile.
+        // Resolved once, so that the build stays with one store even if a link changes meanwhile.
         let target = names::followed(&**fs, path)?;
         let lock = lock(fs, path, &target)?;
-        // A number no delta has, so that deltas over the old base are known to be left over.
+        // The new base gets a number above that of every delta, so that readers recognize the
+        // deltas of the old base as superseded.
         let taken = names::deltas(&**fs, &target)?.last().copied().unwrap_or(0);
-        // Missing, or damaged and about to be replaced.
+        // `None` when the base is missing, or is damaged and about to be replaced.
         let base = read_header(fs, &target).ok();
         let old = base.as_ref().map_or(0, |base| base.generation);
         let manifest = match Manifest::read(&**fs, &target) {
             Err(Error::Vfs(error)) => return Err(error.into()),
-            // What a list that is damaged named, nobody knows; the deltas are there still.
+            // A damaged manifest does not tell which generations it listed, but their delta files
+            // still count in `taken`.
             Err(_) => Some(Manifest { listed: Vec::new(), next: Next::Nothing }),
             Ok(manifest) => manifest,
         };
@@ -80,14 +82,14 @@ impl StoreBuilder {
         StoreBuilder::new(fs, [&target, &target], options.generation(generation), rng, lock, listing)
     }
 
-    /// Starts a delta over the store at `path`: put what is new, delete what is to go.
+    /// Starts a delta over the store at `path`: put the new entries and delete the obsolete ones.
     ///
-    /// Errors: `Busy` when somebody else writes this store; what [`Generations::open`] says of it.
+    /// Errors: `Busy` when another writer has the store open; the errors of [`Generations::open`].
     pub fn append(path: impl AsRef<Path>, options: BuildOptions) -> Result<StoreBuilder> {
         StoreBuilder::append_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
     }
 
-    /// [`StoreBuilder::append`] on any file system.
+    /// Does the same as [`StoreBuilder::append`] on any file system.
     pub fn append_in(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -106,7 +108,7 @@ impl StoreBuilder {
         StoreBuilder::new(fs, [&target, &names::delta(&target, number)], options, rng, lock, listing)
     }
 
-    /// Starts the base or the delta `file` of the store at `target`.
+    /// Starts the base or delta `file` of the store at `target`.
     fn new(
         fs: &Arc<dyn Fs>,
         [target, file]: [&Path; 2],
@@ -115,11 +117,12 @@ impl StoreBuilder {
         lock: Box<dyn File>,
         listing: Listing,
     ) -> Result<StoreBuilder> {
-        // Before the build, so that what they take up is free for it. The lock says that they are
-        // nobody's.
+        // Before the build, so that it can use the space of the removed files. The lock guarantees
+        // that no other build of a delta uses them.
         remove_strays(fs, target)?;
         let builder = Builder::start(fs, file, options, rng)?;
-        // A delta replaces nothing, and who may not read the base may not read it either.
+        // A delta is a new file without access rights to inherit. A user who may not read the base
+        // must not be able to read the delta.
         builder.take_mode(target);
         let next = builder.generation();
         let next = Generation { number: next.0, id: next.1 };
@@ -157,13 +160,13 @@ impl StoreBuilder {
         self.builder.set_progress(progress);
     }
 
-    /// Publishes the generation, and removes deltas that a new base has made superfluous. An error
-    /// of that removal comes after the publication; readers ignore such deltas, and the next writer
-    /// removes them.
+    /// Publishes the generation, and removes the deltas that a new base supersedes. If that removal
+    /// fails, the error is returned although the generation is published. Readers ignore such
+    /// deltas, and the next writer removes them.
     pub fn finish(self) -> Result<BuildSummary> {
-        // ORDER: the list names what is going to be there before it is, and takes it up afterwards.
-        // Readers take it from the moment on in which it has its name; a generation that is not
-        // listed is none of this store's.
+        // ORDER: the manifest names the generation as pending before the file exists, and lists it
+        // afterwards. Readers accept the generation from the moment its file is renamed to its
+        // final name. A generation that the manifest does not name is not part of the store.
         if let Some([before, _]) = &self.lists {
             before.write(&self.fs, &self.target)?;
         }
@@ -179,18 +182,18 @@ impl StoreBuilder {
     }
 }
 
-/// Merges the store at `path` into one new base. Readers that are open keep what they have.
+/// Merges the store at `path` into one new base. Open readers keep their state.
 ///
-/// Cost: reads and writes everything, within the memory of `options`. Errors: `Busy` when somebody
-/// else writes the store. After an error the store is as it was, unless only one of the last steps
-/// failed: after the sync of the directory readers see the compacted store and a power loss may
-/// bring the old one back; after the removal of superseded deltas it is compacted, and the next
-/// writer removes them.
+/// Cost: reads and writes the whole store, within the memory of `options`. Errors: `Busy` when
+/// another writer has the store open. After an error the store is unchanged, unless only one of the
+/// last steps failed. If the sync of the directory failed, readers see the compacted store, and a
+/// power loss may bring the old one back. If the removal of superseded deltas failed, the store is
+/// compacted, and the next writer removes them.
 pub fn compact(path: impl AsRef<Path>, options: BuildOptions) -> Result<BuildSummary> {
     compact_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
 }
 
-/// [`compact`] on any file system.
+/// Does the same as [`compact`] on any file system.
 pub fn compact_in(
     fs: &Arc<dyn Fs>,
     path: &Path,
@@ -207,9 +210,9 @@ pub fn compact_in(
         let newer = &all.tables[..position];
         let mut records = table.records();
         while let Some(record) = records.next().transpose()? {
-            // What a newer generation hides is not read: a value that is streamed would stay in the
-            // new base as space that nothing refers to. So the tombstones have nothing left to
-            // hide.
+            // Records that a newer generation hides are skipped before their values are read: a
+            // streamed value would stay in the new base as garbage. The new base holds no hidden
+            // records, so it needs no tombstones.
             if find_in(newer, &record.key, table.hash(&record.key))?.is_some() {
                 continue;
             }
@@ -226,7 +229,7 @@ pub fn compact_in(
     builder.finish()
 }
 
-/// Removes deltas up to the base's own number.
+/// Removes the deltas whose numbers do not exceed that of the base.
 fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let base = read_header(fs, path)?.generation;
     let mut removed = false;
@@ -243,9 +246,10 @@ fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Removes temporary files of builds that lost their machine: those of deltas, whose numbers may
-/// never come again after a compaction or a new base, and those of a base. The caller holds the
-/// store's lock, so no delta is being built; a base may be, by a plain [`Builder`].
+/// Removes the temporary files of builds that a power loss interrupted. Those of a delta would
+/// otherwise stay, because a compaction or a new base may prevent its number from being used again.
+/// The caller holds the lock of the store, so no delta is being built, but a plain [`Builder`] may
+/// be building a base.
 fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     for file in names::delta_builds(&**fs, path)? {
         names::remove(&**fs, &file)?;
@@ -253,8 +257,8 @@ fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     remove_leftovers(fs, path)
 }
 
-/// True when `file` says itself that it is delta `number`. What merely has the name is not ours to
-/// remove, and does no harm: readers ignore it.
+/// Returns true if the header of `file` says that it is delta `number`. Any other file with that
+/// name is not ours to remove. It does no harm, because readers ignore it.
 fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
     match read_header(fs, file) {
         Ok(header) => Ok(header.is_delta() && header.generation == number),
@@ -263,8 +267,8 @@ fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
     }
 }
 
-/// The generation after `generation`. Errors: the number is the last one, which only a forged file
-/// has.
+/// Returns the number of the generation after `generation`. Errors: `generation` is the highest
+/// possible number, which only a forged file has.
 fn after(path: &Path, generation: u64) -> Result<u64> {
     generation.checked_add(1).ok_or_else(|| {
         let what = format!("generation {generation} is the highest possible");

@@ -1,9 +1,8 @@
-//! Many lookups at once, with their cache misses overlapped.
+//! Lookups of many keys at once, with overlapped cache misses.
 //!
-//! One lookup waits for memory twice, first for the slot, then for the record. A group of lookups
-//! is taken through these stages together, so that the waits of the whole group overlap: hash every
-//! key and ask for its slot; find every candidate address and ask for its record; compare every
-//! key.
+//! A single lookup waits for memory twice, first for the slot, then for the record. A batch takes a
+//! group of lookups through these stages together, so that their waits overlap: hash every key and
+//! prefetch its slot; find every candidate address and prefetch its record; compare every key.
 
 use super::flat::{Flat, Record, Step, match_record, probe};
 use super::hit::{Hit, Located};
@@ -11,18 +10,19 @@ use super::reader::SparkeyReader;
 use crate::Result;
 use crate::prefetch::prefetch;
 
-/// Lookups that go through the stages together. More than the misses that a core can have under way
-/// (10 to 16 on current ones), few enough for the lines to be still there when they are used.
+/// Number of lookups that go through the stages together. More than the number of misses that a
+/// core can have in flight (10 to 16 on current ones), and few enough that the lines are still
+/// cached when they are used.
 const GROUP: usize = 32;
 
 impl SparkeyReader {
     /// Looks up all `keys` and calls `found` once for each, with its position in `keys` and its
-    /// value, or `None` when it is absent. The order of the calls is not that of the keys. The
-    /// value is borrowed for the call only.
+    /// value, or `None` if it is absent. The order of the calls is not that of the keys. The value
+    /// is borrowed only for the call.
     ///
-    /// Cost: for uncompressed files in memory the time of a lookup falls to a fraction, as the
-    /// misses of 32 lookups overlap, and so in cached blocks; others are decompressed once for all
-    /// keys in them. Errors: as [`SparkeyReader::get`]; the first one ends the batch.
+    /// Cost: for uncompressed files in memory, and for cached blocks, a fraction of the time of
+    /// single lookups, because the misses of 32 lookups overlap. Other blocks are decompressed once
+    /// for all keys in them. Errors: as for [`SparkeyReader::get`]; the first one ends the batch.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -44,7 +44,7 @@ impl SparkeyReader {
         Ok(())
     }
 
-    /// A group whose index and records are in memory.
+    /// Looks up a group whose index and records are in memory.
     #[inline(always)]
     fn get_flat<const H: usize, const A: usize, K: AsRef<[u8]>>(
         &self,
@@ -77,7 +77,7 @@ impl SparkeyReader {
             };
             match candidate {
                 Record::Value(value) => found(first + number, Some(value)),
-                // Garbled, or another key with this hash came first.
+                // The record is damaged, or has another key with the same hash.
                 Record::OtherKey | Record::Bad => {
                     self.get_one(key, first + number, &mut Vec::new(), found)?;
                 }
@@ -86,7 +86,7 @@ impl SparkeyReader {
         Ok(())
     }
 
-    /// A group whose records are compressed or have to be read.
+    /// Looks up a group whose records are compressed or have to be read.
     fn get_by_block<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -98,12 +98,12 @@ impl SparkeyReader {
             *hash = self.index.hash(key.as_ref());
             self.index.prefetch(*hash);
         }
-        // The first address under each key's hash; 0 where there is none.
+        // The first address stored under the hash of each key; 0 if there is none.
         let mut addresses = [0; GROUP];
         for (address, &hash) in addresses.iter_mut().zip(hashes.iter().take(keys.len())) {
             *address = self.index.find(hash, |address| Ok(Some(address)))?.unwrap_or(0);
         }
-        // Blocks that are cached come first, stage by stage as well.
+        // Records in cached blocks come first, also in stages.
         let mut blocks = [None; GROUP];
         for (block, &address) in blocks.iter_mut().zip(&addresses) {
             *block = self.log.blocks.get(self.index.header.split(address).0);
@@ -116,7 +116,8 @@ impl SparkeyReader {
                 block.bytes.get(offset as usize..)
             });
         }
-        // What is left: with its address, so that each block is decompressed once.
+        // The remaining keys with their addresses. Sorting them by address decompresses each block
+        // only once.
         let mut rest = Vec::new();
         for (number, ((key, record), address)) in keys.iter().zip(records).zip(addresses).enumerate() {
             match record.map_or(Record::Bad, |record| match_record(record, key.as_ref())) {
@@ -138,7 +139,7 @@ impl SparkeyReader {
                     cursor.append_to(value_bytes, &mut buffer)?;
                     found(place, Some(&buffer));
                 }
-                // Another key with this hash came first.
+                // The record has another key with the same hash.
                 _ => self.get_one(key, place, &mut buffer, found)?,
             }
         }

@@ -1,11 +1,11 @@
 //! One compressed block of a log.
 //!
 //! ```text
-//! varint(compressed_bytes)  compressed bytes       its position is the offset of the varint
+//! varint(compressed_bytes)  compressed bytes       the position of a block is that of its varint
 //! ```
 //!
-//! Decompressed, a block either begins with a record head, or holds nothing but the rest of a
-//! record that began in an earlier block. Both integers of a head always lie in one block.
+//! A decompressed block either begins with a record head, or holds nothing but the rest of a record
+//! that began in an earlier block. Both integers of a head always lie in one block.
 
 use cairn_codec::compress::Decompressor;
 use cairn_codec::varint;
@@ -15,7 +15,7 @@ use super::log_header::LOG_HEADER_BYTES;
 use super::record::RecordHead;
 use crate::Result;
 
-/// Bytes of a file, read by position.
+/// A window of a file that is read positionally.
 #[derive(Debug, Default)]
 pub(super) struct RawWindow {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ pub(super) struct RawWindow {
 }
 
 impl RawWindow {
-    /// A window that reuses the memory of an older one.
+    /// Creates a window that reuses the memory of an older one.
     pub fn reusing(mut bytes: Vec<u8>) -> Self {
         bytes.clear();
         RawWindow { bytes, start: 0 }
@@ -34,9 +34,9 @@ impl RawWindow {
         self.bytes
     }
 
-    /// The bytes from `offset` on: at least `wanted` of them, or all up to the log's end. Reads
-    /// `read_ahead` bytes at a time; allocates no more than the larger of the two, nor than the log
-    /// has.
+    /// Returns the bytes from `offset` on: at least `wanted` of them, or all up to the end of the
+    /// log. Reads `read_ahead` bytes at a time. Allocates at most the larger of the two, and no
+    /// more than the log has.
     pub fn from<'w>(
         &'w mut self,
         log: &'w Log,
@@ -68,16 +68,16 @@ impl RawWindow {
     }
 }
 
-/// The most bytes that a block takes compressed, so that a garbled length cannot have the rest of a
-/// log read in. Incompressible data grow: n bytes to at most 32 + n + n/6 with snappy, and to at
-/// most 64 + n + n/256 with zstd.
+/// Returns the maximum size of a compressed block, so that a corrupt length does not cause the rest
+/// of the log to be read. Incompressible data grow: n bytes to at most 32 + n + n/6 with snappy,
+/// and to at most 64 + n + n/256 with zstd.
 fn compressed_bytes_max(block_bytes: u32) -> u64 {
     let bytes = u64::from(block_bytes);
     64 + bytes + bytes / 6
 }
 
-/// Decompresses the block at `position` into `out`, whose old content is dropped, and returns the
-/// position of the next block.
+/// Decompresses the block at `position` into `out`, replacing its content, and returns the position
+/// of the next block.
 pub(super) fn read_block(
     log: &Log,
     position: u64,
@@ -109,8 +109,8 @@ pub(super) fn read_block(
     Ok(start + compressed_bytes)
 }
 
-/// Where in the decompressed `block` each record starts. A record that runs on into the next block
-/// is the last.
+/// Returns the offset of each record in the decompressed `block`. A record that continues in the
+/// next block is the last one.
 pub(super) fn record_offsets(block: &[u8]) -> cairn_codec::Result<Vec<u32>> {
     let mut offsets = Vec::new();
     let mut at = 0;

@@ -1,9 +1,10 @@
-//! Decompressed blocks, kept for good.
+//! A cache of decompressed blocks without eviction.
 //!
-//! A lookup in a compressed log costs the decompression of a block, some microseconds; finding it
-//! here costs a cache miss. Blocks are only ever added. So readers need no lock, a value can be
-//! borrowed for as long as the reader lives, and once the budget is spent the cache stays as it is:
-//! what came first is served fast, the rest is decompressed at each lookup.
+//! A lookup in a compressed log costs the decompression of a block, some microseconds; a cached
+//! block costs a cache miss. Blocks are only ever added. Readers therefore need no lock, and a
+//! value can be borrowed as long as the reader lives. Once the budget is used up, the cache no
+//! longer changes: the cached blocks are served fast, and all others are decompressed at each
+//! lookup.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,11 +13,11 @@ use cairn_codec::compress::Format;
 
 use super::log_header::{LOG_HEADER_BYTES, LogHeader};
 
-/// A block may lie in this many neighbouring places, the first free one. With half of the places
-/// free, hardly any block in a thousand finds all of them taken.
+/// A block may be in any of this many neighbouring places, and takes the first free one. With half
+/// of the places free, fewer than one block in a thousand finds all of them taken.
 const WAYS: usize = 12;
 
-/// Bookkeeping of the allocator for the two boxes of a block, roughly.
+/// Approximate overhead of the allocator for the two boxes of a block.
 const OVERHEAD_BYTES: u64 = 32;
 
 /// A decompressed block.
@@ -27,7 +28,7 @@ pub(super) struct CachedBlock {
     /// Position of the block after it.
     pub next: u64,
     pub bytes: Box<[u8]>,
-    /// Where each record starts. Empty for a block that only continues a record.
+    /// Offset of each record. Empty for a block that only continues a record.
     pub offsets: Box<[u32]>,
 }
 
@@ -37,10 +38,10 @@ impl CachedBlock {
     }
 }
 
-/// An insert-only map from position to block, for any number of threads.
+/// An insert-only concurrent map from position to block.
 #[derive(Debug)]
 pub(super) struct BlockCache {
-    /// Made at the first insertion: a reader of an uncompressed log never pays for it.
+    /// Allocated at the first insertion, so that a reader of an uncompressed log never pays for it.
     places: OnceLock<Box<[OnceLock<CachedBlock>]>>,
     place_count: usize,
     budget_bytes: u64,
@@ -48,16 +49,16 @@ pub(super) struct BlockCache {
 }
 
 impl BlockCache {
-    /// A cache of at most `budget_bytes`, its own tables counted, for the log of `header`.
+    /// Creates a cache of at most `budget_bytes`, its own tables included, for the log of `header`.
     pub fn new(header: &LogHeader, budget_bytes: u64) -> Self {
         let place_bytes = size_of::<OnceLock<CachedBlock>>() as u64;
         let compressed = header.compression != Format::None;
-        // Blocks are nearly full, unless records are large; twice as many places as expected
-        // blocks.
+        // Blocks are nearly full unless records are large. The cache has twice as many places as
+        // expected blocks.
         let block_bytes = u64::from(header.block_bytes.max(1));
         let blocks = header.put_bytes.saturating_add(header.delete_bytes) / block_bytes;
-        // A garbled header must not make room for more blocks than the file can hold, at two bytes
-        // each at least.
+        // A damaged header must not cause more places than the file can hold blocks, at two bytes
+        // or more each.
         let stored = (header.data_end - LOG_HEADER_BYTES as u64) / 2;
         let affordable = budget_bytes / (block_bytes / 2 + place_bytes);
         let wanted = blocks.saturating_add(1).saturating_mul(2).min(affordable).min(stored);
@@ -70,7 +71,7 @@ impl BlockCache {
         }
     }
 
-    /// The block at `position`, if it is here.
+    /// Returns the block at `position`, if it is cached.
     #[inline]
     pub fn get(&self, position: u64) -> Option<&CachedBlock> {
         let places = self.places.get()?;
@@ -84,8 +85,8 @@ impl BlockCache {
         None
     }
 
-    /// True when [`BlockCache::insert`] of a block at `position` may succeed, so that building one
-    /// is worth it.
+    /// Returns true if [`BlockCache::insert`] of a block at `position` may succeed, so that it is
+    /// worth building one.
     pub fn has_room(&self, position: u64) -> bool {
         if self.place_count == 0 || self.used_bytes.load(Ordering::Relaxed) >= self.budget_bytes {
             return false;
@@ -94,8 +95,8 @@ impl BlockCache {
         self.ways(position).any(|place| places.get(place).is_some_and(|place| place.get().is_none()))
     }
 
-    /// Adds a block and returns it, or the equal one that another thread was faster to add. `None`
-    /// when the budget or the places for it are used up.
+    /// Adds a block and returns it, or the equal block that another thread added first. Returns
+    /// `None` if the budget or its places are used up.
     pub fn insert(&self, block: CachedBlock) -> Option<&CachedBlock> {
         if self.place_count == 0 {
             return None;
@@ -129,16 +130,16 @@ impl BlockCache {
         None
     }
 
-    /// Bytes of the blocks that are here.
+    /// Returns the memory of the cached blocks.
     pub fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// The places for a block at `position`, in the order in which they are tried.
+    /// Returns the places for a block at `position`, in the order in which they are tried.
     #[inline]
     fn ways(&self, position: u64) -> impl Iterator<Item = usize> + use<> {
-        // Fibonacci hashing: positions differ mostly in their low bits. The high bits choose the
-        // place.
+        // Fibonacci hashing: positions differ mostly in their low bits, and the high bits of the
+        // product choose the place.
         let hash = position.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (count, first) =
             (self.place_count, ((u128::from(hash) * self.place_count as u128) >> 64) as usize);
@@ -160,7 +161,7 @@ mod tests {
         CachedBlock { position, next: position + 100, bytes, offsets: Box::new([0]) }
     }
 
-    /// Goal: what was inserted is found unchanged, the budget holds, and nothing else appears.
+    /// Goal: inserted blocks are found unchanged, the budget is kept, and no other blocks appear.
     /// Method: ten times as many blocks as the budget allows.
     #[test]
     fn budget_holds() {
@@ -182,8 +183,8 @@ mod tests {
         assert_eq!(cache.used_bytes(), kept.len() as u64 * block(0).memory_bytes());
     }
 
-    /// Goal: with budget enough, next to every block finds a place. Method: as many blocks as the
-    /// header promises.
+    /// Goal: with a sufficient budget, nearly every block finds a place. Method: as many blocks as
+    /// the header implies.
     #[test]
     fn places_suffice() {
         let blocks = 20_000;
@@ -192,7 +193,7 @@ mod tests {
         assert!(kept * 1000 > blocks * 998, "{kept} of {blocks}");
     }
 
-    /// Goal: a second insertion gives the first block and costs nothing.
+    /// Goal: a second insertion returns the first block and uses no memory.
     #[test]
     fn second_insertion_is_free() {
         let cache = BlockCache::new(&header(1000, 1_000_000), 100_000);
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(cache.used_bytes(), used);
     }
 
-    /// Goal: no budget, or no compression, means no cache. Method: try to insert.
+    /// Goal: without a budget or without compression there is no cache. Method: try to insert.
     #[test]
     fn disabled() {
         let uncompressed = LogHeader { put_bytes: 1_000_000, ..LogHeader::new(1, Format::None, 1000) };

@@ -1,10 +1,11 @@
-//! Gathers records into blocks and compresses them, cutting where sparkey-java cuts.
+//! Collects records into blocks and compresses them, with the same block boundaries as
+//! sparkey-java.
 //!
-//! The rules of the format: both integers of a record head lie in one block; a record may run on
-//! through any number of blocks; where such a record ends, its block ends too. The choice of this
-//! writer, which is Java's: a record that does not fit the rest of the block starts a new one only
-//! if it is smaller than what the block holds already; else it fills the block and runs on. A block
-//! that is exactly full is written at once.
+//! The rules of the format: both integers of a record head lie in one block; a record may continue
+//! through any number of blocks; where such a record ends, its block ends too. This writer makes
+//! the same choice as Java: a record that does not fit the rest of the block starts a new block
+//! only if it is smaller than the current content of the block. Otherwise it fills the block and
+//! continues in the next one. A full block is written immediately.
 
 use cairn_codec::compress::{Compression, Compressor};
 use cairn_codec::varint;
@@ -19,18 +20,18 @@ pub(super) struct BlockWriter {
     compressor: Compressor,
     block_bytes: usize,
     pending: Vec<u8>,
-    /// Records that began in `pending`.
+    /// Number of records that began in `pending`.
     entries: u32,
-    /// The most records that began in one block, blocks of earlier writers counted.
+    /// Maximum number of records that began in one block, including the blocks of earlier writers.
     entries_max: u32,
-    /// True when a block was written since the current record began.
+    /// True if a block was written since the current record began.
     spilled: bool,
     /// Reused for each block.
     compressed: Vec<u8>,
 }
 
 impl BlockWriter {
-    /// `entries_max` is what the header of the log says so far.
+    /// Creates a writer. `entries_max` is the value in the header of the log so far.
     pub fn new(compression: Compression, block_bytes: u32, entries_max: u32) -> Result<Self> {
         let compressor = Compressor::new(compression).map_err(|error| Error::invalid(error.to_string()))?;
         Ok(BlockWriter {
@@ -52,8 +53,9 @@ impl BlockWriter {
     /// head.
     pub fn begin(&mut self, head: &RecordHead, out: &mut AppendWriter) -> Result<()> {
         let remaining = self.block_bytes - self.pending.len();
-        // Java counts the length of a DELETE's key as if one was added to it, as in a PUT. It
-        // writes it plainly, so this only moves a cut, and only for keys of 127, 16383, ... bytes.
+        // Java computes the length of a DELETE's key as if it were incremented, as in a PUT,
+        // although it writes the plain length. This only shifts a block boundary, and only for keys
+        // of 127, 16383, ... bytes.
         let head_bytes = match head.kind {
             RecordKind::Put => head.head_bytes,
             RecordKind::Delete => 1 + varint::encoded_len(head.key_bytes + 1),
@@ -89,7 +91,7 @@ impl BlockWriter {
         if self.spilled { self.close_block(out) } else { Ok(()) }
     }
 
-    /// Compresses and writes what is pending. Nothing happens when that is nothing.
+    /// Compresses and writes the pending bytes, if there are any.
     pub fn close_block(&mut self, out: &mut AppendWriter) -> Result<()> {
         if self.pending.is_empty() {
             return Ok(());

@@ -1,12 +1,12 @@
 //! Little-endian fields of the fixed headers.
 
-/// The `u32` at `at`; 0 beyond the end, where no caller looks.
+/// Returns the `u32` at `at`; 0 beyond the end, which no caller reads.
 #[inline]
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u32::from_le_bytes(*field))
 }
 
-/// The `u64` at `at`; 0 beyond the end, where no caller looks.
+/// Returns the `u64` at `at`; 0 beyond the end, which no caller reads.
 #[inline]
 pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
@@ -39,7 +39,7 @@ impl<const N: usize> FieldWriter<N> {
         self
     }
 
-    /// The header, all of whose bytes were written.
+    /// Returns the header. All of its bytes must have been written.
     pub fn finish(self) -> [u8; N] {
         debug_assert_eq!(self.at, N);
         self.bytes

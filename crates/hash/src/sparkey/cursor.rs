@@ -1,5 +1,4 @@
-//! Walks over the records of a log from any of them on, through blocks and from wherever the bytes
-//! come.
+//! Reads the records of a log from any position on, across block boundaries and in every mode.
 
 use std::cell::RefCell;
 
@@ -10,17 +9,17 @@ use super::log_header::LOG_HEADER_BYTES;
 use super::record::{RecordHead, RecordKind};
 use crate::{Error, Result};
 
-/// Bytes that a lookup reads at once from a file: most records and their neighbours in one page.
+/// Size of a lookup's read from a file: one page, which holds most records and their neighbours.
 const LOOKUP_BYTES: u64 = 4096;
-/// Bytes that a scan reads at once from a file.
+/// Size of a scan's read from a file.
 const SCAN_BYTES: u64 = 256 << 10;
-/// Output is made room for in steps of this many bytes while more is only claimed to come.
+/// Output grows in steps of at most this many bytes, because a claimed length may be corrupt.
 const GROWTH_BYTES: u64 = 64 << 10;
-/// A record that is spread over more blocks than this does not bring all of them into the cache.
+/// A record that spans more blocks than this does not bring all of them into the cache.
 const CACHED_CONTINUATIONS: u64 = 4;
 
 thread_local! {
-    /// Memory of the last cursor of this thread, for the next one.
+    /// The memory of the last cursor of this thread, for reuse by the next one.
     static SPARE: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
@@ -50,17 +49,18 @@ enum Block<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor for lookups: reads little, and uses and fills the block cache.
+    /// Creates a cursor for lookups: reads little, and uses and fills the block cache.
     pub fn for_lookup(log: &'a Log) -> Self {
         Cursor::new(log, LOOKUP_BYTES, true)
     }
 
-    /// A cursor for a look at a few records: reads little, and leaves the block cache to others.
+    /// Creates a cursor for a few records: reads little, and does not use the block cache.
     pub fn for_check(log: &'a Log) -> Self {
         Cursor::new(log, LOOKUP_BYTES, false)
     }
 
-    /// A cursor at the first record, for scans: reads ahead, and leaves the block cache to others.
+    /// Creates a cursor at the first record, for scans: reads ahead, and does not use the block
+    /// cache.
     pub fn for_scan(log: &'a Log) -> Self {
         Cursor::new(log, SCAN_BYTES, false)
     }
@@ -72,7 +72,7 @@ impl<'a> Cursor<'a> {
         Cursor { log, next, raw, read_ahead, use_cache, block: Block::None, own, at: 0 }
     }
 
-    /// Moves to the record at an address, and decodes its head; the cursor is then at its key.
+    /// Moves to the record at an address, and decodes its head. The cursor is then at the key.
     pub fn seek(&mut self, position: u64, entry: u64) -> Result<RecordHead> {
         if position < LOG_HEADER_BYTES as u64 || position >= self.log.end {
             let range = LOG_HEADER_BYTES as u64..self.log.end;
@@ -107,7 +107,7 @@ impl<'a> Cursor<'a> {
         for _ in 0..entry {
             let rest = self.block_bytes().get(self.at..).unwrap_or_default();
             let bytes = RecordHead::decode(rest).map(|head| head.record_bytes()).unwrap_or(u64::MAX);
-            // BOUND: every step passes at least two bytes of the block.
+            // BOUND: every step advances by at least two bytes of the block.
             if bytes >= rest.len() as u64 {
                 return Err(self.no_entry(position, entry));
             }
@@ -124,8 +124,9 @@ impl<'a> Cursor<'a> {
         )
     }
 
-    /// Where the next record is, as in an address; `None` at the end of the log. `entry` is the
-    /// number of records that began in the current block so far.
+    /// Returns the position of the next record, as in an address; `None` at the end of the log.
+    /// `entry` is the number of records that began in the current block so far; it is reset when a
+    /// new block begins.
     pub fn record_position(&mut self, entry: &mut u64) -> Result<Option<u64>> {
         if !self.log.is_compressed() {
             *entry = 0;
@@ -146,7 +147,8 @@ impl<'a> Cursor<'a> {
         let head = RecordHead::decode(self.fill(RecordHead::BYTES_MAX as u64)?);
         let head = head.map_err(|error| self.corruption_here(format!("record head: {error}")))?;
         let header = &self.log.header;
-        // The header counts only puts; the C library writes deletes of keys that are longer.
+        // The maxima in the header cover only puts. The C library also writes deletes of longer
+        // keys.
         if head.kind == RecordKind::Put
             && (head.key_bytes > header.key_bytes_max || head.value_bytes > header.value_bytes_max)
         {
@@ -165,13 +167,13 @@ impl<'a> Cursor<'a> {
         ))
     }
 
-    /// The contiguous bytes that come next. At least one, except at the end of the log; in an
-    /// uncompressed log at least `wanted` or all that are left.
+    /// Returns the next contiguous bytes. At least one, except at the end of the log; in an
+    /// uncompressed log at least `wanted`, or all that remain.
     pub fn fill(&mut self, wanted: u64) -> Result<&[u8]> {
         if !self.log.is_compressed() {
             return self.raw.from(self.log, self.next, wanted, self.read_ahead);
         }
-        // BOUND: every turn moves to a later block.
+        // BOUND: every iteration moves to a later block.
         while self.at >= self.block_bytes().len() && self.next < self.log.end {
             let small = wanted <= CACHED_CONTINUATIONS * u64::from(self.log.header.block_bytes);
             self.load_block(self.next, false, self.use_cache && small)?;
@@ -179,7 +181,7 @@ impl<'a> Cursor<'a> {
         Ok(self.block_bytes().get(self.at..).unwrap_or_default())
     }
 
-    /// Passes `count` of the bytes that [`Cursor::fill`] gave.
+    /// Advances by `count` of the bytes that [`Cursor::fill`] returned.
     pub fn consume(&mut self, count: usize) {
         if self.log.is_compressed() {
             self.at += count;
@@ -188,7 +190,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Passes `count` bytes of a record.
+    /// Skips `count` bytes of a record.
     pub fn skip(&mut self, mut count: u64) -> Result<()> {
         if !self.log.is_compressed() {
             if count > self.log.end - self.next {
@@ -209,7 +211,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Passes the next `key.len()` bytes of a record, unless they differ from `key` at some point.
+    /// Compares the next bytes of a record with `key`, and skips them if they are equal.
     pub fn matches(&mut self, mut key: &[u8]) -> Result<bool> {
         while !key.is_empty() {
             let chunk = self.fill(key.len() as u64)?;
@@ -227,8 +229,7 @@ impl<'a> Cursor<'a> {
         Ok(true)
     }
 
-    /// Appends the next `count` bytes of a record to `out`. Room is made as bytes turn out to be
-    /// there.
+    /// Appends the next `count` bytes of a record to `out`. Allocates only as bytes prove to exist.
     pub fn append_to(&mut self, mut count: u64, out: &mut Vec<u8>) -> Result<()> {
         if !self.log.is_compressed() && count > self.log.end - self.next {
             return Err(self.record_too_long(count));
@@ -246,8 +247,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Fills the front of `out` with up to `left` bytes of a record, and says how many. 0 only when
-    /// either is empty.
+    /// Fills the start of `out` with up to `left` bytes of a record, and returns how many. Returns
+    /// 0 only if `left` is 0 or `out` is empty.
     pub fn read_some(&mut self, left: u64, out: &mut [u8]) -> Result<usize> {
         let wanted = left.min(out.len() as u64);
         if wanted == 0 {
@@ -263,7 +264,7 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// In a compressed log, the position of the current block.
+    /// Returns the position of the current block of a compressed log.
     pub fn block_position(&self) -> Option<u64> {
         match self.block {
             Block::None => None,
@@ -272,13 +273,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// True when every byte of the current block was passed.
+    /// Returns true if every byte of the current block was passed.
     pub fn at_block_end(&self) -> bool {
         self.at >= self.block_bytes().len()
     }
 
-    /// The next `count` bytes if they can be borrowed for as long as the log lives: mapped, or in a
-    /// cached block.
+    /// Returns the next `count` bytes if they can be borrowed as long as the log lives: from the
+    /// mapping, or from a cached block.
     pub fn borrow(&self, count: u64) -> Option<&'a [u8]> {
         let (bytes, at) = match self.block {
             Block::Cached(block) => (&*block.bytes, self.at),
@@ -296,9 +297,9 @@ impl<'a> Cursor<'a> {
     }
 
     /// Makes the block at `position` the current one. `starts` says that a record must begin at its
-    /// front.
+    /// start.
     fn load_block(&mut self, position: u64, starts: bool, use_cache: bool) -> Result<()> {
-        // What comes out wrong must not be mistaken for a block later.
+        // If the read fails, the remains in the buffer must not be taken for a block later.
         self.block = Block::None;
         self.at = 0;
         if use_cache && let Some(block) = self.log.blocks.get(position) {
@@ -340,17 +341,17 @@ impl<'a> Cursor<'a> {
 impl Drop for Cursor<'_> {
     fn drop(&mut self) {
         let memory = (std::mem::take(&mut self.raw).into_memory(), std::mem::take(&mut self.own));
-        // Large values are rare; do not hold on to their memory.
+        // Large values are rare; do not keep their memory.
         if memory.0.capacity() + memory.1.capacity() <= 4 * SCAN_BYTES as usize {
-            // A cursor may outlive the spare memory at the end of its thread, and be dropped all
-            // the same.
+            // A cursor may be dropped after the thread-local memory was destroyed at the end of its
+            // thread.
             let _ = SPARE.try_with(|spare| *spare.borrow_mut() = memory);
         }
     }
 }
 
-/// Looks at the record behind `address`: its encoded size in bytes when it is a PUT of `key`,
-/// `None` when it is of another key. The cursor is then at the value.
+/// Compares the record at an address with `key`. Returns its head if it is a PUT of `key`, and
+/// `None` if it has another key. After a match the cursor is at the value.
 pub(super) fn match_put(
     cursor: &mut Cursor<'_>,
     position: u64,

@@ -1,9 +1,9 @@
-//! The fastest path: index and log in memory, log not compressed.
+//! The fast path of a lookup: index and log in memory, log not compressed.
 //!
-//! A lookup here is a handful of loads and compares, and every `Result` with a real error in it
-//! would double that. So this path knows no errors. Where the bytes make no sense it is
-//! [unsure](Answer::Unsure), and the caller asks again by the general path, which finds out what is
-//! wrong and where.
+//! A lookup here takes only a few loads and compares, and returning errors would double its cost.
+//! This path therefore reports no errors. If the bytes are invalid it is [unsure](Answer::Unsure),
+//! and the caller repeats the lookup by the general path, which determines the damage and its
+//! location.
 
 use cairn_codec::murmur3;
 
@@ -13,31 +13,31 @@ use super::record::{RecordHead, RecordKind};
 use super::slot::{Ring, Slot};
 use crate::prefetch::prefetch;
 
-/// A cache line, on all common processors.
+/// Size of a cache line on all common processors.
 const LINE_BYTES: usize = 64;
 
-/// What a fast lookup found.
+/// The result of a fast lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer<'a> {
     Found(&'a [u8]),
     Absent,
-    /// Ask by the general path.
+    /// The general path has to decide.
     Unsure,
 }
 
-/// The bytes of both files, and what of the index's header a lookup needs.
+/// The bytes of both files, and the parts of the index header that a lookup needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Flat<'a> {
     pub header: &'a IndexHeader,
     pub ring: &'a Ring,
     /// All slots.
     pub slots: &'a [u8],
-    /// The records of the log, from [`LOG_HEADER_BYTES`] up to its end.
+    /// The records of the log, from [`LOG_HEADER_BYTES`] to its end.
     pub log: &'a [u8],
 }
 
 impl<'a> Flat<'a> {
-    /// The hash of `key` with `H` bytes.
+    /// Returns the hash of `key` with `H` bytes.
     #[inline(always)]
     pub fn hash<const H: usize>(&self, key: &[u8]) -> u64 {
         let seed = self.header.seed;
@@ -61,8 +61,7 @@ impl<'a> Flat<'a> {
         match probe::<H, A>(self, hash) {
             Step::Candidate(address) => match self.record(address, key) {
                 Record::Value(value) => Answer::Found(value),
-                // Two keys of one hash are rare, so the general path may see whether this key has
-                // it.
+                // Two keys with the same hash are rare, so the general path handles this case.
                 Record::OtherKey | Record::Bad => Answer::Unsure,
             },
             Step::Absent => Answer::Absent,
@@ -70,7 +69,7 @@ impl<'a> Flat<'a> {
         }
     }
 
-    /// Asks for the cache lines of the first slots that a probe for `hash` reads.
+    /// Prefetches the cache lines of the first slots that a probe for `hash` reads.
     #[inline(always)]
     pub fn prefetch_slots<const H: usize, const A: usize>(&self, hash: u64) {
         let at = self.ring.home(hash) as usize * (H + A);
@@ -79,7 +78,7 @@ impl<'a> Flat<'a> {
         prefetch(self.slots, at + 3 * (H + A) - 1);
     }
 
-    /// Asks for the cache lines of the record at `address`.
+    /// Prefetches the cache lines of the record at `address`.
     #[inline(always)]
     pub fn prefetch_record(&self, address: u64) {
         let position = (self.header.split(address).0 as usize).wrapping_sub(LOG_HEADER_BYTES);
@@ -87,7 +86,7 @@ impl<'a> Flat<'a> {
         prefetch(self.log, position.wrapping_add(LINE_BYTES));
     }
 
-    /// Holds the record at `address` against `key`.
+    /// Compares the record at `address` with `key`.
     #[inline(always)]
     pub fn record(&self, address: u64, key: &[u8]) -> Record<'a> {
         let (position, entry) = self.header.split(address);
@@ -101,23 +100,23 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// Where a walk has come.
+/// The result of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// An address under the hash.
+    /// The first address stored under the hash.
     Candidate(u64),
-    /// There is no more.
+    /// No slot has the hash.
     Absent,
     /// The slots contradict the header.
     Unsure,
 }
 
-/// Walks over the slots that may hold `hash`, up to the first that does.
+/// Probes the slots that may hold `hash`, up to the first that does.
 #[inline(always)]
 pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) -> Step {
     let mut slot = flat.ring.home(hash);
-    // BOUND: no entry is further from its home than the header says. In a full table the walk may
-    // have seen them all by then, which the general path knows.
+    // BOUND: no entry is further from its home than the maximum in the header. In a full table the
+    // probe may have seen all entries by then; the general path handles this case.
     for displacement in 0..=flat.header.displacement_max + 1 {
         let at = slot as usize * (H + A);
         let Some(bytes) = flat.slots.get(at..at + H + A) else { return Step::Unsure };
@@ -129,7 +128,7 @@ pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) 
             return Step::Candidate(found.address);
         }
         let others = flat.ring.displacement(slot, found.hash);
-        // A slot that cannot be: a garbled hash, most likely.
+        // An impossible slot, most likely because its hash is damaged.
         if others > flat.header.displacement_max {
             return Step::Unsure;
         }
@@ -141,20 +140,20 @@ pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) 
     Step::Unsure
 }
 
-/// What a record turned out to be.
+/// The result of comparing a record with a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Record<'a> {
     /// A PUT of the key, with this value.
     Value(&'a [u8]),
     OtherKey,
-    /// No PUT record, or one that is cut off.
+    /// Not a PUT record, or a truncated one.
     Bad,
 }
 
-/// Holds the record at the front of `record` against `key`.
+/// Compares the record at the start of `record` with `key`.
 #[inline(always)]
 pub(super) fn match_record<'a>(record: &'a [u8], key: &[u8]) -> Record<'a> {
-    // Short keys with short values, which are most, have two bytes of head.
+    // Most records have a short key and a short value, and so a head of two bytes.
     let (key_bytes, value_bytes, body) = match record {
         [key_bytes @ 1..0x80, value_bytes @ ..0x80, body @ ..] => {
             (u64::from(*key_bytes) - 1, u64::from(*value_bytes), body)
@@ -179,7 +178,7 @@ pub(super) fn match_record<'a>(record: &'a [u8], key: &[u8]) -> Record<'a> {
     }
 }
 
-/// Key length, value length and what follows the head.
+/// Returns the key length, the value length and the bytes after the head.
 #[inline(never)]
 fn long_head(record: &[u8]) -> Option<(u64, u64, &[u8])> {
     let head = RecordHead::decode(record).ok()?;
@@ -187,8 +186,8 @@ fn long_head(record: &[u8]) -> Option<(u64, u64, &[u8])> {
     Some((head.key_bytes, head.value_bytes, record.get(head.head_bytes..)?))
 }
 
-/// True when two slices of equal length are equal. Up to 16 bytes, two overlapping loads of each
-/// are cheaper than a call of `memcmp`.
+/// Returns true if two slices are equal. Up to 16 bytes, two overlapping loads from each are
+/// cheaper than a call of `memcmp`.
 #[inline(always)]
 fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     if a.len() > 16 || a.len() != b.len() {
@@ -215,8 +214,8 @@ fn same_bytes(a: &[u8], b: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: the short compare is a compare. Method: every length to 40, equal and with a
-    /// difference at each place.
+    /// Goal: the comparison of short slices is correct. Method: every length up to 40, equal and
+    /// with a difference at each position.
     #[test]
     fn compares_every_byte() {
         for len in 0..40 {
@@ -231,8 +230,8 @@ mod tests {
         }
     }
 
-    /// Goal: records are told apart, and broken ones from both. Method: hand-made records with
-    /// short and long heads.
+    /// Goal: records of the key, of other keys, and damaged records are distinguished. Method:
+    /// handwritten records with short and long heads.
     #[test]
     fn records() {
         assert_eq!(match_record(b"\x02\x03kabcrest", b"k"), Record::Value(b"abc"));

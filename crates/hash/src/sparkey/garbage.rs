@@ -1,10 +1,10 @@
-//! Which sizes of garbage an index may give, since its writers count differently.
+//! The garbage sizes that an index may have, given that its writers count differently.
 //!
-//! All count the PUT records that are overwritten or deleted. Java's counts nothing else. The C
-//! library's counts DELETE records too, but only those that it indexed itself: where it finds an
-//! index of the log's beginning, whoever wrote it, it goes on from that index's sum. When it also
-//! changes the size of the hashes, it begins at the front again and keeps the old sum all the same.
-//! An index is written where a writer flushed its log, which ends a block.
+//! All writers count the PUT records that are overwritten or deleted. Java counts nothing else. The
+//! C library also counts DELETE records, but only those that it indexed itself: if it finds an
+//! index of the beginning of the log, whoever wrote it, it continues from the sum in that index. If
+//! it also changes the size of the hashes, it indexes the log from the beginning and still keeps
+//! the old sum. An index is written where a writer flushed its log, which ends a block.
 
 use std::collections::HashMap;
 
@@ -15,30 +15,31 @@ use super::log_scan::LogScan;
 use super::record::RecordKind;
 use crate::Result;
 
-/// The sums at one place where an index may have been written.
+/// The sums at one position where an index may have been written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Sums {
-    /// Bytes of the PUT records that are dead by then.
+    /// Size of the PUT records that are dead at that position.
     dead_bytes: u64,
-    /// Bytes of the DELETE records up to there.
+    /// Size of the DELETE records up to that position.
     delete_bytes: u64,
 }
 
-/// True when one of the writers, or several in turn, can have given an index of all records of
-/// `log` this size of garbage.
+/// Returns true if one writer, or several in turn, may have given an index of all records of `log`
+/// this garbage size.
 ///
-/// Cost: reads the log, and takes some 40 bytes of memory for each live key and 16 for each block,
-/// or each DELETE record of an uncompressed log. For sizes that are neither all garbage with, nor
-/// all without the DELETE records.
+/// Cost: reads the log, and needs some 40 bytes of memory for each live key and 16 for each block,
+/// or for each DELETE record of an uncompressed log. Only needed for sizes that equal the garbage
+/// neither with nor without all DELETE records.
 pub(super) fn is_possible(log: &Log, garbage_bytes: u64) -> Result<bool> {
     let places = places(log)?;
     let end = places.last().copied().unwrap_or_default();
-    // The C library went on from an index of another's: the deletes after that count.
+    // The C library continued from an index of another writer, and counted the deletes after that.
     let after_another = garbage_bytes.checked_sub(end.dead_bytes);
     if after_another.is_some_and(|deletes| starts_with(&places, end.delete_bytes.checked_sub(deletes))) {
         return Ok(true);
     }
-    // It began again, with the sum of an old index on top, which it or another had written.
+    // The C library started again, on top of the sum of an old index, written by itself or another
+    // writer.
     let Some(old) = garbage_bytes.checked_sub(end.dead_bytes + end.delete_bytes) else { return Ok(false) };
     Ok(places.iter().enumerate().any(|(number, place)| {
         let skipped = (place.dead_bytes + place.delete_bytes).checked_sub(old);
@@ -46,17 +47,18 @@ pub(super) fn is_possible(log: &Log, garbage_bytes: u64) -> Result<bool> {
     }))
 }
 
-/// True when at one of `places` the DELETE records take `delete_bytes`.
+/// Returns true if the DELETE records up to one of `places` have the size `delete_bytes`.
 fn starts_with(places: &[Sums], delete_bytes: Option<u64>) -> bool {
     delete_bytes.is_some_and(|bytes| places.binary_search_by_key(&bytes, |place| place.delete_bytes).is_ok())
 }
 
-/// The places between records where a log can have ended once, in order, the last of those between
-/// which no sum changes.
+/// Returns the positions between records where the log may once have ended, in order. Of successive
+/// positions with equal sums only one is returned.
 fn places(log: &Log) -> Result<Vec<Sums>> {
     let mut places = vec![Sums::default()];
     let mut now = Sums::default();
-    // The record bytes of each live key, by its hash: of two keys with one, the sum could be off.
+    // The record size of each live key, by the hash of the key. If two keys shared a hash, the sum
+    // could be wrong.
     let mut live = HashMap::new();
     let mut scan = LogScan::new(log);
     while let Some(entry) = scan.next_entry()? {

@@ -1,4 +1,4 @@
-//! Finds the record behind an address, and gives its value.
+//! Finds the record at an address and its value.
 
 use std::borrow::Cow;
 
@@ -10,18 +10,18 @@ use crate::Result;
 /// A value that was found.
 #[derive(Debug)]
 pub(super) enum Hit<'a> {
-    /// In memory for as long as the reader lives.
+    /// In memory as long as the reader lives.
     Borrowed(&'a [u8]),
-    /// To be read from where the cursor is.
+    /// To be read from the position of the cursor.
     Stream(Cursor<'a>, u64),
 }
 
-/// Where the value of a record is.
+/// The location of the value of a record.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Located<'a> {
-    /// In memory for as long as the reader lives.
+    /// In memory as long as the reader lives.
     Borrowed(&'a [u8]),
-    /// This many bytes, from where the cursor is that found it.
+    /// This many bytes from the position of the cursor.
     AtCursor(u64),
 }
 
@@ -48,8 +48,8 @@ impl<'a> Hit<'a> {
     }
 }
 
-/// Holds record number `entry` of the cached block at `position`, if it is cached, against `key`.
-/// `None` when it takes more than this to know.
+/// Compares record number `entry` of the block at `position` with `key`, if the block is cached.
+/// The outer `None` means that the cached block does not suffice to decide.
 #[inline]
 pub(super) fn match_cached<'a>(
     log: &'a Log,
@@ -62,13 +62,13 @@ pub(super) fn match_cached<'a>(
     match match_record(block.bytes.get(offset as usize..)?, key) {
         Record::Value(value) => Some(Some(value)),
         Record::OtherKey => Some(None),
-        // Garbled, or the last record of the block, which runs on into the next.
+        // Damaged, or the last record of the block, which continues in the next block.
         Record::Bad => None,
     }
 }
 
-/// Holds record number `entry` at `position`, wherever it is, against `key`. Leaves the cursor at
-/// the value.
+/// Compares record number `entry` at `position`, whether cached or not, with `key`. Leaves the
+/// cursor at the value.
 pub(super) fn match_anywhere<'a>(
     cursor: &mut Cursor<'a>,
     position: u64,

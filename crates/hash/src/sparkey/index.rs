@@ -1,10 +1,10 @@
-//! An open index, and how to find an address in it.
+//! An open index, and lookups in it.
 //!
-//! Robin Hood hashing with linear probing: on the way from its home slot an entry takes the place
-//! of any other that is nearer to its own home. So a lookup may stop at the first slot whose entry
-//! is nearer to its home than the lookup is to its own: the wanted entry would have taken that
-//! place. A table may be full, as those of one and of three keys are; then a lookup whose hash all
-//! entries share comes back to where it began, and ends there.
+//! The index uses Robin Hood hashing with linear probing: on the way from its home slot, an entry
+//! takes the place of any other entry that is nearer to its own home. A lookup may therefore stop
+//! at the first entry that is nearer to its home than the lookup is to its own, because the wanted
+//! entry would have taken that place. A table may be full, as those of one and of three keys are.
+//! If all entries of a full table share the hash, a lookup ends when it is back at its home slot.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::slot::{Ring, Slot};
 use crate::prefetch::prefetch;
 use crate::{Error, Result};
 
-/// Slots that a lookup reads at once from a file: nearly always enough for a whole probe.
+/// Number of slots that a lookup reads from a file at once: nearly always enough for a whole probe.
 const WINDOW_SLOTS: u64 = 64;
 
 /// An open index.
@@ -38,9 +38,9 @@ enum Bytes {
     File(Arc<dyn File>),
 }
 
-/// A way to read slots.
+/// A source of slots.
 trait Slots {
-    /// Slot number `slot`, which is below the capacity.
+    /// Reads slot number `slot`, which is below the capacity.
     fn read(&mut self, slot: u64) -> Result<Slot>;
 }
 
@@ -62,7 +62,7 @@ impl<const H: usize, const A: usize> Slots for MemorySlots<'_, H, A> {
     }
 }
 
-/// Slots read from a file, some at a time.
+/// Slots in a file, read one window at a time.
 struct FileSlots<'a> {
     header: &'a IndexHeader,
     file: &'a dyn File,
@@ -93,7 +93,7 @@ impl Slots for FileSlots<'_> {
 }
 
 impl Index {
-    /// Reads and checks the header of `file`, and maps or loads the file as `mode` says.
+    /// Reads and validates the header of `file`, and maps or loads the file according to `mode`.
     pub fn open(file: Arc<dyn File>, mode: Mode) -> Result<Index> {
         let header = IndexHeader::read(&*file)?;
         let path = file.path().to_owned();
@@ -111,13 +111,13 @@ impl Index {
         Ok(Index { path, header, ring: Ring::new(header.capacity), bytes })
     }
 
-    /// The hash by which this index places `key`.
+    /// Returns the hash by which this index places `key`.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         hash_key(self.header.hash_bytes, self.header.seed, key)
     }
 
-    /// Asks for the cache line of the first slot that may hold `hash`.
+    /// Prefetches the cache line of the first slot that may hold `hash`.
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Bytes::Map(map) = &self.bytes {
@@ -125,15 +125,14 @@ impl Index {
         }
     }
 
-    /// Goes through the addresses stored under `hash` until `check` finds something behind one of
-    /// them.
+    /// Passes the addresses stored under `hash` to `check` until it returns a result.
     #[inline]
     pub fn find<T>(&self, hash: u64, mut check: impl FnMut(u64) -> Result<Option<T>>) -> Result<Option<T>> {
         self.walk(hash, |slot| if slot.hash == hash { check(slot.address) } else { Ok(None) })
     }
 
-    /// Goes through the used slots on the way of a lookup for `hash`, the one that ends it counted,
-    /// until `check` finds something behind one of them.
+    /// Passes the used slots on the way of a lookup for `hash` to `check` until it returns a
+    /// result. The slot that ends the lookup is passed too.
     #[inline]
     pub fn walk<T>(&self, hash: u64, check: impl FnMut(Slot) -> Result<Option<T>>) -> Result<Option<T>> {
         let bytes = match &self.bytes {
@@ -168,16 +167,16 @@ impl Index {
             if found.hash != hash {
                 let others = self.ring.displacement(slot, found.hash);
                 if others > self.header.displacement_max {
-                    // A garbled hash, most likely: it has the entry at home somewhere else.
+                    // The hash is damaged, most likely: it has another home.
                     return Err(self.too_far(slot));
                 }
                 if others < displacement {
                     return Ok(None);
                 }
             }
-            // BOUND: an entry this far from home contradicts the header, whose maximum is at most
-            // the number of entries. In a full table the lookup may be back at its home slot by
-            // then, and has seen them all.
+            // BOUND: an entry this far from its home contradicts the maximum in the header, which
+            // is at most the number of entries. In a full table the lookup may be back at its home
+            // slot by then, and has seen all entries.
             if displacement > self.header.displacement_max {
                 return if displacement >= self.ring.capacity { Ok(None) } else { Err(self.too_far(slot)) };
             }
@@ -201,12 +200,12 @@ impl Index {
         Error::corruption(&self.path, self.header.slot_offset(slot), what)
     }
 
-    /// All slots from the first to the last.
+    /// Visits all slots in order.
     pub fn for_each_slot(&self, visit: impl FnMut(u64, Slot) -> Result<()>) -> Result<()> {
         self.for_slots(self.ring.capacity, WINDOW_SLOTS * WINDOW_SLOTS, visit)
     }
 
-    /// The first `count` slots, or all that there are.
+    /// Visits the first `count` slots, or all if there are fewer.
     pub fn for_first_slots(&self, count: u64, mut visit: impl FnMut(Slot) -> Result<()>) -> Result<()> {
         self.for_slots(count.min(self.ring.capacity), count, |_, found| visit(found))
     }
@@ -241,7 +240,7 @@ impl Index {
         }
     }
 
-    /// The bytes of the slots, when they are in memory.
+    /// Returns the bytes of the slots, if they are in memory.
     #[inline]
     pub fn memory(&self) -> Option<&[u8]> {
         match &self.bytes {
@@ -254,7 +253,7 @@ impl Index {
         FileSlots { header: &self.header, file, window_slots, window: Vec::new(), first: 0 }
     }
 
-    /// Brings the index into memory and says how far that went.
+    /// Loads the index into memory and reports how much was achieved.
     pub fn load(&self, load: Load) -> LoadReport {
         match &self.bytes {
             Bytes::Map(map) => map.load(0..map.len(), load),
@@ -269,7 +268,7 @@ impl Index {
     }
 }
 
-/// The hash of `key` with `hash_bytes` of 4 or 8.
+/// Returns the hash of `key` with `hash_bytes` of 4 or 8.
 #[inline]
 pub(super) fn hash_key(hash_bytes: u32, seed: u32, key: &[u8]) -> u64 {
     if hash_bytes == 4 { u64::from(murmur3::hash32(key, seed)) } else { murmur3::hash64(key, seed) }

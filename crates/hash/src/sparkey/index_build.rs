@@ -1,8 +1,8 @@
 //! Builds an index from a log.
 //!
-//! The index is built beside its place and moved there when it is complete and durable, so that
-//! readers and crashes see the old one or the new one. It comes out byte for byte as
-//! sparkey-java's, given the same log, seed and construction; `docs/src/formats/sparkey.md` says
+//! The index is built in a temporary file and renamed when it is complete and durable, so that
+//! readers, also after a crash, see the old index or the new one. Given the same log, seed and
+//! construction, it is byte for byte the index of sparkey-java; `docs/src/formats/sparkey.md` tells
 //! where the format leaves a choice.
 
 use std::num::NonZeroU64;
@@ -27,46 +27,46 @@ use super::slot::{Ring, Slot};
 use super::slot_store::{MemoryStore, PagedStore, SlotStore};
 use crate::{Error, Result};
 
-/// From this many puts on, 32 bits of hash bring too many keys together.
+/// From this number of puts on, hashes of 32 bits collide too often.
 const WIDE_HASH_PUTS: u64 = 1 << 23;
-/// The highest log offset, in bits, that an address of four bytes is used for.
+/// The maximum number of bits of an address, the entry bits included, for which an address takes
+/// four bytes.
 const NARROW_ADDRESS_BITS: u32 = 30;
 /// Memory for decompressed blocks while a build looks up keys that occur more than once.
 const BLOCK_CACHE_BYTES: u64 = 64 << 20;
-/// The part of the memory that a build may use which is for these blocks, where the log is
-/// compressed.
+/// If the log is compressed, its decompressed blocks get the memory of the build divided by this.
 const BLOCK_CACHE_SHARE: u64 = 8;
-/// Records that are hashed ahead of their insertion, so that their slots arrive from memory
-/// meanwhile.
+/// Number of records that are hashed before they are inserted, so that the prefetches of their
+/// slots complete meanwhile.
 const BATCH: usize = 64;
-/// From this many bytes of keys on a batch is full too: there are keys of up to 2 GiB, and each is
-/// copied.
+/// A batch is also full at this many bytes of keys: a key may have up to 2 GiB, and each is copied.
 const BATCH_KEY_BYTES: usize = 64 << 10;
 
-/// What a build did.
+/// The result of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexSummary {
     /// The header that was written.
     pub header: IndexHeader,
-    /// True when the entries were sorted first.
+    /// True if the entries were sorted first.
     pub sorted: bool,
 }
 
-/// Builds the index of the log at `path` (either file's name) on the real file system.
+/// Builds the index of the log at `path` (the name of either file) on the real file system.
 ///
-/// The log is on stable storage before the new index has its name, however it was written.
+/// The log is on stable storage before the new index is published, regardless of how it was
+/// written.
 ///
-/// Cost: one pass over the log, with [`Construction::Sorting`] one more over its keys' hashes, and
-/// a read of an older record for each key that occurs again. Errors: [`Error::Corruption`] of the
-/// log; `Busy` when somebody else is building the same index, or has put another log in the place
-/// of this one; [`Error::Invalid`] for options out of range or memory that is not there. The old
-/// index is then still in place.
+/// Cost: one pass over the log; with [`Construction::Sorting`] another pass over the hashes of its
+/// keys; and a read of the older record for each key that occurs again. Errors:
+/// [`Error::Corruption`] of the log; `Busy` if another process builds the same index or has
+/// replaced the log; [`Error::Invalid`] for options out of range or if memory is insufficient.
+/// After an error the old index is still in place.
 pub fn build_index(path: impl AsRef<Path>, options: &IndexOptions) -> Result<IndexSummary> {
     build_index_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
 }
 
-/// [`build_index`] on any file system.
+/// Does the same as [`build_index`] on any file system.
 pub fn build_index_in(
     fs: &Arc<dyn Fs>,
     path: impl AsRef<Path>,
@@ -74,20 +74,20 @@ pub fn build_index_in(
 ) -> Result<IndexSummary> {
     options.check()?;
     let log_path = log_path(&path);
-    // Without a log, say so, and not that there is no place for an index.
+    // If there is no log, the error should name the log and not the index.
     fs.metadata(&log_path)?;
-    // ORDER: the lock of the index, then a look at the log. The other way round, a build that
-    // waited between the two could replace an index by one of an older log.
+    // ORDER: the lock of the index, then the log. In the other order, a build that waited between
+    // the two could replace an index by one of an older log.
     let index = AtomicFile::create(fs, &index_path(&path))?;
     let log_file = open_file(fs, &log_path)?;
     let summary = fill_index(fs, Arc::clone(&log_file), &index, options)?;
-    // ORDER: the log, content and name, is durable before an index of it has its name. Its writer
-    // need not have synced it, and an index whose records a power loss takes would be worse than
+    // ORDER: the log, content and name, is durable before its index is published. Its writer need
+    // not have synced it. An index that refers to records lost in a power loss would be worse than
     // none.
     log_file.sync_data()?;
     fs.sync_parent(&log_path)?;
-    // Who puts another log in its place holds the lock of the index meanwhile, so after this nobody
-    // does.
+    // A process that replaces the log holds the lock of the index meanwhile, so the log cannot be
+    // replaced after this check.
     check_name(fs, &*log_file, "the log was replaced while its index was built")?;
     index.commit()?;
     Ok(summary)
@@ -102,8 +102,8 @@ pub(super) fn fill_index(
 ) -> Result<IndexSummary> {
     options.check()?;
     index_sort::clean_up(fs, index.path())?;
-    // Pages of a mapping stay in memory for as long as there is any, so whoever gives a limit gets
-    // reads.
+    // With a memory limit the log is read, because the pages of a mapping stay in memory as long as
+    // there is free memory.
     let (mode, cache_bytes) = match options.construction {
         Construction::InMemory => (Mode::Mmap, BLOCK_CACHE_BYTES),
         Construction::Sorting { memory_bytes } | Construction::Auto { memory_bytes } => {
@@ -112,7 +112,7 @@ pub(super) fn fill_index(
     };
     let log = Log::open(log_file, mode, cache_bytes)?;
     let header = plan(&log, options, index.path())?;
-    // What blocks take is not there for entries.
+    // The memory of the block cache is not available for entries.
     let cache_bytes = if log.is_compressed() { cache_bytes } else { 0 };
     let (sorted, memory_bytes) = match options.construction {
         Construction::InMemory => (false, 0),
@@ -133,16 +133,16 @@ pub(super) fn fill_index(
     Ok(IndexSummary { header, sorted })
 }
 
-/// Chooses the sizes, as sparkey-java does.
+/// Chooses the sizes as sparkey-java does.
 fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHeader> {
     let header = &log.header;
     if header.puts > header.data_end {
-        // More than one put a byte can only be strongly compressed data, or a garbled header that
-        // would have us allocate slots for nothing.
+        // More than one put per byte occurs only in highly compressed data. Otherwise the header is
+        // damaged, and would cause slots to be allocated for nothing.
         count_records(log)?;
     }
-    // One record a block needs no number; an uncompressed log has no blocks, whatever its header
-    // says.
+    // Blocks of one record need no record numbers. An uncompressed log has no blocks, whatever its
+    // header says.
     let block_entries = if log.is_compressed() { header.block_entries_max } else { 0 };
     let entry_bits = block_entries.max(1).next_power_of_two().ilog2();
     let seed = match options.seed {
@@ -183,14 +183,14 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
     })
 }
 
-/// Reads the log to its end, which holds its records against the header.
+/// Reads the log to its end, which checks its records against the header.
 fn count_records(log: &Log) -> Result<()> {
     let mut scan = LogScan::new(log);
     while scan.next_entry()?.is_some() {}
     Ok(())
 }
 
-/// One build.
+/// The context of one build.
 struct Build<'a> {
     fs: &'a Arc<dyn Fs>,
     log: &'a Log,
@@ -298,7 +298,7 @@ impl Build<'_> {
             let slot = Slot { hash: entry.hash, address: entry.address_and_kind >> 1 };
             let mut key_is_read = false;
             let same_key = |address| {
-                // Most hashes occur once, so most keys are never read again.
+                // Read lazily: most hashes occur once, so most keys are never read again.
                 if !key_is_read {
                     self.read_key(&mut lookups, slot.address, &mut key)?;
                     key_is_read = true;
@@ -314,7 +314,8 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// The header's number of puts decides the number of slots, so more of them must not come.
+    /// Checks that there are no more puts than in the header, because that number determines the
+    /// number of slots.
     #[inline]
     fn check_room(&self, puts: u64) -> Result<()> {
         let most = self.log.header.puts;
@@ -338,7 +339,7 @@ impl Build<'_> {
         Ok(position << bits | number_in_block)
     }
 
-    /// The size of the PUT record at `address` if its key is `key`.
+    /// Returns the size of the PUT record at `address` if its key is `key`.
     fn record_bytes_if(&self, lookups: &mut Cursor<'_>, address: u64, key: &[u8]) -> Result<Option<u64>> {
         let (position, entry) = self.header.split(address);
         Ok(match_put(lookups, position, entry, key)?.map(|head| head.record_bytes()))
@@ -355,7 +356,7 @@ impl Build<'_> {
 /// Records that were read but not inserted yet.
 #[derive(Debug, Default)]
 struct Batch {
-    /// With each, where its key ends in `keys`.
+    /// Each with the end offset of its key in `keys`.
     items: Vec<(Slot, RecordKind, usize)>,
     keys: Vec<u8>,
 }

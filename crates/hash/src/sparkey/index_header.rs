@@ -1,15 +1,15 @@
 //! The header of an index (`.spi`).
 //!
 //! ```text
-//!   0 magic 8f 31 11 9a      4 major = 1            8 minor = 1             12 identifier (the log's)
+//!   0 magic 8f 31 11 9a      4 major = 1            8 minor = 1             12 log's identifier
 //!  16 hash seed       u32   20 data_end      u64   28 key_bytes_max   u64   36 value_bytes_max u64
 //!  44 puts            u64   52 garbage_bytes u64   60 entries         u64   68 address_bytes   u32
 //!  72 hash_bytes      u32   76 capacity      u64   84 displacement_max u64  92 entry_bits      u32
 //!  96 collisions      u64  104 displacement_total u64                      112 slots
 //! ```
 //!
-//! An index covers exactly the first `data_end` bytes of its log. The log may have grown since: the
-//! index then shows it as it was.
+//! An index covers exactly the first `data_end` bytes of its log. If the log has grown since, the
+//! index shows its earlier state.
 
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -27,10 +27,11 @@ pub(super) const MAGIC: u32 = 0x9a11_318f;
 const LOG_MAGIC: u32 = 0x49b3_9c95;
 const MAJOR: u32 = 1;
 const MINOR: u32 = 1;
-/// More would leave no room for positions, and no block has that many entries.
+/// The maximum of `entry_bits`. More would leave no room for positions, and no block has that many
+/// entries.
 pub(super) const ENTRY_BITS_MAX: u32 = 31;
 
-/// What the header of an index says.
+/// The decoded header of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IndexHeader {
@@ -40,16 +41,16 @@ pub struct IndexHeader {
     pub seed: u32,
     /// The log's `data_end` when it was indexed.
     pub data_end: u64,
-    /// Length of the longest key put into the log by then, in bytes.
+    /// Length of the longest key put into the log until then, in bytes.
     pub key_bytes_max: u64,
-    /// Length of the longest value put into the log by then, in bytes.
+    /// Length of the longest value put into the log until then, in bytes.
     pub value_bytes_max: u64,
-    /// The log's PUT records by then.
+    /// Number of PUT records in the log until then.
     pub puts: u64,
-    /// Bytes of records that are overwritten or deleted, before compression. The C library counts
-    /// the DELETE records themselves too.
+    /// Size of the overwritten and deleted records before compression, in bytes. The C library also
+    /// counts the DELETE records themselves.
     pub garbage_bytes: u64,
-    /// Live keys.
+    /// Number of live keys.
     pub entries: u64,
     /// Width of an address in a slot: 4 or 8.
     pub address_bytes: u32,
@@ -57,13 +58,13 @@ pub struct IndexHeader {
     pub hash_bytes: u32,
     /// Number of slots.
     pub capacity: NonZeroU64,
-    /// How far the most unlucky entry is from its home slot.
+    /// The maximum distance of an entry from its home slot, in slots.
     pub displacement_max: u64,
-    /// The low bits of an address that hold the entry's number within its block.
+    /// Number of low bits of an address that hold the record's number within its block.
     pub entry_bits: u32,
-    /// Pairs of neighbouring slots with equal hashes.
+    /// Number of pairs of neighbouring slots with equal hashes.
     pub collisions: u64,
-    /// Sum of all entries' distances from their home slots.
+    /// Sum of the distances of all entries from their home slots.
     pub displacement_total: u64,
 }
 
@@ -91,7 +92,7 @@ impl IndexHeader {
             .finish()
     }
 
-    /// Reads and checks the header of an open index.
+    /// Reads and validates the header of an open index.
     pub(super) fn read(file: &dyn File) -> Result<Self> {
         let (path, len) = (file.path(), file.len()?);
         if len < INDEX_HEADER_BYTES as u64 {
@@ -174,7 +175,7 @@ impl IndexHeader {
         Ok(())
     }
 
-    /// Checks that this index, read from `path`, was made from the log whose header is `log`.
+    /// Checks that this index, read from `path`, was built from the log with the header `log`.
     pub(super) fn check_log(&self, path: &Path, log: &LogHeader, log_path: &Path) -> Result<()> {
         let fields = [
             ("data_end", self.data_end, log.data_end),
@@ -201,13 +202,13 @@ impl IndexHeader {
         Err(Error::Mismatch { file: path.to_owned(), other: log_path.to_owned(), what })
     }
 
-    /// Checks that so many overwritten and deleted records can have so many bytes. What they have
-    /// exactly, only reading all of them tells.
+    /// Checks that the overwritten and deleted records can have the size in the header. Their exact
+    /// size is known only after all of them were read.
     fn check_garbage(&self, path: &Path, log: &LogHeader) -> Result<()> {
         let dead = self.puts - self.entries;
-        // A live record has at least two bytes, as a dead one has. The C library counts DELETE
-        // records too, and counts what it had counted before once more when it changes the size of
-        // the hashes.
+        // A live record has at least two bytes, and so has a dead one. The C library also counts
+        // DELETE records. If it changes the size of the hashes, it counts everything that it
+        // counted before a second time.
         let once = (log.put_bytes + log.delete_bytes).saturating_sub(2 * self.entries);
         let (least, most) = (2 * dead, once.saturating_mul(2));
         if (least..=most).contains(&self.garbage_bytes) {
@@ -220,22 +221,22 @@ impl IndexHeader {
         Err(Error::corruption(path, 52, what))
     }
 
-    /// The size of a slot in bytes.
+    /// Returns the size of a slot in bytes.
     pub(super) fn slot_bytes(&self) -> u64 {
         u64::from(self.hash_bytes + self.address_bytes)
     }
 
-    /// The size of the file in bytes, if it is a number.
+    /// Returns the size of the file in bytes, unless it overflows.
     pub(super) fn file_bytes(&self) -> Option<u64> {
         self.capacity.get().checked_mul(self.slot_bytes())?.checked_add(INDEX_HEADER_BYTES as u64)
     }
 
-    /// The offset in the file of slot number `slot`.
+    /// Returns the file offset of slot number `slot`.
     pub(super) fn slot_offset(&self, slot: u64) -> u64 {
         INDEX_HEADER_BYTES as u64 + slot * self.slot_bytes()
     }
 
-    /// Splits an address into the position in the log and the entry's number within its block.
+    /// Splits an address into the position in the log and the record's number within its block.
     #[inline]
     pub(super) fn split(&self, address: u64) -> (u64, u64) {
         (address >> self.entry_bits, address & ((1 << self.entry_bits) - 1))

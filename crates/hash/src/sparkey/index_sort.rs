@@ -1,8 +1,9 @@
 //! Sorts index entries by home slot and address under a memory limit.
 //!
-//! Entries gather in memory. When that is full they are sorted and written to a temporary file as
-//! one run; in the end the runs are merged. The temporary file loses its name as soon as it exists,
-//! so that only a crash in that very moment leaves one, and the next build of the index removes it.
+//! Entries are collected in memory. When the memory is full, they are sorted and written to a
+//! temporary file as a run; at the end the runs are merged. The name of the temporary file is
+//! removed immediately after its creation. Only a crash in that moment leaves a file behind, and
+//! the next build of the index removes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,8 +15,8 @@ use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
 use super::bytes::u64_at;
 use crate::Result;
 
-/// Removes the temporary file that a crash may have left of an earlier build of `index`. For the
-/// holder of the lock on the index under construction, which keeps other builders away.
+/// Removes the temporary file that a crash may have left of an earlier build of `index`. The caller
+/// must hold the lock on the index that is being built, which excludes other builders.
 pub(super) fn clean_up(fs: &Arc<dyn Fs>, index: &Path) -> Result<()> {
     remove_stray(fs, &temporary_path(index))
 }
@@ -33,14 +34,14 @@ fn remove_stray(fs: &Arc<dyn Fs>, temporary: &Path) -> Result<()> {
     }
 }
 
-/// An entry on disk: three integers.
+/// Size of an entry on disk: three integers.
 const ENTRY_BYTES: usize = 24;
 
-/// What one record of the log does to the index. Ordered by home slot, then by place in the log.
+/// The effect of one log record on the index. Ordered by home slot, then by position in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SortEntry {
     pub home: u64,
-    /// The address and one bit that says whether the record is a PUT.
+    /// The address, and in the lowest bit whether the record is a PUT.
     pub address_and_kind: u64,
     pub hash: u64,
 }
@@ -57,7 +58,7 @@ impl SortEntry {
     }
 }
 
-/// Takes entries in any order.
+/// Collects entries in any order.
 #[derive(Debug)]
 pub(super) struct Sorter {
     fs: Arc<dyn Fs>,
@@ -65,13 +66,13 @@ pub(super) struct Sorter {
     file: Option<Arc<dyn File>>,
     entries: Vec<SortEntry>,
     entries_max: usize,
-    /// Where each run ends in the file.
+    /// End offset of each run in the file.
     run_ends: Vec<u64>,
 }
 
 impl Sorter {
-    /// A sorter that takes about `memory_bytes`, and writes to a temporary file named after `index`
-    /// if that is not enough.
+    /// Creates a sorter that uses about `memory_bytes`, and a temporary file named after `index` if
+    /// that is not enough.
     pub fn new(fs: &Arc<dyn Fs>, index: &Path, memory_bytes: u64) -> Self {
         let temporary = temporary_path(index);
         let entries_max = (memory_bytes / size_of::<SortEntry>() as u64).max(2);
@@ -90,7 +91,7 @@ impl Sorter {
             self.write_run()?;
         }
         if self.entries.len() == self.entries.capacity() {
-            // Growing by doubling would pass the limit by up to half while it copies.
+            // Doubling the capacity would exceed the limit by up to half during the copy.
             let more = self.entries.len().clamp(1024, self.entries_max.max(1024) / 4 + 1024);
             self.entries.reserve_exact(more.min(self.entries_max - self.entries.len()));
         }
@@ -128,7 +129,7 @@ impl Sorter {
         Ok(Arc::from(file))
     }
 
-    /// Ends the input. The entries come out in order.
+    /// Ends the input and returns the entries in order.
     pub fn finish(mut self) -> Result<Sorted> {
         if let Some(file) = self.file.clone() {
             if !self.entries.is_empty() {
@@ -143,7 +144,7 @@ impl Sorter {
     }
 }
 
-/// Entries in order.
+/// The sorted entries.
 #[derive(Debug)]
 pub(super) enum Sorted {
     Memory(std::vec::IntoIter<SortEntry>),
@@ -159,19 +160,19 @@ impl Sorted {
     }
 }
 
-/// Merges runs.
+/// Merges the runs.
 #[derive(Debug)]
 pub(super) struct Merge {
     file: Arc<dyn File>,
     runs: Vec<Run>,
-    /// The first entry of each run that has one.
+    /// The first entry of each run that is not exhausted.
     heads: BinaryHeap<Reverse<(SortEntry, usize)>>,
 }
 
-/// What is left of a run.
+/// The rest of a run.
 #[derive(Debug)]
 struct Run {
-    /// Not read yet.
+    /// The range of the file that was not read yet.
     unread: std::ops::Range<u64>,
     buffer: Vec<u8>,
     at: usize,
@@ -230,8 +231,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: all entries come out, in order, with and without spilling, and no file stays. Method:
-    /// limits from far too little to plenty, duplicate homes included.
+    /// Goal: all entries are returned in order, with and without spilling, and no file is left
+    /// behind. Method: limits from far too little to plenty, with duplicate homes.
     #[test]
     fn sorts_under_any_limit() {
         for memory_bytes in [0, 24 * 7, 24 * 100, 24 * 999, 24 * 1000, 1 << 20] {
@@ -258,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Goal: the limit is kept. Method: look at the capacity after many entries.
+    /// Goal: the memory limit is kept. Method: check the capacity after many entries.
     #[test]
     fn memory_is_bounded() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

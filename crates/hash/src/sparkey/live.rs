@@ -1,4 +1,4 @@
-//! The entries that are alive: those records of the log that the index points to.
+//! The live entries: those records of the log that the index points to.
 
 use super::cursor::{Cursor, match_put};
 use super::log_scan::{LogEntry, LogScan};
@@ -6,10 +6,10 @@ use super::reader::SparkeyReader;
 use super::record::RecordKind;
 use crate::{Error, Result};
 
-/// Goes through the live entries in the order in which they were written. Ends at the first error.
+/// Iterates over the live entries in the order in which they were written. Ends at the first error.
 ///
-/// At the end the entries are as many as the header of the index counts, or that is an error: the
-/// index has lost some, or points elsewhere.
+/// The number of entries must equal the number in the header of the index. Otherwise the scan ends
+/// with an error, because the index has lost entries or points to wrong records.
 ///
 /// Cost: reads the whole log, and probes the index once for each PUT record. Not an [`Iterator`],
 /// because an entry borrows the scan.
@@ -28,13 +28,14 @@ impl<'a> LiveScan<'a> {
         LiveScan { reader, log, lookups, entries: 0, failed: false }
     }
 
-    /// The next live entry, or `None` after the last one and after an error.
+    /// Returns the next live entry; `None` after the last one and after an error.
     ///
-    /// Errors: those of [`LogScan::next_entry`]; [`Error::Corruption`] of the index where it has a
-    /// key in an older record than the last one, and after the last entry when there were others
-    /// than its header counts.
+    /// Errors: those of [`LogScan::next_entry`]; [`Error::Corruption`] of the index if it points to
+    /// an older record of a key than the last one, or if the number of entries differs from that in
+    /// its header.
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
-        // The scan of the log ends at its own errors, and knows nothing of those of the index.
+        // The scan of the log stops after its own errors, but it does not know of errors of the
+        // index.
         if self.failed {
             return Ok(None);
         }
@@ -44,7 +45,7 @@ impl<'a> LiveScan<'a> {
         Ok(if found { self.log.current() } else { None })
     }
 
-    /// Goes on to the next live entry; false after the last one.
+    /// Advances to the next live entry. Returns false after the last one.
     fn find_next(&mut self) -> Result<bool> {
         while let Some(entry) = self.log.next_entry()? {
             if is_live(self.reader, &mut self.lookups, &entry)? {
@@ -61,9 +62,9 @@ impl<'a> LiveScan<'a> {
     }
 }
 
-/// True for a PUT record that the index points to.
+/// Returns true for a PUT record that the index points to.
 ///
-/// Errors: the index has the key in an older record, which this one replaces.
+/// Errors: the index points to an older record of the key, which this one replaces.
 pub(super) fn is_live<'a>(
     reader: &'a SparkeyReader,
     lookups: &mut Cursor<'a>,
@@ -79,7 +80,7 @@ pub(super) fn is_live<'a>(
             return Ok(Some(()));
         }
         let (position, number) = index.header.split(other);
-        // An older record of the same hash is an overwritten version of this key, unless two keys
+        // An older record with the same hash is an overwritten version of this key, unless two keys
         // share the hash.
         if other < address && match_put(lookups, position, number, entry.key())?.is_some() {
             return Err(reader.outdated(entry, (position, number)));

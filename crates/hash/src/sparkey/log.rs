@@ -1,4 +1,4 @@
-//! An open log: its header and a way to its bytes.
+//! An open log: its header and access to its bytes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,15 +11,16 @@ use super::log_header::{LOG_HEADER_BYTES, LogHeader};
 use super::options::Mode;
 use crate::{Error, Result};
 
-/// The committed bytes of a log. What is appended later is not seen.
+/// The committed bytes of a log. Records appended later are not visible.
 #[derive(Debug)]
 pub(super) struct Log {
     pub path: PathBuf,
     pub header: LogHeader,
-    /// Bytes from here on do not exist: the log's `data_end`, or that of the index it is read
-    /// through.
+    /// End of the visible bytes: the log's `data_end`, or that of the index through which it is
+    /// read.
     pub end: u64,
-    /// PUT records up to there, by the header of the log, or of the index it is read through.
+    /// Number of PUT records up to `end`, from the header of the log or of the index through which
+    /// it is read.
     pub puts: u64,
     pub blocks: BlockCache,
     bytes: Bytes,
@@ -27,23 +28,23 @@ pub(super) struct Log {
 
 #[derive(Debug)]
 enum Bytes {
-    /// The records, from the end of the header to `end`. Not a byte more: a writer changes the
-    /// header in place, and cuts off what lies beyond `data_end`.
+    /// The records, from the end of the header to `end`. Not more, because a writer changes the
+    /// header in place and truncates the bytes beyond `data_end`.
     Map(Map),
     File(Arc<dyn File>),
 }
 
-/// Where the bytes of a log come from.
+/// The source of the bytes of a log.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// The records in memory; the first byte is the one at [`LOG_HEADER_BYTES`] in the file.
+    /// The records in memory. The first byte is the one at [`LOG_HEADER_BYTES`] in the file.
     Memory(&'a [u8]),
-    /// To be read.
+    /// A file to read from.
     File(&'a dyn File),
 }
 
 impl Log {
-    /// Reads and checks the header of `file`, and maps or loads the file as `mode` says.
+    /// Reads and validates the header of `file`, and maps or loads the file according to `mode`.
     pub fn open(file: Arc<dyn File>, mode: Mode, block_cache_bytes: u64) -> Result<Log> {
         let header = LogHeader::read(&*file)?;
         let path = file.path().to_owned();
@@ -64,7 +65,7 @@ impl Log {
         Ok(Log { path, header, end: header.data_end, puts: header.puts, blocks, bytes })
     }
 
-    /// Hides what was appended after the first `end` bytes, which hold `puts` PUT records. `end` is
+    /// Hides the records after the first `end` bytes, which hold `puts` PUT records. `end` must lie
     /// within the log.
     pub fn cut(&mut self, end: u64, puts: u64) {
         debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end));
@@ -82,8 +83,8 @@ impl Log {
         }
     }
 
-    /// The records of an uncompressed log in memory, from [`LOG_HEADER_BYTES`] on: what the fastest
-    /// lookups work on.
+    /// Returns the records of an uncompressed log in memory, from [`LOG_HEADER_BYTES`] on, for the
+    /// fast path.
     #[inline]
     pub fn flat(&self) -> Option<&[u8]> {
         match &self.bytes {
@@ -96,7 +97,7 @@ impl Log {
         self.header.compression != Format::None
     }
 
-    /// Brings the log into memory and says how far that went.
+    /// Loads the log into memory and reports how much was achieved.
     pub fn load(&self, load: Load) -> LoadReport {
         match &self.bytes {
             Bytes::Map(map) => map.load(0..map.len(), load),
@@ -117,14 +118,15 @@ impl Log {
     }
 }
 
-/// The report on loading a file that is read positionally: nothing to load it into.
+/// Returns the report for loading a file that is read positionally: it has no memory to load into.
 pub(super) fn not_in_memory(bytes: u64, load: Load) -> LoadReport {
     let problem =
         (load != Load::None).then(|| "files read positionally have no memory to load into".to_owned());
     LoadReport { requested_bytes: bytes as usize, problem, ..LoadReport::default() }
 }
 
-/// Errors: the log at `path` goes on to `end`, and its index only to `indexed`.
+/// Checks that the index covers the log at `path` up to its end. Errors: the log ends at `end`, but
+/// its index covers it only up to `indexed`.
 pub(super) fn check_indexed(path: &Path, end: u64, indexed: u64) -> Result<()> {
     if end <= indexed {
         return Ok(());

@@ -7,10 +7,10 @@
 //! 72 put_bytes     u64   80 block_entries_max u32                      84 records
 //! ```
 //!
-//! `data_end` is the commit marker: bytes after it do not exist. The header is rewritten in place
-//! at every flush. It lies within the first 512 bytes of the file, so one write of it is one sector
-//! on the medium, and devices write sectors whole. That, and nothing in the file, protects it from
-//! being torn.
+//! `data_end` is the commit marker: bytes after it do not count. The header is rewritten in place
+//! at every flush. It lies within the first 512 bytes of the file, so a write of it is one sector
+//! on the medium, and devices write sectors atomically. This is the only protection against a torn
+//! header; the file itself has none.
 
 use std::path::Path;
 
@@ -29,32 +29,33 @@ const INDEX_MAGIC: u32 = super::index_header::MAGIC;
 const MAJOR: u32 = 1;
 const MINOR: u32 = 0;
 
-/// How often a header that changes under our eyes is read again.
+/// Number of attempts to read a header that changes meanwhile.
 const READ_ATTEMPTS: usize = 8;
 
-/// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into
-/// one.
+/// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into one
+/// block.
 pub(super) const BLOCK_BYTES_MIN: u32 = 10;
-/// The largest block, as Sparkey's own command line has it. A reader's memory for a block is
-/// bounded by this.
+/// The largest block that Sparkey's own command line accepts. Bounds the memory that a reader needs
+/// for a block.
 pub(super) const BLOCK_BYTES_MAX: u32 = 1 << 30;
-/// Java reads a key's length plus one into a signed integer and refuses files with longer keys.
+/// Java reads the length of a key plus one into a signed integer, and refuses files with longer
+/// keys.
 pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
 
-/// The smallest record: two lengths of a byte each.
+/// Size of the smallest record: two lengths of one byte each.
 const RECORD_BYTES_MIN: u64 = 2;
 
 const _: () = assert!(LOG_HEADER_BYTES <= 512, "the header must lie within one sector");
 
-/// What the header of a log says.
+/// The decoded header of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogHeader {
-    /// A random number that the log's indexes carry too.
+    /// A random number that the indexes of the log carry too.
     pub identifier: u32,
-    /// PUT records ever appended, overwritten ones counted.
+    /// Number of PUT records ever appended, overwritten ones included.
     pub puts: u64,
-    /// DELETE records ever appended.
+    /// Number of DELETE records ever appended.
     pub deletes: u64,
     /// Offset just past the last committed byte.
     pub data_end: u64,
@@ -62,20 +63,21 @@ pub struct LogHeader {
     pub key_bytes_max: u64,
     /// Length of the longest value ever put, in bytes.
     pub value_bytes_max: u64,
-    /// Bytes of all DELETE records before compression.
+    /// Total size of all DELETE records before compression, in bytes.
     pub delete_bytes: u64,
-    /// How blocks are compressed.
+    /// The compression of the blocks.
     pub compression: Format,
-    /// The most bytes of a block before compression. Means nothing in an uncompressed log.
+    /// Maximum size of a block before compression, in bytes. Has no meaning in an uncompressed log.
     pub block_bytes: u32,
-    /// Bytes of all PUT records before compression.
+    /// Total size of all PUT records before compression, in bytes.
     pub put_bytes: u64,
-    /// The most records that start in one block. 0 or 1 in an uncompressed log, by the writer.
+    /// Maximum number of records that start in one block. 0 or 1 in an uncompressed log, depending
+    /// on the writer.
     pub block_entries_max: u32,
 }
 
 impl LogHeader {
-    /// The header of an empty log.
+    /// Creates the header of an empty log.
     pub(super) fn new(identifier: u32, compression: Format, block_bytes: u32) -> Self {
         LogHeader {
             identifier,
@@ -116,7 +118,7 @@ impl LogHeader {
             .finish()
     }
 
-    /// Reads and checks the header of an open log.
+    /// Reads and validates the header of an open log.
     pub(super) fn read(file: &dyn File) -> Result<Self> {
         let (path, len) = (file.path(), file.len()?);
         if len < LOG_HEADER_BYTES as u64 {
@@ -126,8 +128,8 @@ impl LogHeader {
         }
         let mut bytes = [0; LOG_HEADER_BYTES];
         file.read_exact_at(&mut bytes, 0)?;
-        // A writer may be rewriting the header at this moment. What reads the same twice was hardly
-        // read halfway.
+        // A writer may be rewriting the header meanwhile. If two reads agree, a torn read is very
+        // unlikely.
         for _ in 0..READ_ATTEMPTS {
             let before = std::mem::replace(&mut bytes, [0; LOG_HEADER_BYTES]);
             file.read_exact_at(&mut bytes, 0)?;
@@ -211,7 +213,8 @@ impl LogHeader {
         self.check_sums(path)
     }
 
-    /// Holds the fields against each other. All writers keep them so, and most flipped bits do not.
+    /// Checks the fields against each other. All writers keep them consistent, and most flipped
+    /// bits do not.
     fn check_sums(&self, path: &Path) -> Result<()> {
         let wrong = |offset, what: String| Err(Error::corruption(path, offset, what));
         for (offset, name, count, bytes) in
@@ -221,7 +224,7 @@ impl LogHeader {
                 return wrong(offset, format!("{count} {name} of {bytes} bytes"));
             }
         }
-        // Saturating: both lengths are below what the data can expand to, which need not fit twice.
+        // Saturating: each length is below the maximum expanded size, but their sum may overflow.
         let longest = self.key_bytes_max.saturating_add(self.value_bytes_max);
         let longest_record = RecordHead::put(self.key_bytes_max, self.value_bytes_max).record_bytes();
         let least = if self.puts == 0 { longest } else { longest.saturating_add(RECORD_BYTES_MIN) };
@@ -244,19 +247,19 @@ impl LogHeader {
         Ok(())
     }
 
-    /// The most bytes that the records can take before compression.
+    /// Returns the maximum size of the records before compression.
     pub(super) fn expanded_bytes_max(&self) -> u64 {
         let stored = self.data_end - LOG_HEADER_BYTES as u64;
         expansion_max(self.compression, usize::try_from(stored).unwrap_or(usize::MAX))
     }
 
-    /// The most records that the data can hold.
+    /// Returns the maximum number of records that the data can hold.
     fn records_max(&self) -> u64 {
         self.expanded_bytes_max() / RECORD_BYTES_MIN
     }
 }
 
-/// Tells a file of this kind from the other kind and from foreign files.
+/// Distinguishes a file of the expected type from the other Sparkey type and from foreign files.
 pub(super) fn check_magic(
     path: &Path,
     found: u32,
@@ -267,7 +270,7 @@ pub(super) fn check_magic(
     if found == wanted {
         return Ok(());
     }
-    // A crash may keep the length of a log that was being made, and lose its bytes.
+    // A crash may keep the length of a log that was being created, and lose its bytes.
     if found == 0 {
         return Err(Error::corruption(path, 0, format!("begins with zeros, expected {wanted:#010x}")));
     }

@@ -1,4 +1,4 @@
-//! The lock that a log's writer holds, for those that put another log in its place.
+//! The lock of a log's writer, for operations that replace the log.
 
 use std::io;
 use std::path::Path;
@@ -9,19 +9,19 @@ use cairn_vfs::{ErrorKind, File, Fs, OpenOptions, Operation};
 use super::paths::log_path;
 use crate::Result;
 
-/// The writer's lock of a log that is to be replaced. While it is held nobody appends to that log:
-/// what a writer appended to a log that has lost its name would be acknowledged, and gone.
+/// The writer's lock of a log that is to be replaced. While it is held, no writer can append to the
+/// log. Records appended to a log that has lost its name would be acknowledged and then lost.
 ///
-/// Dropping gives it up; do that when the new log and its index are in their places.
+/// Dropping it releases the lock. Drop it only after the new log and its index are in place.
 #[derive(Debug)]
 pub struct LogLock {
     pub(super) file: Arc<dyn File>,
 }
 
 impl LogLock {
-    /// Takes the lock of the log at `path` (either file's name); `None` when there is no log.
+    /// Takes the lock of the log at `path` (the name of either file); `None` if there is no log.
     ///
-    /// Errors: `Busy` while somebody writes it.
+    /// Errors: `Busy` if a writer has the log open.
     pub fn take(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<Option<LogLock>> {
         match open_locked(fs, &log_path(path)) {
             Ok(file) => Ok(Some(LogLock { file })),
@@ -39,13 +39,14 @@ pub(super) fn open_locked(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>
 /// Takes the lock of an open log.
 pub(super) fn lock(fs: &Arc<dyn Fs>, file: Arc<dyn File>) -> Result<Arc<dyn File>> {
     file.try_lock()?;
-    // Between the open and the lock the log may have been replaced; the lock would then be on a
+    // The log may have been replaced between the open and the lock; the lock would then be on a
     // file without a name.
     check_name(fs, &*file, "the log was replaced while it was opened")?;
     Ok(file)
 }
 
-/// Errors: `Busy`, saying what was `replaced`, when the name of `file` means another one by now.
+/// Checks that the name of `file` still refers to it. Errors: `Busy` with the message `replaced` if
+/// it refers to another file.
 pub(super) fn check_name(fs: &Arc<dyn Fs>, file: &dyn File, replaced: &str) -> Result<()> {
     if fs.metadata(file.path())?.id == file.id() {
         return Ok(());

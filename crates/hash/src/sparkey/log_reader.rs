@@ -19,27 +19,28 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Opens the log at `path`, or beside it, on the real file system. Cost: reads the header, and
-    /// with [`Mode::Heap`] the file.
+    /// Opens the log at `path` (the name of either file, or their common name) on the real file
+    /// system. Cost: reads the header, and with [`Mode::Heap`] the whole file.
     ///
     /// Errors: [`Error::Corruption`](crate::Error::Corruption) and
-    /// [`Error::Unsupported`](crate::Error::Unsupported) say what was found where.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) state the offending value and its
+    /// location.
     pub fn open(path: impl AsRef<Path>, mode: Mode) -> Result<LogReader> {
         LogReader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, mode)
     }
 
-    /// [`LogReader::open`] on any file system.
+    /// Does the same as [`LogReader::open`] on any file system.
     pub fn open_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>, mode: Mode) -> Result<LogReader> {
         let file = open_file(fs, &log_path(path))?;
         Ok(LogReader { log: Log::open(file, mode, 0)? })
     }
 
-    /// What the header says.
+    /// Returns the header.
     pub fn header(&self) -> &LogHeader {
         &self.log.header
     }
 
-    /// All records, in the order in which they were written.
+    /// Iterates over all records in the order in which they were written.
     pub fn scan(&self) -> LogScan<'_> {
         LogScan::new(&self.log)
     }

@@ -1,4 +1,4 @@
-//! All records of a log, in the order in which they were written.
+//! Iteration over all records of a log in the order in which they were written.
 
 use std::borrow::Cow;
 use std::io;
@@ -8,10 +8,10 @@ use super::log::Log;
 use super::record::{RecordHead, RecordKind};
 use crate::Result;
 
-/// Goes through the records of a log from the first to the last. Ends at the first error.
+/// Iterates over the records of a log from the first to the last. Ends at the first error.
 ///
-/// Not an [`Iterator`], because an entry borrows the scan: nothing is copied or allocated per
-/// record, and values that nobody asks for are passed over (in an uncompressed log without reading
+/// Not an [`Iterator`], because an entry borrows the scan. This avoids a copy and an allocation per
+/// record, and values that are not requested are skipped (in an uncompressed log without reading
 /// them).
 #[derive(Debug)]
 pub struct LogScan<'a> {
@@ -22,16 +22,16 @@ pub struct LogScan<'a> {
     /// The key of the current record, unless it can be borrowed from the log.
     key: Vec<u8>,
     borrowed_key: Option<&'a [u8]>,
-    /// Bytes of the current record's value that are still ahead of the cursor.
+    /// Bytes of the current record's value that the cursor has not passed yet.
     value_left: u64,
-    /// Records that began in the current block, the current one counted.
+    /// Number of records that began in the current block, the current one included.
     begun: u64,
     position: u64,
     counted: Counted,
     failed: bool,
 }
 
-/// What a scan has come by, to be held against the header at the end.
+/// The totals of a scan, which are compared with the header at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Counted {
     pub puts: u64,
@@ -51,9 +51,9 @@ impl Counted {
         *bytes = bytes.saturating_add(head.record_bytes());
     }
 
-    /// Holds the counts against the header of the log that was read to its end. An index that
-    /// covers only a part of its log says how many PUT records that part has, and nothing of the
-    /// rest.
+    /// Compares the totals with the header of the log, which was read to its end. An index that
+    /// covers only a part of its log tells the number of PUT records in that part, and nothing else
+    /// about it.
     fn check(&self, log: &Log) -> Result<()> {
         let header = &log.header;
         let mut fields = vec![(16, "puts", log.puts, self.puts)];
@@ -90,10 +90,10 @@ impl<'a> LogScan<'a> {
         }
     }
 
-    /// The next record, or `None` after the last one and after an error.
+    /// Returns the next record; `None` after the last one and after an error.
     ///
-    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a garbled record or block, and
-    /// after the last record when the header counts others than there were;
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a damaged record or block, and
+    /// after the last record if the totals differ from the header;
     /// [`Error::Vfs`](crate::Error::Vfs).
     pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
         if self.failed {
@@ -105,7 +105,7 @@ impl<'a> LogScan<'a> {
         Ok(more.then_some(LogEntry { scan: self }))
     }
 
-    /// The entry that [`LogScan::next_entry`] gave last.
+    /// Returns the entry that [`LogScan::next_entry`] returned last.
     pub(super) fn current(&mut self) -> Option<LogEntry<'_, 'a>> {
         (self.begun > 0 && !self.failed).then_some(LogEntry { scan: self })
     }
@@ -136,7 +136,7 @@ impl<'a> LogScan<'a> {
         Ok(true)
     }
 
-    /// Passes what is left of the current record.
+    /// Skips the rest of the current record.
     fn finish_record(&mut self) -> Result<()> {
         let left = std::mem::take(&mut self.value_left);
         self.cursor.skip(left)?;
@@ -158,37 +158,38 @@ pub struct LogEntry<'s, 'a> {
 }
 
 impl<'a> LogEntry<'_, 'a> {
-    /// What the record does.
+    /// Returns whether the record is a PUT or a DELETE.
     pub fn kind(&self) -> RecordKind {
         self.scan.head.kind
     }
 
-    /// The key.
+    /// Returns the key.
     pub fn key(&self) -> &[u8] {
         self.scan.borrowed_key.unwrap_or(&self.scan.key)
     }
 
-    /// Length of the value in bytes; 0 for a DELETE.
+    /// Returns the length of the value in bytes; 0 for a DELETE.
     pub fn value_bytes(&self) -> u64 {
         self.scan.head.value_bytes
     }
 
-    /// Bytes of the record before compression.
+    /// Returns the size of the record before compression, in bytes.
     pub fn record_bytes(&self) -> u64 {
         self.scan.head.record_bytes()
     }
 
-    /// Where the record is: its offset, or that of the compressed block in which it begins.
+    /// Returns the offset of the record, or of the compressed block in which it begins.
     pub fn position(&self) -> u64 {
         self.scan.position
     }
 
-    /// How many records begin before it in its block; 0 in an uncompressed log.
+    /// Returns the number of records that begin before it in its block; 0 in an uncompressed log.
     pub fn number_in_block(&self) -> u64 {
         self.scan.begun - 1
     }
 
-    /// What is left of the value: borrowed from an uncompressed log in memory, else copied.
+    /// Returns the rest of the value: borrowed from an uncompressed log in memory, otherwise
+    /// copied.
     pub fn value(&mut self) -> Result<Cow<'a, [u8]>> {
         let left = self.scan.value_left;
         if self.scan.log.flat().is_some()
@@ -203,7 +204,7 @@ impl<'a> LogEntry<'_, 'a> {
         Ok(Cow::Owned(value))
     }
 
-    /// Appends what is left of the value to `out`.
+    /// Appends the rest of the value to `out`.
     pub fn read_value(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let left = std::mem::take(&mut self.scan.value_left);
         let done = self.scan.cursor.append_to(left, out);
@@ -212,7 +213,7 @@ impl<'a> LogEntry<'_, 'a> {
     }
 }
 
-/// The value, or what is left of it, as a stream.
+/// Reads the rest of the value as a stream.
 impl io::Read for LogEntry<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let scan = &mut *self.scan;

@@ -4,12 +4,12 @@
 //! flush:  records -> file   [sync]   header -> file   [sync]
 //! ```
 //!
-//! Only what lies before the header's `data_end` exists. With [`LogOptions::sync`] the records are
-//! on stable storage before the header that counts them is written, so a power loss leaves the old
-//! header or the new one, and either is true. The header is written by one call and lies within one
-//! sector; see [`log_header`](super::log_header) for what that rests on. Without `sync`, a crash of
-//! the process is harmless, but a power loss may keep the new header and lose the records: Sparkey
-//! has no checksum by which a reader could tell.
+//! Only the bytes before the header's `data_end` count. With [`LogOptions::sync`] the records are
+//! on stable storage before the header that counts them is written. A power loss therefore leaves
+//! the old header or the new one, and either is correct. The header is written by one call and lies
+//! within one sector; [`log_header`](super::log_header) states the assumption behind this.
+//! Without `sync`, a crash of the process is harmless, but a power loss may keep the new header and
+//! lose the records. Sparkey has no checksum by which a reader could detect that.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -28,18 +28,18 @@ use super::paths::{index_path, log_path};
 use super::record::{RecordHead, RecordKind};
 use crate::{Error, Result};
 
-/// Records are handed to the kernel in pieces of this size.
+/// Records are passed to the kernel in pieces of this size.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A streamed value passes through a buffer of this size.
+/// A streamed value is copied through a buffer of this size.
 const COPY_BYTES: usize = 64 << 10;
 
-/// Appends to a log. One writer at a time, which an advisory lock enforces among Cairn's own;
-/// readers are free.
+/// Appends to a log. A log has one writer at a time; an advisory lock enforces this among Cairn's
+/// own writers. Readers take no lock.
 ///
-/// After a failed write every further call is [`Error::Poisoned`]: what reached the file is
-/// unknown. The records of the last successful flush are safe; open the log again with
-/// [`LogWriter::append`]. Dropping a writer loses what was not flushed.
+/// After a failed write, every further call returns [`Error::Poisoned`], because it is unknown how
+/// much reached the file. The records of the last successful flush are safe; open the log again
+/// with [`LogWriter::append`]. Dropping a writer loses the records that were not flushed.
 #[derive(Debug)]
 pub struct LogWriter {
     path: PathBuf,
@@ -53,20 +53,20 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates an empty log at `path` (`.spl` is added where missing) on the real file system.
+    /// Creates an empty log at `path` (`.spl` is appended if missing) on the real file system.
     ///
-    /// A crash can leave a file without a header in its place, which readers refuse and the next
-    /// `create` takes over. With [`LogOptions::replace`] the old log and index are gone from the
-    /// start, whatever happens then.
+    /// A crash can leave a file without a header at the path. Readers refuse such a file, and the
+    /// next `create` reuses it. With [`LogOptions::replace`] the old log and index are removed at
+    /// the start, even if the creation then fails.
     ///
-    /// Errors: `Conflict` when there is one already and [`LogOptions::replace`] is off, `Busy` when
-    /// somebody is writing it or building the index that would be replaced, [`Error::Invalid`] for
+    /// Errors: `Conflict` if a log exists and [`LogOptions::replace`] is off; `Busy` if another
+    /// writer has the log open or builds the index that would be replaced; [`Error::Invalid`] for
     /// options out of range. A log that could not be created is removed.
     pub fn create(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         LogWriter::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
 
-    /// [`LogWriter::create`] on any file system.
+    /// Does the same as [`LogWriter::create`] on any file system.
     pub fn create_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         options.check()?;
         let path = log_path(path);
@@ -76,34 +76,34 @@ impl LogWriter {
         let file = new_file(fs, &path)?;
         let created = LogWriter::on_new_file(Arc::clone(&file), options).and_then(|writer| {
             if options.sync {
-                // ORDER: an empty log is a log, so its name becomes durable only together with its
-                // header.
+                // ORDER: an empty log is a valid log, so its name becomes durable only together
+                // with its header.
                 writer.file.sync_data()?;
                 fs.sync_parent(&path)?;
             }
             Ok(writer)
         });
         if created.is_err() {
-            // Best effort: what stays has no header, and the next `create` takes it over. ORDER:
-            // before the lock is given up, or the name could mean a log that somebody else has
-            // begun.
+            // Best effort: a file that stays has no header, and the next `create` reuses it. ORDER:
+            // before the lock is released, because after that the name could refer to a log that
+            // another writer has begun.
             let _ = fs.remove(&path);
         }
         drop(file);
         created
     }
 
-    /// Opens the log at `path` to append to it, on the real file system. What an interrupted writer
-    /// left after the last commit is cut off. Of the options, only [`LogOptions::sync`] and zstd's
-    /// level matter: the rest stands in the log.
+    /// Opens the log at `path` for appending, on the real file system. Truncates the bytes that an
+    /// interrupted writer left after the last commit. Of the options only [`LogOptions::sync`] and
+    /// the zstd level are used; the others are determined by the log.
     ///
-    /// Errors: `NotFound`; `Busy` when another writer has it; [`Error::Corruption`] for a damaged
-    /// header.
+    /// Errors: `NotFound`; `Busy` if another writer has the log open; [`Error::Corruption`] for a
+    /// damaged header.
     pub fn append(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         LogWriter::append_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
 
-    /// [`LogWriter::append`] on any file system.
+    /// Does the same as [`LogWriter::append`] on any file system.
     pub fn append_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         let path = log_path(path);
         let file = open_locked(fs, &path)?;
@@ -115,22 +115,22 @@ impl LogWriter {
             (Format::Zstd, _) => Compression::ZSTD,
         };
         if header.compression == Format::None {
-            // Java writes 1 here. The C library derives an address layout from that which Java on
-            // newer machines cannot read; 0 is good for all.
+            // Java writes 1 here. From that, the C library derives an address layout that Java on
+            // newer machines cannot read. All implementations accept 0.
             header.block_entries_max = 0;
         }
         if file.len()? > header.data_end {
             file.set_len(header.data_end)?;
         }
         if options.sync {
-            // Whoever created the log may not have synced its name, without which synced records
-            // are lost too.
+            // The creator of the log may not have synced its name. If the name is lost, synced
+            // records are lost too.
             fs.sync_parent(&path)?;
         }
         LogWriter::with_header(file, header, compression, options.sync)
     }
 
-    /// An empty log in an empty file that the caller has for itself.
+    /// Creates an empty log in an empty file that the caller owns exclusively.
     pub(super) fn on_new_file(file: Arc<dyn File>, options: &LogOptions) -> Result<LogWriter> {
         options.check()?;
         let identifier = match options.identifier {
@@ -162,8 +162,8 @@ impl LogWriter {
 
     /// Adds `key` with `value`; an older value of `key` becomes garbage.
     ///
-    /// Errors: [`Error::Invalid`] for a key of 2 GiB, which other readers could not take; else as
-    /// any write.
+    /// Errors: [`Error::Invalid`] for a key of 2 GiB, which other readers could not read; otherwise
+    /// those of any write.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let head = self.put_head(key, value.len() as u64)?;
         self.write(|writer| {
@@ -173,10 +173,11 @@ impl LogWriter {
         })
     }
 
-    /// Adds `key` with a value of exactly `value_bytes`, read from `value` as it is written.
+    /// Adds `key` with a value of exactly `value_bytes` bytes, which is read from `value` while it
+    /// is written.
     ///
-    /// Errors: as [`LogWriter::put`]. A `value` that fails or ends early leaves half a record
-    /// behind, and the writer poisoned; what was flushed before is safe.
+    /// Errors: as for [`LogWriter::put`]. If `value` fails or ends early, half a record has been
+    /// written and the writer is poisoned; the records flushed before are safe.
     pub fn put_stream(&mut self, key: &[u8], value_bytes: u64, value: &mut dyn Read) -> Result<()> {
         let head = self.put_head(key, value_bytes)?;
         self.write(|writer| {
@@ -194,7 +195,7 @@ impl LogWriter {
                     Ok(count) => count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => {
-                        // A value out of another store says by itself what is wrong with that.
+                        // A value read from another store carries the error of that store.
                         return Err(error.downcast::<Error>().unwrap_or_else(|error| {
                             Error::invalid(format!("the value could not be read: {error}"))
                         }));
@@ -207,8 +208,8 @@ impl LogWriter {
         })
     }
 
-    /// Removes `key`. Says whether a record was needed: a key that is longer than any that was put
-    /// cannot be there, and a record of it would stop sparkey-java from reading the log.
+    /// Removes `key`. Returns whether a record was written. A key that is longer than any that was
+    /// put cannot exist, and a record of it would prevent sparkey-java from reading the log.
     pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
         self.check()?;
         if key.len() as u64 > self.header.key_bytes_max {
@@ -222,10 +223,10 @@ impl LogWriter {
         Ok(true)
     }
 
-    /// Commits what was added: readers that open the log from now on see it. In a compressed log
-    /// this ends a block.
+    /// Commits the added records: readers that open the log after this see them. In a compressed
+    /// log this ends a block.
     ///
-    /// Cost: with [`LogOptions::sync`] two syncs of the file.
+    /// Cost: two syncs of the file with [`LogOptions::sync`].
     pub fn flush(&mut self) -> Result<()> {
         self.write(|writer| {
             if let Some(blocks) = &mut writer.blocks {
@@ -233,8 +234,8 @@ impl LogWriter {
                 writer.header.block_entries_max = blocks.entries_max();
             }
             // ORDER: the records, then the header that counts them; with `sync`, each on stable
-            // storage before the next step. The other way round a power loss could leave a header
-            // over records that are not there.
+            // storage before the next step. In the other order, a power loss could leave a header
+            // that counts lost records.
             writer.out.flush()?;
             if writer.sync {
                 writer.file.sync_data()?;
@@ -248,18 +249,18 @@ impl LogWriter {
         })
     }
 
-    /// Flushes, and gives up the lock.
+    /// Flushes, and releases the lock.
     pub fn close(mut self) -> Result<()> {
         self.flush()
     }
 
-    /// The header as the next flush will write it, but for `data_end` and `block_entries_max`,
-    /// which are those of the last.
+    /// Returns the header as the next flush will write it, except for `data_end` and
+    /// `block_entries_max`, which are those of the last flush.
     pub fn header(&self) -> &LogHeader {
         &self.header
     }
 
-    /// The log's path.
+    /// Returns the path of the log.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -323,7 +324,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Runs one step; from its first error on, no other is run.
+    /// Runs one step. After the first error, no further step is run.
     fn write(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.check()?;
         let done = step(self);
@@ -336,20 +337,20 @@ impl LogWriter {
     }
 }
 
-/// A file at `path` that holds no log yet, with its lock: a new one, or what a crash left of
-/// creating one.
+/// Opens and locks a file at `path` that holds no log yet: a new file, or the remains of an
+/// interrupted creation.
 fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
     let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::create())?);
     let mut bytes = [0; LOG_HEADER_BYTES];
     let len = file.len()?;
     if len <= LOG_HEADER_BYTES as u64 {
         let file = lock(fs, file)?;
-        // Under the lock: its creator may have written the header meanwhile.
+        // Read again under the lock: the creator may have written the header meanwhile.
         let len = file.len()?.min(LOG_HEADER_BYTES as u64 + 1) as usize;
         if let Some(bytes) = bytes.get_mut(..len) {
             file.read_exact_at(bytes, 0)?;
-            // A crash may keep the length of the header and lose its bytes. A log has at least its
-            // magic.
+            // A crash may keep the length of the header and lose its bytes. A valid log has at
+            // least its magic number.
             if bytes.iter().all(|&byte| byte == 0) {
                 return Ok(file);
             }
@@ -359,11 +360,12 @@ fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
     Err(cairn_vfs::Error::new(Operation::Open, path, source).into())
 }
 
-/// Removes a log that is to be replaced, and its index first: an index without its log is useless,
-/// and never wrong.
+/// Removes a log that is to be replaced. Its index is removed first, because an index without its
+/// log is useless but never wrong.
 fn remove_old(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let _lock = LogLock::take(fs, path)?;
-    // Who builds an index of the old log would give it the name that the new one's will have.
+    // Another process that builds an index of the old log would publish it under the name of the
+    // new log's index.
     let _index_lock = AtomicFile::create(fs, &index_path(path))?;
     for old in [index_path(path), path.to_owned()] {
         match fs.remove(&old) {
@@ -374,7 +376,7 @@ fn remove_old(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A number for an identifier or a seed.
+/// Returns a random number for an identifier or a seed.
 pub(super) fn random_u32(path: &Path) -> Result<u32> {
     let mut rng = SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
     Ok(rng.next_u64() as u32)

@@ -1,9 +1,9 @@
-//! Sparkey files, both ways: the log `X.spl`, to which records are only ever appended, and the
-//! index `X.spi`, a hash table into the log that is built in one go.
+//! Reads and writes Sparkey files: the log `X.spl`, to which records are only ever appended, and
+//! the index `X.spi`, a hash table over the log that is built in one pass.
 //!
-//! The byte layouts stand above the code that reads and writes them; `docs/src/formats/sparkey.md`
-//! has them in one place, with what we write where the format leaves a choice, what is checked, and
-//! what the format cannot protect.
+//! The byte layouts are documented above the code that reads and writes them.
+//! `docs/src/formats/sparkey.md` collects them, with the choices that we make where the format
+//! leaves them open, the checks, and the damage that the format cannot detect.
 //!
 //! ```
 //! use cairn_hash::sparkey::{IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader, build_index};

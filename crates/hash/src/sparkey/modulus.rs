@@ -1,12 +1,12 @@
-//! Remainders by a capacity that is known long before the lookups: a multiplication instead of a
+//! Remainders by a divisor that is fixed long before the lookups: a multiplication instead of a
 //! division.
 
 use std::num::NonZeroU64;
 
-/// Takes remainders by one fixed divisor, exactly, for every 64-bit number.
+/// Computes exact remainders of 64-bit numbers by one fixed divisor.
 ///
-/// With m = floor((2^64 - 1) / d), the quotient estimate floor(n * m / 2^64) is the true quotient
-/// or one less, because 2^64 / d - m is at most 1. So one conditional subtraction corrects the
+/// With m = floor((2^64 - 1) / d), the estimate floor(n * m / 2^64) is the true quotient or one
+/// less, because 2^64 / d - m is at most 1. One conditional subtraction therefore corrects the
 /// remainder (Barrett, 1986).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Modulus {
@@ -19,7 +19,7 @@ impl Modulus {
         Modulus { divisor: divisor.get(), reciprocal: u64::MAX / divisor }
     }
 
-    /// `n mod divisor`.
+    /// Returns `n mod divisor`.
     #[inline(always)]
     pub fn reduce(&self, n: u64) -> u64 {
         let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
@@ -39,8 +39,8 @@ mod tests {
         assert_eq!(modulus.reduce(n), n % divisor, "{n} mod {divisor}");
     }
 
-    /// Goal: exact where estimates go wrong. Method: numbers around multiples of divisors around
-    /// powers of two.
+    /// Goal: the result is exact where estimates are off. Method: numbers around multiples of
+    /// divisors around powers of two.
     #[test]
     fn edges() {
         for shift in 0..64 {
@@ -61,7 +61,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(4096))]
 
-        /// Goal: exact everywhere. Method: random numbers and divisors of random size.
+        /// Goal: the result is exact everywhere. Method: random numbers and divisors of random
+        /// size.
         #[test]
         fn equals_the_remainder(n: u64, divisor in 1u64.., shift in 0u32..64) {
             check(n, (divisor >> shift).max(1));

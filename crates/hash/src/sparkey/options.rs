@@ -1,4 +1,4 @@
-//! What a writer, an index builder and a reader may be told.
+//! Options of a log writer, an index builder and a reader.
 
 use cairn_codec::compress::{Compression, Format};
 use cairn_vfs::Load;
@@ -6,7 +6,8 @@ use cairn_vfs::Load;
 use super::log_header::BLOCK_BYTES_MAX;
 use crate::{Error, Result};
 
-/// How to write a new log. The default is uncompressed, handed to the kernel at each flush.
+/// How to write a new log. By default it is uncompressed, and a flush hands the data to the kernel
+/// without a sync.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
     pub(super) compression: Compression,
@@ -29,22 +30,22 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// The smallest block that can be asked for, in bytes; smaller ones would be nothing but
+    /// The smallest accepted block size in bytes; smaller blocks would consist of little but
     /// headers.
     pub const BLOCK_BYTES_MIN: u32 = 16;
-    /// The largest block that can be asked for, in bytes.
+    /// The largest accepted block size in bytes.
     pub const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
-    /// How blocks of records are compressed. Default: not at all. Sparkey's own writers use zstd at
-    /// level 3.
+    /// Sets how blocks of records are compressed. Default: uncompressed. Sparkey's own writers use
+    /// zstd at level 3.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Records of this many bytes are compressed together, 16 bytes to 1 GiB. Default 4096: a
-    /// lookup decompresses a whole block, so larger ones save space and cost time. Means nothing
+    /// Sets how many bytes of records are compressed together, 16 bytes to 1 GiB. Default: 4096. A
+    /// lookup decompresses a whole block, so larger blocks save space and cost time. Has no effect
     /// without compression.
     #[must_use]
     pub fn block_bytes(mut self, bytes: u32) -> Self {
@@ -52,24 +53,24 @@ impl LogOptions {
         self
     }
 
-    /// The number by which an index knows its log. Default: random. Two logs must not share one, or
-    /// the index of one could be used with the other.
+    /// Sets the number by which an index recognizes its log. Default: random. Two logs must not
+    /// share an identifier, because the index of one could then be used with the other.
     #[must_use]
     pub fn identifier(mut self, identifier: u32) -> Self {
         self.identifier = Some(identifier);
         self
     }
 
-    /// Whether a flush returns only when the data is on stable storage. Default: no, as with
-    /// Sparkey; a power loss can then leave a header that counts data which is not there.
+    /// Sets whether a flush returns only after the data is on stable storage. Default: no, as in
+    /// Sparkey; after a power loss, the header may then count records that were lost.
     #[must_use]
     pub fn sync(mut self, sync: bool) -> Self {
         self.sync = sync;
         self
     }
 
-    /// Whether an existing log, and its index, are removed first. Default: no, creating over a log
-    /// is an error.
+    /// Sets whether an existing log and its index are removed first. Default: no; creating a log
+    /// over an existing one is an error.
     #[must_use]
     pub fn replace(mut self, replace: bool) -> Self {
         self.replace = replace;
@@ -88,10 +89,10 @@ impl LogOptions {
 
 const _: () = assert!(LogOptions::BLOCK_BYTES_MAX <= BLOCK_BYTES_MAX);
 
-/// How many bits of a key's hash a slot of an index keeps.
+/// How many bits of a key's hash each slot of an index stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum HashWidth {
-    /// 32 below 2^23 puts, 64 from there on.
+    /// 32 bits below 2^23 puts, 64 bits from there on.
     #[default]
     Auto,
     /// 32 bits: smaller, but with many millions of keys more lookups read a second record in vain.
@@ -102,24 +103,23 @@ pub enum HashWidth {
 
 /// How an index is built.
 ///
-/// With a limit the log is read, without one it is mapped: pages of a mapping stay in memory for as
-/// long as there is any. Of a compressed log the last blocks that were needed again are kept
-/// decompressed, in an eighth of the limit and in at most 64 MiB.
+/// With a memory limit the log is read and not mapped, because the pages of a mapping stay in
+/// memory as long as there is free memory. Without a limit it is mapped. Blocks of a compressed log
+/// that lookups needed are kept decompressed, in an eighth of the limit and in at most 64 MiB.
 ///
-/// Both ways give a sound index, and equal bytes when no key occurs twice in the log. Else entries
-/// of one home slot may stand in another order.
+/// All variants give a valid index. They give equal bytes if no key occurs twice in the log.
+/// Otherwise the entries of one home slot may differ in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Construction {
-    /// In memory, entry by entry in the order of the log. Takes as much memory as the index has
-    /// bytes.
+    /// In memory, entry by entry in log order. Needs as much memory as the index has bytes.
     InMemory,
-    /// Entries are first sorted by home slot, in a temporary file beside the index when memory is
-    /// short, so that the index can be written from front to back.
+    /// Entries are first sorted by home slot, so that the index can be written from front to back.
+    /// The sort uses a temporary file beside the index if memory is short.
     Sorting {
         /// Memory to use, in bytes; at least 64 KiB.
         memory_bytes: u64,
     },
-    /// In memory when the index fits, else by sorting.
+    /// In memory if the index fits, otherwise by sorting.
     Auto {
         /// Memory to use, in bytes; at least 64 KiB.
         memory_bytes: u64,
@@ -127,13 +127,13 @@ pub enum Construction {
 }
 
 impl Default for Construction {
-    /// Up to 1 GiB of memory.
+    /// Returns [`Construction::Auto`] with 1 GiB of memory.
     fn default() -> Self {
         Construction::Auto { memory_bytes: 1 << 30 }
     }
 }
 
-/// How to build an index. The default is what sparkey-java builds.
+/// How to build an index. The defaults are those of sparkey-java.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IndexOptions {
     pub(super) hash_width: HashWidth,
@@ -143,37 +143,37 @@ pub struct IndexOptions {
 }
 
 impl IndexOptions {
-    /// Memory that sorting needs at least.
+    /// Minimum memory for sorting, in bytes.
     pub const MEMORY_BYTES_MIN: u64 = 64 << 10;
-    /// Slots per put: the least, as the format wants it.
+    /// Minimum number of slots per put, as the format requires.
     pub const SPARSITY_MIN: f64 = 1.3;
-    /// Slots per put: more would be a mistake.
+    /// Maximum number of slots per put; a larger value can only be a mistake.
     pub const SPARSITY_MAX: f64 = 100.0;
 
-    /// How many bits of the hash to keep. Default: by the number of puts.
+    /// Sets how many bits of the hash to store. Default: depends on the number of puts.
     #[must_use]
     pub fn hash_width(mut self, width: HashWidth) -> Self {
         self.hash_width = width;
         self
     }
 
-    /// The seed of the hash function. Default: random, so that nobody can prepare keys that
-    /// collide. Equal logs and seeds give equal indexes.
+    /// Sets the seed of the hash function. Default: random, so that nobody can prepare colliding
+    /// keys. Equal logs and seeds give equal indexes.
     #[must_use]
     pub fn seed(mut self, seed: u32) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// How to build it. Default: in memory up to 1 GiB, else by sorting.
+    /// Sets how to build the index. Default: in memory up to 1 GiB, otherwise by sorting.
     #[must_use]
     pub fn construction(mut self, construction: Construction) -> Self {
         self.construction = construction;
         self
     }
 
-    /// Slots per put, 1.3 to 100. Default 1.3: full to 77 %. More makes the index larger and
-    /// lookups a little faster.
+    /// Sets the number of slots per put, 1.3 to 100. Default: 1.3, which fills 77 % of the slots. A
+    /// higher number makes the index larger and lookups a little faster.
     #[must_use]
     pub fn sparsity(mut self, sparsity: f64) -> Self {
         self.sparsity = Some(sparsity);
@@ -199,17 +199,16 @@ impl IndexOptions {
     }
 }
 
-/// How a reader reaches the bytes of a file.
+/// How a reader accesses a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mode {
-    /// Mapped by the kernel and shared with every process that maps it. Fastest to open.
+    /// Mapped by the kernel, and shared with every process that maps the file. Fastest to open.
     #[default]
     Mmap,
-    /// Copied to memory of its own, on huge pages where the system has them: fewer
-    /// address-translation misses.
+    /// Copied to private memory, on huge pages where the system has them, which reduces TLB misses.
     Heap,
-    /// Positional reads at each lookup. Takes no memory, and an error of the device is an error,
-    /// not a signal.
+    /// Positional reads at each lookup. Takes no memory, and device errors become errors instead of
+    /// signals.
     Pread,
 }
 
@@ -238,52 +237,54 @@ impl Default for ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// How both files are reached. Default: mapped.
+    /// Sets how both files are accessed. Default: mapped.
     #[must_use]
     pub fn mode(self, mode: Mode) -> Self {
         self.index_mode(mode).log_mode(mode)
     }
 
-    /// How the index is reached. Default: mapped.
+    /// Sets how the index is accessed. Default: mapped.
     #[must_use]
     pub fn index_mode(mut self, mode: Mode) -> Self {
         self.index_mode = mode;
         self
     }
 
-    /// How the log is reached. Default: mapped.
+    /// Sets how the log is accessed. Default: mapped.
     #[must_use]
     pub fn log_mode(mut self, mode: Mode) -> Self {
         self.log_mode = mode;
         self
     }
 
-    /// Whether the index is read in, or pinned, at open. Default: neither.
+    /// Sets whether the index is loaded or pinned at open. Default: neither.
     #[must_use]
     pub fn index_load(mut self, load: Load) -> Self {
         self.index_load = load;
         self
     }
 
-    /// Whether the log is read in, or pinned, at open. Default: neither.
+    /// Sets whether the log is loaded or pinned at open. Default: neither.
     #[must_use]
     pub fn log_load(mut self, load: Load) -> Self {
         self.log_load = load;
         self
     }
 
-    /// Memory for decompressed blocks of a compressed log. Default 64 MiB; 0 keeps none. Blocks
-    /// stay until the reader is dropped: what does not fit is decompressed at each lookup.
+    /// Sets the memory for decompressed blocks of a compressed log. Default: 64 MiB; 0 disables the
+    /// cache. Blocks stay until the reader is dropped; blocks that do not fit are decompressed at
+    /// each lookup.
     #[must_use]
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self
     }
 
-    /// Whether a lookup that finds nothing reads the record behind every slot that it passed, and
-    /// says so when its key does not have the slot's hash. Default: no; a damaged slot then may
-    /// make its key absent, where its hash still fits the place. Costs a cache miss a slot, three
-    /// in all on average, and nothing where the key is found.
+    /// Sets whether a lookup that finds nothing reads the record of every slot that it passed, and
+    /// reports an error if the key of the record does not have the hash of the slot. Default: no. A
+    /// damaged slot may then make its key seem absent, if the damaged hash still fits the place of
+    /// the slot. Costs a cache miss per slot, three in total on average, and nothing if the key is
+    /// found.
     #[must_use]
     pub fn check_absent(mut self, check: bool) -> Self {
         self.check_absent = check;

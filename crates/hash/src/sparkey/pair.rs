@@ -1,4 +1,4 @@
-//! Builds a log with its index, which take their places together.
+//! Builds a log together with its index, and publishes both at the end.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,13 +13,13 @@ use super::options::{IndexOptions, LogOptions};
 use super::paths::{index_path, log_path};
 use crate::{Error, Result};
 
-/// Writes a log and its index beside their places and moves both there in the end. Dropped before
-/// that, it leaves nothing behind, and the old pair stays.
+/// Writes a log and its index to temporary files and finally renames both. A builder that is
+/// dropped before that leaves no files behind, and the old pair stays.
 ///
-/// Until then the two are called as their places are, with `.tmp` behind it; where a place is a
-/// symbolic link, what that leads to is replaced. Each has the rights of the file that it replaces
-/// from the start. A log that is to be replaced stays locked, and so does the index: nobody appends
-/// to it, or indexes it, meanwhile.
+/// The temporary files have the names of the final ones with `.tmp` appended. If a final name is a
+/// symbolic link, the target of the link is replaced. Each file has the access rights of the file
+/// that it replaces from the start. The existing log and the index are locked meanwhile, so that no
+/// other writer appends to the log or indexes it.
 #[derive(Debug)]
 pub struct PairBuilder {
     fs: Arc<dyn Fs>,
@@ -27,21 +27,21 @@ pub struct PairBuilder {
     log: AtomicFile,
     index: AtomicFile,
     index_options: IndexOptions,
-    /// Keeps writers off the log that is going to be replaced.
+    /// Keeps other writers away from the log that is to be replaced.
     old_log: Option<LogLock>,
 }
 
 impl PairBuilder {
-    /// Starts a pair at `path` (either file's name) on the real file system. Of `log`,
-    /// [`LogOptions::replace`] does not matter: whatever is there is replaced.
+    /// Starts a pair at `path` (the name of either file) on the real file system.
+    /// [`LogOptions::replace`] of `log` is ignored: existing files are always replaced.
     ///
-    /// Errors: `Busy` when somebody else is writing the log or building either file;
-    /// [`Error::Invalid`] for options out of range.
+    /// Errors: `Busy` if another writer has the log open or builds either file; [`Error::Invalid`]
+    /// for options out of range.
     pub fn create(path: impl AsRef<Path>, log: &LogOptions, index: &IndexOptions) -> Result<PairBuilder> {
         PairBuilder::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, log, index)
     }
 
-    /// [`PairBuilder::create`] on any file system.
+    /// Does the same as [`PairBuilder::create`] on any file system.
     pub fn create_in(
         fs: &Arc<dyn Fs>,
         path: impl AsRef<Path>,
@@ -52,7 +52,7 @@ impl PairBuilder {
         PairBuilder::over(fs, old_log, path.as_ref(), log, index)
     }
 
-    /// Starts a pair in the place of the one whose log is locked, if there is one.
+    /// Starts a pair that replaces the one whose log is locked, if there is one.
     pub(super) fn over(
         fs: &Arc<dyn Fs>,
         old_log: Option<LogLock>,
@@ -84,29 +84,29 @@ impl PairBuilder {
         self.writer.put_stream(key, value_bytes, value)
     }
 
-    /// Builds the index and publishes both, the log first, all on stable storage.
+    /// Builds the index and publishes both files durably, the log first.
     ///
-    /// A power loss, or an `open`, between the two moves finds the new log with the old index,
-    /// which is an [`Error::Mismatch`] and never a wrong answer;
-    /// [`build_index`](super::build_index), or `cairn hash index`, mends it.
+    /// A power loss or an `open` between the two renames finds the new log with the old index. This
+    /// is an [`Error::Mismatch`] and never gives a wrong answer;
+    /// [`build_index`](super::build_index), or `cairn hash index`, repairs it.
     ///
-    /// Errors: of writing; `Busy` when somebody has made a log there since and is writing it. The
-    /// old pair is then still in place. [`Error::Unfinished`] when the new log is there already,
-    /// without its index.
+    /// Errors: those of writing; `Busy` if another writer has since created a log at the path and
+    /// is writing it. In these cases the old pair is still in place. [`Error::Unfinished`] if the
+    /// new log is already in place, but its index is not.
     pub fn finish(self) -> Result<IndexSummary> {
         let PairBuilder { fs, writer, log, index, index_options, old_log } = self;
         writer.close()?;
         let summary = fill_index(&fs, Arc::clone(log.file()), &index, &index_options)?;
         let _old_log = match old_log {
             Some(old_log) => Some(old_log),
-            // There was no log at the start. One that was made meanwhile may have a writer.
+            // There was no log at the start. One that was created meanwhile may have a writer.
             None => LogLock::take(&fs, log.path())?,
         };
         let (new_log, new_index) = (Arc::clone(log.file()), Arc::clone(index.file()));
         let (log_path, index_path) = (log.path().to_owned(), index.path().to_owned());
-        // ORDER: the log, then the index. The old index refuses the new log; a new index would
-        // refuse the old one too, but could not be rebuilt if the new log was lost. The locks of
-        // both logs are kept past both.
+        // ORDER: the log, then the index. The old index refuses the new log. A new index would
+        // refuse the old log too, but could not be rebuilt if the new log was lost. The locks of
+        // both logs are held until both renames are done.
         let published = log.commit().and_then(|()| index.commit());
         let is_there =
             |path: &Path, file: &dyn File| fs.metadata(path).is_ok_and(|found| found.id == file.id());

@@ -1,13 +1,13 @@
-//! The names of the two files.
+//! The names of the log and the index.
 
 use std::path::{Path, PathBuf};
 
-/// The log beside `path`: `X.spl` for `X.spi`, `X.spl` and `X`.
+/// Returns the path of the log: `X.spl` for `X.spi`, `X.spl` and `X`.
 pub fn log_path(path: impl AsRef<Path>) -> PathBuf {
     with_ending(path.as_ref(), "spl")
 }
 
-/// The index beside `path`: `X.spi` for `X.spl`, `X.spi` and `X`.
+/// Returns the path of the index: `X.spi` for `X.spl`, `X.spi` and `X`.
 pub fn index_path(path: impl AsRef<Path>) -> PathBuf {
     with_ending(path.as_ref(), "spi")
 }
@@ -15,7 +15,7 @@ pub fn index_path(path: impl AsRef<Path>) -> PathBuf {
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
     match path.extension() {
         Some(found) if found == "spl" || found == "spi" => path.with_extension(ending),
-        // Another dot belongs to the name: "users.2026" has the log "users.2026.spl".
+        // Any other extension belongs to the name: "users.2026" has the log "users.2026.spl".
         _ => {
             let mut name = path.as_os_str().to_owned();
             name.push(".");
@@ -29,7 +29,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 mod tests {
     use super::*;
 
-    /// Goal: either file, or their common name, leads to both.
+    /// Goal: the path of either file, or their common name, gives both paths.
     #[test]
     fn either_name_leads_to_both() {
         for path in ["d/users.v2.spl", "d/users.v2.spi", "d/users.v2"] {

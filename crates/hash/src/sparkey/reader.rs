@@ -1,8 +1,8 @@
-//! Looks keys up in an index and its log.
+//! Looks up keys in an index and its log.
 //!
-//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a
-//! lock. A lookup in an uncompressed log costs two dependent cache misses, one in the index and one
-//! in the log; of a key that is absent nearly always one.
+//! A reader is `Send` and `Sync` and all methods take `&self`: any number of threads share one
+//! without a pool or a lock. A lookup in an uncompressed log costs two dependent cache misses, one
+//! in the index and one in the log. For an absent key it nearly always costs one.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -27,16 +27,16 @@ use super::slot::Slot;
 use super::value_reader::ValueReader;
 use crate::{Error, Result};
 
-/// Slots that are looked at when a pair is opened: one positional read.
+/// Number of slots that are inspected when a pair is opened: one positional read.
 const FIRST_SLOTS: u64 = 64;
-/// Entries among them that are held against their records, at most.
+/// Maximum number of entries among them that are compared with their records.
 const FIRST_ENTRIES: u32 = 4;
 
 /// An index and its log, opened for lookups.
 ///
-/// It shows the log as it was when the index was built, even when more was appended since. Sparkey
-/// files carry no checksums: what the file system garbles in a key or a value cannot be noticed
-/// here. What is noticed, lengths and positions that make no sense, is an
+/// The reader shows the log as it was when the index was built, even if records were appended
+/// since. Sparkey files carry no checksums, so damage to the bytes of a key or a value cannot be
+/// detected. Invalid lengths and positions are detected, and cause an
 /// [`Error::Corruption`](crate::Error::Corruption).
 #[derive(Debug)]
 pub struct SparkeyReader {
@@ -46,16 +46,16 @@ pub struct SparkeyReader {
     load: LoadSummary,
 }
 
-/// What loading at open achieved.
+/// The result of the loads at open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadSummary {
-    /// For the index.
+    /// The report for the index.
     pub index: LoadReport,
-    /// For the log, as far as the index covers it.
+    /// The report for the part of the log that the index covers.
     pub log: LoadReport,
 }
 
-/// What the headers say, and what the reader holds.
+/// The headers of both files, and the resources of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SparkeyInfo {
@@ -63,29 +63,29 @@ pub struct SparkeyInfo {
     pub index_path: PathBuf,
     /// Path of the log.
     pub log_path: PathBuf,
-    /// The index's header.
+    /// The header of the index.
     pub index: IndexHeader,
-    /// The log's header.
+    /// The header of the log.
     pub log: LogHeader,
     /// Length of the index in bytes.
     pub index_bytes: u64,
-    /// Memory of the blocks that the cache holds now.
+    /// Memory of the blocks that are currently cached.
     pub block_cache_bytes: u64,
 }
 
 impl SparkeyReader {
-    /// Opens the index and the log at `path` (either file's name, or what they share) on the real
-    /// file system.
+    /// Opens the index and the log at `path` (the name of either file, or their common name) on the
+    /// real file system.
     ///
-    /// Cost: reads the two headers; with [`Mode::Heap`](super::Mode::Heap) the files; with a load
-    /// option what that says. Errors: [`Error::Corruption`](crate::Error::Corruption) and
-    /// [`Error::Unsupported`](crate::Error::Unsupported) say what was found where;
-    /// [`Error::Mismatch`](crate::Error::Mismatch) when the two do not belong together.
+    /// Cost: reads the two headers; with [`Mode::Heap`](super::Mode::Heap) the whole files; with a
+    /// load option the pages to load. Errors: [`Error::Corruption`](crate::Error::Corruption) and
+    /// [`Error::Unsupported`](crate::Error::Unsupported) state the offending value and its
+    /// location; [`Error::Mismatch`](crate::Error::Mismatch) if the files do not belong together.
     pub fn open(path: impl AsRef<Path>, options: &ReaderOptions) -> Result<SparkeyReader> {
         SparkeyReader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
 
-    /// [`SparkeyReader::open`] on any file system.
+    /// Does the same as [`SparkeyReader::open`] on any file system.
     pub fn open_in(
         fs: &Arc<dyn Fs>,
         path: impl AsRef<Path>,
@@ -94,15 +94,15 @@ impl SparkeyReader {
         SparkeyReader::open_pair_in(fs, index_path(&path), log_path(&path), options)
     }
 
-    /// [`SparkeyReader::open_in`] for files whose names have nothing in common.
+    /// Does the same as [`SparkeyReader::open_in`] for files with unrelated names.
     pub fn open_pair_in(
         fs: &Arc<dyn Fs>,
         index: impl AsRef<Path>,
         log: impl AsRef<Path>,
         options: &ReaderOptions,
     ) -> Result<SparkeyReader> {
-        // ORDER: the index first. Opened the other way round, an index could be found that was
-        // built after the log was looked at, and cover more of it than that look showed.
+        // ORDER: the index first. In the other order, the index could have been built after the log
+        // was read, and cover more of the log than was seen.
         let index = open_file(fs, index.as_ref())?;
         SparkeyReader::from_files(index, open_file(fs, log.as_ref())?, options)
     }
@@ -125,9 +125,9 @@ impl SparkeyReader {
         Ok(reader)
     }
 
-    /// Holds the first entries of the index against their records. With another seed, or another
-    /// split of addresses, all keys would be absent; where none of these is right, the header is
-    /// wrong, and one that is right means that a damaged one is damaged by itself.
+    /// Compares the first entries of the index with their records. With a wrong seed, or a wrong
+    /// split of addresses, all keys would seem absent. If none of the entries is right, the header
+    /// is wrong. If at least one is right, the others are damaged individually.
     fn check_first_entries(&self) -> Result<()> {
         let mut cursor = Cursor::for_check(&self.log);
         let mut wrong = None;
@@ -138,7 +138,7 @@ impl SparkeyReader {
             }
             checked += 1;
             match self.check_hash(&mut cursor, found.address, found.hash) {
-                // One that is right is enough.
+                // One correct entry is enough.
                 Ok(()) => (checked, wrong) = (FIRST_ENTRIES, None),
                 Err(error @ Error::Vfs(_)) => return Err(error),
                 Err(error) => _ = wrong.get_or_insert(error),
@@ -148,7 +148,7 @@ impl SparkeyReader {
         wrong.map_or(Ok(()), Err)
     }
 
-    /// Checks that the key of the record at `address` has `hash`, under which the index has it.
+    /// Checks that the key of the record at `address` has `hash`, under which the index stores it.
     pub(super) fn check_hash(&self, cursor: &mut Cursor<'_>, address: u64, hash: u64) -> Result<()> {
         let (position, entry) = self.index.header.split(address);
         let head = cursor.seek(position, entry)?;
@@ -164,11 +164,11 @@ impl SparkeyReader {
         Err(Error::corruption(&self.index.path, INDEX_HEADER_BYTES as u64, what))
     }
 
-    /// The value of `key`: borrowed where the log is in memory and not compressed, or its block is
-    /// cached.
+    /// Returns the value of `key`. It is borrowed if the log is in memory and uncompressed, or if
+    /// its block is cached.
     ///
-    /// Cost: two dependent cache misses and no allocation when borrowed; else up to a read of the
-    /// index, a read of the log and the decompression of a block.
+    /// Cost: two dependent cache misses and no allocation if the value is borrowed; otherwise up to
+    /// one read of the index, one read of the log and the decompression of a block.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         match self.answer(key) {
@@ -178,8 +178,8 @@ impl SparkeyReader {
         }
     }
 
-    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is
-    /// absent. Does not allocate once `value` is large enough.
+    /// Replaces the content of `value` with the value of `key`. Returns false if the key is absent.
+    /// Does not allocate once `value` is large enough.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         match self.answer(key) {
@@ -195,8 +195,8 @@ impl SparkeyReader {
         }
     }
 
-    /// True when `key` has a value. Costs as much as [`SparkeyReader::get`], but never reads the
-    /// value.
+    /// Returns true if `key` has a value. Costs as much as [`SparkeyReader::get`], but never reads
+    /// the value.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         match self.answer(key) {
@@ -206,7 +206,8 @@ impl SparkeyReader {
         }
     }
 
-    /// A stream over the value of `key`, for values that should not be in memory at once.
+    /// Returns a stream over the value of `key`, for values that should not be in memory as a
+    /// whole.
     pub fn value_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
         let mut cursor = Cursor::for_lookup(&self.log);
         let hash = self.index.hash(key);
@@ -227,7 +228,7 @@ impl SparkeyReader {
         }))
     }
 
-    /// Looks up `key` by the fast path, if there is one.
+    /// Looks up `key` by the fast path, if it is available.
     #[inline(always)]
     fn answer(&self, key: &[u8]) -> Answer<'_> {
         match self.flat().map(|flat| flat.get(key)) {
@@ -237,14 +238,14 @@ impl SparkeyReader {
         }
     }
 
-    /// Both files as bytes, if they are in memory and the log is not compressed.
+    /// Returns both files as bytes, if they are in memory and the log is not compressed.
     #[inline(always)]
     pub(super) fn flat(&self) -> Option<Flat<'_>> {
         let (slots, log) = (self.index.memory()?, self.log.flat()?);
         Some(Flat { header: &self.index.header, ring: &self.index.ring, slots, log })
     }
 
-    /// Finds `key` wherever the files are, and what is wrong with them.
+    /// Finds `key` by the general path, which works in every mode and reports damage.
     #[inline(never)]
     pub(super) fn find(&self, key: &[u8]) -> Result<Option<Hit<'_>>> {
         let mut cursor = None;
@@ -264,14 +265,14 @@ impl SparkeyReader {
         })
     }
 
-    /// Holds a slot that a lookup passed against its record, if the options ask for that.
+    /// Compares a slot that a lookup passed with its record, if the options ask for that.
     fn check_passed(&self, cursor: &mut Cursor<'_>, slot: Slot) -> Result<()> {
         if self.check_absent { self.check_hash(cursor, slot.address, slot.hash) } else { Ok(()) }
     }
 
-    /// Holds the record at `address` against `key`, whose hash is `hash`, with a cursor that is
-    /// made when it is needed. One of another key has to have that hash too, or the address is not
-    /// what was written.
+    /// Compares the record at `address` with `key`, whose hash is `hash`. The cursor is created
+    /// when it is needed. A record of another key must have the same hash; otherwise the address is
+    /// damaged.
     #[inline]
     pub(super) fn check_anywhere<'a>(
         &'a self,
@@ -292,34 +293,35 @@ impl SparkeyReader {
         Ok(found)
     }
 
-    /// All records of the part of the log that the index covers, dead ones included, in the order
-    /// of writing.
+    /// Iterates over all records of the part of the log that the index covers, in the order of
+    /// writing, dead ones included.
     pub fn scan_log(&self) -> LogScan<'_> {
         LogScan::new(&self.log)
     }
 
-    /// The live entries, in the order in which they were written.
+    /// Iterates over the live entries in the order in which they were written.
     pub fn scan(&self) -> LiveScan<'_> {
         LiveScan::new(self)
     }
 
-    /// Number of keys that have a value.
+    /// Returns the number of keys that have a value.
     pub fn len(&self) -> u64 {
         self.index.header.entries
     }
 
-    /// True when no key has a value.
+    /// Returns true if no key has a value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Errors: [`Error::Invalid`](crate::Error::Invalid) when the log has more records than its
-    /// index covers, which this reader does not show. For whoever would lose them.
+    /// Checks that the index covers the whole log. Errors:
+    /// [`Error::Invalid`](crate::Error::Invalid) if the log has records beyond its index, which
+    /// this reader does not show. For callers that would lose these records.
     pub fn check_indexed(&self) -> Result<()> {
         check_indexed(&self.log.path, self.log.header.data_end, self.index.header.data_end)
     }
 
-    /// What the headers say, and what the reader holds.
+    /// Returns the headers of both files and the resources of the reader.
     pub fn info(&self) -> SparkeyInfo {
         SparkeyInfo {
             index_path: self.index.path.clone(),
@@ -331,13 +333,13 @@ impl SparkeyReader {
         }
     }
 
-    /// What the loads that the options asked for achieved.
+    /// Returns the result of the loads that the options asked for.
     pub fn load_summary(&self) -> &LoadSummary {
         &self.load
     }
 
-    /// Brings the files into memory, or pins them there, now. Never fails: the summary says what
-    /// was achieved.
+    /// Loads the files into memory, or pins them there, now. Never fails: the summary tells how
+    /// much was achieved.
     pub fn load(&self, index: Load, log: Load) -> LoadSummary {
         LoadSummary { index: self.index.load(index), log: self.log.load(log) }
     }

@@ -7,7 +7,7 @@
 
 use cairn_codec::varint;
 
-/// What a record does to its key.
+/// The effect of a record on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// Gives the key a value.
@@ -23,12 +23,12 @@ pub(super) struct RecordHead {
     pub key_bytes: u64,
     /// 0 for a DELETE.
     pub value_bytes: u64,
-    /// Bytes of the head itself.
+    /// Size of the head itself.
     pub head_bytes: usize,
 }
 
 impl RecordHead {
-    /// The longest head.
+    /// The size of the longest head.
     pub const BYTES_MAX: usize = 2 * varint::MAX_BYTES;
 
     pub fn put(key_bytes: u64, value_bytes: u64) -> Self {
@@ -41,8 +41,7 @@ impl RecordHead {
         RecordHead { kind: RecordKind::Delete, key_bytes, value_bytes: 0, head_bytes }
     }
 
-    /// Writes the head to the front of `out`; it takes [`RecordHead::head_bytes`](Self::head_bytes)
-    /// bytes.
+    /// Encodes the head into the first [`RecordHead::head_bytes`](Self::head_bytes) bytes of `out`.
     pub fn encode(&self, out: &mut [u8; RecordHead::BYTES_MAX]) {
         let (first, second) = match self.kind {
             RecordKind::Put => (self.key_bytes + 1, self.value_bytes),
@@ -55,7 +54,7 @@ impl RecordHead {
         }
     }
 
-    /// Decodes the head at the front of `bytes`.
+    /// Decodes the head at the start of `bytes`.
     #[inline(always)]
     pub fn decode(bytes: &[u8]) -> cairn_codec::Result<Self> {
         let (first, first_bytes) = varint::decode(bytes)?;
@@ -69,7 +68,8 @@ impl RecordHead {
         })
     }
 
-    /// Bytes of the whole record before compression; saturates for lengths that no file can hold.
+    /// Returns the size of the whole record before compression. Saturates for lengths that no file
+    /// can hold.
     pub fn record_bytes(&self) -> u64 {
         self.key_bytes.saturating_add(self.value_bytes).saturating_add(self.head_bytes as u64)
     }
@@ -79,8 +79,8 @@ impl RecordHead {
 mod tests {
     use super::*;
 
-    /// Goal: heads are the bytes of the format, both ways. Method: hand-worked examples of each
-    /// kind and length.
+    /// Goal: heads are encoded and decoded according to the format. Method: handwritten examples of
+    /// each kind and length.
     #[test]
     fn known_heads() {
         let cases: [(RecordHead, &[u8]); 5] = [
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Goal: lengths near 2^64 do not overflow. Method: a head that claims the most.
+    /// Goal: lengths near 2^64 do not overflow. Method: a head with the maximum lengths.
     #[test]
     fn absurd_lengths_saturate() {
         let mut bytes = Vec::new();

@@ -1,5 +1,5 @@
-//! Writes the live entries of a store to a new log with a new index: drops garbage, changes the
-//! compression.
+//! Writes the live entries of a store to a new log with a new index. This drops garbage and can
+//! change the compression.
 
 use std::io;
 use std::path::Path;
@@ -18,25 +18,25 @@ use super::paths::log_path;
 use super::reader::SparkeyReader;
 use crate::{Error, Result};
 
-/// Values up to this size are copied in one piece.
+/// Values up to this size are copied as a whole.
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
 
 impl SparkeyReader {
-    /// Writes the live entries, in the order of the log, to a log and an index at `path` (either
-    /// file's name) on the real file system. Both are built beside their places, made durable, and
-    /// moved there, the log first.
+    /// Writes the live entries, in log order, to a log and an index at `path` (the name of either
+    /// file) on the real file system. Both are built in temporary files, made durable, and renamed,
+    /// the log first.
     ///
-    /// `path` may be that of this very store: a reader keeps the files that it has open. A log that
-    /// is replaced stays locked until both files have moved, so nobody appends to it meanwhile. A
-    /// power loss, or an `open`, between the two moves finds the new log with the old index, which
-    /// is an [`Error::Mismatch`](crate::Error::Mismatch) and never a wrong answer;
-    /// [`build_index`](super::build_index), or `cairn hash index`, mends it.
+    /// `path` may be that of this store, because a reader keeps its files open. A log that is
+    /// replaced stays locked until both files are renamed, so that no writer appends to it
+    /// meanwhile. A power loss or an `open` between the two renames finds the new log with the old
+    /// index. This is an [`Error::Mismatch`](crate::Error::Mismatch) and never gives a wrong
+    /// answer; [`build_index`](super::build_index), or `cairn hash index`, repairs it.
     ///
-    /// Errors: of reading this store; `Busy` when somebody else is writing the log or building
-    /// either file; [`Error::Invalid`] when this store's log has grown since it was indexed, or was
-    /// replaced since it was opened, so that a rewrite would lose records, and when the identifier
-    /// asked for is that of the old log or this one. The old files then stay, unless only the last
-    /// move failed: [`Error::Unfinished`] says so.
+    /// Errors: those of reading this store; `Busy` if another writer has the log open or builds
+    /// either file; [`Error::Invalid`] if the log of this store has grown since it was indexed or
+    /// was replaced since it was opened, so that a rewrite would lose records, or if the requested
+    /// identifier is that of the old log or of this one. The old files then stay, unless only the
+    /// last rename failed: in that case the error is [`Error::Unfinished`].
     pub fn rewrite(
         &self,
         path: impl AsRef<Path>,
@@ -46,7 +46,7 @@ impl SparkeyReader {
         self.rewrite_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, log, index)
     }
 
-    /// [`SparkeyReader::rewrite`] to any file system.
+    /// Does the same as [`SparkeyReader::rewrite`] on any file system.
     pub fn rewrite_in(
         &self,
         fs: &Arc<dyn Fs>,
@@ -80,8 +80,8 @@ impl SparkeyReader {
         pair.finish()
     }
 
-    /// The options with an identifier that no old index knows. Fails when replacing `old_log` would
-    /// lose records.
+    /// Returns the options with an identifier that no old index has. Errors: replacing `old_log`
+    /// would lose records.
     fn rewrite_options(
         &self,
         old_log: Option<&LogLock>,
@@ -92,7 +92,7 @@ impl SparkeyReader {
         let old = match old_log.map(|log| LogHeader::read(&*log.file)).transpose() {
             Ok(old) => old,
             Err(Error::Vfs(error)) => return Err(error.into()),
-            // It cannot be read, so it can well be replaced.
+            // A log that cannot be read may be replaced.
             Err(_) => None,
         };
         if let Some(old) = old {
@@ -116,7 +116,7 @@ impl SparkeyReader {
             Some(identifier) => identifier,
             None => {
                 let mut identifier = random_u32(path)?;
-                // BOUND: two are taken.
+                // BOUND: at most two identifiers are taken.
                 while taken(identifier) {
                     identifier = identifier.wrapping_add(1);
                 }

@@ -1,22 +1,22 @@
-//! Robin Hood insertion and deletion, as sparkey-java does them: the same input in the same order
-//! gives the same slots.
+//! Robin Hood insertion and deletion as in sparkey-java: the same input in the same order gives the
+//! same slots.
 
 use super::slot::{Ring, Slot};
 use super::slot_store::SlotStore;
 use crate::{Error, Result};
 
-/// A table under construction.
+/// A table that is being built.
 #[derive(Debug)]
 pub(super) struct RobinHood<S> {
     pub store: S,
     pub ring: Ring,
-    /// Live keys.
+    /// Number of live keys.
     pub entries: u64,
-    /// Bytes of the PUT records that were overwritten or deleted, before compression.
+    /// Size of the PUT records that were overwritten or deleted, before compression.
     pub garbage_bytes: u64,
 }
 
-/// What the header of an index says about its slots.
+/// The statistics of the slots in the header of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Statistics {
     pub displacement_max: u64,
@@ -25,20 +25,21 @@ pub(super) struct Statistics {
 }
 
 impl<S: SlotStore> RobinHood<S> {
-    /// An empty table over empty slots.
+    /// Creates a table over empty slots.
     pub fn new(store: S, ring: Ring) -> Self {
         RobinHood { store, ring, entries: 0, garbage_bytes: 0 }
     }
 
-    /// Puts an entry. `same_key` says of the address of another entry with an equal hash whether it
-    /// has the same key: then the size of its record, which becomes garbage.
+    /// Inserts an entry. `same_key` is called with the address of another entry with an equal hash.
+    /// If that entry has the same key, `same_key` returns the size of its record, which becomes
+    /// garbage.
     #[inline]
     pub fn insert(&mut self, new: Slot, mut same_key: impl FnMut(u64) -> Result<Option<u64>>) -> Result<()> {
         let mut carried = new;
         let mut slot = self.ring.home(new.hash);
         let mut displacement = 0;
         let mut evicting = false;
-        // BOUND: a free slot is met in at most one round, unless there are more keys than slots.
+        // BOUND: at most one round leads to a free slot, unless there are more keys than slots.
         for _ in 0..self.ring.capacity {
             let found = self.store.get(slot)?;
             if found.is_empty() {
@@ -55,7 +56,7 @@ impl<S: SlotStore> RobinHood<S> {
                 return Ok(());
             }
             let other = self.ring.displacement(slot, found.hash);
-            // Among entries of one home slot the order is by address, which makes the table
+            // The entries of one home slot are ordered by address, which makes the table
             // deterministic.
             if other < displacement || (other == displacement && carried.address < found.address) {
                 self.store.set(slot, carried)?;
@@ -72,7 +73,7 @@ impl<S: SlotStore> RobinHood<S> {
         )))
     }
 
-    /// Removes a key, if it is there, and closes the gap. `same_key` as above.
+    /// Removes a key, if it exists, and closes the gap. `same_key` is as in [`RobinHood::insert`].
     #[inline]
     pub fn remove(&mut self, hash: u64, mut same_key: impl FnMut(u64) -> Result<Option<u64>>) -> Result<()> {
         let mut slot = self.ring.home(hash);
@@ -97,8 +98,8 @@ impl<S: SlotStore> RobinHood<S> {
         Ok(())
     }
 
-    /// Moves the entries behind the gap at `gap` one slot back, up to one that is free or holds an
-    /// entry at home.
+    /// Moves the entries after `gap` back by one slot, up to a slot that is free or whose entry is
+    /// at home.
     fn close_gap(&mut self, mut gap: u64) -> Result<()> {
         for _ in 0..self.ring.capacity {
             let next = self.ring.after(gap);
@@ -112,7 +113,7 @@ impl<S: SlotStore> RobinHood<S> {
         self.store.set(gap, Slot::EMPTY)
     }
 
-    /// Goes over all slots once.
+    /// Computes the statistics in one pass over all slots.
     pub fn statistics(&mut self) -> Result<Statistics> {
         let mut counter = StatisticsCounter::new(self.ring);
         for slot in 0..self.ring.capacity {
@@ -127,9 +128,10 @@ impl<S: SlotStore> RobinHood<S> {
 pub(super) struct StatisticsCounter {
     ring: Ring,
     statistics: Statistics,
-    /// Used slots with hash 0 before an empty one, which the C library takes for a collision.
+    /// Number of used slots with hash 0 before an empty slot, which the C library counts as
+    /// collisions.
     zeros_before_empty: u64,
-    /// Hash of the slot before, when it is used.
+    /// Hash of the previous slot, if it is used.
     previous: Option<u64>,
     first: Option<u64>,
 }
@@ -162,8 +164,8 @@ impl StatisticsCounter {
         }
     }
 
-    /// The statistics, and the number of collisions as the C library counts them. The first and the
-    /// last slot are neighbours too, even when they are one and the same.
+    /// Returns the statistics, and the number of collisions as the C library counts them. The first
+    /// and the last slot are neighbours too, even if they are the same slot.
     pub fn finish(mut self) -> (Statistics, u64) {
         self.statistics.collisions += u64::from(self.previous.is_some() && self.previous == self.first);
         (self.statistics, self.statistics.collisions + self.zeros_before_empty)

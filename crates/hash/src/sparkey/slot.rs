@@ -8,11 +8,11 @@
 use super::bytes::{u32_at, u64_at};
 use super::modulus::Modulus;
 
-/// What a slot holds.
+/// A decoded slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Slot {
     pub hash: u64,
-    /// 0 when the slot is empty: a position is never below the size of the log's header.
+    /// 0 if the slot is empty: a position is never below the size of the log's header.
     pub address: u64,
 }
 
@@ -30,7 +30,7 @@ impl Slot {
         Slot { hash: field::<H>(bytes, 0), address: field::<A>(bytes, H) }
     }
 
-    /// Encodes a slot into the first `H + A` of `bytes`. The values fit their widths.
+    /// Encodes a slot into the first `H + A` bytes of `bytes`. The values must fit their widths.
     #[inline(always)]
     pub fn encode<const H: usize, const A: usize>(self, bytes: &mut [u8]) {
         bytes[..H].copy_from_slice(&self.hash.to_le_bytes()[..H]);
@@ -43,7 +43,7 @@ fn field<const WIDTH: usize>(bytes: &[u8], at: usize) -> u64 {
     if WIDTH == 4 { u64::from(u32_at(bytes, at)) } else { u64_at(bytes, at) }
 }
 
-/// The ring of slots: where a hash belongs, and how far from there it ended up.
+/// The ring of slots: computes home slots and the distances from them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring {
     pub capacity: u64,
@@ -55,19 +55,19 @@ impl Ring {
         Ring { capacity: capacity.get(), modulus: Modulus::new(capacity) }
     }
 
-    /// The home slot of `hash`.
+    /// Returns the home slot of `hash`.
     #[inline(always)]
     pub fn home(&self, hash: u64) -> u64 {
         self.modulus.reduce(hash)
     }
 
-    /// The slot after `slot`.
+    /// Returns the slot after `slot`.
     #[inline(always)]
     pub fn after(&self, slot: u64) -> u64 {
         if slot + 1 == self.capacity { 0 } else { slot + 1 }
     }
 
-    /// How far `slot` is from the home slot of `hash`.
+    /// Returns the distance of `slot` from the home slot of `hash`.
     #[inline(always)]
     pub fn displacement(&self, slot: u64, hash: u64) -> u64 {
         let home = self.home(hash);
@@ -79,7 +79,7 @@ impl Ring {
 mod tests {
     use super::*;
 
-    /// Goal: each pair of widths keeps its values, and they do not touch each other. Method: round
+    /// Goal: each pair of widths preserves its values, and they do not overlap. Method: round
     /// trips.
     #[test]
     fn widths() {
@@ -97,7 +97,7 @@ mod tests {
         round_trip::<8, 8>(large);
     }
 
-    /// Goal: distances wrap around the end. Method: a ring of five, by hand.
+    /// Goal: distances wrap around the end. Method: a ring of five slots, by hand.
     #[test]
     fn distances() {
         let ring = Ring::new(std::num::NonZeroU64::new(5).unwrap());

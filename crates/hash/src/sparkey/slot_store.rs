@@ -1,5 +1,5 @@
-//! Where the slots of an index are while it is built: in memory, or in its file with a few pages in
-//! memory.
+//! Storage for the slots of an index while it is built: in memory, or in its file with a few pages
+//! in memory.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use super::slot::Slot;
 use crate::prefetch::prefetch;
 use crate::{Error, Result};
 
-/// Slots that can be read and written at random.
+/// Slots with random access.
 pub(super) trait SlotStore {
-    /// Slot number `slot`, which is below the capacity.
+    /// Returns slot number `slot`, which is below the capacity.
     fn get(&mut self, slot: u64) -> Result<Slot>;
 
     /// Replaces slot number `slot`, which is below the capacity.
     fn set(&mut self, slot: u64, value: Slot) -> Result<()>;
 
-    /// Hints that `slot` is going to be used soon.
+    /// Hints that `slot` will be used soon.
     fn prefetch(&self, _slot: u64) {}
 
-    /// Writes everything that is not there yet to the index file.
+    /// Writes all slots to the index file that are not there yet.
     fn finish(&mut self, file: &Arc<dyn File>) -> Result<()>;
 }
 
-/// All slots in memory, in the form they have in the file.
+/// All slots in memory, encoded as in the file.
 #[derive(Debug)]
 pub(super) struct MemoryStore<const H: usize, const A: usize> {
     bytes: Vec<u8>,
 }
 
 impl<const H: usize, const A: usize> MemoryStore<H, A> {
-    /// Empty slots. Errors: [`Error::Invalid`] when there is no memory for them.
+    /// Creates empty slots. Errors: [`Error::Invalid`] if there is not enough memory.
     pub fn new(header: &IndexHeader) -> Result<Self> {
         let len = header.file_bytes().map(|bytes| bytes - INDEX_HEADER_BYTES as u64);
         let len = len.and_then(|len| usize::try_from(len).ok());
@@ -67,7 +67,7 @@ impl<const H: usize, const A: usize> SlotStore for MemoryStore<H, A> {
     fn prefetch(&self, slot: u64) {
         let at = slot as usize * (H + A);
         prefetch(&self.bytes, at);
-        // A probe goes upwards, on average over less than three slots.
+        // A probe moves upwards, on average over less than three slots.
         prefetch(&self.bytes, at + 3 * (H + A));
     }
 
@@ -76,18 +76,18 @@ impl<const H: usize, const A: usize> SlotStore for MemoryStore<H, A> {
     }
 }
 
-/// Slots of one page. A page holds whole slots, so its size in bytes depends on their width.
+/// Slots per page. A page holds whole slots, so its size in bytes depends on their width.
 const PAGE_SLOTS: u64 = 8192;
-/// Pages in memory. Sorted input works on one after the other, and in the end once more on the
-/// first.
+/// Number of pages in memory. Sorted input uses one page after the other, and at the end the first
+/// one again.
 const PAGES: usize = 4;
 
-/// Slots in the index file, some of them in memory. Fast when they are used in ascending order.
+/// Slots in the index file, with some pages in memory. Fast if slots are used in ascending order.
 #[derive(Debug)]
 pub(super) struct PagedStore<const H: usize, const A: usize> {
     file: Arc<dyn File>,
     capacity: u64,
-    /// The most recently used first.
+    /// The most recently used page comes first.
     pages: Vec<Page>,
 }
 
@@ -99,7 +99,7 @@ struct Page {
 }
 
 impl<const H: usize, const A: usize> PagedStore<H, A> {
-    /// Empty slots in `file`.
+    /// Creates empty slots in `file`.
     pub fn new(header: &IndexHeader, file: Arc<dyn File>) -> Result<Self> {
         let bytes = header.file_bytes().filter(|&bytes| bytes <= i64::MAX as u64);
         let bytes =
@@ -109,7 +109,7 @@ impl<const H: usize, const A: usize> PagedStore<H, A> {
         Ok(PagedStore { file, capacity: header.capacity.get(), pages: Vec::new() })
     }
 
-    /// The slot's page, in front of all others, and the slot's place in it.
+    /// Returns the page of the slot, moved to the front of the list, and the slot's offset in it.
     #[inline]
     fn page(&mut self, slot: u64) -> Result<(&mut Page, usize)> {
         let number = slot / PAGE_SLOTS;
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// Goal: both stores keep the same slots and write the same file, whatever the order of use.
+    /// Goal: both stores hold the same slots and write the same file, whatever the access order.
     /// Method: random reads and writes over more pages than fit into memory.
     #[test]
     fn stores_agree() {

@@ -1,4 +1,4 @@
-//! Tests of the whole of it: files against golden bytes and models, damage, crashes.
+//! Tests of whole stores: against golden bytes and models, with damage and with crashes.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -26,7 +26,7 @@ mod readers;
 mod rewrite;
 mod verify;
 
-/// What is done to a log.
+/// An operation on a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Op {
     Put(Vec<u8>, Vec<u8>),
@@ -34,18 +34,18 @@ pub(super) enum Op {
     Flush,
 }
 
-/// A put of text.
+/// Makes a put of text.
 pub(super) fn put(key: &str, value: &str) -> Op {
     Op::Put(key.into(), value.into())
 }
 
-/// A delete of text.
+/// Makes a delete of text.
 pub(super) fn delete(key: &str) -> Op {
     Op::Delete(key.into())
 }
 
-/// Random operations: few keys, so that overwrites and deletes hit; now and then a value over
-/// several blocks.
+/// Generates random operations with few keys, so that overwrites and deletes hit, and an occasional
+/// value that spans several blocks.
 pub(super) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     let key = prop_oneof![
         8 => (0u8..40).prop_map(|n| format!("key{n}").into_bytes()),
@@ -65,7 +65,7 @@ pub(super) fn ops(most: usize) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..most)
 }
 
-/// Compression and block size.
+/// Generates log options with a compression and a block size.
 pub(super) fn compressions() -> impl Strategy<Value = LogOptions> {
     let compression =
         prop_oneof![Just(Compression::None), Just(Compression::Snappy), Just(Compression::ZSTD)];
@@ -75,7 +75,7 @@ pub(super) fn compressions() -> impl Strategy<Value = LogOptions> {
     })
 }
 
-/// A store in memory, and what it should hold.
+/// A store in memory, and its expected content.
 #[derive(Debug)]
 pub(super) struct Store {
     pub fs: Arc<dyn Fs>,
@@ -103,7 +103,7 @@ impl Store {
         Store { fs, live: live(ops) }
     }
 
-    /// A store of the given bytes.
+    /// Creates a store with the given bytes.
     pub fn from_bytes(log: &[u8], index: &[u8]) -> Store {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let store = Store { fs, live: BTreeMap::new() };
@@ -120,7 +120,7 @@ impl Store {
         self.open(&ReaderOptions::default()).unwrap()
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub fn read(&self, name: &str) -> Vec<u8> {
         let file = self.fs.open(Path::new(name), OpenOptions::read()).unwrap();
         let mut bytes = vec![0; file.len().unwrap() as usize];
@@ -128,7 +128,7 @@ impl Store {
         bytes
     }
 
-    /// Replaces a file.
+    /// Replaces the content of a file.
     pub fn write(&self, name: &str, bytes: &[u8]) {
         let file = self.fs.open(Path::new(name), OpenOptions::create()).unwrap();
         file.set_len(0).unwrap();
@@ -146,7 +146,7 @@ pub(super) fn apply(writer: &mut LogWriter, ops: &[Op]) {
     }
 }
 
-/// What is left after `ops`.
+/// Returns the entries that remain after `ops`.
 pub(super) fn live(ops: &[Op]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut live = BTreeMap::new();
     for op in ops {
@@ -159,7 +159,7 @@ pub(super) fn live(ops: &[Op]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     live
 }
 
-/// All live entries by a scan, which must not give a key twice.
+/// Returns all live entries of a scan, and asserts that no key occurs twice.
 pub(super) fn scanned(reader: &SparkeyReader) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut scan = reader.scan();
@@ -170,7 +170,7 @@ pub(super) fn scanned(reader: &SparkeyReader) -> BTreeMap<Vec<u8>, Vec<u8>> {
     found
 }
 
-/// A header of an index with the given widths, for tests of its parts.
+/// Returns a header of an index with the given widths, for unit tests.
 pub(super) fn header(hash_bytes: u32, address_bytes: u32) -> IndexHeader {
     IndexHeader {
         identifier: 7,

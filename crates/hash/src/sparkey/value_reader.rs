@@ -1,4 +1,4 @@
-//! A value as a stream, so that a large one never has to be in memory at once.
+//! A value as a stream, so that a large value never has to be in memory as a whole.
 
 use std::io;
 
@@ -7,8 +7,8 @@ use super::cursor::Cursor;
 /// Reads one value from front to back. Made by
 /// [`SparkeyReader::value_reader`](super::SparkeyReader::value_reader).
 ///
-/// Holds one window of the file, or one decompressed block. A damaged block ends in an
-/// [`io::Error`] that carries the [`Error`](crate::Error).
+/// Holds one window of the file, or one decompressed block. A damaged block causes an [`io::Error`]
+/// that carries the [`Error`](crate::Error).
 #[derive(Debug)]
 pub struct ValueReader<'a> {
     cursor: Cursor<'a>,
@@ -16,12 +16,12 @@ pub struct ValueReader<'a> {
 }
 
 impl<'a> ValueReader<'a> {
-    /// `cursor` is at the first of `value_bytes`.
+    /// Creates a reader for a value of `value_bytes` bytes that begins at the position of `cursor`.
     pub(super) fn new(cursor: Cursor<'a>, value_bytes: u64) -> Self {
         ValueReader { cursor, left: value_bytes }
     }
 
-    /// Bytes that are still to come.
+    /// Returns the number of bytes that remain.
     pub fn remaining(&self) -> u64 {
         self.left
     }

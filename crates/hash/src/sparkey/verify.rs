@@ -1,4 +1,4 @@
-//! Checks everything in an index and its log that the format allows to check.
+//! Verifies everything in an index and its log that the format allows to verify.
 
 use std::collections::HashSet;
 
@@ -14,25 +14,25 @@ use super::robin_hood::StatisticsCounter;
 use super::slot::Slot;
 use crate::{Error, Result};
 
-/// What [`SparkeyReader::verify`] went through without finding anything wrong.
+/// The result of [`SparkeyReader::verify`] for a sound store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// PUT records.
+    /// Number of PUT records.
     pub puts: u64,
-    /// DELETE records.
+    /// Number of DELETE records.
     pub deletes: u64,
-    /// Live keys.
+    /// Number of live keys.
     pub entries: u64,
-    /// Slots of the index.
+    /// Number of slots of the index.
     pub slots: u64,
-    /// Bytes of all records before compression.
+    /// Total size of all records before compression, in bytes.
     pub record_bytes: u64,
-    /// Bytes of the PUT records that are overwritten or deleted, before compression.
+    /// Size of the PUT records that are overwritten or deleted, before compression, in bytes.
     pub garbage_bytes: u64,
 }
 
-/// Sums over the records of the log.
+/// Totals over the records of the log.
 #[derive(Debug, Default)]
 struct Totals {
     puts: u64,
@@ -47,21 +47,21 @@ struct Totals {
 }
 
 impl SparkeyReader {
-    /// Reads everything that the index covers and holds it against the headers and against each
-    /// other.
+    /// Reads everything that the index covers, and checks it against the headers and for
+    /// consistency.
     ///
-    /// Checked: every slot points to a PUT record whose key has the slot's hash, no further from
-    /// its home than an entry may be; every key has its last value, and none if it was deleted
-    /// last; the counts, sizes, displacements and collisions in the headers. Not checked, because
-    /// Sparkey has no checksums: the bytes of keys that are not in the index any more, and of
-    /// values.
+    /// Checked: every slot points to a PUT record whose key has the hash of the slot, and is no
+    /// further from its home than an entry may be; every key has its last value, or none if it was
+    /// deleted last; the counts, sizes, displacements and collisions in the headers. Not checked,
+    /// because Sparkey has no checksums: the bytes of values, and of keys that are no longer in the
+    /// index.
     ///
     /// Cost: one pass over index and log with a lookup for each slot and each record, and some 30
-    /// bytes of memory for each key that is deleted; another pass over the log, with some 40 bytes
-    /// for each key, where the C library went on from an index of Java's and so counts a part of
-    /// the DELETE records as garbage. In an index that was made so that many keys share one hash, a
-    /// lookup goes through all of them, and verifying takes time in the square of their number.
-    /// Errors: [`Error::Corruption`] at the first contradiction.
+    /// bytes of memory for each deleted key. If the C library continued from an index of Java, it
+    /// counts a part of the DELETE records as garbage; this costs another pass over the log, with
+    /// some 40 bytes for each key. In an index that was crafted so that many keys share one hash, a
+    /// lookup visits all of them, and verification takes time quadratic in their number. Errors:
+    /// [`Error::Corruption`] at the first contradiction.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.verify_slots()?;
         let totals = self.verify_records()?;
@@ -85,8 +85,8 @@ impl SparkeyReader {
         let (mut entries, mut ends) = (0, [Slot::EMPTY; 2]);
         index.for_each_slot(|slot, found| {
             counter.add(slot, found);
-            // The entry after a free slot is at home; after a used one it is at most one slot
-            // further from home.
+            // The entry after a free slot is at home. The entry after a used slot is at most one
+            // slot further from its home than the entry before it.
             let before = std::mem::replace(&mut ends[1], found);
             if slot == 0 {
                 ends[0] = found;
@@ -121,8 +121,8 @@ impl SparkeyReader {
         self.verify_statistics(entries, counter)
     }
 
-    /// Holds what the header of the index says of the slots against the slots, without a look at
-    /// the log.
+    /// Verifies the statistics in the header of the index against the slots, without reading the
+    /// log.
     ///
     /// Cost: one pass over the index. Errors: [`Error::Corruption`].
     pub fn verify_counts(&self) -> Result<()> {
@@ -178,7 +178,8 @@ impl SparkeyReader {
     fn verify_records(&self) -> Result<Totals> {
         let mut totals = Totals::default();
         let mut cursor = Cursor::for_lookup(&self.log);
-        // Keys whose PUT was met, which are absent, and whose DELETE was not met yet.
+        // Keys that are absent from the index, whose PUT was read and whose DELETE was not read
+        // yet.
         let mut vanished = HashSet::new();
         let mut scan = LogScan::new(&self.log);
         while let Some(entry) = scan.next_entry()? {
@@ -211,7 +212,7 @@ impl SparkeyReader {
         Err(Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, what))
     }
 
-    /// Where the index finds the key of `entry`.
+    /// Returns the position and number of the record that the index has for the key of `entry`.
     fn latest<'a>(&'a self, cursor: &mut Cursor<'a>, entry: &LogEntry<'_, '_>) -> Result<Option<(u64, u64)>> {
         let key = entry.key();
         self.index.find(self.index.hash(key), |address| {
@@ -239,7 +240,7 @@ impl SparkeyReader {
             (&self.index.path, 28, "longest key", index.key_bytes_max, totals.key_bytes_max),
             (&self.index.path, 36, "longest value", index.value_bytes_max, totals.value_bytes_max),
         ];
-        // The C library counts DELETE records too, some of them or all.
+        // The C library also counts DELETE records, some or all of them.
         let is_common = [garbage, garbage + totals.delete_bytes].contains(&index.garbage_bytes);
         if !is_common && !garbage::is_possible(&self.log, index.garbage_bytes)? {
             fields.push((&self.index.path, 52, "size of the garbage", index.garbage_bytes, garbage));
@@ -253,8 +254,8 @@ impl SparkeyReader {
                 (&self.log.path, 40, "longest key", log.key_bytes_max, totals.key_bytes_max),
                 (&self.log.path, 48, "longest value", log.value_bytes_max, totals.value_bytes_max),
             ]);
-            // More than there are does no harm, and writers need not take it back. Without blocks
-            // it means nothing.
+            // A larger number in the header does no harm, and writers need not reduce it. Without
+            // blocks it has no meaning.
             let most = u64::from(log.block_entries_max);
             if self.log.is_compressed() && totals.block_entries_max > most {
                 fields.push((&self.log.path, 80, "entries per block", most, totals.block_entries_max));

@@ -1,5 +1,5 @@
-//! The second half of a build: partitions sorted in parallel, written in order, and everything that
-//! follows them.
+//! The second half of a build: sorts partitions in parallel and writes them in order, followed by
+//! the other sections.
 
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -23,26 +23,26 @@ use crate::{Error, Result};
 
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 const COPY_BYTES: usize = 1 << 20;
-/// One part in so many of the memory is for index lines.
+/// The memory for index lines is the total divided by this.
 const SPOOL_SHARE: u64 = 4;
 
-/// Appends to the table file and keeps the checksum of every page that went by.
+/// Appends to the table file and computes the checksum of every page.
 #[derive(Debug)]
 pub(crate) struct PageWriter {
     out: AppendWriter,
-    /// The page being filled.
+    /// The page that is being filled.
     page: Vec<u8>,
     sums: Vec<u64>,
 }
 
 impl PageWriter {
-    /// Starts after the header page, which is written by [`PageWriter::finish`].
+    /// Starts after the header page, which [`PageWriter::finish`] writes.
     pub fn new(file: Arc<dyn File>) -> PageWriter {
         let out = AppendWriter::new(file, PAGE_BYTES, WRITE_BUFFER_BYTES);
         PageWriter { out, page: Vec::with_capacity(PAGE_BYTES as usize), sums: Vec::new() }
     }
 
-    /// The file offset of the next byte.
+    /// Returns the file offset of the next byte.
     pub fn position(&self) -> u64 {
         self.out.position()
     }
@@ -65,14 +65,14 @@ impl PageWriter {
         Ok(())
     }
 
-    /// Fills the page up with zeros and gives the offset of the next one.
+    /// Pads the page with zeros and returns the offset of the next one.
     pub fn pad(&mut self) -> Result<u64> {
         let zeros = page_align(self.position()) - self.position();
         self.write_all(&vec![0; zeros as usize])?;
         Ok(self.position())
     }
 
-    /// Writes the checksum pages; says where they start, the sum of the topmost, and where they
+    /// Writes the checksum pages. Returns their offset, the checksum of the topmost page, and their
     /// end.
     fn write_sums(&mut self) -> Result<(u64, u64, u64)> {
         let start = self.pad()?;
@@ -80,17 +80,17 @@ impl PageWriter {
         Ok((start, root_sum, self.position()))
     }
 
-    /// Writes what is buffered, and then the header.
+    /// Writes the buffered bytes, and then the header.
     pub fn finish(self, header: &Header) -> Result<()> {
         let file = self.out.into_file()?;
-        // ORDER: nothing has to be synced before the header; the file gets its name only after a
-        // sync of all of it.
+        // ORDER: no sync is needed before the header, because the file is renamed to its final name
+        // only after all of it is synced.
         file.write_all_at(&header.encode(), 0)?;
         Ok(())
     }
 }
 
-/// Everything that the second half needs to know.
+/// The inputs of the second half.
 #[derive(Debug)]
 pub(crate) struct Assembly<'a> {
     pub fs: &'a Arc<dyn Fs>,
@@ -101,19 +101,19 @@ pub(crate) struct Assembly<'a> {
     pub dictionary: Option<&'a (Dictionary, CompressionDictionary)>,
 }
 
-/// Index lines on their way to the end of the file: in memory, or (over the limit) in a temporary
+/// The index lines until they are written after the data: in memory, or beyond the limit in a spill
 /// file.
 #[derive(Debug)]
 struct IndexSpool {
     memory: Vec<u8>,
     memory_bytes_max: usize,
     file: Option<AppendWriter>,
-    /// Of what is in the file.
+    /// The checksum of the bytes in the file.
     sum: RunningSum,
 }
 
 impl Assembly<'_> {
-    /// Writes all sections; gives the complete header.
+    /// Writes all sections and returns the complete header.
     pub fn write(
         &self,
         out: &mut PageWriter,
@@ -168,28 +168,30 @@ impl Assembly<'_> {
         Ok(header)
     }
 
-    /// Emits all partitions on several threads and hands them to `take` in order.
+    /// Emits all partitions on several threads and passes them to `take` in order.
     ///
-    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has a channel of
-    /// its own with room for one. So a thread holds at most two partitions, however unequal they
-    /// are: that bounds the memory.
+    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has its own
+    /// channel with room for one partition. A thread thus holds at most two partitions, however
+    /// unequal they are. This bounds the memory.
     fn for_each_partition(&self, take: &mut dyn FnMut(Emitted) -> Result<()>) -> Result<()> {
         let partitions = 1usize << self.shape.partition_bits;
         let threads = self.threads().min(partitions);
         cairn_vfs::thread::scope(|scope| {
-            // Dropped when this closure returns early, so that no worker waits for ever for room in
-            // its channel, and the scope for the worker.
+            // The receivers are dropped when this closure returns early. Otherwise a worker would
+            // wait forever for room in its channel, and the scope for the worker.
             let mut workers = Vec::new();
             for first in 0..threads {
                 let (start, started) = mpsc::sync_channel::<usize>(1);
                 let (send, receive) = mpsc::sync_channel::<Result<Emitted>>(1);
                 let work = move || {
-                    // Which partitions are whose is known once all threads are there.
+                    // The assignment of partitions depends on the number of threads that could be
+                    // started.
                     let Ok(threads) = started.recv() else { return };
                     let mut mine = (first..partitions).step_by(threads);
                     while mine.next().is_some_and(|index| send.send(self.emit(index)).is_ok()) {}
                 };
-                // A system that has no more threads to give makes the build slower, no failure.
+                // If the system cannot start more threads, the build is slower, but it does not
+                // fail.
                 if cairn_vfs::thread::spawn_scoped(scope, "cairn-build", work).is_err() {
                     break;
                 }
@@ -211,11 +213,11 @@ impl Assembly<'_> {
         })
     }
 
-    /// As many threads as were asked for, unless their partitions would not fit the memory
-    /// together.
+    /// Returns the requested number of threads, or fewer if their partitions would not fit the
+    /// memory together.
     fn threads(&self) -> usize {
-        // A partition is there as records, as (hash, place) pairs, and as output; the output of the
-        // one before waits to be written.
+        // A partition exists as records, as (hash, place) pairs, and as output, while the output of
+        // the previous one waits to be written.
         let partition_bytes = self.sealed.bytes_max(self.shape.partition_bits).saturating_mul(4).max(1);
         let spool_bytes = self.options.memory_bytes / SPOOL_SHARE;
         let free = self.options.memory_bytes.saturating_sub(spool_bytes + self.sealed.memory_bytes());
@@ -245,7 +247,8 @@ impl IndexSpool {
         Ok(())
     }
 
-    /// Errors: what was read back is not what was written; `path` names it.
+    /// Copies the lines to `out`. Errors: the bytes read back differ from those written; `path`
+    /// names the spill file in the error.
     fn copy_to(mut self, out: &mut PageWriter, path: &Path) -> Result<()> {
         if let Some(file) = self.file {
             let bytes = file.position();

@@ -1,7 +1,7 @@
-//! Lookups of many keys at once, their cache misses overlapped.
+//! Lookups of many keys at once, with overlapped cache misses.
 //!
-//! One lookup waits for its index line, then for its record. A batch asks for all lines first, then
-//! for all records, and only then compares: while one line is on its way, so are the others (group
+//! A single lookup waits for its index line and then for its record. A batch requests all lines
+//! first, then all records, and only then compares, so that the misses of all keys overlap (group
 //! prefetching, Chen et al., "Improving Hash Join Performance through Prefetching", 2004).
 
 use super::fast::{Candidate, Home, Kind, Stored, for_kind};
@@ -11,20 +11,20 @@ use super::record::Tag;
 use crate::Result;
 use crate::prefetch::prefetch;
 
-/// Keys in flight. Processors keep some dozens of misses open; what exceeds that waits in the queue
-/// while the next keys are hashed. 128 took 13 ns a key where 32 took 20 and 16 took 24; the lines
-/// and records of more would leave the first-level cache before they are used.
+/// Keys in flight. A processor keeps some dozens of misses open; further ones wait in the queue
+/// while the next keys are hashed. 128 took 13 ns per key, 32 took 20 ns and 16 took 24 ns. With
+/// more keys, their lines and records would leave the L1 cache before they are used.
 pub(crate) const GROUP: usize = 128;
-/// How much of a long record is asked for ahead of time.
+/// Maximum number of bytes of a long record to prefetch.
 const PREFETCH_BYTES_MAX: u64 = 4 * LINE_BYTES;
 
 impl Reader {
-    /// Looks all of `keys` up and hands each result to `found`, with the key's position, in the
-    /// order given.
+    /// Looks up all of `keys` and passes each result to `found`, together with the position of the
+    /// key, in the order of `keys`.
     ///
-    /// Several times as fast as single lookups once the table is larger than the processor's
-    /// caches. Compressed values are decompressed into a buffer that lives for the call of `found`.
-    /// Stops at the first error.
+    /// Several times as fast as single lookups if the table is larger than the processor's caches.
+    /// Compressed values are decompressed into a buffer that is valid only during the call of
+    /// `found`. Stops at the first error.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -92,8 +92,8 @@ impl Reader {
     fn prefetch_record(&self, candidate: Candidate) {
         let bytes = self.records_to_data_end();
         if let Candidate::At { start, bytes: record_bytes } = candidate {
-            // First and last line without asking whether they are one: a branch would be taken at
-            // random.
+            // Prefetches the first and the last line without checking whether they are the same:
+            // the branch would be unpredictable.
             prefetch(bytes, start as usize);
             prefetch(bytes, (start + record_bytes).wrapping_sub(1) as usize);
             if record_bytes > LINE_BYTES {
@@ -103,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// Has the index lines of `hashes` brought to the processor, for lookups that come soon.
+    /// Prefetches the index lines of `hashes`, for lookups that follow soon.
     pub(crate) fn prefetch_lines(&self, hashes: &[u64]) {
         if self.is_mapped() {
             for &hash in hashes {
@@ -112,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Has the records of `hashes` brought to the processor, whose lines should be there by now.
+    /// Prefetches the records of `hashes`, whose index lines should have arrived by now.
     pub(crate) fn prefetch_records(&self, hashes: &[u64]) {
         for_kind!(self.prefetch_records_of(hashes), or());
     }
@@ -126,7 +126,8 @@ impl Reader {
         }
     }
 
-    /// The value of a record found in a mapped table, decompressed into `buffer` where it must be.
+    /// Returns the value of a record found in a mapped table, decompressed into `buffer` if
+    /// necessary.
     #[inline(never)]
     fn unpack<'a>(&'a self, stored: Stored<'a>, buffer: &'a mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         match stored.tag {
@@ -141,7 +142,7 @@ impl Reader {
         }
     }
 
-    /// The complete search for `key`, and its value.
+    /// Does the complete search for `key` and returns its value.
     #[inline(never)]
     fn get_unpacked<'a>(&'a self, key: &[u8], buffer: &'a mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         match self.find_stored(key, self.hash(key))? {

@@ -1,12 +1,12 @@
-//! Builds a table: takes records in any order, in one pass, under a memory limit.
+//! Builds a table from records in any order, in one pass, within a memory limit.
 //!
-//! 1. `put` hashes a key and appends the record to its partition, in memory or (over the limit) in
-//!    a temporary file.
-//! 2. `finish` sorts partitions, several at once, and writes their records in hash order as they
-//!    come.
-//! 3. Index, partition table, dictionary and checksums follow; the header comes last.
-//! 4. The file is synced, renamed to its name, and the directory synced: readers see the old table
-//!    or the new one.
+//! 1. `put` hashes a key and appends the record to its partition, in memory or, beyond the limit,
+//!    in a spill file.
+//! 2. `finish` sorts the partitions, several at once, and writes the records in hash order as each
+//!    partition completes.
+//! 3. The index, partition table, dictionary and checksums follow; the header comes last.
+//! 4. The file is synced and renamed to its final name, and the directory is synced: readers see
+//!    the old table or the new one.
 
 use std::fmt::Debug;
 use std::io::{self, Read};
@@ -29,16 +29,20 @@ use super::options::{BuildOptions, Compression};
 use super::record::{Tag, encode_blob};
 use crate::{Error, Result, names};
 
-/// Below this many records, a final partition is not worth its entry.
+/// A table has no more partitions than give each at least this many records. Smaller partitions are
+/// not worth their entry.
 const PARTITION_RECORDS_MIN: u64 = 4096;
-/// Above this size, in bytes, records are spread over more partitions while there are any.
+/// If a partition exceeds this size in bytes, the records are distributed over more partitions, up
+/// to the maximum number.
 const PARTITION_BYTES_MAX: u64 = 4 << 20;
-/// zstd trains none that is smaller, and the samples for a larger one would take more than 100 MiB.
+/// The accepted dictionary sizes. zstd trains no smaller dictionary, and the samples for a larger
+/// one would take more than 100 MiB.
 const DICTIONARY_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
-/// Share of the memory for records; the rest is for sorting and for output on its way to the disk.
+/// Share of the memory for records. The rest is for sorting and for output that waits to be
+/// written.
 const INGEST_SHARE: f64 = 0.6;
 
-/// What a build is doing.
+/// A stage of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
@@ -48,29 +52,29 @@ pub enum Stage {
     Publish,
 }
 
-/// Hears how a build gets on. Called from the thread that called `finish`.
+/// Receives the progress of a build. Called from the thread that called `finish`.
 pub trait Progress: Debug + Send {
-    /// `done` of `total` units of `stage` are done.
+    /// Reports that `done` of `total` units of `stage` are complete.
     fn advanced(&mut self, stage: Stage, done: u64, total: u64);
 }
 
-/// What a build made.
+/// The result of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildSummary {
-    /// Records given, deletions among them.
+    /// Number of records given, deletions included.
     pub puts: u64,
-    /// Keys in the table.
+    /// Number of keys in the table.
     pub entries: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// Bytes of the index in it.
+    /// Size of the index in bytes.
     pub index_bytes: u64,
-    /// Bytes that went through the temporary file; 0 when memory sufficed.
+    /// Bytes that were spilled; 0 if the memory sufficed.
     pub spilled_bytes: u64,
 }
 
-/// Builds one table. Dropped before [`Builder::finish`] it leaves nothing behind, and what was at
-/// the path stays.
+/// Builds one table. A builder that is dropped before [`Builder::finish`] leaves no files behind,
+/// and an existing file at the path stays.
 #[derive(Debug)]
 pub struct Builder {
     fs: Arc<dyn Fs>,
@@ -82,12 +86,12 @@ pub struct Builder {
     widths: Widths,
     sampler: Option<Sampler>,
     progress: Option<Box<dyn Progress>>,
-    /// True for a table that takes the place of a store, list and all.
+    /// True for a table that replaces a store, its manifest included.
     replaces_store: bool,
     failed: bool,
 }
 
-/// Whether all keys, and all values, have one length so far.
+/// Whether all keys so far have the same length, and all values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Widths {
     Nothing,
@@ -98,20 +102,21 @@ enum Widths {
 impl Builder {
     /// Starts a table at `path` on the real file system.
     ///
-    /// Until it is finished it takes two names beside `path`, and what had them before is lost:
-    /// `path.tmp` and, for a moment when memory does not suffice, `path.cairn-spill`. Where `path`
-    /// is a symbolic link, what it leads to is replaced, and the two stand beside that.
+    /// Until it is finished, the build uses two names beside `path`, and removes existing files of
+    /// these names: `path.tmp`, and briefly, if memory does not suffice, `path.cairn-spill`. If
+    /// `path` is a symbolic link, the build replaces the target of the link, and the two files lie
+    /// beside the target.
     ///
-    /// A table that has deltas is a store: [`crate::generations::StoreBuilder`] replaces one, and
-    /// is what to use where others may append meanwhile. Errors: another build of the same path is
-    /// under way (`Busy`), there are deltas, or an option is out of range.
+    /// A table that has deltas is a store. Use [`crate::generations::StoreBuilder`] to replace a
+    /// store, or if other processes may append meanwhile. Errors: another build of the same path is
+    /// in progress (`Busy`); the table has deltas; an option is out of range.
     pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<Builder> {
         let mut rng =
             SystemRng::new().map_err(|error| Error::invalid(format!("no random seed available: {error}")))?;
         Builder::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options, &mut rng)
     }
 
-    /// [`Builder::create`] on any file system, with the randomness for the seed and the id.
+    /// Does the same as [`Builder::create`] on any file system. `rng` supplies the seed and the id.
     pub fn create_in(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -127,7 +132,8 @@ impl Builder {
         Ok(Builder { replaces_store: true, ..Builder::start(fs, &target, options, rng)? })
     }
 
-    /// Starts a table, whatever stands beside it. `path` is no link: see [`names::followed`].
+    /// Starts a table without checking for deltas. `path` must not be a symbolic link: see
+    /// [`names::followed`].
     pub(crate) fn start(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -157,7 +163,7 @@ impl Builder {
         let (seed, id) = (rng.next_u64(), rng.next_u64());
         let header = Header {
             seed: options.seed.unwrap_or(seed),
-            // 0 means "no parent", so no table may have it.
+            // 0 means "no parent", so no table may have this id.
             id: options.id.unwrap_or(id).max(1),
             parent: options.parent,
             generation: options.generation,
@@ -183,26 +189,26 @@ impl Builder {
         })
     }
 
-    /// Lets others do with the table what they may do with the file at `path`. Before the first
+    /// Gives the table the access rights of the file at `path`. To be called before the first
     /// record.
     pub(crate) fn take_mode(&self, path: &Path) {
         self.file.file().take_mode(path);
     }
 
-    /// The number of the generation, and the id.
+    /// Returns the number of the generation and its id.
     pub(crate) fn generation(&self) -> (u64, u64) {
         (self.header.generation, self.header.id)
     }
 
-    /// Tells `progress` how `finish` gets on.
+    /// Sets the receiver of the progress of `finish`.
     pub fn set_progress(&mut self, progress: Box<dyn Progress>) {
         self.progress = Some(progress);
     }
 
-    /// Adds a record. Of equal keys the last counts. Values of 32 KiB or more go straight to the
-    /// file.
+    /// Adds a record. If a key is added several times, the last record counts. Values of 32 KiB or
+    /// more go straight to the file.
     ///
-    /// Errors: the disk is full or fails; then the builder is of no further use.
+    /// Errors: the file system fails or the disk is full; the builder cannot be used after that.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if value.len() as u64 >= BLOB_MIN_BYTES {
             return self.put_stream(key, value.len() as u64, &mut &value[..]);
@@ -217,11 +223,11 @@ impl Builder {
         self.push(key, value, Tag::Raw)
     }
 
-    /// Adds a record whose value of `bytes` bytes comes from `value`; long values never are in
+    /// Adds a record whose value of `bytes` bytes is read from `value`. A long value is never in
     /// memory as a whole.
     ///
-    /// Errors: as [`Builder::put`]; [`Error::Invalid`] when `value` ends early or cannot be read,
-    /// and what a [`crate::table::ValueReader`] says of the table it reads.
+    /// Errors: those of [`Builder::put`]; [`Error::Invalid`] if `value` ends early or cannot be
+    /// read; the errors of the table that a [`crate::table::ValueReader`] reads.
     pub fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
         if bytes < BLOB_MIN_BYTES {
             let mut whole = Vec::new();
@@ -251,7 +257,7 @@ impl Builder {
         self.push(key, &encode_blob(offset, bytes), Tag::Blob)
     }
 
-    /// Deletes `key`: what was put before is dropped, and a delta hides the key of the generations
+    /// Deletes `key`. Its earlier records are dropped, and a delta hides the key of the generations
     /// below.
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
         if self.options.delta {
@@ -279,7 +285,8 @@ impl Builder {
     /// Sorts, writes and publishes the table.
     ///
     /// After an error nothing is published, unless only the last step failed, the sync of the
-    /// directory: then readers see the new table, and a power loss may bring the old one back.
+    /// directory. In that case readers see the new table, and a power loss may bring the old one
+    /// back.
     pub fn finish(mut self) -> Result<BuildSummary> {
         self.usable()?;
         let dictionary = self.train()?;
@@ -289,7 +296,8 @@ impl Builder {
         let mut header = self.header;
         header.partition_bits =
             (sealed.records() / PARTITION_RECORDS_MIN).max(1).ilog2().min(PARTITION_BITS_MAX);
-        // From the data alone, not from the memory or the threads: equal input gives equal bytes.
+        // Depends on the data alone, not on memory or threads, so that equal input gives equal
+        // bytes.
         while header.partition_bits < PARTITION_BITS_MAX
             && sealed.bytes_max(header.partition_bits) > PARTITION_BYTES_MAX
         {
@@ -333,8 +341,8 @@ impl Builder {
         })?;
         self.writer.finish(&header)?;
         if self.replaces_store {
-            // ORDER: a base without deltas needs no list, and the new one would contradict the old
-            // list.
+            // ORDER: the old manifest would contradict the new base, which has no deltas and needs
+            // no manifest. It is therefore removed before the base is published.
             let list = names::manifest(self.file.path());
             if self.fs.exists(&list)? {
                 names::remove(&*self.fs, &list)?;
@@ -354,8 +362,8 @@ impl Builder {
         })
     }
 
-    /// Learns the dictionary from the values sampled, when one was asked for and there is something
-    /// to learn.
+    /// Trains the dictionary on the sampled values. Returns `None` if no dictionary was asked for
+    /// or there is nothing to learn.
     fn train(&mut self) -> Result<Option<(Dictionary, CompressionDictionary)>> {
         let Compression::Zstd { level, dictionary_bytes } = self.options.compression else { return Ok(None) };
         let Some(dictionary) = self.sampler.take().and_then(|sampler| sampler.train(dictionary_bytes)) else {
@@ -367,22 +375,23 @@ impl Builder {
     }
 }
 
-/// Removes what a build of `path` left behind when its machine lost power, unless another build is
-/// under way.
+/// Removes the temporary files of an interrupted build of `path`, unless another build is in
+/// progress.
 pub(crate) fn remove_leftovers(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let (building, spill) = (names::building(path), names::spill(path));
     if !fs.exists(&building)? && !fs.exists(&spill)? {
         return Ok(());
     }
     match AtomicFile::create(fs, path) {
-        // Dropped without a commit, it takes the temporary file with it.
+        // Dropped without a commit, the `AtomicFile` removes its temporary file.
         Ok(_lock) => names::remove(&**fs, &spill),
         Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The error of a value that is streamed. From another table it may say that this one is damaged.
+/// Converts a read error of a streamed value. If the value comes from a table, the error may report
+/// damage in that table.
 fn unreadable(error: io::Error) -> Error {
     error
         .downcast::<Error>()

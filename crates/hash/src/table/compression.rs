@@ -1,9 +1,9 @@
-//! Values compressed one by one, with what they have in common kept in a dictionary.
+//! Compression of single values, with a shared dictionary for their common content.
 //!
 //! Stores that compress whole blocks decompress a block for each lookup. A short value by itself
-//! hardly compresses; with a dictionary trained on its siblings it does, and a lookup pays for one
-//! value only. snappy knows no dictionaries: it is for values that repeat themselves, and for the
-//! fastest lookups among the compressed.
+//! hardly compresses. With a dictionary trained on similar values it does, and a lookup
+//! decompresses one value only. snappy supports no dictionaries. It suits values with internal
+//! repetition, and gives the fastest lookups of compressed values.
 
 use cairn_codec::compress::{self, CompressionDictionary, Compressor, Dictionary};
 use cairn_codec::varint;
@@ -12,18 +12,19 @@ use super::options::Compression;
 use super::record::Tag;
 use crate::{Error, Result};
 
-/// Shorter values are stored as they are: a zstd frame alone takes about ten bytes.
+/// Shorter values are stored uncompressed: a zstd frame alone takes about ten bytes.
 const ZSTD_VALUE_BYTES_MIN: usize = 16;
-/// The snappy encoder looks for no repetition in less: it hashes four bytes and keeps 15 from the
-/// end.
+/// The snappy encoder finds no repetition in shorter values: it hashes four bytes and stops 15
+/// bytes before the end.
 const SNAPPY_VALUE_BYTES_MIN: usize = 17;
-/// Samples of this many times the dictionary's size are what zstd advises.
+/// zstd advises samples of this many times the size of the dictionary.
 const SAMPLE_FACTOR: usize = 100;
 
-/// Keeps an even sample of the values that come by, without knowing how many will come.
+/// Keeps an even sample of a stream of values of unknown length.
 ///
-/// Every `stride`-th value is kept; when the budget is full, every other kept one is dropped and
-/// the stride doubles. No randomness, so equal input gives an equal dictionary.
+/// The sampler keeps every `stride`-th value. When the budget is exceeded, it drops every other
+/// value it kept and doubles the stride. It uses no randomness, so equal input gives an equal
+/// dictionary.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     samples: Vec<Vec<u8>>,
@@ -34,7 +35,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler for the dictionary that `compression` asks for, or `None`.
+    /// Makes a sampler for the dictionary that `compression` asks for; `None` if it asks for none.
     pub fn new(compression: Compression) -> Option<Sampler> {
         match compression {
             Compression::Zstd { dictionary_bytes, .. } if dictionary_bytes > 0 => Some(Sampler {
@@ -48,7 +49,7 @@ impl Sampler {
         }
     }
 
-    /// Looks at one value.
+    /// Offers one value to the sample.
     #[inline]
     pub fn offer(&mut self, value: &[u8]) {
         self.seen += 1;
@@ -71,23 +72,24 @@ impl Sampler {
         }
     }
 
-    /// The dictionary, or `None` when the values have too little in common for one to be of use.
+    /// Trains the dictionary. Returns `None` if the values have too little in common for a
+    /// dictionary to be useful.
     pub fn train(self, dictionary_bytes: u32) -> Option<Dictionary> {
         Dictionary::train(&self.samples, dictionary_bytes as usize).ok()
     }
 }
 
-/// Compresses values, one at a time. One for each thread.
+/// Compresses values one at a time. Each thread has its own.
 #[derive(Debug)]
 pub(crate) struct ValueCompressor {
     compressor: Option<Compressor>,
-    /// Shorter values are not tried.
+    /// Shorter values are not compressed.
     value_bytes_min: usize,
     stored: Vec<u8>,
 }
 
 impl ValueCompressor {
-    /// Errors: a level that zstd does not have.
+    /// Creates a compressor. Errors: zstd does not have the level.
     pub fn new(
         compression: Compression,
         dictionary: Option<&CompressionDictionary>,
@@ -108,8 +110,8 @@ impl ValueCompressor {
         Ok(ValueCompressor { compressor, value_bytes_min, stored: Vec::new() })
     }
 
-    /// What to store for `value`: itself, or its length and its compressed form when that is
-    /// shorter.
+    /// Returns the bytes to store for `value`: its length and its compressed form if that is
+    /// shorter, otherwise the value itself.
     pub fn store<'a>(&'a mut self, value: &'a [u8]) -> Result<(&'a [u8], Tag)> {
         let Some(compressor) = &mut self.compressor else { return Ok((value, Tag::Raw)) };
         if value.len() < self.value_bytes_min {

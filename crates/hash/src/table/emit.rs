@@ -1,4 +1,4 @@
-//! Turns one partition's records into index lines and data.
+//! Lays out the records of one partition as index lines and data.
 
 use std::iter;
 
@@ -10,14 +10,14 @@ use super::place::{Fingerprint, Place};
 use super::record::{self, Tag, decode_blob};
 use crate::{Error, Result};
 
-/// What all partitions of a table have in common.
+/// The properties that all partitions of a table share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub partition_bits: u32,
     pub fixed: bool,
     pub tagged: bool,
-    /// Deleted keys leave nothing behind. A delta keeps them, to hide keys of the generations
-    /// below.
+    /// Deleted keys leave no record. A delta keeps their tombstones, to hide keys of the
+    /// generations below.
     pub drops_tombstones: bool,
     pub fill: f64,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Emitted {
     pub value_bytes_max: u64,
 }
 
-/// Sorts the records of a partition, drops all but the last of each key, and lays the rest out.
+/// Sorts the records of a partition, drops all but the last of each key, and lays out the rest.
 pub(crate) fn emit(
     segments: &Segments<'_>,
     shape: Shape,
@@ -88,13 +88,13 @@ fn too_crowded() -> Error {
     Error::invalid(format!("more than {keys} keys have nearly the same hash; build with another seed"))
 }
 
-/// One line while its records are being laid down. Kept from line to line to spare allocations.
+/// One line while its records are laid out. Reused for every line, to avoid allocations.
 #[derive(Debug, Default)]
 struct LineParts {
     fingerprints: Vec<(Fingerprint, bool)>,
-    /// Where the line's data begins in the partition's.
+    /// Offset of the line's data in the data of the partition.
     base: usize,
-    /// Where each record ends.
+    /// End offset of each record.
     ends: Vec<usize>,
     seconds: Vec<u8>,
 }
@@ -107,9 +107,8 @@ impl LineParts {
         self.seconds.clear();
     }
 
-    /// The finished line. Where a record is longer than 255 bytes, moves the line's records in
-    /// `data` apart so that each, but for the first, begins a whole number of units after the one
-    /// before.
+    /// Encodes the line. If a record is longer than 255 bytes, moves the line's records in `data`
+    /// apart, so that each except the first begins a whole number of units after the previous one.
     fn encode(&mut self, data: &mut Vec<u8>, fixed: bool, overflow: Overflow) -> Result<LineBytes> {
         if self.base as u64 >= BASE_END {
             return Err(Error::invalid(format!("more than {BASE_END} bytes of records in one partition")));
@@ -120,7 +119,7 @@ impl LineParts {
         } else {
             let starts = iter::once(self.base).chain(self.ends.iter().copied());
             let lengths = starts.zip(&self.ends).map(|(start, end)| end - start);
-            // The last one's length is no more than a hint.
+            // The length of the last record is only a hint for prefetching.
             let before_last = self.ends.len().saturating_sub(1);
             let longest = lengths.clone().take(before_last).max().unwrap_or(0);
             // BOUND: a record is shorter than 2^33 bytes.
@@ -154,30 +153,30 @@ impl LineParts {
     }
 }
 
-/// The records to keep, in hash order: of equal keys the last that came.
+/// Returns the records to keep, in hash order: the last one of each key.
 ///
-/// Errors: the lengths in the records do not add up, which no sound memory or disk brings about.
+/// Errors: the lengths in the records do not add up, which cannot happen on sound memory and disks.
 fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>> {
     let mut places = segments.places();
     if places.len() != segments.records {
         let what = format!("{} records to sort in a partition of {}", places.len(), segments.records);
         return Err(Error::invalid(what));
     }
-    // Equal hashes stay in the order they came, because places ascend.
+    // Equal hashes stay in insertion order, because places ascend.
     places.sort_unstable();
     let keep = |record: &WaitingRecord<'_>| !shape.drops_tombstones || record.tag != Tag::Tombstone;
     let mut live = Vec::with_capacity(places.len());
     let mut seen: Vec<&[u8]> = Vec::new();
     for group in places.chunk_by(|a, b| a.0 == b.0) {
         if let &[place] = group {
-            // Looking at the record costs a cache miss, so only where it can matter.
+            // Reading the record costs a cache miss, so it is done only if tombstones are dropped.
             if !shape.drops_tombstones || keep(&segments.record(place.1)) {
                 live.push(place);
             }
             continue;
         }
-        // One key written many times, or (hardly ever) keys with one hash: the last of each key
-        // counts.
+        // Either one key was written several times or, very rarely, different keys have the same
+        // hash. The last record of each key counts.
         seen.clear();
         let first = live.len();
         for &place in group.iter().rev() {
@@ -194,7 +193,7 @@ fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>
     Ok(live)
 }
 
-/// Writes one record to the data and counts it.
+/// Appends one record to the data and counts it.
 fn append(
     out: &mut Emitted,
     record: WaitingRecord<'_>,

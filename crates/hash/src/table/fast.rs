@@ -1,10 +1,10 @@
-//! The lookup that nearly always suffices: pages known to be sound, one index line, the first
-//! candidate.
+//! The fast path of a lookup, which nearly always suffices: pages known to be sound, one index
+//! line, the first candidate.
 //!
-//! Whatever is out of the ordinary (a page not checked yet, a second line, a second candidate, a
-//! long head) is left to the complete search in `reader.rs`, which finds the same and knows how to
-//! fail. A processor overlaps the cache misses of as many lookups as fit into its reorder buffer,
-//! so each instruction spared here is throughput.
+//! All unusual cases (a page that was not verified yet, a second line, a second candidate, a long
+//! head) are left to the complete search in `reader.rs`, which gives the same results and reports
+//! errors. A processor overlaps the cache misses of as many lookups as fit into its reorder buffer,
+//! so each instruction saved here increases throughput.
 
 use super::format::{LINE_BYTES, PAGE_BYTES};
 use super::line::{Line, SLOTS};
@@ -12,42 +12,42 @@ use super::place::Fingerprint;
 use super::reader::Reader;
 use super::record::Tag;
 
-/// Where the search for a hash begins.
+/// The start of the search for a hash.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Home {
     /// Number of the index line.
     pub line: u64,
-    /// Where the partition's data begins, in the file.
+    /// File offset of the partition's data.
     data_start: u64,
     fingerprint: Fingerprint,
 }
 
-/// What the index says of a hash.
+/// The result of searching a hash in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Candidate {
-    /// Ask the complete search.
+    /// The complete search has to decide.
     Unsure,
-    /// No key with this hash is in the table.
+    /// The table has no key with this hash.
     Absent,
-    /// Perhaps the record at this file offset.
+    /// The record at this file offset may have the key.
     At {
         start: u64,
-        /// About as many bytes, for prefetching.
+        /// Approximate size of the record, for prefetching.
         bytes: u64,
     },
 }
 
-/// The stored value of a record whose key is the wanted one.
+/// The stored value of the record of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored<'a> {
     pub tag: Tag,
     pub bytes: &'a [u8],
-    /// Where it stands in the file.
+    /// File offset of the stored value.
     pub start: u64,
 }
 
-/// True when the slices are equal. Keys of 8 to 16 bytes are common, and two words are compared
-/// faster than a library function is called.
+/// Returns true if the slices are equal. Keys of 8 to 16 bytes are common, and comparing two words
+/// is faster than calling a library function.
 #[inline(always)]
 fn equal(a: &[u8], b: &[u8]) -> bool {
     if a.len() != b.len() {
@@ -62,19 +62,19 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// What is so for a whole open table, so that the lookup of each key need not ask.
+/// Properties of a whole open table, so that lookups need not test them one by one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Records with lengths and nothing else; pages need not be asked for: every one was found
-    /// sound at open, or the caller trusts the file.
+    /// Records with lengths and nothing else. Pages need not be checked: every page was verified at
+    /// open, or the caller trusts the file.
     PlainTrusted,
-    /// The same, pages to be asked for.
+    /// The same, but pages have to be checked.
     Plain,
     /// Records with tags.
     Tagged,
     /// Records of one width.
     Fixed,
-    /// Records that have to be read from the file first. There is no fast way.
+    /// Records that have to be read from the file first. There is no fast path.
     Read,
 }
 
@@ -93,15 +93,16 @@ macro_rules! for_kind {
 pub(crate) use for_kind;
 
 impl Reader {
-    /// The value in a plain table, or that the key is absent, or `None` when only the complete
-    /// search can tell.
+    /// Looks up the value of `key` in a plain table. The outer `None` means that only the complete
+    /// search can tell, the inner one that the key is absent.
     #[inline(always)]
     pub(crate) fn try_get_plain<const CHECKED: bool>(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         Some(self.try_stored::<false, false, CHECKED>(key, self.hash(key))?.map(|stored| stored.bytes))
     }
 
-    /// What is stored for the key, whatever its tag, or that the key is absent, or `None` when only
-    /// the complete search can tell. The pages of what it gives are sound.
+    /// Looks up the stored value of `key`, whatever its tag. The outer `None` means that only the
+    /// complete search can tell, the inner one that the key is absent. The pages of the returned
+    /// value are sound.
     #[inline(always)]
     pub(crate) fn try_stored<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
@@ -115,7 +116,7 @@ impl Reader {
         }
     }
 
-    /// Where the search for `hash` begins.
+    /// Returns the start of the search for `hash`.
     #[inline(always)]
     pub(crate) fn home(&self, hash: u64) -> Home {
         let (partition, place) = self.partitions.find(hash);
@@ -123,7 +124,8 @@ impl Reader {
         Home { line, data_start: partition.data_start, fingerprint: place.fingerprint }
     }
 
-    /// Looks into the home line. The table is mapped and of this kind.
+    /// Searches the home line. The table must be mapped and of the kind that the parameters
+    /// describe.
     #[inline(always)]
     pub(crate) fn candidate<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
@@ -146,8 +148,8 @@ impl Reader {
         if line.is_last() { Candidate::Absent } else { Candidate::Unsure }
     }
 
-    /// Holds the record at `start` against `key`; `None` leaves it to the complete search, also
-    /// when the key is another one.
+    /// Compares the key of the record at `start` with `key`. `None` leaves the decision to the
+    /// complete search, also if the key differs.
     #[inline(always)]
     pub(crate) fn matches_at<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
@@ -161,8 +163,8 @@ impl Reader {
         let (head_bytes, key_bytes, stored_bytes, tag) = if FIXED {
             (0, self.header.key_bytes_max as usize, self.header.value_bytes_max as usize, Tag::Raw)
         } else {
-            // A key of up to 127 bytes, a value of up to 16 KiB; pages that the head runs into are
-            // checked below.
+            // Handles a key of up to 127 bytes and a value of up to 16 KiB. If the head crosses
+            // into the next page, that page is checked below.
             let (key_bytes, token, head_bytes) = match *bytes {
                 [key, token, ..] if (key | token) < 0x80 => (key, usize::from(token), 2),
                 [key @ 0..0x80, low, high @ 1..0x80, ..] => {
@@ -180,8 +182,8 @@ impl Reader {
         }
         let value_at = head_bytes + key_bytes;
         if CHECKED {
-            // What was read so far is believed only if the pages it came from, to the record's end,
-            // are sound.
+            // The bytes read so far may be used only if all pages up to the end of the record are
+            // sound.
             let (page, last) = (start / PAGE_BYTES, start + (value_at + stored_bytes).max(3) as u64 - 1);
             if last / PAGE_BYTES != page
                 && !(last / PAGE_BYTES == page + 1 && self.checker.is_sound(page + 1))

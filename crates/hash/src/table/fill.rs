@@ -1,4 +1,4 @@
-//! How full the index of a table is.
+//! Statistics about the fill of an index.
 
 use super::format::LINE_BYTES;
 use super::line::SLOTS;
@@ -6,27 +6,28 @@ use super::probe::line_at;
 use super::reader::Reader;
 use crate::{Error, Result};
 
-/// How the lines of an index are filled.
+/// The fill of the lines of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fill {
-    /// How many lines have 0, 1, 2 ... used slots, up to all [`Fill::SLOTS`].
+    /// Number of lines with 0, 1, 2 ... used slots, up to all [`Fill::SLOTS`].
     pub lines_by_slots: Vec<u64>,
-    /// Lines that entries are at home in.
+    /// Number of home lines.
     pub home_lines: u64,
-    /// Lines that take what the last homes of a partition could not hold.
+    /// Number of lines that take entries which the last home lines of a partition could not hold.
     pub tail_lines: u64,
-    /// Lines from which entries went on to the next one: what makes a search read a second line.
+    /// Number of lines that passed entries on to the next line. They make a search read a second
+    /// line.
     pub passed_on: u64,
-    /// Partitions of the index.
+    /// Number of partitions of the index.
     pub partitions: u64,
 }
 
 impl Fill {
-    /// Slots of a line.
+    /// Number of slots of a line.
     pub const SLOTS: usize = SLOTS;
 
-    /// Used slots of all.
+    /// Returns the share of slots that are used.
     pub fn share(&self) -> f64 {
         let lines: u64 = self.lines_by_slots.iter().sum();
         let used: u64 = self.lines_by_slots.iter().zip(0..).map(|(lines, slots)| lines * slots).sum();
@@ -35,8 +36,8 @@ impl Fill {
 }
 
 impl Reader {
-    /// Looks at every line of the index. Cost: reads the index, and checks its pages that nobody
-    /// has touched before.
+    /// Counts the slots of every line of the index. Cost: reads the index, and verifies those of
+    /// its pages that were not touched before.
     /// Errors: [`Error::Corruption`].
     pub fn fill(&self) -> Result<Fill> {
         let partitions = self.partitions.as_slice();

@@ -1,16 +1,17 @@
-//! The header, and the map of the file that it holds.
+//! The file header and the layout of the file that it describes.
 //!
 //! ```text
 //! page 0        header
-//! blobs         values of BLOB_MIN_BYTES and more, in the order they came
-//! data          records, in hash order, partition after partition
-//! index         lines of 64 bytes, partition after partition
+//! blobs         values of BLOB_MIN_BYTES and more, in insertion order
+//! data          records, in hash order, partition by partition
+//! index         lines of 64 bytes, partition by partition
 //! partitions    32 bytes each
-//! dictionary    of the value compression, where there is one
-//! checksums     one xxh3-64 a page of everything between the header and here, then of those pages, up to one page
+//! dictionary    the zstd dictionary, if there is one
+//! checksums     one xxh3-64 for each page from the first after the header up to here, then one for
+//!               each of those checksum pages, and so on up to a single page
 //! ```
-//! Every section starts on a page of 4096 bytes and is filled up with zeros. Integers are
-//! little-endian. The header is written last; a file without a sound header is no table.
+//! Every section starts on a page of 4096 bytes and is padded with zeros. Integers are
+//! little-endian. The header is written last; a file without a valid header is not a table.
 
 use std::path::Path;
 
@@ -22,35 +23,36 @@ use crate::{Error, Result};
 
 /// The unit of checksums and of alignment, in bytes.
 pub(crate) const PAGE_BYTES: u64 = 4096;
-/// One index line: a cache line of today's processors.
+/// An index line: the size of a cache line of current processors.
 pub(crate) const LINE_BYTES: u64 = 64;
-/// Values this long or longer live outside the records, so that records stay small and values can
-/// be streamed.
+/// Values of at least this length are stored outside the records, so that records stay small and
+/// values can be streamed.
 pub(crate) const BLOB_MIN_BYTES: u64 = 32 * 1024;
-/// Partition entry on disk.
+/// Size of a partition entry on disk.
 pub(crate) const PARTITION_BYTES: u64 = 32;
-/// More partitions would not fit the first-level data cache beside the rest of a lookup.
+/// A table of more partitions would not fit the L1 data cache together with the other data of a
+/// lookup.
 pub(crate) const PARTITION_BITS_MAX: u32 = 8;
 
-/// Fixed widths together are shorter than this. Of a longer record a lookup would have to find out
-/// first whether it is within the data.
+/// Fixed key and value widths together are less than this. For a longer record, a lookup would
+/// first have to check that the record lies within the data section.
 pub(crate) const FIXED_BYTES_END: u64 = 2 * BLOB_MIN_BYTES;
 
 pub(crate) const MAGIC: [u8; 8] = *b"CAIRNTBL";
-/// Version 1 (lines of 14 slots with offsets of 16 bits) was never in a release.
+/// Version 1 (lines of 14 slots with 16-bit offsets) was never released.
 const VERSION: u32 = 2;
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;
 
-/// Keys all have one length and values all have one length: records carry no lengths, and lines
-/// more fingerprint.
+/// All keys have the same length and so have all values. Records then carry no lengths, and lines
+/// hold longer fingerprints.
 pub(crate) const FLAG_FIXED: u32 = 1;
-/// Records carry a tag: compressed values, blobs or tombstones occur.
+/// Records carry a tag, because the table has compressed values, blobs or tombstones.
 pub(crate) const FLAG_TAGGED: u32 = 2;
 /// This table is a delta: its tombstones hide keys of the generations below.
 pub(crate) const FLAG_DELTA: u32 = 4;
 const FLAGS_KNOWN: u32 = FLAG_FIXED | FLAG_TAGGED | FLAG_DELTA;
 
-/// The header, decoded. Offsets and lengths are in bytes from the start of the file.
+/// The decoded header. Offsets and lengths are in bytes; offsets count from the start of the file.
 ///
 /// ```text
 ///   0  magic "CAIRNTBL"      8 version u32      12 flags u32
@@ -97,38 +99,38 @@ pub(crate) struct Header {
     pub value_bytes: u64,
 }
 
-/// `bytes` rounded up to whole pages.
+/// Returns `bytes` rounded up to whole pages.
 pub(crate) fn page_align(bytes: u64) -> u64 {
     bytes.next_multiple_of(PAGE_BYTES)
 }
 
 impl Header {
-    /// True when every key and every value has one length.
+    /// Returns true if all keys have the same length and all values have the same length.
     pub fn is_fixed(&self) -> bool {
         self.flags & FLAG_FIXED != 0
     }
 
-    /// True when records carry a tag.
+    /// Returns true if records carry a tag.
     pub fn is_tagged(&self) -> bool {
         self.flags & FLAG_TAGGED != 0
     }
 
-    /// True when this is a delta over another generation.
+    /// Returns true if this table is a delta over another generation.
     pub fn is_delta(&self) -> bool {
         self.flags & FLAG_DELTA != 0
     }
 
-    /// How many partitions the index has.
+    /// Returns the number of partitions of the index.
     pub fn partitions(&self) -> u64 {
         1 << self.partition_bits
     }
 
-    /// Bytes of the index and the partition table.
+    /// Returns the size of the index and the partition table in bytes.
     pub fn index_bytes(&self) -> u64 {
         self.index_lines * LINE_BYTES + self.partitions() * PARTITION_BYTES
     }
 
-    /// The page as it stands on disk.
+    /// Encodes the header page.
     pub fn encode(&self) -> Vec<u8> {
         let mut page = Vec::with_capacity(PAGE_BYTES as usize);
         page.extend_from_slice(&MAGIC);
@@ -167,9 +169,9 @@ impl Header {
         page
     }
 
-    /// Reads and checks the first page of `file`, whose length is `file_bytes`.
+    /// Decodes and validates the first page of `file`, whose length is `file_bytes`.
     pub fn decode(file: &Path, page: &[u8], file_bytes: u64) -> Result<Header> {
-        // Of what was cut off within the first word, too, what is there is looked at.
+        // For a file shorter than the magic number, only the existing bytes are compared.
         let begins_like_one = page.iter().zip(&MAGIC).all(|(found, expected)| found == expected);
         if page.is_empty() || !begins_like_one {
             let what = "does not begin with CAIRNTBL".to_owned();
@@ -227,9 +229,9 @@ impl Header {
         Ok(header)
     }
 
-    /// The sections follow each other without overlap and end with the file. A sound checksum does
-    /// not make a header true (it may be made on purpose), and everything after relies on these
-    /// bounds.
+    /// Checks that the sections follow each other without overlap and end with the file. A valid
+    /// checksum does not make the header true, because it may be forged, and all later code relies
+    /// on these bounds.
     fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
         let wrong = |offset: u64, what: String| Err(Error::corruption(file, offset, what));
         if self.flags & !FLAGS_KNOWN != 0 {
@@ -302,7 +304,7 @@ impl Header {
     }
 }
 
-/// How `format` is written in the header.
+/// Returns the number that stands for `format` in the header.
 fn compression_number(format: Format) -> u32 {
     match format {
         Format::None => 0,
@@ -311,7 +313,7 @@ fn compression_number(format: Format) -> u32 {
     }
 }
 
-/// What [`compression_number`] wrote.
+/// Decodes a number that [`compression_number`] returned.
 fn compression_of(number: u32) -> Option<Format> {
     match number {
         0 => Some(Format::None),
@@ -321,12 +323,12 @@ fn compression_of(number: u32) -> Option<Format> {
     }
 }
 
-/// The little-endian u32 at `at`; the caller has checked the length.
+/// Returns the little-endian u32 at `at`. The caller has checked the length.
 pub(crate) fn word32(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
-/// The little-endian u64 at `at`; the caller has checked the length.
+/// Returns the little-endian u64 at `at`. The caller has checked the length.
 pub(crate) fn word64(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }

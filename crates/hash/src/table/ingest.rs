@@ -1,14 +1,14 @@
-//! Records on their way in: sorted by the top bits of their hash into partitions, in memory up to a
-//! limit, beyond it in a temporary file.
+//! Collects the records of a build: partitions them by the top bits of their hash, in memory up to
+//! a limit, and beyond it in a spill file.
 //!
 //! ```text
 //! waiting record:  hash u64 | key length u32 | stored length u32 | tag u8 | key | stored value
 //! ```
-//! The temporary file lives as long as the build and never outlives the process: its name is
-//! removed as soon as it is open. When memory is full, every partition's records are written to it,
-//! partition after partition, so a partition is read back in a few long reads. Each of them has a
-//! checksum, which is kept in memory: what the disk does to the temporary file must not become the
-//! content of a table whose pages all have the right sums.
+//! The name of the spill file is removed as soon as the file is open, so the file never outlives
+//! the process. When memory is full, the records of all partitions are written to it, partition by
+//! partition; a partition is then read back in a few long reads. Each of these extents has a
+//! checksum, which is kept in memory. Without it, damage to the spill file would become the content
+//! of a table whose pages all have valid checksums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const PARTITIONS: usize = 1 << PARTITION_BITS_MAX;
 const CHUNK_BYTES_MAX: usize = 64 * 1024;
 const SPILL_BUFFER_BYTES: usize = 1 << 20;
 
-/// Part of a partition in the temporary file.
+/// A part of a partition in the spill file.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     offset: u64,
@@ -34,7 +34,7 @@ struct Extent {
     sum: u64,
 }
 
-/// One partition's records, in the order they came: extents first, then chunks.
+/// The records of one partition in insertion order: extents first, then chunks.
 #[derive(Debug, Default)]
 struct Waiting {
     extents: Vec<Extent>,
@@ -43,7 +43,7 @@ struct Waiting {
     bytes: u64,
 }
 
-/// All records waiting to be sorted.
+/// All records that wait to be sorted.
 #[derive(Debug)]
 pub(crate) struct Ingest {
     waiting: Vec<Waiting>,
@@ -55,7 +55,7 @@ pub(crate) struct Ingest {
     spill_path: PathBuf,
 }
 
-/// A record read back.
+/// One waiting record, borrowed from its source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WaitingRecord<'a> {
     pub hash: u64,
@@ -65,11 +65,10 @@ pub(crate) struct WaitingRecord<'a> {
 }
 
 impl Ingest {
-    /// Keeps up to `memory_bytes_max` in memory; `spill_path` names the temporary file, should one
-    /// be needed.
+    /// Creates a collection that keeps up to `memory_bytes_max` in memory. `spill_path` is the name
+    /// of the spill file, should one be needed.
     pub fn new(fs: &Arc<dyn Fs>, spill_path: PathBuf, memory_bytes_max: u64) -> Ingest {
-        // All partitions have a chunk that is being filled: together they must stay well below the
-        // limit.
+        // Each partition has a partly filled chunk. Together these must stay well below the limit.
         let chunk_bytes = (memory_bytes_max as usize / PARTITIONS / 4).clamp(4096, CHUNK_BYTES_MAX);
         let mut waiting = Vec::new();
         waiting.resize_with(PARTITIONS, Waiting::default);
@@ -84,8 +83,7 @@ impl Ingest {
         }
     }
 
-    /// Takes one record. Errors: the temporary file cannot be written; a key or value of 4 GiB or
-    /// more.
+    /// Adds one record. Errors: the spill file cannot be written; a key or value has 4 GiB or more.
     #[inline]
     pub fn push(&mut self, record: WaitingRecord<'_>) -> Result<()> {
         let bytes = HEAD_BYTES + record.key.len() + record.stored.len();
@@ -127,7 +125,7 @@ impl Ingest {
         Ok(())
     }
 
-    /// Moves everything in memory to the temporary file.
+    /// Moves all records in memory to the spill file.
     fn spill(&mut self) -> Result<()> {
         let spill = match &mut self.spill {
             Some(spill) => spill,
@@ -149,8 +147,8 @@ impl Ingest {
         Ok(())
     }
 
-    /// No more records. What is in memory stays there when all of it is; otherwise it follows the
-    /// rest, for the memory is wanted to sort in.
+    /// Ends the collection. If nothing was spilled, all records stay in memory. Otherwise the rest
+    /// is spilled too, to free the memory for sorting.
     pub fn seal(mut self) -> Result<Sealed> {
         if self.spill.is_some() {
             self.spill()?;
@@ -162,46 +160,46 @@ impl Ingest {
     }
 }
 
-/// Opens a file that nobody else can name and that is gone when it is closed.
+/// Opens a file without a name, which is gone when it is closed.
 pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWriter> {
-    // Not the file that has the name, nor one that a link there leads to: they would be written
-    // over.
+    // Removes the name first. Otherwise an existing file of this name, or the target of a link,
+    // would be overwritten.
     names::remove(&**fs, path)?;
     let file = fs.open(path, OpenOptions::create_new())?;
-    // ORDER: the name goes before the first byte, so that no later failure leaves it behind. Power
-    // loss still can, and the next build of the same path removes it.
+    // ORDER: the name is removed before the first byte is written, so that no later failure leaves
+    // the file behind. A power loss still can, and the next build of the same path removes it.
     fs.remove(path)?;
     Ok(AppendWriter::new(Arc::from(file), 0, SPILL_BUFFER_BYTES))
 }
 
-/// The records of a build, all there, partition by partition.
+/// The complete records of a build, by partition.
 #[derive(Debug)]
 pub(crate) struct Sealed {
     waiting: Vec<Waiting>,
     spill: Option<Arc<dyn File>>,
-    /// For errors: the file has no name any more.
+    /// For errors: the file no longer has a name.
     spill_path: PathBuf,
     memory_bytes: u64,
     spilled_bytes: u64,
 }
 
 impl Sealed {
-    /// Bytes that were written to the temporary file.
+    /// Returns the number of bytes written to the spill file.
     pub fn spilled_bytes(&self) -> u64 {
         self.spilled_bytes
     }
 
-    /// Bytes of the records that are in memory.
+    /// Returns the size of the records in memory.
     pub fn memory_bytes(&self) -> u64 {
         self.memory_bytes
     }
 
-    /// Records in all.
+    /// Returns the number of records.
     pub fn records(&self) -> u64 {
         self.waiting.iter().map(|waiting| waiting.records).sum()
     }
 
-    /// Bytes of the largest of `1 << bits` final partitions.
+    /// Returns the size of the largest of `1 << bits` final partitions.
     pub fn bytes_max(&self, bits: u32) -> u64 {
         self.waiting
             .chunks(PARTITIONS >> bits)
@@ -210,8 +208,8 @@ impl Sealed {
             .unwrap_or(0)
     }
 
-    /// The records of final partition `index` of `1 << bits`, in the order they came within each
-    /// hash.
+    /// Loads the records of final partition `index` of `1 << bits`. Records with equal hashes are
+    /// in insertion order.
     pub fn load(&self, index: usize, bits: u32) -> Result<Segments<'_>> {
         let mut segments = Segments { owned: Vec::new(), borrowed: Vec::new(), records: 0 };
         let group = PARTITIONS >> bits;
@@ -232,20 +230,20 @@ impl Sealed {
                 }
                 segments.owned.push(bytes);
             }
-            // Extents of one partition precede its chunks; other partitions have other hashes, so
-            // the order between partitions does not matter.
+            // The extents of a partition precede its chunks. Different partitions have different
+            // hashes, so the order between them does not matter.
             segments.borrowed.extend(waiting.chunks.iter().map(Vec::as_slice));
         }
         Ok(segments)
     }
 }
 
-/// A partition's records in memory: pieces, each of whole records.
+/// The records of one partition in memory, in segments of whole records.
 #[derive(Debug)]
 pub(crate) struct Segments<'a> {
     owned: Vec<Vec<u8>>,
     borrowed: Vec<&'a [u8]>,
-    /// How many records there are.
+    /// Number of records.
     pub records: usize,
 }
 
@@ -257,7 +255,7 @@ impl Segments<'_> {
         }
     }
 
-    /// Hash and place of every record; the places ascend in the order the records came.
+    /// Returns the hash and the place of every record. Places ascend in insertion order.
     pub fn places(&self) -> Vec<(u64, u64)> {
         let mut places = Vec::with_capacity(self.records);
         for index in 0..self.owned.len() + self.borrowed.len() {
@@ -271,7 +269,7 @@ impl Segments<'_> {
         places
     }
 
-    /// The record at a place that [`Segments::places`] gave.
+    /// Returns the record at a place that [`Segments::places`] returned.
     pub fn record(&self, place: u64) -> WaitingRecord<'_> {
         let bytes = self.segment((place >> 40) as usize);
         let at = (place & ((1 << 40) - 1)) as usize;

@@ -2,38 +2,40 @@
 //!
 //! ```text
 //!  0  head u64:  0..5, 5..10, 10..15 quarters | 15..20 state | 20..25 unit shift | 25..64 base
-//!  8  seconds, u8 each, 28 slots:  record length in units (second fingerprint byte where widths are fixed)
+//!  8  seconds, u8 each, 28 slots:  record length in units (fixed widths: second fingerprint byte)
 //! 36  firsts, u8 each, 28 slots:   first fingerprint byte
 //! ```
 //! The record of a slot starts at `partition data start + base + (sum of the seconds before it <<
-//! unit shift)`; with fixed widths at `base + slot * width`. The second of the last slot says how
-//! much to prefetch and may be too small.
+//! unit shift)`. With fixed widths it starts at `base + slot * width`. The second of the last slot
+//! only tells how much to prefetch, and may be too small.
 //!
-//! Entries are in hash order over the whole partition. A line that is full passes what is left to
-//! the next one, which has it in front of its own entries. The quarters say how many slots come
-//! before the first own entry whose fingerprint begins with the bits 01, 10 and 11: two more bits
-//! of fingerprint for less than a bit an entry.
+//! Entries are in hash order over the whole partition. A full line passes its remaining entries on
+//! to the next line, which stores them before its own. The quarters are the numbers of slots before
+//! the first own entry whose fingerprint begins with the bits 01, 10 and 11. They give two more
+//! bits of fingerprint for less than one bit per entry.
 //!
-//! State: 0 to 28 is the number of used slots. 29: all are used, and of the entries at home here
-//! some went on, none with a smaller fingerprint than the last slot's. 30: all are used by entries
-//! from lines before; anything may have gone on. At the default fill, one search in a hundred reads
-//! a second line.
+//! State: 0 to 28 is the number of used slots. 29: all slots are used, and some entries at home
+//! here were passed on, none of them with a smaller fingerprint than that of the last slot. 30: all
+//! slots are used by entries from earlier lines, and any entry may have been passed on. At the
+//! default fill, one search in a hundred reads a second line.
 
 use super::format::LINE_BYTES;
 use super::place::Fingerprint;
 use crate::simd::{equal_firsts, equal_seconds, sum_first};
 
-/// Slots of a line.
+/// Number of slots of a line.
 pub(crate) const SLOTS: usize = 28;
 
-/// The bytes of a line.
+/// The encoded form of a line.
 pub(crate) type LineBytes = [u8; LINE_BYTES as usize];
 
-/// The first offset, in bytes from the partition's data, that a line cannot have as its base.
+/// Exclusive bound of the base of a line, which is an offset in bytes from the start of the
+/// partition's data.
 pub(crate) const BASE_END: u64 = 1 << 39;
 
-/// No entry stands more lines than this after its home. By chance, even the fullest tables have
-/// none beyond some ten; so a search has an end in a forged table too.
+/// Maximum distance in lines between an entry and its home line. By chance, not even the fullest
+/// tables have an entry more than about ten lines away. The limit bounds a search even in a forged
+/// table.
 pub(crate) const DISTANCE_MAX: u32 = 256;
 
 const SECONDS_AT: usize = 8;
@@ -44,18 +46,19 @@ const BASE_AT: u32 = 25;
 const STATE_HOME: u64 = SLOTS as u64 + 1;
 const STATE_PASSING: u64 = SLOTS as u64 + 2;
 
-/// Whether entries at home in a line, or passing through it, stand in lines after it.
+/// Whether the line passed entries on to later lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
-    /// No entry went on.
+    /// The line passed no entries on.
     None,
-    /// Entries at home here went on, those from the last slot's fingerprint upwards.
+    /// Entries at home here were passed on, none of them with a smaller fingerprint than that of
+    /// the last slot.
     Home,
-    /// The line is full of entries from lines before; anything may have gone on.
+    /// The line is full of entries from earlier lines; any entry may have been passed on.
     Passing,
 }
 
-/// A line, read.
+/// A read view of an encoded line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Line<'a> {
     bytes: &'a LineBytes,
@@ -63,19 +66,19 @@ pub(crate) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Takes the bytes as a line. Checks nothing: see [`Line::problem`].
+    /// Interprets the bytes as a line. Checks nothing: see [`Line::problem`].
     #[inline(always)]
     pub fn new(bytes: &'a LineBytes) -> Self {
         Line { bytes, head: bytes.first_chunk().map_or(0, |head| u64::from_le_bytes(*head)) }
     }
 
-    /// Offset of the first record, from the start of the partition's data.
+    /// Returns the offset of the first record from the start of the partition's data.
     #[inline(always)]
     pub fn base(self) -> u64 {
         self.head >> BASE_AT
     }
 
-    /// Used slots.
+    /// Returns the number of used slots.
     pub fn count(self) -> usize {
         (self.state() as usize).min(SLOTS)
     }
@@ -90,51 +93,52 @@ impl<'a> Line<'a> {
         (self.head >> SHIFT_AT) as u32 & 31
     }
 
-    /// Slots before the first own entry of `quarter`, 1 to 3.
+    /// Returns the number of slots before the first own entry of `quarter`, 1 to 3.
     fn quarter_start(self, quarter: u32) -> u32 {
         (self.head << 5 >> (5 * quarter)) as u32 & 31
     }
 
-    /// Where the record of `slot` starts, from the start of the partition's data. Not for fixed
-    /// widths.
+    /// Returns the offset of the record of `slot` from the start of the partition's data. Not for
+    /// fixed widths.
     #[inline(always)]
     pub fn record(self, slot: usize) -> u64 {
         self.base() + (sum_first(self.bytes, slot) << self.shift())
     }
 
-    /// The first slot in which a key with `fingerprint`, at home in this line, may be; [`SLOTS`] or
-    /// more if in none.
+    /// Returns the first slot that may hold a key with `fingerprint` at home in this line;
+    /// [`SLOTS`] if there is none.
     #[inline(always)]
     pub fn first_home<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
         let (start, end) = self.quarter(fingerprint);
-        // A state beyond the slots does no harm: there are no bits beyond them.
+        // A state above the number of slots does no harm, because no bits are set above them.
         let matches = u64::from(self.equal::<FIXED>(fingerprint) >> start);
         let slot = start + (matches | 1 << 32).trailing_zeros();
         if slot < end { slot } else { SLOTS as u32 }
     }
 
-    /// About how many bytes the record of `slot` has, for prefetching. Not for fixed widths.
+    /// Returns the approximate size of the record of `slot` in bytes, for prefetching. Not for
+    /// fixed widths.
     #[inline(always)]
     pub fn record_bytes(self, slot: usize) -> u64 {
         u64::from(self.bytes[SECONDS_AT + slot.min(SLOTS - 1)]) << self.shift()
     }
 
-    /// A bit for every slot in which a key with `fingerprint`, at home in this line, may be.
+    /// Returns a bit for every slot that may hold a key with `fingerprint` at home in this line.
     #[inline]
     pub fn matches_home<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
         let (start, end) = self.quarter(fingerprint);
         self.equal::<FIXED>(fingerprint) & (1u32 << end).wrapping_sub(1 << start)
     }
 
-    /// The first slot of a fingerprint's quarter and the one after its last.
+    /// Returns the first slot of the quarter of `fingerprint` and the slot after its last.
     #[inline(always)]
     fn quarter(self, fingerprint: Fingerprint) -> (u32, u32) {
-        // Two neighbours of the numbers 0, three quarters, state.
+        // Selects two neighbours of the five-bit numbers: 0, the three quarters, the state.
         let (ends, shift) = (self.head as u32, 5 * fingerprint.quarter());
         (ends << 5 >> shift & 31, ends >> shift & 31)
     }
 
-    /// As [`Line::matches_home`] for a key whose home is a line before this one.
+    /// Does the same as [`Line::matches_home`] for a key whose home is an earlier line.
     #[inline]
     pub fn matches_passed<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
         self.equal::<FIXED>(fingerprint) & ((1 << self.quarter_start(1)) - 1)
@@ -146,14 +150,14 @@ impl<'a> Line<'a> {
         if FIXED { first & equal_seconds(self.bytes, fingerprint.second()) } else { first }
     }
 
-    /// True when a search that did not end here never has to go on.
+    /// Returns true if the line passed nothing on, so that no search has to continue after it.
     #[inline(always)]
     pub fn is_last(self) -> bool {
         self.state() <= SLOTS as u64
     }
 
-    /// True when a key with `fingerprint` whose home is `distance` lines before this one may stand
-    /// further on.
+    /// Returns true if a key with `fingerprint`, whose home is `distance` lines before this one,
+    /// may be in a later line.
     #[inline]
     pub fn goes_on(self, fingerprint: Fingerprint, distance: u32) -> bool {
         match self.state() {
@@ -162,14 +166,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// The first ten bits of the last slot's fingerprint, which is at home here.
+    /// Returns the first ten bits of the fingerprint in the last slot, which is at home here.
     fn last_own(self) -> u32 {
         let last = SLOTS as u32 - 1;
         let quarter = (1..4).filter(|&quarter| self.quarter_start(quarter) <= last).count() as u32;
         quarter << 8 | u32::from(self.bytes[FIRSTS_AT + SLOTS - 1])
     }
 
-    /// What is wrong with the line, if something is.
+    /// Returns a description of the damage if the line is invalid.
     pub fn problem(self) -> Option<String> {
         let ends = [1, 2, 3].map(|quarter| self.quarter_start(quarter));
         let in_order = ends[0] <= ends[1] && ends[1] <= ends[2] && ends[2] <= self.count() as u32;
@@ -184,24 +188,24 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What a line is made of, before it is bytes.
+/// The content of a line before it is encoded.
 #[derive(Debug, Clone)]
 pub(crate) struct LineBuilder<'a> {
     /// Offset of the first record from the start of the partition's data.
     pub base: u64,
-    /// The fingerprints in the order of the slots, each with whether its home is this line.
+    /// The fingerprints in slot order, each with whether its home is this line.
     pub fingerprints: &'a [(Fingerprint, bool)],
-    /// For each slot the length of its record in units (for the last at most 255), or the second
-    /// fingerprint byte.
+    /// For each slot the length of its record in units (for the last slot capped at 255), or the
+    /// second fingerprint byte.
     pub seconds: &'a [u8],
-    /// Unit of the lengths, as a power of two.
+    /// The unit of the lengths, as a power of two.
     pub shift: u32,
     /// See [`Overflow`].
     pub overflow: Overflow,
 }
 
 impl LineBuilder<'_> {
-    /// The line as it stands on disk.
+    /// Encodes the line.
     pub fn encode(&self) -> LineBytes {
         debug_assert!(
             self.base < BASE_END && self.shift < 32 && self.seconds.len() == self.fingerprints.len()
@@ -235,7 +239,7 @@ mod tests {
         Fingerprint::new(quarter << 62 | first << 54 | second << 46)
     }
 
-    /// Goal: a key is looked for in the slots of its quarter and nowhere else. Method: one
+    /// Goal: a key is searched in the slots of its quarter and nowhere else. Method: the same
     /// fingerprint byte in every slot, so that only the quarter tells keys apart.
     #[test]
     fn quarters_bound_the_search() {
@@ -259,9 +263,9 @@ mod tests {
             assert_eq!(line.first_home::<false>(wanted), first, "quarter {quarter}");
             assert_eq!(line.matches_home::<false>(print(quarter, 8, 0)), 0);
         }
-        // Entries from lines before stand in front of the quarters.
+        // Entries from earlier lines come before the quarters.
         assert_eq!(line.matches_passed::<false>(print(3, 9, 0)), 0b11);
-        // With fixed widths the second byte counts too.
+        // With fixed widths the second byte is compared too.
         assert_eq!(line.matches_home::<true>(print(1, 9, 1)), 0b1000);
         assert_eq!(line.first_home::<true>(print(1, 9, 1)), 3);
         assert_eq!(line.record(0), BASE_END - 1);
@@ -269,8 +273,8 @@ mod tests {
         assert!(line.is_last() && !line.goes_on(print(3, 255, 0), 0));
     }
 
-    /// Goal: a search goes on exactly where entries went on. Method: full lines of own and of
-    /// foreign entries.
+    /// Goal: a search continues to the next line exactly if entries were passed on. Method: full
+    /// lines of own entries and of entries from earlier lines.
     #[test]
     fn full_lines_send_on() {
         let encode = |own: bool, overflow| {
@@ -308,8 +312,8 @@ mod tests {
         assert_eq!(line.matches_passed::<false>(print(0, 27, 0)), 1 << 27);
     }
 
-    /// Goal: heads that no builder writes are named. Method: a state and quarters out of range or
-    /// out of order.
+    /// Goal: heads that no builder writes are reported. Method: a state out of range, and quarters
+    /// out of range or out of order.
     #[test]
     fn impossible_heads() {
         for (head, sound) in

@@ -1,8 +1,9 @@
-//! Cairn's own constant table: one immutable file, built in one pass, two cache misses to a value.
+//! Cairn's own constant table: one immutable file, built in one pass; a lookup costs two cache
+//! misses.
 //!
-//! Layout: `docs/src/formats/table.md`; why it is so: `docs/src/design/table.md`. [`Builder`]
-//! writes a table, [`Reader`] looks keys up in it. A table never changes once it has its name: new
-//! data is a new file, or a delta generation over it (see [`crate::generations`]).
+//! Layout: `docs/src/formats/table.md`; rationale: `docs/src/design/table.md`. [`Builder`] writes a
+//! table and [`Reader`] looks up keys in it. A published table never changes: new data goes to a
+//! new file, or to a delta generation over it (see [`crate::generations`]).
 
 mod assemble;
 mod batch;

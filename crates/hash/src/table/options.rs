@@ -1,4 +1,4 @@
-//! What a builder and a reader may be told.
+//! Options of a builder and of a reader.
 
 use cairn_codec::compress::Format;
 use cairn_vfs::Load;
@@ -6,30 +6,30 @@ use cairn_vfs::Load;
 /// How values are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// As they are. Lookups borrow them from the map.
+    /// Uncompressed. Lookups borrow values from the map.
     #[default]
     None,
-    /// Each by itself with snappy. Finds what repeats within a value, not what values have in
-    /// common; faster than zstd both ways.
+    /// Each value by itself with snappy. Exploits repetition within a value, but not similarity
+    /// between values; compresses and decompresses faster than zstd.
     Snappy,
-    /// Each by itself with zstd and one dictionary, trained on a sample of the values. A lookup
-    /// decompresses just its own value, whatever its neighbours.
+    /// Each value by itself with zstd and one dictionary, which is trained on a sample of the
+    /// values. A lookup decompresses only its own value.
     Zstd {
-        /// zstd's level, 1 to 22. 3 is its default.
+        /// The compression level of zstd, 1 to 22. Its default is 3.
         level: i32,
-        /// The size of the dictionary in bytes, 256 to 1 MiB; 0 for none. 16 KiB stays in the cache
-        /// beside the index.
+        /// The size of the dictionary in bytes, 256 to 1 MiB; 0 for none. A dictionary of 16 KiB
+        /// stays in the processor's cache together with the index.
         dictionary_bytes: u32,
     },
 }
 
 impl Compression {
-    /// zstd at level 3 with a dictionary of 16 KiB.
+    /// Returns zstd at level 3 with a dictionary of 16 KiB.
     pub fn zstd() -> Self {
         Compression::Zstd { level: 3, dictionary_bytes: 16 * 1024 }
     }
 
-    /// What a reader needs to know of it.
+    /// Returns the compression format, which is all that a reader needs to know.
     pub fn format(self) -> Format {
         match self {
             Compression::None => Format::None,
@@ -70,41 +70,42 @@ impl Default for BuildOptions {
 }
 
 impl BuildOptions {
-    /// The least memory that [`BuildOptions::memory_bytes`] can be.
+    /// The minimum of [`BuildOptions::memory_bytes`].
     pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
 
-    /// How values are stored. Default: as they are.
+    /// Sets how values are stored. Default: uncompressed.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// Memory for records waiting to be sorted, in bytes; what is over goes to a temporary file
-    /// beside the table. Default 1 GiB, at least 16 MiB.
+    /// Sets the memory for records that wait to be sorted, in bytes. Records beyond it go to a
+    /// spill file beside the table. Default: 1 GiB; minimum: 16 MiB.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
     }
 
-    /// Threads that sort and compress. Default: as many as the machine has processors.
+    /// Sets the number of threads that sort and compress. Default: the number of processors.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
     }
 
-    /// Share of the index slots to fill, 0.1 to 0.95. Default 0.76: 3.0 bytes an entry, and one
-    /// lookup in a hundred reads the neighbouring line too. More makes the index smaller and such
-    /// lookups more frequent: 0.85 is 2.7 bytes and four in a hundred.
+    /// Sets the share of index slots to fill, 0.1 to 0.95. At the default of 0.76 the index takes
+    /// 3.0 bytes per entry, and one lookup in a hundred also reads the neighbouring line. A higher
+    /// share makes the index smaller and such lookups more frequent: 0.85 takes 2.7 bytes, and four
+    /// lookups in a hundred read two lines.
     #[must_use]
     pub fn fill(mut self, fill: f64) -> Self {
         self.fill = fill;
         self
     }
 
-    /// The hash seed. Default: random, so that nobody can prepare keys that collide. Equal input,
+    /// Sets the hash seed. Default: random, so that nobody can prepare colliding keys. Equal input,
     /// seed and [`id`](Self::id) give equal bytes, whatever the memory and the threads.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
@@ -125,7 +126,7 @@ impl BuildOptions {
         self
     }
 
-    /// The table's id, by which delta generations name their base. Default: random.
+    /// Sets the id of the table, by which delta generations refer to it. Default: random.
     #[must_use]
     pub fn id(mut self, id: u64) -> Self {
         self.id = Some(id);
@@ -133,30 +134,29 @@ impl BuildOptions {
     }
 }
 
-/// How a reader reaches the bytes.
+/// How a reader accesses the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Mapped by the kernel and shared with every process that maps it. Fastest to open.
+    /// Mapped by the kernel, and shared with every process that maps the file. Fastest to open.
     #[default]
     Mmap,
-    /// Copied to memory of its own on huge pages, where the system has them: fewer
-    /// address-translation misses.
+    /// Copied to private memory, on huge pages where the system has them, which reduces TLB misses.
     Heap,
-    /// Index in memory, one positional read for a value. Errors of the device are errors, not
-    /// signals; memory is the index and the checksums.
+    /// Index in memory; one positional read per value. Device errors become errors instead of
+    /// signals. Memory holds only the index and the checksums.
     Pread,
 }
 
-/// Whether a reader believes the file.
+/// Whether a reader verifies the checksums of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// Every page is checked before anything in it is believed: when it is first touched, with
-    /// [`Mode::Heap`] at open, and pages that [`Mode::Pread`] reads each time anew. A damaged one
-    /// is an error, never a wrong value.
+    /// Every page is verified before its content is used: when it is first touched; with
+    /// [`Mode::Heap`] at open; with [`Mode::Pread`] on each read, for the pages that are read from
+    /// the file. A damaged page causes an error, never a wrong value.
     #[default]
     Checked,
-    /// Nothing but the header is checked. For files that [`Reader::verify`](super::Reader::verify)
-    /// has passed.
+    /// Only the header is verified. For files that [`Reader::verify`](super::Reader::verify) has
+    /// passed.
     Unchecked,
 }
 
@@ -169,22 +169,22 @@ pub struct ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// How the bytes are reached. Default: mapped.
+    /// Sets how the reader accesses the file. Default: mapped.
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Whether pages are checked. Default: [`Trust::Checked`].
+    /// Sets whether pages are verified. Default: [`Trust::Checked`].
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// Whether the file is read in, or pinned, at open. Default: neither. What was achieved stands
-    /// in [`Reader::load_report`](super::Reader::load_report).
+    /// Sets whether the file is loaded or pinned at open. Default: neither.
+    /// [`Reader::load_report`](super::Reader::load_report) tells how much of it was achieved.
     #[must_use]
     pub fn load(mut self, load: Load) -> Self {
         self.load = load;

@@ -1,13 +1,14 @@
-//! Checksums over every page, and the memory of which pages were found sound.
+//! Checksums of every page, and a record of the pages that were verified.
 //!
-//! The sums are kept by the parent, not in the page: a page that was written to the wrong place, or
-//! not at all, fails too. Level 0 holds one xxh3-64 for each page from the first after the header
-//! up to the sums themselves; level 1 one for each page of level 0; and so on up to a level of one
-//! page, whose sum is in the header.
+//! The checksum of a page is stored in its parent rather than in the page itself, so a misplaced or
+//! lost write is detected too. Level 0 holds one xxh3-64 for each page from the first after the
+//! header up to the checksums themselves. Level 1 holds one for each page of level 0, and so on up
+//! to a level of one page, whose checksum is in the header.
 //!
-//! A mapped table checks a page when a lookup first touches it and remembers that in one bit, so a
-//! lookup pays an AND for knowing that what it reads is what was written, and opening stays cheap
-//! (compare the Merkle trees of ZFS and TigerBeetle's checksums in the parent).
+//! A mapped table verifies a page when a lookup first touches it, and remembers the result in one
+//! bit. After that, a lookup pays one AND for the certainty that it reads the bytes that were
+//! written, and opening stays cheap (compare the Merkle trees of ZFS and TigerBeetle's checksums in
+//! the parent).
 
 use std::io;
 use std::path::Path;
@@ -21,14 +22,14 @@ use crate::{Error, Result};
 
 const SUMS_PER_PAGE: u64 = PAGE_BYTES / 8;
 
-/// One level of sums: consecutive pages of the file.
+/// One level of checksums: consecutive pages of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Level {
     first_page: u64,
     pages: u64,
 }
 
-/// Where each level stands, from the leaves to the top.
+/// Returns the location of each level, from the leaves to the top.
 fn levels(header: &Header) -> Vec<Level> {
     let first_page = header.sums_offset / PAGE_BYTES;
     let mut levels = Vec::new();
@@ -43,16 +44,16 @@ fn levels(header: &Header) -> Vec<Level> {
     }
 }
 
-/// Hands the sum pages for the leaf sums given to `write`, page by page from the leaves to the top;
-/// gives the sum for the header. In memory are, beside one level of sums, a page and the sums of
-/// the level above: a 512th.
+/// Builds the checksum pages over `leaf_sums`, passes them to `write` page by page from the leaves
+/// to the top, and returns the checksum for the header. Besides one level of checksums, memory
+/// holds one page and the checksums of the next level, a 512th of the size.
 pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
     let mut sums = leaf_sums;
     let mut page = Vec::with_capacity(PAGE_BYTES as usize);
     loop {
         let mut above = Vec::with_capacity(sums.len().div_ceil(SUMS_PER_PAGE as usize));
         let mut rest = &sums[..];
-        // A level has a page even where there are no sums.
+        // A level has a page even if it has no checksums.
         loop {
             let (here, later) = rest.split_at(rest.len().min(SUMS_PER_PAGE as usize));
             page.clear();
@@ -72,18 +73,18 @@ pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Re
     }
 }
 
-/// Tells sound pages from damaged ones, and remembers the sound ones.
+/// Verifies pages and remembers the sound ones.
 #[derive(Debug)]
 pub(crate) struct PageChecker {
     levels: Vec<Level>,
     root_sum: u64,
-    /// One bit a page of the file, set once the page was found sound.
+    /// One bit per page of the file, set once the page was verified.
     sound: Box<[AtomicU64]>,
 }
 
 impl PageChecker {
-    /// A checker of the file with this header. `trusted` takes every page for sound. Takes a bit of
-    /// memory for each page, so the caller has mapped the file first. Errors: there is no memory.
+    /// Creates a checker of the file with this header. With `trusted`, every page counts as sound.
+    /// Allocates one bit per page, so the caller maps the file first. Errors: out of memory.
     pub fn new(file: &Path, header: &Header, trusted: bool) -> Result<PageChecker> {
         let levels = levels(header);
         let end = levels.last().map_or(0, |top| top.first_page + top.pages);
@@ -93,7 +94,7 @@ impl PageChecker {
         }
         let fill = if trusted { u64::MAX } else { 0 };
         let mut sound = Vec::new();
-        // A header that somebody made, over a file with holes, can say any length.
+        // A forged header of a sparse file can state any length.
         let words = usize::try_from(end.div_ceil(64)).unwrap_or(usize::MAX);
         sound.try_reserve_exact(words).map_err(|_| {
             cairn_vfs::Error::new(Operation::Map, file, io::Error::from(io::ErrorKind::OutOfMemory))
@@ -102,7 +103,7 @@ impl PageChecker {
         Ok(PageChecker { levels, root_sum: header.root_sum, sound: sound.into() })
     }
 
-    /// True when `page` is known to be sound.
+    /// Returns true if `page` is known to be sound.
     #[inline]
     pub fn is_sound(&self, page: u64) -> bool {
         // ORDER: relaxed is enough. The bit guards immutable bytes, not data that another thread
@@ -118,7 +119,8 @@ impl PageChecker {
         }
     }
 
-    /// The sum that `page` must have, from its parent, which is checked first.
+    /// Returns the checksum that `page` must have. It is read from the parent page, which is
+    /// verified first.
     fn expected(&self, file: &Path, bytes: Window<'_>, page: u64) -> Result<u64> {
         let (parent_level, index) = match self.levels.iter().rposition(|level| level.first_page <= page) {
             None => (0, page.wrapping_sub(1)),
@@ -131,7 +133,7 @@ impl PageChecker {
         Ok(word64(bytes.page(parent_page), (index % SUMS_PER_PAGE) as usize * 8))
     }
 
-    /// Checks `page`, which is within `bytes`, unless that was done before.
+    /// Verifies `page`, which is within `bytes`, unless that was done before.
     #[inline]
     pub fn ensure(&self, file: &Path, bytes: Window<'_>, page: u64) -> Result<()> {
         if self.is_sound(page) { Ok(()) } else { self.check(file, bytes, page) }
@@ -144,8 +146,8 @@ impl PageChecker {
         Ok(())
     }
 
-    /// Checks `content`, which was read from `page`, against the sums in `bytes`. Remembers
-    /// nothing.
+    /// Verifies `content`, which was read from `page`, against the checksums in `bytes`. Does not
+    /// remember the result.
     pub fn check_bytes(&self, file: &Path, bytes: Window<'_>, page: u64, content: &[u8]) -> Result<()> {
         let expected = self.expected(file, bytes, page)?;
         let found = xxh3_64(content);
@@ -157,22 +159,22 @@ impl PageChecker {
     }
 }
 
-/// Bytes of a file from a page on, the checksum pages included.
+/// The bytes of a file from a page on, the checksum pages included.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// The file offset of the first one, a multiple of the page size.
+    /// The file offset of the first byte, a multiple of the page size.
     pub start: u64,
 }
 
 impl<'a> Window<'a> {
-    /// The bytes of a page; empty when it is not in the window.
+    /// Returns the bytes of a page; empty if it is not in the window.
     pub fn page(self, page: u64) -> &'a [u8] {
         self.range(page * PAGE_BYTES, PAGE_BYTES).unwrap_or_default()
     }
 
-    /// `len` bytes at the file offset `offset`.
+    /// Returns `len` bytes at the file offset `offset`.
     #[inline]
     pub fn range(self, offset: u64, len: u64) -> Option<&'a [u8]> {
         let from = offset.checked_sub(self.start)?;
@@ -186,9 +188,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: sums are written as the format says, whatever their number, and a page at a time.
-    /// Method: numbers around one, two and three levels; each level held against the sums of the
-    /// pages of the one below.
+    /// Goal: checksums are written in the documented format, whatever their number, and page by
+    /// page. Method: numbers around one, two and three levels; each level compared with the
+    /// checksums of the pages of the level below.
     #[test]
     fn trees_of_all_heights() {
         for count in [0, 1, 511, 512, 513, 1024, 512 * 512, 512 * 512 + 1] {
@@ -217,7 +219,7 @@ mod tests {
         }
     }
 
-    /// The header of a table whose sums begin on this page.
+    /// Returns the header of a table whose checksums begin on this page.
     fn header_of(sums_page: u64) -> Header {
         let mut header = Header { sums_offset: sums_page * PAGE_BYTES, ..Header::default() };
         let end = levels(&header).last().map_or(0, |top| top.first_page + top.pages);
@@ -225,8 +227,8 @@ mod tests {
         header
     }
 
-    /// Goal: a file that is long by its holes alone ends in an error and not the process. Method: a
-    /// length for whose bits no machine has the addresses.
+    /// Goal: a huge sparse file causes an error instead of aborting the process. Method: a file so
+    /// long that its bits exceed the address space of any machine.
     #[test]
     fn lengths_without_memory() {
         let refused = PageChecker::new(Path::new("t"), &header_of(1 << 51), false).unwrap_err();

@@ -1,10 +1,11 @@
-//! From a hash to a place: the partition, the line in it, the fingerprint in the line.
+//! Maps a hash to its place: the partition, the line within it, and the fingerprint within the
+//! line.
 //!
-//! The three are consecutive digits of the hash, the most significant first, so that entries sorted
-//! by hash are sorted by all three:
+//! The three are consecutive digits of the hash, the most significant first. Entries sorted by hash
+//! are therefore sorted by all three.
 //!
 //! ```text
-//! digits   = hash rotated left by the partition bits      the partition's number comes to the lowest bits
+//! digits   = hash rotated left by the partition bits      the partition number in the lowest bits
 //! product  = digits * home lines of the partition         128 bits
 //! home     = upper half of the product                    line within the partition
 //! fingerprint = top 18 bits of the lower half
@@ -15,13 +16,13 @@ use std::path::Path;
 use super::format::{Header, PARTITION_BITS_MAX, PARTITION_BYTES, word32, word64};
 use crate::{Error, Result};
 
-/// Where one partition of the hash space has its lines and its records.
+/// The lines and records of one partition of the hash space.
 ///
 /// ```text
 /// 0 first line u64 | 8 home lines u32 | 12 tail lines u32 | 16 data start u64 | 24 data bytes u64
 /// ```
-/// Lines `[first, first + homes)` are homes; the tail lines after them take what the last homes
-/// could not hold. The data start is an offset in the file.
+/// Lines `[first, first + homes)` are home lines. The tail lines after them take the entries that
+/// the last home lines could not hold. The data start is an offset in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub first_line: u64,
@@ -32,7 +33,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// As it stands on disk.
+    /// Encodes the partition entry.
     pub fn encode(&self) -> [u8; PARTITION_BYTES as usize] {
         let mut bytes = [0; PARTITION_BYTES as usize];
         bytes[..8].copy_from_slice(&self.first_line.to_le_bytes());
@@ -44,14 +45,14 @@ impl Partition {
     }
 }
 
-/// The partitions of a table, and the way from a hash to its place in one of them.
+/// The partitions of a table. Maps a hash to its place in one of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Partitions {
     bits: u32,
-    /// One less than there are.
+    /// Number of partitions minus one.
     last: u8,
-    /// Always as many as a u8 can tell apart, so that finding one needs no check. The rest have no
-    /// lines.
+    /// Always 256 entries, so that indexing with a u8 needs no bounds check. The unused entries
+    /// have no lines.
     all: Box<[Partition; 1 << PARTITION_BITS_MAX]>,
 }
 
@@ -62,12 +63,12 @@ impl Default for Partitions {
 }
 
 impl Partitions {
-    /// The partitions in order.
+    /// Returns the partitions in order.
     pub fn as_slice(&self) -> &[Partition] {
         &self.all[..=usize::from(self.last)]
     }
 
-    /// The partition of `hash` and the place in it.
+    /// Returns the partition of `hash` and the place within it.
     #[inline(always)]
     pub fn find(&self, hash: u64) -> (&Partition, Place) {
         let digits = hash.rotate_left(self.bits);
@@ -75,8 +76,8 @@ impl Partitions {
         (partition, Place::new(digits, partition.home_lines))
     }
 
-    /// Reads the partitions of a table and checks them against its header: consecutive, covering
-    /// all lines and all data.
+    /// Decodes the partitions of a table and checks them against its header: they must be
+    /// consecutive and cover all lines and all data.
     pub fn decode(file: &Path, header: &Header, bytes: &[u8]) -> Result<Partitions> {
         let mut partitions = Partitions {
             bits: header.partition_bits,
@@ -102,8 +103,8 @@ impl Partitions {
                 );
                 return Err(Error::corruption(file, at, what));
             }
-            // A builder fills homes less than whole, so what they pass on never needs as many lines
-            // again.
+            // A builder does not fill the home lines completely, so the entries that they pass on
+            // never need as many lines again.
             if partition.tail_lines > partition.home_lines {
                 let what = format!(
                     "partition {index} has {} tail lines, expected at most its {} home lines",
@@ -132,21 +133,20 @@ impl Partitions {
     }
 }
 
-/// Where a key's hash sends it: the partition, the home line within it, and the fingerprint.
+/// The place of a hash within its partition: the home line and the fingerprint.
 ///
-/// The three are consecutive digits of the hash, so entries sorted by hash are sorted by all three.
+/// Both are consecutive digits of the hash, so entries sorted by hash are sorted by both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// Line within the partition, below its home lines.
+    /// The home line, relative to the first line of the partition.
     pub home: u32,
-    /// What tells entries of one home apart.
+    /// Tells entries of one home line apart.
     pub fingerprint: Fingerprint,
 }
 
 impl Place {
-    /// The place of a hash in its partition, which has `home_lines` lines to be at home in
-    /// (multiply-shift instead of a division). `digits` is the hash rotated left by the partition
-    /// bits.
+    /// Computes the place of a hash in a partition with `home_lines` home lines, by multiply-shift
+    /// instead of a division. `digits` is the hash rotated left by the partition bits.
     #[inline(always)]
     pub fn new(digits: u64, home_lines: u32) -> Place {
         let product = u128::from(digits) * u128::from(home_lines);
@@ -154,43 +154,43 @@ impl Place {
     }
 }
 
-/// Eighteen bits of a hash: `quarter (2) | first (8) | second (8)`, the most significant digit
-/// first.
+/// Eighteen bits of a hash, the most significant digit first: `quarter (2) | first (8) | second
+/// (8)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Fingerprint(u32);
 
 impl Fingerprint {
-    /// From the digits that follow the home line, most significant first.
+    /// Takes the fingerprint from the digits after the home line, the most significant first.
     #[inline(always)]
     pub fn new(digits: u64) -> Fingerprint {
         Fingerprint((digits >> 46) as u32)
     }
 
-    /// The first two bits.
+    /// Returns the first two bits.
     #[inline(always)]
     pub fn quarter(self) -> u32 {
         self.0 >> 16
     }
 
-    /// The eight bits after the quarter.
+    /// Returns the eight bits after the quarter.
     #[inline(always)]
     pub fn first(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// The last eight bits, which only lines of fixed widths have room for.
+    /// Returns the last eight bits, which only lines of fixed widths store.
     #[inline(always)]
     pub fn second(self) -> u8 {
         self.0 as u8
     }
 
-    /// All that a line of varying widths knows of it.
+    /// Returns the ten bits that a line of varying widths stores.
     pub fn first_ten(self) -> u32 {
         self.0 >> 8
     }
 }
 
-/// The number of the partition of `hash` among `1 << partition_bits`.
+/// Returns the number of the partition of `hash` among `1 << partition_bits`.
 #[inline]
 pub(crate) fn partition_of(hash: u64, partition_bits: u32) -> usize {
     (hash.rotate_left(partition_bits) & ((1 << partition_bits) - 1)) as usize

@@ -1,4 +1,4 @@
-//! The walk over index lines that yields the records a key may be in.
+//! The walk over index lines that yields the candidate records of a key.
 
 use super::format::{LINE_BYTES, PAGE_BYTES};
 use super::line::{DISTANCE_MAX, Line, LineBytes};
@@ -6,19 +6,19 @@ use super::place::Fingerprint;
 use super::reader::Reader;
 use crate::{Error, Result};
 
-/// One search in the index. `FIXED` says that records have one width, so that a slot's number gives
-/// its place.
+/// One search in the index. `FIXED` says that records have one width, so that the slot number
+/// determines the location of a record.
 #[derive(Debug)]
 pub(crate) struct Probe<'a, const FIXED: bool> {
     line: Line<'a>,
     line_number: u64,
-    /// First line after the partition.
+    /// The first line after the partition.
     line_end: u64,
-    /// Lines walked from the home line.
+    /// Distance from the home line, in lines.
     distance: u32,
-    /// The slot found last.
+    /// The slot of the last candidate.
     slot: usize,
-    /// Slots of this line that are still to be looked at.
+    /// The candidate slots of this line that remain.
     matches: u32,
     fingerprint: Fingerprint,
     /// File offset of the partition's data.
@@ -27,7 +27,7 @@ pub(crate) struct Probe<'a, const FIXED: bool> {
 }
 
 impl<'a, const FIXED: bool> Probe<'a, FIXED> {
-    /// Reads the home line of `hash`: the first cache miss.
+    /// Reads the home line of `hash`, which is the first cache miss.
     #[inline]
     pub fn new(reader: &'a Reader, hash: u64) -> Result<Self> {
         let (partition, place) = reader.partitions.find(hash);
@@ -48,10 +48,11 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
         })
     }
 
-    /// The file offset of the next record that may hold the key.
+    /// Returns the file offset of the next record that may have the key.
     #[inline]
     pub fn next(&mut self, reader: &'a Reader) -> Result<Option<u64>> {
-        // BOUND: the line number grows up to the partition's end, and the distance up to its limit.
+        // BOUND: the line number grows up to the end of the partition, and the distance up to its
+        // limit.
         loop {
             if self.matches != 0 {
                 self.slot = self.matches.trailing_zeros() as usize;
@@ -71,8 +72,8 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
                 return Err(self.bad_line(reader));
             }
             if self.distance > DISTANCE_MAX {
-                // A line may be full of others' entries here; those of this home have all been
-                // passed.
+                // The line may be full of entries with other homes. All entries of this home have
+                // been passed.
                 return Ok(None);
             }
             self.line = line_at(reader, self.line_number)?;
@@ -80,8 +81,8 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
         }
     }
 
-    /// About how many bytes the record found last has; for the last one of a line it may be too
-    /// little.
+    /// Returns the approximate size of the last candidate in bytes. For the last slot of a line it
+    /// may be too small.
     pub fn record_bytes(&self, reader: &Reader) -> u64 {
         if FIXED {
             reader.header.key_bytes_max + reader.header.value_bytes_max
@@ -106,7 +107,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
     }
 }
 
-/// Index line `number`, on a page that was found sound.
+/// Returns index line `number`, from a verified page.
 #[inline]
 pub(crate) fn line_at(reader: &Reader, number: u64) -> Result<Line<'_>> {
     let offset = reader.header.index_offset + number * LINE_BYTES;

@@ -1,9 +1,9 @@
-//! Opens a table and looks keys up in it.
+//! Opens a table and looks up keys in it.
 //!
-//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a
-//! lock. What a lookup touches: the partition entry (first-level cache), one index line (see
-//! `line.rs` for when a second), one record. Two dependent cache misses for a key that is there,
-//! one for a key that is not.
+//! A reader is `Send` and `Sync` and all methods take `&self`: any number of threads share one
+//! without a pool or a lock. A lookup touches the partition entry (in the L1 cache), one index line
+//! (`line.rs` tells when it needs a second) and one record. That is two dependent cache misses for
+//! a present key and one for an absent key.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ use super::stats::TableInfo;
 use super::stream::ValueReader;
 use crate::{Error, Result};
 
-/// Larger files are mapped without read-ahead. In a smaller one, reading the neighbours of the
-/// first cold lookups in brings the whole file to memory soon, at the cost of few device reads; in
-/// a larger one they would only push each other out.
+/// Larger files are mapped without read-ahead. In a smaller file, the read-ahead of the first cold
+/// lookups soon brings the whole file into memory with few device reads. In a larger one the pages
+/// read ahead would only evict each other.
 const READ_AHEAD_BYTES_MAX: u64 = 1 << 30;
 
 /// An open table.
@@ -38,16 +38,16 @@ pub struct Reader {
     pub(crate) header: Header,
     pub(crate) partitions: Partitions,
     pub(crate) checker: PageChecker,
-    /// The whole file, or for `Mode::Pread` what follows the data.
+    /// The whole file; with `Mode::Pread` only the part after the data.
     map: Map,
     map_start: u64,
     pub(crate) kind: Kind,
     /// The index lines in `map`.
     index: Map,
-    /// The page on which they begin.
+    /// The page on which the index begins.
     pub(crate) index_page: u64,
-    /// `map` up to the end of the data, empty for `Mode::Pread`: what is found without the complete
-    /// search ends there.
+    /// `map` up to the end of the data, empty for `Mode::Pread`. Bounds the records that the fast
+    /// path may return.
     up_to_data_end: Map,
     /// Set for `Mode::Pread`.
     pub(crate) file: Option<Box<dyn File>>,
@@ -56,7 +56,7 @@ pub struct Reader {
     load_report: Option<LoadReport>,
 }
 
-/// A record that was found: what its stored value is, and where in the file.
+/// A record that was found: the tag of its stored value, and its location in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub tag: Tag,
@@ -64,12 +64,13 @@ pub(crate) struct Found {
     pub bytes: u64,
 }
 
-/// What the header of the table at `path` says.
+/// Reads the header of the table at `path`.
 pub(crate) fn read_header(fs: &Arc<dyn Fs>, path: &Path) -> Result<Header> {
     header_of(&*fs.open(path, OpenOptions::read())?, path)
 }
 
-/// Whether the file at `path` begins as a table does. A damaged one may. Errors: the file system's.
+/// Returns whether the file at `path` begins with the magic number of a table. It may still be
+/// damaged. Errors: those of the file system.
 pub fn is_table(fs: &dyn Fs, path: &Path) -> Result<bool> {
     let file = fs.open(path, OpenOptions::read())?;
     let mut magic = [0; MAGIC.len()];
@@ -86,17 +87,17 @@ fn header_of(file: &dyn File, path: &Path) -> Result<Header> {
 impl Reader {
     /// Opens the table at `path` on the real file system.
     ///
-    /// Cost: reads the header, the partition table (at most 8 KiB) and a dictionary, if there is
-    /// one. [`Mode::Heap`] copies the whole file and, unless it is trusted, computes the checksum
-    /// of every page of it, so damage anywhere ends the opening; [`Mode::Pread`] copies what
-    /// follows the records: index, dictionary and checksums. A load, where the options ask for one,
-    /// brings in what is left. Errors: [`Error::Corruption`] and [`Error::Unsupported`] say what
-    /// was found where.
+    /// Cost: reads the header, the partition table (at most 8 KiB) and the dictionary, if there is
+    /// one. [`Mode::Heap`] copies the whole file and, unless it is trusted, verifies every page, so
+    /// that damage anywhere makes the open fail. [`Mode::Pread`] copies the part after the records:
+    /// index, dictionary and checksums. If the options ask for a load, the rest is loaded too.
+    /// Errors: [`Error::Corruption`] and [`Error::Unsupported`] state the offending value and its
+    /// location.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Reader> {
         Reader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
     }
 
-    /// [`Reader::open`] on any file system.
+    /// Does the same as [`Reader::open`] on any file system.
     pub fn open_in(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions) -> Result<Reader> {
         let file = fs.open(path, OpenOptions::read())?;
         let header = header_of(&*file, path)?;
@@ -110,13 +111,14 @@ impl Reader {
             let what = format!("the length of the file changed while it was opened, from {file_bytes} bytes");
             return Err(Error::corruption(path, file_bytes, what));
         }
-        // ORDER: what cannot be mapped is refused before memory is taken for its pages.
+        // ORDER: a file that cannot be mapped is refused before memory is allocated for its pages.
         let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
         if options.mode == Mode::Mmap && file_bytes >= READ_AHEAD_BYTES_MAX {
             map.advise(0..map.len(), Advice::Random);
         }
         let load_report = match options.load {
-            // Counting what is resident takes longer than the rest of opening.
+            // Without a load there is no report: counting the resident pages takes longer than the
+            // rest of the open.
             Load::None => None,
             load => Some(map.load(0..map.len(), load)),
         };
@@ -156,7 +158,8 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Checks every page now. All of the file has just been brought to memory, which takes longer.
+    /// Verifies every page. This takes less time than the copy of the file into memory that
+    /// preceded it.
     fn check_all_pages(&self) -> Result<()> {
         (1..self.header.file_bytes / PAGE_BYTES)
             .try_for_each(|page| self.checker.ensure(&self.path, self.window(), page))
@@ -181,16 +184,17 @@ impl Reader {
         Ok(())
     }
 
-    /// The value of `key`, borrowed where the file is mapped and the value is not compressed.
+    /// Returns the value of `key`, borrowed if the file is mapped and the value is not compressed.
     ///
-    /// Cost of a mapped or copied table: two dependent cache misses, and the checksum of each page
-    /// that nobody has touched before; no allocation when borrowed.
+    /// Cost of a mapped or copied table: two dependent cache misses, and the verification of each
+    /// page that was not touched before. No allocation if the value is borrowed.
     ///
-    /// Cost with [`Mode::Pread`]: a positional read of the pages that hold the record, their
-    /// checksums each time anew, and an allocation for the value, which [`Reader::get_into`]
-    /// spares. A second read follows where the record is longer than 64 KiB or than the index says;
-    /// a value of 32 KiB or more follows in pieces of up to 256 KiB. An absent key takes none, but
-    /// for one in fifty, which has a fingerprint in common with a record.
+    /// Cost with [`Mode::Pread`]: a positional read of the pages that hold the record, the
+    /// verification of these pages each time, and an allocation for the value, which
+    /// [`Reader::get_into`] avoids. A second read follows if the record is longer than 64 KiB or
+    /// than the index says. A value of 32 KiB or more is read separately, in pieces of up to 256
+    /// KiB. An absent key needs no read, except for one in fifty, which shares a fingerprint with a
+    /// record.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let value = match self.kind {
@@ -204,7 +208,8 @@ impl Reader {
         }
     }
 
-    /// The less usual kinds: not worth their instructions in every caller.
+    /// Handles the less common kinds, outside of `get` so that their code is not inlined into every
+    /// caller.
     #[inline(never)]
     fn get_other(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let stored = match self.kind {
@@ -231,8 +236,8 @@ impl Reader {
         }
     }
 
-    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is
-    /// absent. Does not allocate once `value` is large enough.
+    /// Replaces the content of `value` with the value of `key`. Returns false if the key is absent.
+    /// Does not allocate once `value` is large enough.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
         let hash = self.hash(key);
@@ -252,12 +257,13 @@ impl Reader {
         }
     }
 
-    /// True when the table has `key`.
+    /// Returns true if the table has `key`.
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         Ok(self.find_any(key, self.hash(key))?.is_some_and(|found| found.tag != Tag::Tombstone))
     }
 
-    /// A stream over the value of `key`, for values that should not be in memory at once.
+    /// Returns a stream over the value of `key`, for values that should not be in memory as a
+    /// whole.
     pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
         match self.find_any(key, self.hash(key))? {
             Some(found) if found.tag != Tag::Tombstone => ValueReader::new(self, found).map(Some),
@@ -265,63 +271,64 @@ impl Reader {
         }
     }
 
-    /// Number of keys that a lookup finds (for a delta: its tombstones not among them).
+    /// Returns the number of keys that a lookup finds. Tombstones of a delta do not count.
     pub fn len(&self) -> u64 {
         self.header.entries - self.header.tombstones
     }
 
-    /// True when no lookup finds anything.
+    /// Returns true if no lookup finds anything.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the header says of the table.
+    /// Returns the information in the header.
     pub fn info(&self) -> TableInfo {
         TableInfo::new(&self.path, &self.header)
     }
 
-    /// What the load asked for in the options achieved; without one, how much is in memory now.
+    /// Returns the result of the load that the options asked for. If they asked for none, returns
+    /// how much is in memory now.
     ///
-    /// Cost: one `mincore` over the file when no load was asked for.
+    /// Cost: one `mincore` over the file if no load was asked for.
     pub fn load_report(&self) -> LoadReport {
         self.load_report.clone().unwrap_or_else(|| self.map.load(0..self.map.len(), Load::None))
     }
 
-    /// The file it reads.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// True when values can be borrowed.
+    /// Returns true if values can be borrowed.
     pub(crate) fn is_mapped(&self) -> bool {
         self.file.is_none()
     }
 
-    /// The hash by which this table places `key`.
+    /// Returns the hash by which this table places `key`.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         xxh3_64_seeded(key, self.header.seed)
     }
 
-    /// The bytes in memory.
+    /// Returns the bytes of the file that are in memory.
     #[inline]
     pub(crate) fn window(&self) -> Window<'_> {
         Window { bytes: &self.map, start: self.map_start }
     }
 
-    /// The bytes of a mapped table from the start of the file to the end of its data.
+    /// Returns the bytes of a mapped table from the start of the file to the end of its data.
     #[inline(always)]
     pub(crate) fn records_to_data_end(&self) -> &[u8] {
         &self.up_to_data_end
     }
 
-    /// The index lines; not checked.
+    /// Returns the index lines, unverified.
     #[inline(always)]
     pub(crate) fn lines(&self) -> &[LineBytes] {
         self.index.as_chunks().0
     }
 
-    /// Checks the pages of a range in the window and gives its bytes.
+    /// Verifies the pages of a range in the window and returns its bytes.
     pub(crate) fn checked_range(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
         let window = self.window();
         let Some(range) = window.range(offset, bytes) else {
@@ -336,7 +343,7 @@ impl Reader {
         Ok(range)
     }
 
-    /// Finds `key`, whichever way this reader reaches its records.
+    /// Finds `key`, whether records are mapped or read.
     pub(crate) fn find_any(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
         match &self.file {
             None => self.find(key, hash),
@@ -356,7 +363,7 @@ impl Reader {
         }
     }
 
-    /// The complete search in a mapped table, and what is stored there.
+    /// Does the complete search in a mapped table and returns the stored value.
     pub(crate) fn find_stored(&self, key: &[u8], hash: u64) -> Result<Option<Stored<'_>>> {
         self.find_completely(key, hash)?.map(|found| self.stored_at(found)).transpose()
     }
@@ -380,7 +387,7 @@ impl Reader {
         key: &[u8],
         mut probe: Probe<'a, FIXED>,
     ) -> Result<Option<Found>> {
-        // BOUND: a probe ends with its partition at the latest.
+        // BOUND: a probe ends at the end of its partition at the latest.
         while let Some(record) = probe.next(self)? {
             if let Some(found) = self.match_mapped::<FIXED>(record, key)? {
                 return Ok(Some(found));
@@ -389,7 +396,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// Holds the record at the file offset `start` against `key`.
+    /// Compares the key of the record at the file offset `start` with `key`.
     #[inline]
     pub(crate) fn match_mapped<const FIXED: bool>(&self, start: u64, key: &[u8]) -> Result<Option<Found>> {
         let (window, path) = (self.window(), &self.path);
@@ -399,8 +406,8 @@ impl Reader {
             let (key_bytes, stored_bytes) = (self.header.key_bytes_max, self.header.value_bytes_max);
             RecordHead { key_bytes, stored_bytes, tag: Tag::Raw, head_bytes: 0 }
         } else {
-            // A head that reaches into the next page is rare; the last page of data is followed by
-            // the index.
+            // A head that crosses into the next page is rare. The last page of the data is followed
+            // by the index, so the next page exists.
             if start % PAGE_BYTES > PAGE_BYTES - RecordHead::BYTES_MAX as u64 {
                 self.checker.ensure(path, window, page + 1)?;
             }

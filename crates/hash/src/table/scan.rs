@@ -1,4 +1,4 @@
-//! Every entry of a table, in the order of the file (which is the order of the hashes).
+//! Iteration over all entries of a table in file order, which is hash order.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::record::{RecordHead, Tag};
 use super::source::Scratch;
 use crate::{Error, Result};
 
-/// What one positional read brings in.
+/// Size of one positional read.
 const READ_BYTES: u64 = 64 * PAGE_BYTES;
 
 /// A key and its value.
@@ -22,18 +22,18 @@ pub struct Entry<'a> {
     pub value: Cow<'a, [u8]>,
 }
 
-/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error;
-/// one is that there were others at the end than the header counts.
+/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error. A
+/// number of entries other than that in the header is an error at the end.
 #[derive(Debug)]
 pub struct Scan<'a> {
     records: Records<'a>,
 }
 
-/// One record, where it stands and what its index slot says of it.
+/// One record, with its location and its index line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub partition: usize,
-    /// Line within the partition.
+    /// The line within the partition.
     pub line: u64,
     pub start: u64,
     pub bytes: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Record<'a> {
     pub found: Found,
 }
 
-/// Iterates over the records of a table, tombstones among them.
+/// Iterates over the records of a table, tombstones included.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     table: &'a Reader,
@@ -51,13 +51,13 @@ pub(crate) struct Records<'a> {
     scratch: Scratch,
     /// The range of the file that `scratch` holds.
     ready: (u64, u64),
-    /// Records so far.
+    /// Number of records read so far.
     read: u64,
     failed: bool,
 }
 
 impl Reader {
-    /// All entries, in the order of the file.
+    /// Iterates over all entries in file order.
     pub fn scan(&self) -> Scan<'_> {
         Scan { records: self.records() }
     }
@@ -110,7 +110,8 @@ impl<'a> Iterator for Records<'a> {
 impl<'a> Records<'a> {
     fn advance(&mut self) -> Result<Option<Record<'a>>> {
         let table = self.table;
-        // BOUND: every turn goes one line on, up to the number of lines in the partition table.
+        // BOUND: every iteration that does not return advances by one line or partition, up to the
+        // number of lines in the partition table.
         while let Some(partition) = table.partitions.as_slice().get(self.partition) {
             if self.line == u64::from(partition.home_lines) + u64::from(partition.tail_lines) {
                 (self.partition, self.line, self.slot) = (self.partition + 1, 0, 0);
@@ -144,7 +145,7 @@ impl<'a> Records<'a> {
         Err(Error::corruption(&table.path, 48, what))
     }
 
-    /// The record that stands `offset` bytes into the data of `partition`.
+    /// Reads the record at `offset` in the data of `partition`.
     fn read(&mut self, partition: &Partition, offset: u64) -> Result<Record<'a>> {
         let table = self.table;
         let start = partition.data_start + offset;
@@ -172,8 +173,8 @@ impl<'a> Records<'a> {
         Ok(Record { partition: self.partition, line: self.line, start, bytes, key, found })
     }
 
-    /// Bytes of the value of a record of this iterator, which is read to see that it can be; of a
-    /// value beside the records only the reference.
+    /// Returns the size of the value of a record of this iterator. The value is read, to check that
+    /// it is readable; of a blob only the reference is read.
     pub(crate) fn value_bytes(&mut self, record: &Record<'a>) -> Result<u64> {
         if record.found.tag != Tag::Blob {
             return Ok(self.value(record)?.len() as u64);
@@ -182,7 +183,7 @@ impl<'a> Records<'a> {
         Ok(self.table.blob(&stored, record.found.start)?.1)
     }
 
-    /// The value of a record of this iterator; empty for a tombstone.
+    /// Returns the value of a record of this iterator; empty for a tombstone.
     pub(crate) fn value(&mut self, record: &Record<'a>) -> Result<Cow<'a, [u8]>> {
         let Found { tag, start, bytes } = record.found;
         let stored = self.bytes(start, bytes)?;
@@ -199,8 +200,7 @@ impl<'a> Records<'a> {
                 match &self.table.file {
                     None => self.table.checked_range(offset, bytes).map(Cow::Borrowed),
                     Some(file) => {
-                        // Not through `self.scratch`: the records after this one are still wanted
-                        // there.
+                        // Does not use `self.scratch`, which holds the records that follow.
                         let (mut scratch, mut value) = (Scratch::default(), Vec::new());
                         self.table.append_blob(&**file, offset, bytes, &mut scratch, &mut value)?;
                         Ok(Cow::Owned(value))
@@ -210,7 +210,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Checked bytes of the file: borrowed from the map, or copied out of a large positional read.
+    /// Returns verified bytes of the file, borrowed from the map or copied from a large positional
+    /// read.
     fn bytes(&mut self, offset: u64, bytes: u64) -> Result<Cow<'a, [u8]>> {
         let table = self.table;
         let Some(file) = &table.file else {

@@ -1,4 +1,4 @@
-//! Positional reads for tables that are not mapped: pages in, pages checked, records found in them.
+//! Positional reads for tables that are not mapped: read pages, verify them, find records in them.
 
 use std::cell::RefCell;
 
@@ -11,14 +11,14 @@ use super::reader::{Found, Reader};
 use super::record::{RecordHead, Tag};
 use crate::{Error, Result};
 
-/// A record is read in one go when its index line says that it is at most this long. Of a longer
-/// one the head comes first: the candidate may be another key.
+/// A record is read at once if its index line says that it is at most this long. Of a longer record
+/// the head is read first, because the candidate may have another key.
 const READ_BYTES_MAX: u64 = 16 * PAGE_BYTES;
-/// What one read of a long value brings in: it goes through the thread's buffer, which keeps the
-/// room it once had.
+/// Size of one read of a long value. Long values go through the buffer of the thread, which never
+/// shrinks, so the window limits its size.
 const WINDOW_BYTES: u64 = 64 * PAGE_BYTES;
 
-/// Whole pages of a file, read and checked.
+/// Whole pages of a file, read and verified.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     bytes: Vec<u8>,
@@ -31,29 +31,29 @@ thread_local! {
 }
 
 impl Scratch {
-    /// Lends the calling thread's own buffer, so that a reader needs no pool.
+    /// Lends the buffer of the calling thread to `work`, so that a reader needs no pool.
     pub fn local<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
         LOCAL.with(|local| match local.try_borrow_mut() {
             Ok(mut scratch) => work(&mut scratch),
-            // Only a callback that looks up again gets here.
+            // Reached only by a callback that looks up again.
             Err(_) => work(&mut Scratch::default()),
         })
     }
 
-    /// Bytes of memory it holds.
+    /// Returns the size of the buffer.
     #[cfg(test)]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// `bytes` at the file offset `offset`, which were read.
+    /// Returns `bytes` bytes at the file offset `offset`, if they were read.
     pub fn range(&self, offset: u64, bytes: u64) -> Option<&[u8]> {
         let from = offset.checked_sub(self.start)? as usize;
         self.bytes.get(from..from.checked_add(bytes as usize)?)
     }
 
-    /// Reads the pages that hold `offset..offset + bytes` of the table's data or blobs, and checks
-    /// each.
+    /// Reads and verifies the pages that hold `offset..offset + bytes` of the table's data or
+    /// blobs.
     pub fn read(&mut self, table: &Reader, file: &dyn File, offset: u64, bytes: u64) -> Result<()> {
         let start = offset / PAGE_BYTES * PAGE_BYTES;
         let end = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
@@ -75,13 +75,13 @@ impl Scratch {
     }
 }
 
-/// Everything from the index to the end of the file, copied to memory.
+/// Copies the file from the index to the end into memory.
 pub(crate) fn read_tail(file: &dyn File, header: &Header) -> Result<Map> {
     Ok(Map::copy_range(file, header.index_offset..header.file_bytes)?)
 }
 
 impl Reader {
-    /// Finds `key` with positional reads. What was found is in `scratch`.
+    /// Finds `key` with positional reads. Leaves the record in `scratch`.
     pub(crate) fn find_by_reading(
         &self,
         file: &dyn File,
@@ -115,9 +115,9 @@ impl Reader {
         Ok(None)
     }
 
-    /// Reads the record at `start`, which has about `likely` bytes, and holds it against `key`. One
-    /// read is nearly always enough; the rest of a long record is read only when its head says that
-    /// the key has the right length.
+    /// Reads the record at `start`, whose approximate size is `likely`, and compares its key with
+    /// `key`. One read is nearly always enough. The rest of a long record is read only if its head
+    /// says that the key has the right length.
     fn match_read(
         &self,
         file: &dyn File,
@@ -154,8 +154,8 @@ impl Reader {
         Ok((scratch.range(key_start, head.key_bytes) == Some(key)).then_some(found))
     }
 
-    /// Appends the value of a record that [`Reader::find_by_reading`] left in `scratch`; false for
-    /// a tombstone.
+    /// Appends the value of a record that [`Reader::find_by_reading`] left in `scratch`. Returns
+    /// false for a tombstone.
     pub(crate) fn append_read(
         &self,
         file: &dyn File,
@@ -176,7 +176,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Appends `bytes` from the file offset `offset`, window by window.
+    /// Appends `bytes` bytes from the file offset `offset`, window by window.
     pub(crate) fn append_blob(
         &self,
         file: &dyn File,
@@ -185,10 +185,10 @@ impl Reader {
         scratch: &mut Scratch,
         value: &mut Vec<u8>,
     ) -> Result<()> {
-        // The reference was checked: no longer than the blobs, which the file has.
+        // The reference was validated: it is no longer than the blobs, which the file contains.
         value.reserve_exact(bytes as usize);
         let end = offset + bytes;
-        // BOUND: each turn goes on to the next window.
+        // BOUND: each iteration advances to the next window.
         while offset < end {
             let count = (end - offset).min(WINDOW_BYTES - offset % PAGE_BYTES);
             scratch.read(self, file, offset, count)?;

@@ -1,4 +1,4 @@
-//! What a table says of itself.
+//! Information about a table.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,45 +7,45 @@ use cairn_codec::compress::Format;
 
 use super::format::Header;
 
-/// The header of a table, in the units people ask for.
+/// The header of a table, in the units that users ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableInfo {
     /// The file.
     pub path: PathBuf,
-    /// Its id, by which deltas name their base.
+    /// Its id, by which deltas refer to the generation below.
     pub id: u64,
-    /// The id of the generation below, 0 for a base.
+    /// The id of the generation below; 0 for a base.
     pub parent: u64,
-    /// The generation, 0 for a first base.
+    /// The number of the generation; 0 for a first base.
     pub generation: u64,
-    /// Keys, tombstones among them.
+    /// Number of keys, tombstones included.
     pub entries: u64,
-    /// Keys that are deleted here (only in a delta).
+    /// Number of keys that are deleted here (only in a delta).
     pub tombstones: u64,
-    /// Records the builder was given, overwritten ones among them.
+    /// Number of records given to the builder, overwritten ones included.
     pub puts: u64,
-    /// Bytes of all keys.
+    /// Total size of all keys in bytes.
     pub key_bytes: u64,
-    /// Bytes of all values as given.
+    /// Total size of all values in bytes, before compression.
     pub value_bytes: u64,
-    /// The longest key in bytes.
+    /// Size of the longest key in bytes.
     pub key_bytes_max: u64,
-    /// The longest value in bytes.
+    /// Size of the longest value in bytes.
     pub value_bytes_max: u64,
-    /// Bytes of the records on disk.
+    /// Size of the records on disk in bytes.
     pub data_bytes: u64,
-    /// Bytes of values kept outside the records.
+    /// Size of the values stored outside the records, in bytes.
     pub blob_bytes: u64,
-    /// Bytes of the index: lines and partitions.
+    /// Size of the index in bytes: lines and partitions.
     pub index_bytes: u64,
-    /// Bytes of the compression dictionary.
+    /// Size of the compression dictionary in bytes.
     pub dictionary_bytes: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub file_bytes: u64,
-    /// How values are compressed that are shorter so.
+    /// The compression of the values that it makes shorter.
     pub compression: Format,
-    /// True when keys have one length and values have one length.
+    /// True if all keys have the same length and all values have the same length.
     pub fixed_width: bool,
     /// True for a delta generation.
     pub delta: bool,
@@ -76,7 +76,7 @@ impl TableInfo {
         }
     }
 
-    /// Bytes of index for each entry; 0 for an empty table.
+    /// Returns the size of the index per entry in bytes; 0 for an empty table.
     pub fn index_bytes_per_entry(&self) -> f64 {
         if self.entries == 0 { 0.0 } else { self.index_bytes as f64 / self.entries as f64 }
     }
@@ -121,7 +121,7 @@ impl fmt::Display for TableInfo {
     }
 }
 
-/// A count with the word for it.
+/// Formats a count with the singular or plural noun.
 pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -130,8 +130,8 @@ pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: what a table says of itself agrees with its numbers, and calls its compression as the
-    /// option does.
+    /// Goal: the text uses singular and plural correctly, and names the compression as the option
+    /// does.
     #[test]
     fn one_is_no_plural() {
         let mut info = TableInfo {

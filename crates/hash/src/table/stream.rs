@@ -1,5 +1,5 @@
-//! A value as a stream, checked page by page, so that a large one never has to be in memory at
-//! once.
+//! A value as a stream, verified page by page, so that a large value never has to be in memory as a
+//! whole.
 
 use std::io::{self, Read};
 
@@ -9,7 +9,7 @@ use super::record::Tag;
 use super::source::Scratch;
 use crate::Result;
 
-/// Pages that one refill brings in.
+/// Size of one refill of the buffer.
 const WINDOW_BYTES: u64 = 64 * PAGE_BYTES;
 
 /// Reads one value from front to back. Made by [`Reader::get_reader`].
@@ -21,7 +21,7 @@ pub struct ValueReader<'a> {
 
 #[derive(Debug)]
 enum State {
-    /// The rest of the value stands in the file.
+    /// The rest of the value is in the file.
     InFile { offset: u64, left: u64, scratch: Scratch, ready: (u64, u64) },
     /// The value was decompressed.
     InMemory(io::Cursor<Vec<u8>>),
@@ -46,7 +46,7 @@ impl<'a> ValueReader<'a> {
         Ok(ValueReader { table, state })
     }
 
-    /// Bytes that are still to come.
+    /// Returns the number of bytes that remain.
     pub fn remaining(&self) -> u64 {
         match &self.state {
             State::InFile { left, .. } => *left,
@@ -56,7 +56,7 @@ impl<'a> ValueReader<'a> {
 }
 
 impl Reader {
-    /// The stored form of a small value.
+    /// Returns the stored form of a small value.
     fn stored(&self, found: Found) -> Result<Vec<u8>> {
         let Some(file) = &self.file else {
             return Ok(self.checked_range(found.start, found.bytes)?.to_vec());
@@ -82,8 +82,8 @@ impl Read for ValueReader<'_> {
             Some(file) => {
                 if *offset < ready.0 || *offset + count > ready.1 {
                     let refill = (*left).min(WINDOW_BYTES - *offset % PAGE_BYTES);
-                    // ORDER: nothing is ready until the read and its checks are done. What the
-                    // buffer holds after a failed one must not be passed on when the caller asks
+                    // ORDER: `ready` is reset until the read and its verification succeed. If they
+                    // fail, the content of the buffer must not be returned when the caller reads
                     // again.
                     *ready = (0, 0);
                     scratch.read(self.table, &**file, *offset, refill).map_err(io::Error::other)?;

@@ -1,21 +1,21 @@
-//! One checksum over bytes that come in pieces, for what a build writes to a temporary file and
-//! reads back.
+//! A checksum over bytes that arrive in pieces, for spill files that a build writes and reads back.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
-/// The sum does not depend on how the bytes were cut; this is where it cuts them itself.
+/// The checksum is computed over pieces of this size, so it does not depend on how the bytes
+/// arrive.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// xxh3-64 of each 64 KiB under the sum of those before as the seed.
+/// The xxh3-64 of each 64 KiB, seeded with the checksum of the bytes before.
 #[derive(Debug, Default)]
 pub(crate) struct RunningSum {
     sum: u64,
-    /// Less than a piece.
+    /// The bytes of an incomplete piece.
     rest: Vec<u8>,
 }
 
 impl RunningSum {
-    /// Takes the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, mut bytes: &[u8]) {
         if !self.rest.is_empty() {
             let (head, tail) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.rest.len()));
@@ -32,7 +32,7 @@ impl RunningSum {
         self.sum = pieces.fold(self.sum, |sum, piece| xxh3_64_seeded(piece, sum));
     }
 
-    /// The sum of all bytes so far, and a new start.
+    /// Returns the checksum of all bytes so far and starts anew.
     pub fn take(&mut self) -> u64 {
         let sum = xxh3_64_seeded(&self.rest, self.sum);
         self.sum = 0;
@@ -41,7 +41,7 @@ impl RunningSum {
     }
 }
 
-/// The sum of `bytes`, as [`RunningSum`] has it.
+/// Returns the checksum of `bytes`, as [`RunningSum`] computes it.
 pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
     let mut sum = RunningSum::default();
     sum.update(bytes);
@@ -52,8 +52,9 @@ pub(crate) fn sum_of(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: the sum is of the bytes and not of the pieces, and tells bytes apart. Method: lengths
-    /// around a piece, cut in two everywhere that matters; every length has another sum.
+    /// Goal: the checksum depends on the bytes and not on the pieces, and differs for different
+    /// bytes. Method: lengths around the piece size, cut in two at every relevant place; every
+    /// length gives another checksum.
     #[test]
     fn pieces_do_not_matter() {
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES + 5).map(|n| (n * 7 % 251) as u8).collect();

@@ -1,4 +1,4 @@
-//! What a table promises, held against a `HashMap`.
+//! The behaviour of a table, compared with a `HashMap`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn open(fs: &Arc<dyn Fs>, path: &str, mode: Mode) -> Reader {
     Reader::open_in(fs, Path::new(path), ReaderOptions::default().mode(mode)).unwrap()
 }
 
-/// Everything that can be asked of `reader` agrees with `model`.
+/// Asserts that every query on `reader` agrees with `model`.
 fn agrees(reader: &Reader, model: &Model, absent: &[Vec<u8>]) {
     assert_eq!(reader.len(), model.len() as u64);
     let keys: Vec<&Vec<u8>> = model.keys().chain(absent).collect();
@@ -89,19 +89,19 @@ fn check_all_modes(options: BuildOptions, records: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
-/// Every compression with what it is by default, and zstd without a dictionary.
+/// Returns every compression with its default settings, and zstd without a dictionary.
 fn compressions() -> [Compression; 4] {
     let bare = Compression::Zstd { level: 3, dictionary_bytes: 0 };
     [Compression::None, Compression::Snappy, Compression::zstd(), bare]
 }
 
-/// Records whose values repeat themselves, so that each compression makes them shorter.
+/// Returns records with repetitive values, which each compression makes shorter.
 fn repetitive(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     let value = |n: u32| format!("value_{n},").repeat(4 + n as usize % 9).into_bytes();
     (0..count).map(|n| (format!("key_{n}").into_bytes(), value(n))).collect()
 }
 
-/// How many records are stored compressed.
+/// Returns the number of records that are stored compressed.
 fn compressed_records(table: &Reader) -> usize {
     table.records().filter(|record| record.as_ref().unwrap().found.tag == Tag::Compressed).count()
 }
@@ -110,8 +110,8 @@ fn numbered(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..count).map(|n| (format!("key_{n}").into_bytes(), format!("value_{n}").into_bytes())).collect()
 }
 
-/// Goal: tables of every size from nothing to many partitions answer right. Method: numbered keys,
-/// all readers.
+/// Goal: tables of every size, from empty to many partitions, give correct answers. Method:
+/// numbered keys, all readers.
 #[test]
 fn sizes_from_empty_to_many_partitions() {
     for count in [0, 1, 2, 27, 28, 29, 57, 1000, 20_000] {
@@ -125,8 +125,8 @@ fn sizes_from_empty_to_many_partitions() {
 }
 
 /// Goal: searches that pass through full lines find everything, with records of all sizes. Method:
-/// tables as full as they may be, with and without fixed widths; some lines must have passed
-/// entries on, or the test shows nothing.
+/// tables at the maximum fill, with and without fixed widths. Some lines must have passed entries
+/// on, or the test would show nothing.
 #[test]
 fn dense_tables() {
     let fixed: Vec<_> =
@@ -150,8 +150,8 @@ fn dense_tables() {
     }
 }
 
-/// Goal: equal widths take the path without lengths and answer right. Method: 8-byte keys and
-/// values; then one record of another width, which must switch it off.
+/// Goal: equal widths select the format without lengths, and give correct answers. Method: 8-byte
+/// keys and values; then one record of another width, which must disable that format.
 #[test]
 fn fixed_widths() {
     let mut records: Vec<_> =
@@ -182,8 +182,8 @@ fn odd_sizes() {
     }
 }
 
-/// Goal: of equal keys the last counts, and hot keys do not cost quadratic time. Method: one key
-/// put 200,000 times.
+/// Goal: of equal keys the last one counts, and hot keys do not cost quadratic time. Method: three
+/// keys put 200,000 times in total.
 #[test]
 fn last_put_wins() {
     let records: Vec<_> =
@@ -191,7 +191,7 @@ fn last_put_wins() {
     check_all_modes(options(), &records);
 }
 
-/// Goal: deleted keys leave nothing in a base. Method: put, delete, put again.
+/// Goal: a base keeps no trace of deleted keys. Method: put, delete, put again.
 #[test]
 fn deletes_in_a_build() {
     let fs = fs();
@@ -210,8 +210,8 @@ fn deletes_in_a_build() {
     agrees(&open(&fs, "t", Mode::Mmap), &model, &[b"key_3".to_vec(), b"never there".to_vec()]);
 }
 
-/// Goal: memory and threads change nothing in the bytes, and little memory does spill. Method: 40
-/// MB of records built with 16 MiB and with 1 GiB.
+/// Goal: the bytes of a table do not depend on memory and threads, and a small memory does spill.
+/// Method: 40 MB of records built with 16 MiB and with 1 GiB.
 #[test]
 fn bytes_do_not_depend_on_memory_or_threads() {
     let fs = fs();
@@ -237,7 +237,7 @@ fn bytes_do_not_depend_on_memory_or_threads() {
     assert_eq!(fs.read_dir(Path::new(".")).unwrap().len(), 2, "temporary files are gone");
 }
 
-/// Goal: an index of three bytes an entry, and no more than the partitions make of it. Method:
+/// Goal: the index takes three bytes per entry, apart from the effect of partitions. Method:
 /// 100,000 entries.
 #[test]
 fn index_is_small() {
@@ -247,8 +247,8 @@ fn index_is_small() {
     assert!(per_entry < 3.3, "{per_entry}");
 }
 
-/// Goal: a second builder of one path is told so, and a builder that is dropped leaves the old
-/// table alone.
+/// Goal: a second builder of the same path gets `Busy`, and a builder that is dropped leaves the
+/// old table unchanged.
 #[test]
 fn one_builder_at_a_time() {
     let fs = fs();
@@ -262,7 +262,7 @@ fn one_builder_at_a_time() {
     assert_eq!(fs.read_dir(Path::new(".")).unwrap().len(), 1);
 }
 
-/// Goal: options out of range are named. Method: one of each.
+/// Goal: errors name the option that is out of range. Method: one of each.
 #[test]
 fn bad_options_are_refused() {
     let fs = fs();
@@ -279,7 +279,7 @@ fn bad_options_are_refused() {
     }
 }
 
-/// Goal: no flipped bit goes unnoticed, and none gives a wrong value. Method: every bit of a small
+/// Goal: every flipped bit is detected, and none gives a wrong value. Method: every bit of a small
 /// table in turn; `verify` must fail, and each lookup gives the right value or an error.
 #[test]
 fn every_flipped_bit_is_found() {
@@ -321,7 +321,8 @@ fn flipped_is_noticed(fs: &Arc<dyn Fs>, bit: u64, records: &[(Vec<u8>, Vec<u8>)]
     }
 }
 
-/// Goal: a table cut off anywhere, or with something behind it, is refused. Method: every length.
+/// Goal: a table that is truncated anywhere, or has an extra byte at its end, is refused. Method:
+/// every length.
 #[test]
 fn every_truncation_is_refused() {
     let fs = fs();
@@ -334,15 +335,15 @@ fn every_truncation_is_refused() {
         let opened = Reader::open_in(&fs, Path::new("t"), ReaderOptions::default());
         match opened {
             Err(Error::Corruption { .. }) if cut > 0 => {}
-            // Of nothing nobody knows what it was.
+            // An empty file has no bytes that tell its type.
             Err(Error::Foreign { .. }) if cut == 0 => {}
             other => panic!("{cut} bytes of {len}: {other:?}"),
         }
     }
 }
 
-/// Goal: a file of another kind is told as one, never as a damaged table, whatever its length.
-/// Method: text of several lengths, nothing, and what begins as a table does.
+/// Goal: a file of another type is reported as such, never as a damaged table, whatever its length.
+/// Method: text of several lengths, an empty file, and a file that begins with the magic number.
 #[test]
 fn foreign_files_are_told_from_damaged_ones() {
     let fs = fs();
@@ -364,9 +365,9 @@ fn foreign_files_are_told_from_damaged_ones() {
     assert!(matches!(&error, Error::Corruption { offset: 0, .. }), "{error}");
 }
 
-/// Goal: a header that is sound but says what is not so ends in an error, at open or in `verify`,
-/// not in an allocation or a panic. Method: every field of the header in turn set to extreme
-/// values, its checksum made right again.
+/// Goal: a header with a valid checksum and false values causes an error, at open or in `verify`,
+/// and no allocation or panic. Method: every field of the header in turn is set to extreme values,
+/// and the checksum is recomputed.
 #[test]
 fn absurd_headers_are_refused() {
     let fs = fs();
@@ -382,7 +383,7 @@ fn absurd_headers_are_refused() {
             let sum = cairn_codec::checksum::xxh3_64(&page[..4088]);
             page[4088..].copy_from_slice(&sum.to_le_bytes());
             file.write_all_at(&page, 0).unwrap();
-            // Flags, id, parent, generation, puts and compression may have other values, in another
+            // Flags, id, parent, generation, puts and compression may have other values in a valid
             // table.
             let may_differ = matches!(at, 12 | 16..40 | 64..72 | 124) || page == before;
             for mode in [Mode::Mmap, Mode::Pread] {
@@ -398,8 +399,8 @@ fn absurd_headers_are_refused() {
     }
 }
 
-/// Goal: garbage behind sound checksums never panics or hangs. Method: unchecked readers over
-/// random damage.
+/// Goal: garbage never causes a panic or an endless loop, even if its checksums are not verified.
+/// Method: unchecked readers over random damage.
 #[test]
 fn unchecked_readers_survive_garbage() {
     for compression in compressions() {
@@ -443,7 +444,7 @@ proptest! {
     }
 }
 
-/// A value whose source fails after some bytes.
+/// A source of a value that fails after some bytes.
 struct Failing<F>(usize, F);
 
 impl<F: Fn() -> std::io::Error> std::io::Read for Failing<F> {
@@ -454,9 +455,9 @@ impl<F: Fn() -> std::io::Error> std::io::Read for Failing<F> {
     }
 }
 
-/// Goal: a streamed value that cannot be read is told by what is wrong with its source, however
-/// long it is. Method: a device that fails, another table that is damaged, and an end that comes
-/// too early; short and long values.
+/// Goal: the error for a streamed value that cannot be read states the failure of its source,
+/// whatever its length. Method: a device that fails, another table that is damaged, and a source
+/// that ends too early; short and long values.
 #[test]
 fn streams_that_fail_say_why() {
     let (fs, path) = (fs(), Path::new("t.cairn"));

@@ -1,4 +1,4 @@
-//! From what a record stores to the value it means.
+//! Resolves the stored form of a value to the value itself.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,8 @@ use super::record::{Tag, decode_blob};
 use crate::{Error, Result};
 
 impl Reader {
-    /// The stored bytes of a record found in a mapped table. Finding it has checked their pages.
+    /// Returns the stored bytes of a record found in a mapped table. The search has verified their
+    /// pages.
     #[inline]
     pub(crate) fn stored_at(&self, found: Found) -> Result<Stored<'_>> {
         match self.window().range(found.start, found.bytes) {
@@ -21,7 +22,7 @@ impl Reader {
         }
     }
 
-    /// The value of a record found in a mapped table; `None` for a tombstone.
+    /// Returns the value of a record found in a mapped table; `None` for a tombstone.
     #[inline]
     pub(crate) fn value<'a>(&'a self, stored: Stored<'a>) -> Result<Option<Cow<'a, [u8]>>> {
         match stored.tag {
@@ -36,7 +37,7 @@ impl Reader {
         }
     }
 
-    /// Appends the value of a record found in a mapped table; false for a tombstone.
+    /// Appends the value of a record found in a mapped table. Returns false for a tombstone.
     #[inline]
     pub(crate) fn append_value(&self, stored: Stored<'_>, value: &mut Vec<u8>) -> Result<bool> {
         match stored.tag {
@@ -53,7 +54,7 @@ impl Reader {
         self.checked_range(offset, bytes)
     }
 
-    /// Decodes and checks a blob reference that stands at the file offset `at`.
+    /// Decodes and validates the blob reference at the file offset `at`.
     pub(crate) fn blob(&self, stored: &[u8], at: u64) -> Result<(u64, u64)> {
         let end = PAGE_BYTES + self.header.blob_bytes;
         match decode_blob(stored) {
@@ -69,12 +70,12 @@ impl Reader {
         }
     }
 
-    /// Appends the value whose compressed form `stored` stands at the file offset `at`. After an
-    /// error, what was appended is unspecified.
+    /// Appends the decompressed form of `stored`, which lies at the file offset `at`. After an
+    /// error, the appended bytes are unspecified.
     pub(crate) fn decompress(&self, stored: &[u8], at: u64, value: &mut Vec<u8>) -> Result<()> {
         let wrong = |what: String| Error::corruption(&self.path, at, what);
         let (bytes, head) = varint::decode(stored).map_err(|error| wrong(error.to_string()))?;
-        // Longer values are blobs, so a garbled length cannot ask for more than this.
+        // Longer values are blobs, so a corrupt length cannot cause a larger allocation.
         if bytes > BLOB_MIN_BYTES {
             return Err(wrong(format!("compressed value claims {bytes} bytes")));
         }
@@ -86,7 +87,7 @@ impl Reader {
             (Format::Zstd, None) => {
                 Decompressor::local(|decompressor| decompressor.append(Format::Zstd, block, value, limit))
             }
-            // Has no working memory that were worth borrowing from the thread.
+            // A snappy decompressor has no working memory worth keeping per thread.
             (Format::Snappy, _) => Decompressor::new().append(Format::Snappy, block, value, limit),
             (Format::None, _) => {
                 return Err(wrong("a compressed value in a table without compression".to_owned()));

@@ -1,4 +1,4 @@
-//! Reads a whole table and holds everything in it against everything else.
+//! Verifies a whole table: all checksums, and the consistency of index, records and header.
 
 use super::format::{Header, PAGE_BYTES};
 use super::probe::Probe;
@@ -7,16 +7,16 @@ use super::record::Tag;
 use super::stats::counted;
 use crate::{Error, Result};
 
-/// What [`Reader::verify`] found in order.
+/// The result of [`Reader::verify`] for a sound table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct VerifyReport {
-    /// Pages whose checksum was computed, the header among them.
+    /// Number of pages whose checksum was computed, the header included.
     pub pages: u64,
-    /// Records read, each where a search for its hash leads.
+    /// Number of records read; a search for the hash of each one finds it.
     pub entries: u64,
-    /// Tombstones among them.
+    /// Number of tombstones among them.
     pub tombstones: u64,
-    /// Bytes of all values, decompressed.
+    /// Total size of all values, decompressed.
     pub value_bytes: u64,
 }
 
@@ -32,12 +32,12 @@ impl std::fmt::Display for VerifyReport {
 }
 
 impl Reader {
-    /// Checks every page against its checksum, that a search for each record's hash leads to it and
-    /// records do not overlap, every value, and the totals against the header. Finds any single
+    /// Verifies the checksum of every page; that a search for the hash of each record finds it;
+    /// that records do not overlap; every value; and the totals in the header. Detects any single
     /// flipped bit.
     ///
-    /// What was copied to memory at open (everything with [`Mode::Heap`](super::Mode::Heap), index
-    /// and checksums with [`Mode::Pread`](super::Mode::Pread)) is checked as it is there. Long
+    /// Bytes that were copied to memory at open (everything with [`Mode::Heap`](super::Mode::Heap),
+    /// index and checksums with [`Mode::Pread`](super::Mode::Pread)) are verified in memory. Long
     /// values are covered by the checksums alone.
     ///
     /// Cost: one pass over the file and a hash of every key. Errors: the first damage, with its
@@ -63,8 +63,8 @@ impl Reader {
                     format!("the key here has hash {hash:016x}, but the key before it has {before:016x}");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
-            // Else many slots could name one record, and many records one long value, and this
-            // would never end.
+            // Without this check, many slots could refer to one record and many records to one long
+            // value, and the verification of a forged table could take practically forever.
             if record.start < end {
                 let what = format!("a record begins here, but the one before it ends at {end}");
                 return Err(Error::corruption(&self.path, record.start, what));
@@ -107,10 +107,10 @@ impl Reader {
         Ok(report)
     }
 
-    /// True when a search for `hash` comes by the record at `start`.
+    /// Returns true if a search for `hash` reaches the record at `start`.
     fn leads_to<const FIXED: bool>(&self, hash: u64, start: u64) -> Result<bool> {
         let mut probe = Probe::<FIXED>::new(self, hash)?;
-        // BOUND: a probe ends with its partition at the latest.
+        // BOUND: a probe ends at the end of its partition at the latest.
         while let Some(found) = probe.next(self)? {
             if found == start {
                 return Ok(true);
@@ -119,7 +119,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Computes every checksum anew, whatever is remembered of earlier ones.
+    /// Verifies every checksum again, whatever was remembered earlier.
     fn verify_pages(&self) -> Result<u64> {
         let window = self.window();
         let pages = self.header.file_bytes / PAGE_BYTES;

@@ -1,5 +1,5 @@
-//! What is written: operation lists that reach every corner of the format, and the model that says
-//! what they mean.
+//! The test cases: operation lists that cover every corner of the format, and a model of their
+//! results.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub enum Op {
 }
 
 impl Op {
-    /// Bytes of key and value.
+    /// Returns the size of key and value.
     pub fn len(&self) -> usize {
         match self {
             Op::Put(key, value) => key.len() + value.len(),
@@ -24,25 +24,25 @@ impl Op {
     }
 }
 
-/// How a pair of files is to be written.
+/// How to write a pair of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What it is about, for messages.
+    /// The subject of the case, for messages.
     pub name: &'static str,
     /// `NONE`, `SNAPPY` or `ZSTD`.
     pub compression: &'static str,
-    /// Uncompressed bytes of a block.
+    /// Size of a block before compression, in bytes.
     pub block: u32,
-    /// 4 or 8.
+    /// Width of a hash: 4 or 8.
     pub hash_bytes: u32,
-    /// Of the hash, never 0: Java would take a random one.
+    /// The seed of the hash, never 0, because Java would choose a random one.
     pub seed: u32,
 }
 
 /// All of Sparkey's compressions.
 pub const COMPRESSIONS: [&str; 3] = ["NONE", "SNAPPY", "ZSTD"];
 
-/// Every compression with both hash widths.
+/// Returns a case for every compression with both hash widths.
 pub fn shapes(name: &'static str, block: u32) -> Vec<Case> {
     let mut cases = Vec::new();
     for (index, compression) in (0_u32..).zip(COMPRESSIONS) {
@@ -53,7 +53,7 @@ pub fn shapes(name: &'static str, block: u32) -> Vec<Case> {
     cases
 }
 
-/// The small operation lists, by name.
+/// Returns the small operation lists, by name.
 pub fn small() -> Vec<(&'static str, Vec<Op>)> {
     let put = |key: &str, value: &str| Op::Put(key.into(), value.into());
     let delete = |key: &str| Op::Delete(key.into());
@@ -74,7 +74,8 @@ pub fn small() -> Vec<(&'static str, Vec<Op>)> {
     ]
 }
 
-/// Keys and values whose lengths sit on both sides of every length where a varint grows by a byte.
+/// Returns keys and values with lengths just below and above each length at which a varint grows by
+/// a byte.
 fn around_varints() -> Vec<Op> {
     let lengths = [126_usize, 127, 128, 129, 16_382, 16_383, 16_384, 16_385];
     let keys = lengths.iter().map(|&len| Op::Put(vec![b'k'; len], b"value".to_vec()));
@@ -83,8 +84,8 @@ fn around_varints() -> Vec<Op> {
     keys.chain(values).chain(deletes).collect()
 }
 
-/// `count` operations over keys of which many come again: 15 % deletes, values from nothing to over
-/// a block, some of them compressible.
+/// Returns `count` random operations over keys that often recur: 15 % deletes, values from empty to
+/// longer than a block, some of them compressible.
 pub fn random(seed: u64, count: u64) -> Vec<Op> {
     let mut rng = SeededRng::new(seed);
     let mut ops = Vec::new();
@@ -113,7 +114,7 @@ pub fn random(seed: u64, count: u64) -> Vec<Op> {
     ops
 }
 
-/// Values of 1 MiB, one that compresses well and one that does not, among small ones.
+/// Returns values of 1 MiB among small ones, one that compresses well and one that does not.
 pub fn large_values() -> Vec<Op> {
     let mut noise = vec![0; 1 << 20];
     SeededRng::new(7).fill(&mut noise);
@@ -128,19 +129,20 @@ pub fn large_values() -> Vec<Op> {
     ]
 }
 
-/// `count` entries as a benchmark has them: short keys, short values, each key once.
+/// Returns `count` entries as in a benchmark: short keys and values, each key once.
 pub fn plain(count: u64) -> Vec<Op> {
     (0..count).map(|i| Op::Put(format!("key_{i}").into_bytes(), format!("value_{i}").into_bytes())).collect()
 }
 
-/// Entries so small that a block holds thousands of them. The entry's number in its block then
-/// takes so many bits of an address that a log of some hundred KiB needs addresses of 8 bytes.
+/// Returns entries so small that a block holds thousands of them. The number of an entry in its
+/// block then takes so many bits of an address that a log of some hundred KiB needs addresses of 8
+/// bytes.
 pub fn tiny(seed: u64, count: u64) -> Vec<Op> {
     let mut rng = SeededRng::new(seed);
     (0..count).map(|_| Op::Put(rng.next_u64().to_le_bytes()[..5].to_vec(), Vec::new())).collect()
 }
 
-/// What is in a store after `ops`.
+/// Returns the content of a store after `ops`.
 pub fn model(ops: &[Op]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut live = BTreeMap::new();
     for op in ops {
@@ -152,7 +154,7 @@ pub fn model(ops: &[Op]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     live
 }
 
-/// The live entries in the order in which the log has them.
+/// Returns the live entries in log order.
 pub fn live_in_log_order(ops: &[Op]) -> Vec<Op> {
     let mut last = BTreeMap::new();
     for (index, op) in ops.iter().enumerate() {
@@ -166,8 +168,8 @@ pub fn live_in_log_order(ops: &[Op]) -> Vec<Op> {
     live.map(|(_, op)| op.clone()).collect()
 }
 
-/// The operations that a log records: writers drop a delete of a key longer than any key put before
-/// it, since no such key can be there.
+/// Returns the operations that a log records. Writers drop a delete of a key longer than any key
+/// put before it, because no such key can exist.
 pub fn recorded(ops: &[Op]) -> Vec<Op> {
     let mut longest = 0;
     let kept = ops.iter().filter(|op| match op {
@@ -180,7 +182,7 @@ pub fn recorded(ops: &[Op]) -> Vec<Op> {
     kept.cloned().collect()
 }
 
-/// Every key that `ops` names, and as many that they do not.
+/// Returns every key in `ops`, and as many absent keys.
 pub fn questions(ops: &[Op]) -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = ops
         .iter()

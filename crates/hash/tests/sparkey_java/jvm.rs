@@ -1,4 +1,4 @@
-//! Sparkey's own Java library: finding it, and asking it to write and read files.
+//! Sparkey's own Java library: finds it, and makes it read and write files.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -10,12 +10,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::cases::{Case, Op};
 
-/// One running JVM. Commands go in line by line, so that hundreds of small cases share one start.
+/// A running JVM. Commands are sent line by line, so that hundreds of small cases share one start.
 pub struct Jvm {
-    /// Its launcher, for messages.
+    /// The path of its launcher, for messages.
     pub java: PathBuf,
     jar: PathBuf,
-    /// The kinds of reader it has; asked for when first needed.
+    /// The kinds of reader that it has; queried when first needed.
     readers: Vec<String>,
     child: Child,
     input: Option<ChildStdin>,
@@ -23,10 +23,10 @@ pub struct Jvm {
 }
 
 impl Jvm {
-    /// A process of the jar on every JDK that is installed; empty where there is none.
+    /// Starts a process of the jar on every installed JDK; returns none if there is no JDK.
     ///
     /// With `CAIRN_REQUIRE_JAVA=1`, as `make test` sets it, a missing jar or JDK is a failure.
-    /// Otherwise it is said in one line and the test passes without having tested anything.
+    /// Otherwise one line reports it, and the test passes without testing anything.
     pub fn all() -> Vec<Jvm> {
         let jar = jar_path();
         let launchers = launchers();
@@ -61,7 +61,7 @@ impl Jvm {
         }
     }
 
-    /// Runs one command; the error is what Java said.
+    /// Runs one command. The error is the message of Java.
     pub fn try_run(&mut self, arguments: &[&str]) -> Result<(), String> {
         let line = arguments.join("\t");
         assert!(!line.contains('\n'));
@@ -75,20 +75,20 @@ impl Jvm {
         }
     }
 
-    /// Runs one command that has to succeed.
+    /// Runs one command that must succeed.
     pub fn run(&mut self, arguments: &[&str]) {
         if let Err(error) = self.try_run(arguments) {
             panic!("{}: {error}, over: {arguments:?}", self.java.display());
         }
     }
 
-    /// Writes `ops` as a log and its index, with `construction` `IN_MEMORY` or `SORTING`; none with
-    /// `NONE`.
+    /// Writes `ops` as a log and its index, with `construction` `IN_MEMORY` or `SORTING`; without
+    /// an index if it is `NONE`.
     pub fn write(&mut self, log: &Path, ops: &[Op], case: &Case, construction: &str) {
         self.write_ops(log, ops, case, construction, false);
     }
 
-    /// Appends `ops` to a log and indexes it anew.
+    /// Appends `ops` to a log and indexes it again.
     pub fn append(&mut self, log: &Path, ops: &[Op], case: &Case) {
         self.write_ops(log, ops, case, "IN_MEMORY", true);
     }
@@ -124,7 +124,8 @@ impl Jvm {
         fs::remove_file(&input).unwrap();
     }
 
-    /// Indexes a log that somebody else wrote, on a copy: opening it rewrites its header.
+    /// Indexes a copy of a log written by another library, because Java rewrites the header when it
+    /// opens a log.
     pub fn index(&mut self, log: &Path, case: &Case) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("copy.spl");
@@ -134,21 +135,22 @@ impl Jvm {
         fs::read(copy.with_extension("spi")).unwrap()
     }
 
-    /// Every record of a log.
+    /// Returns every record of a log.
     pub fn log(&mut self, log: &Path) -> Vec<Op> {
         let to = log.with_extension("out");
         self.run(&["log", "--log", text(log), "--to", text(&to)]);
         decode_ops(&take(&to))
     }
 
-    /// Every live entry, in the order of the log.
+    /// Returns every live entry in log order.
     pub fn dump(&mut self, index: &Path) -> Vec<Op> {
         let to = index.with_extension("out");
         self.run(&["dump", "--index", text(index), "--to", text(&to)]);
         decode_ops(&take(&to))
     }
 
-    /// The answers of every kind of reader that this JVM has to `keys`, by the reader's name.
+    /// Returns the answers to `keys` of every kind of reader in this JVM, with the name of the
+    /// reader.
     pub fn get(&mut self, index: &Path, keys: &[Vec<u8>]) -> Vec<(String, Vec<Option<Vec<u8>>>)> {
         let (input, to) = (index.with_extension("keys"), index.with_extension("out"));
         fs::write(&input, encode_keys(keys)).unwrap();
@@ -170,8 +172,8 @@ impl Jvm {
             ];
             match self.try_run(&arguments) {
                 Ok(()) => answers.push((reader, decode_answers(&take(&to)))),
-                // Such as the reader for uncompressed files on a compressed one; the general ones
-                // take every file.
+                // For example, the reader for uncompressed files fails on a compressed one; the
+                // general readers accept every file.
                 Err(error) => {
                     assert!(reader.starts_with("UNCOMPRESSED"), "{} {reader}: {error}", self.java.display())
                 }
@@ -205,7 +207,7 @@ fn jar_path() -> PathBuf {
     cache.unwrap_or_default().join("java/sparkey-bench.jar")
 }
 
-/// Every `java` there is, each once however many names it has.
+/// Returns every installed `java`, each once regardless of its number of names.
 fn launchers() -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = env::var_os("JAVA_HOME").map(PathBuf::from).into_iter().collect();
     homes.extend(fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path()));
@@ -246,7 +248,7 @@ fn encode_keys(keys: &[Vec<u8>]) -> Vec<u8> {
     keys.iter().flat_map(|key| [&(key.len() as u32).to_le_bytes(), key.as_slice()].concat()).collect()
 }
 
-/// Walks a file of frames: `u32` lengths and the bytes that follow.
+/// Reads a file of frames: `u32` lengths, each followed by bytes.
 struct Frames<'a>(&'a [u8]);
 
 impl Frames<'_> {
@@ -281,7 +283,7 @@ fn decode_answers(bytes: &[u8]) -> Vec<Option<Vec<u8>>> {
     answers
 }
 
-/// The first bytes where two files differ, with their surroundings, for a message.
+/// Describes the first difference between two files with the surrounding bytes, for a message.
 pub fn difference(ours: &[u8], theirs: &[u8]) -> Option<String> {
     let at = ours.iter().zip(theirs).position(|(a, b)| a != b);
     let at = at.or_else(|| (ours.len() != theirs.len()).then_some(ours.len().min(theirs.len())))?;

@@ -1,10 +1,10 @@
-//! Compatibility with the real thing: Sparkey's own Java library, on every JDK that is installed,
-//! reads what Cairn writes and writes what Cairn reads, and where the format leaves no freedom both
+//! Compatibility with Sparkey's own Java library, on every installed JDK: Java reads files that
+//! Cairn writes, Cairn reads files that Java writes, and where the format leaves no choice both
 //! write the same bytes.
 //!
-//! The library runs behind `testing/java`, whose jar `scripts/setup java` builds. Without the jar
-//! or a JDK the tests say so and pass; with `CAIRN_REQUIRE_JAVA=1` they fail.
-// The tests exchange real files with another process, so they stand outside the simulated system.
+//! The library runs behind `testing/java`, whose jar is built by `scripts/setup java`. Without the
+//! jar or a JDK the tests report that and pass; with `CAIRN_REQUIRE_JAVA=1` they fail.
+// The tests exchange real files with another process, so they cannot use the simulated system.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod cases;
@@ -22,17 +22,17 @@ use tempfile::TempDir;
 use crate::cases::{Case, Op};
 use crate::jvm::{Jvm, difference};
 
-/// Offsets in the header of a log of what two writers may put differently.
+/// Offsets of the fields in the header of a log that two writers may fill differently.
 mod log_field {
     use std::ops::Range;
     pub const IDENTIFIER: Range<usize> = 12..16;
-    /// Without compression Java stores what it was asked for, C and Cairn 0.
+    /// Without compression Java stores the requested size, C and Cairn store 0.
     pub const BLOCK_BYTES: Range<usize> = 68..72;
-    /// Without compression Java stores 1, C and Cairn 0.
+    /// Without compression Java stores 1, C and Cairn store 0.
     pub const MAX_ENTRIES_PER_BLOCK: Range<usize> = 80..84;
 }
 
-/// Compares what each reader answered to [`cases::questions`] about `ops` with what the model says.
+/// Compares the answers of each reader to [`cases::questions`] about `ops` with the model.
 fn check_lookups<R: Debug>(by_reader: &[(R, Vec<Option<Vec<u8>>>)], ops: &[Op], what: &str) {
     let model = cases::model(ops);
     let expected: Vec<_> = cases::questions(ops).iter().map(|key| model.get(key).cloned()).collect();
@@ -41,7 +41,7 @@ fn check_lookups<R: Debug>(by_reader: &[(R, Vec<Option<Vec<u8>>>)], ops: &[Op], 
     }
 }
 
-/// Everything that one store has to answer, in every way of asking: log, live entries, lookups.
+/// Checks all answers of Cairn about one store: log, live entries, lookups.
 fn check_ours(log: &Path, ops: &[Op], what: &str) {
     let index = log.with_extension("spi");
     assert_eq!(ours::log(log), cases::recorded(ops), "{what}: records of the log");
@@ -49,7 +49,7 @@ fn check_ours(log: &Path, ops: &[Op], what: &str) {
     check_lookups(&ours::get(&index, &cases::questions(ops)), ops, what);
 }
 
-/// As [`check_ours`], asked of Java: every kind of reader that this JVM has.
+/// Does the same as [`check_ours`] with Java, using every kind of reader in this JVM.
 fn check_java(jvm: &mut Jvm, log: &Path, ops: &[Op], what: &str) {
     let index = log.with_extension("spi");
     assert_eq!(jvm.log(log), cases::recorded(ops), "{what}: records of the log");
@@ -57,9 +57,9 @@ fn check_java(jvm: &mut Jvm, log: &Path, ops: &[Op], what: &str) {
     check_lookups(&jvm.get(&index, &cases::questions(ops)), ops, what);
 }
 
-/// An uncompressed log that we wrote or appended to has 0 entries per block, and its index no bits
-/// for them: the C library makes an address layout of Java's 1 that Java on newer machines
-/// misreads.
+/// Checks that an uncompressed log which Cairn wrote or appended to has 0 entries per block, and
+/// its index no bits for them. From Java's value 1, the C library derives an address layout that
+/// Java on newer machines misreads.
 fn check_no_blocks(log: &Path, case: &Case, what: &str) {
     if case.compression == "NONE" {
         assert_eq!(
@@ -72,7 +72,7 @@ fn check_no_blocks(log: &Path, case: &Case, what: &str) {
     }
 }
 
-/// Runs `check` on every JVM, with every case and a fresh path for its log.
+/// Runs `check` on every JVM, with every case and a new path for its log.
 fn on_every_jvm(cases: &[(Case, Vec<Op>)], mut check: impl FnMut(&mut Jvm, &Path, &Case, &[Op], &str)) {
     for mut jvm in Jvm::all() {
         for (case, ops) in cases {
@@ -83,7 +83,8 @@ fn on_every_jvm(cases: &[(Case, Vec<Op>)], mut check: impl FnMut(&mut Jvm, &Path
     }
 }
 
-/// Every small list of operations in every shape, with blocks that small records fill and overflow.
+/// Returns every small list of operations in every shape, with a block size that small records fill
+/// and overflow.
 fn small_cases() -> Vec<(Case, Vec<Op>)> {
     let lists = cases::small();
     let shapes = |(name, ops): &(&'static str, Vec<Op>)| {
@@ -93,10 +94,10 @@ fn small_cases() -> Vec<(Case, Vec<Op>)> {
     lists.iter().flat_map(shapes).collect()
 }
 
-/// Random operations in every shape and several block sizes.
+/// Returns random operations in every shape and several block sizes.
 fn random_cases() -> Vec<(Case, Vec<Op>)> {
     let mut all = Vec::new();
-    // Larger blocks want more operations to fill a few, and take longer for each lookup.
+    // Larger blocks need more operations to fill a few, and make each lookup slower.
     for (seed, block, count) in [(1, 16, 600), (2, 300, 1_500), (3, 4096, 3_000), (4, 65_536, 2_000)] {
         let ops = cases::random(seed, count);
         all.extend(cases::shapes("random", block).into_iter().map(|case| (case, ops.clone())));
@@ -104,8 +105,8 @@ fn random_cases() -> Vec<(Case, Vec<Op>)> {
     all
 }
 
-/// Goal: what Java writes, Cairn reads. Method: every small and random case written by Java, then
-/// the log, the live entries and all lookups compared with the model.
+/// Goal: Cairn reads files that Java writes. Method: Java writes every small and random case; the
+/// log, the live entries and all lookups are compared with the model.
 #[test]
 fn java_writes_and_we_read() {
     let all = [small_cases(), random_cases()].concat();
@@ -115,7 +116,8 @@ fn java_writes_and_we_read() {
     });
 }
 
-/// Goal: what Cairn writes, Java reads. Method: as above, the other way round.
+/// Goal: Java reads files that Cairn writes. Method: Cairn writes every small and random case; the
+/// log, the live entries and all lookups of Java are compared with the model.
 #[test]
 fn we_write_and_java_reads() {
     let all = [small_cases(), random_cases()].concat();
@@ -126,8 +128,8 @@ fn we_write_and_java_reads() {
     });
 }
 
-/// Goal: values of 1 MiB, far larger than a block, cross in both directions. Method: as above, the
-/// questions too.
+/// Goal: values of 1 MiB, far larger than a block, are exchanged in both directions. Method: log,
+/// live entries and lookups in both directions.
 #[test]
 fn large_values_cross() {
     let ops = cases::large_values();
@@ -141,17 +143,16 @@ fn large_values_cross() {
     });
 }
 
-/// Goal: a million entries cross in both directions. Method: each compression with one hash width;
-/// all live entries compared, which takes a lookup of each, and a sample of present and absent keys
-/// asked of every reader.
+/// Goal: a million entries are exchanged in both directions. Method: each compression with one hash
+/// width; all live entries are compared, which looks up each of them, and a sample of present and
+/// absent keys is looked up by every reader.
 #[test]
 fn a_million_entries_cross() {
-    // Each key is put once, so the live entries in the order of the log are the operations
-    // themselves.
+    // Each key is put once, so the live entries in log order are the operations themselves.
     let ops = cases::plain(1_000_000);
     let sample: Vec<Op> = ops.iter().step_by(499).cloned().collect();
     let shapes = cases::shapes("1 M entries", 4096).into_iter().enumerate();
-    // Widths alternate: 4 with no compression, 8 with snappy, 4 with zstd.
+    // The widths alternate: 4 with no compression, 8 with snappy, 4 with zstd.
     let all: Vec<_> =
         shapes.filter(|(i, _)| [0, 3, 4].contains(i)).map(|(_, case)| (case, ops.clone())).collect();
     on_every_jvm(&all, |jvm, log, case, ops, what| {
@@ -165,9 +166,9 @@ fn a_million_entries_cross() {
     });
 }
 
-/// Goal: addresses of 8 bytes, which a log needs when positions and numbers in a block together
-/// outgrow 32 bits, are written and read by both. Method: blocks of 64 KiB filled with thousands of
-/// tiny entries each, so that a small log does; the width in the header is checked, or the case
+/// Goal: both libraries read and write addresses of 8 bytes, which a log needs if positions and
+/// numbers in a block together exceed 32 bits. Method: blocks of 64 KiB with thousands of tiny
+/// entries each, so that a small log suffices. The width in the header is checked, or the case
 /// would show nothing.
 #[test]
 fn wide_addresses_cross() {
@@ -175,7 +176,7 @@ fn wide_addresses_cross() {
     let shapes =
         cases::shapes("8 byte addresses", 65_536).into_iter().filter(|case| case.compression != "NONE");
     let all: Vec<_> = shapes.map(|case| (case, ops.clone())).collect();
-    // A lookup in such blocks skips thousands of entries: ask for some.
+    // A lookup in such blocks skips thousands of entries, so only a sample is looked up.
     let asked: Vec<Op> = ops.iter().step_by(97).cloned().collect();
     let questions = cases::questions(&asked);
     let address_bytes = |log: &Path| fs::read(log.with_extension("spi")).unwrap()[68];
@@ -189,8 +190,8 @@ fn wide_addresses_cross() {
     });
 }
 
-/// Goal: each goes on with the other's log. Method: one writes the first part, the other appends
-/// the second, both read the whole; then the first appends once more.
+/// Goal: each library continues the other's log. Method: one writes the first part, the other
+/// appends the second, and the result is read; then the first appends once more.
 #[test]
 fn each_appends_to_the_others_log() {
     let mut all = Vec::new();
@@ -217,9 +218,9 @@ fn each_appends_to_the_others_log() {
     });
 }
 
-/// Goal: an index serves the log that it was made for after the log has grown, as far as it knows
-/// it. Method: one writes log and index, the other appends to the log only; the old index answers
-/// with the old entries.
+/// Goal: after a log has grown, its old index still serves the part that it covers. Method: one
+/// library writes log and index, the other appends to the log only; the old index returns the old
+/// entries.
 #[test]
 fn an_old_index_serves_the_old_view() {
     let ops = cases::random(21, 600);
@@ -243,8 +244,8 @@ fn an_old_index_serves_the_old_view() {
     });
 }
 
-/// Goal: uncompressed logs are equal byte for byte, but for the fields in which Sparkey's own two
-/// libraries differ.
+/// Goal: uncompressed logs are equal byte for byte, except for the fields in which Sparkey's own
+/// two libraries differ.
 /// Method: both write every case; identifier, block size and entries per block are blanked.
 #[test]
 fn uncompressed_logs_are_equal() {
@@ -265,8 +266,9 @@ fn uncompressed_logs_are_equal() {
     });
 }
 
-/// Goal: from one log, with one seed, both make the same index byte for byte: header, order of
-/// slots, garbage, displacements. Method: the log of either is indexed by both, in memory.
+/// Goal: both libraries build the same index, byte for byte, from the same log with the same seed:
+/// header, order of slots, garbage, displacements. Method: the log of either is indexed by both, in
+/// memory.
 #[test]
 fn indexes_of_one_log_are_equal() {
     let all = [small_cases(), random_cases()].concat();
@@ -283,9 +285,9 @@ fn indexes_of_one_log_are_equal() {
     });
 }
 
-/// Goal: an index that Java built by sorting is the one that Cairn builds by sorting, which holds
-/// the same slots as the one built in memory. Method: Java writes with SORTING, Cairn indexes the
-/// same log with little memory, so that it really sorts in pieces; bytes compared.
+/// Goal: Java and Cairn build the same index by sorting. Method: Java writes with SORTING, and
+/// Cairn indexes the same log with little memory, so that it really sorts in runs; the bytes are
+/// compared.
 #[test]
 fn sorted_indexes_are_equal() {
     let construction = Construction::Sorting { memory_bytes: 64 << 10 };
@@ -301,12 +303,12 @@ fn sorted_indexes_are_equal() {
     });
 }
 
-/// Goal: files that Sparkey's library wrote once stay readable, on machines without Java too.
-/// Method: pairs kept under `testing/compat`, read and indexed anew. With
+/// Goal: files that Sparkey's library once wrote stay readable, also on machines without Java.
+/// Method: pairs stored under `testing/compat` are read and indexed again. With
 /// `CAIRN_REWRITE_FIXTURES=1` Java writes them again.
 #[test]
 fn stored_files_read_back() {
-    // Of now, and not of when this was built: clones may share what is built.
+    // The value at run time, not at build time, because clones may share build output.
     let root = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let folder = Path::new(&root).join("../../testing/compat/sparkey-java-3.2.5");
     let ops = cases::random(41, 60);
@@ -328,8 +330,8 @@ fn stored_files_read_back() {
     }
 }
 
-/// A folder that goes away: in memory where that can be had, since an index is synced and hundreds
-/// of syncs would be most of the time; on disk for what may not fit there.
+/// Creates a temporary folder: in memory if possible, because an index is synced and hundreds of
+/// syncs would dominate the time; on disk if the content may not fit into memory.
 fn scratch(ops: &[Op]) -> TempDir {
     let bytes: usize = ops.iter().map(Op::len).sum();
     let memory = Path::new("/dev/shm");

@@ -1,4 +1,4 @@
-//! Cairn's side of every exchange, in the words of the tests.
+//! Cairn's side of every exchange, in terms of the test cases.
 
 use std::path::Path;
 
@@ -21,13 +21,13 @@ pub fn write(log: &Path, ops: &[Op], case: &Case, construction: Construction) {
     index(log, case, construction);
 }
 
-/// Appends `ops` to a log and indexes it anew.
+/// Appends `ops` to a log and indexes it again.
 pub fn append(log: &Path, ops: &[Op], case: &Case) {
     append_only(log, ops);
     index(log, case, Construction::InMemory);
 }
 
-/// Appends `ops` to a log, whose index stays as it is.
+/// Appends `ops` to a log without updating its index.
 pub fn append_only(log: &Path, ops: &[Op]) {
     apply(LogWriter::append(log, &LogOptions::default()).unwrap(), ops);
 }
@@ -39,7 +39,7 @@ pub fn index(log: &Path, case: &Case, construction: Construction) {
     build_index(log, &options).unwrap();
 }
 
-/// Every record of a log.
+/// Returns every record of a log.
 pub fn log(log: &Path) -> Vec<Op> {
     let reader = LogReader::open(log, Mode::Mmap).unwrap();
     let (mut scan, mut ops) = (reader.scan(), Vec::new());
@@ -53,7 +53,7 @@ pub fn log(log: &Path) -> Vec<Op> {
     ops
 }
 
-/// Every live entry, in the order of the log.
+/// Returns every live entry in log order.
 pub fn live(index: &Path) -> Vec<Op> {
     let reader = SparkeyReader::open(index, &ReaderOptions::default()).unwrap();
     let (mut scan, mut entries) = (reader.scan(), Vec::new());
@@ -64,8 +64,8 @@ pub fn live(index: &Path) -> Vec<Op> {
     entries
 }
 
-/// The answers to `keys` of every mode, each asked one by one and as a batch; the files are
-/// verified once.
+/// Returns the answers to `keys` of every mode, looked up one by one and as a batch. Verifies the
+/// files once.
 pub fn get(index: &Path, keys: &[Vec<u8>]) -> Vec<(Mode, Vec<Option<Vec<u8>>>)> {
     let ask = |mode| {
         let reader = SparkeyReader::open(index, &ReaderOptions::default().mode(mode)).unwrap();

@@ -9,7 +9,8 @@ use super::*;
 
 /// Checks a disk after the restart, then builds on it.
 ///
-/// `before` is what the table was when the build began, `after` what it was becoming.
+/// `before` is the content of the table when the build began, and `after` the content that it
+/// builds.
 fn check(
     disk: &FaultFs,
     before: Option<&Model>,
@@ -36,8 +37,8 @@ fn check(
     assert_eq!(names(disk), [TABLE], "{context}: leaked files");
 }
 
-/// Crashes a build of `content` everywhere, over nothing or over the old table; says how many
-/// images that gave.
+/// Crashes a build of `content` at every operation, with or without an old table. Returns the
+/// number of images.
 fn sweep(seed: u64, content: &Content, over_old: bool, random: u64) -> u64 {
     let (old_bytes, old_model, model, then) = (old().bytes(), old().model(), content.model(), old());
     let published_at = Cell::new(u64::MAX);
@@ -53,7 +54,7 @@ fn sweep(seed: u64, content: &Content, over_old: bool, random: u64) -> u64 {
         },
         |point, image, after| {
             if point.operation() == 0 && over_old {
-                // The capture begins before the old table is put there.
+                // The capture begins before the old table is installed.
                 return;
             }
             let context = format!("{}, over old: {over_old}, {image} at {}", content.name, point.operation());
@@ -63,9 +64,9 @@ fn sweep(seed: u64, content: &Content, over_old: bool, random: u64) -> u64 {
     )
 }
 
-/// Goal: after power loss there is the old table whole or the new one whole; once `finish`
-/// returned, the new one; and nothing else after the next build. Method: crash images at every
-/// operation of a build of each shape, over nothing and over an older table.
+/// Goal: after power loss the disk has the complete old table or the complete new one; after
+/// `finish` returned, the new one; and no other file after the next build. Method: crash images at
+/// every operation of a build of each shape, with and without an older table.
 #[test]
 fn power_loss_at_every_operation() {
     let seed = seed(1);
@@ -79,7 +80,7 @@ fn power_loss_at_every_operation() {
     assert!(images > 2000, "{images}");
 }
 
-/// Goal: the same for a build that spills, whose temporary file has no name for most of its life.
+/// Goal: the same for a build that spills, whose spill file has no name for most of its life.
 /// Method: few images of a table of ten megabytes.
 #[test]
 fn power_loss_while_spilling() {
@@ -92,9 +93,9 @@ fn power_loss_while_spilling() {
     assert!(images > 30, "{images}");
 }
 
-/// Goal: machines that crash again and again neither lose a published table nor fill up with
-/// leftovers. Method: build after build on one disk, the power failing at a random operation of
-/// most, each next one on a random image.
+/// Goal: repeated crashes neither lose a published table nor accumulate leftovers. Method: build
+/// after build on one disk, with a power loss at a random operation of most, each continuing on a
+/// random image.
 #[test]
 fn crash_after_crash() {
     let mut rng = SeededRng::new(seed(3));
@@ -123,8 +124,8 @@ fn crash_after_crash() {
     assert!(crashes > 100, "{crashes}");
 }
 
-/// Goal: a disk that says its cache is on the medium when it is not costs the new table at worst,
-/// and the damage is seen. Method: syncs that do nothing, then power loss.
+/// Goal: a disk that falsely reports a completed sync loses at worst the new table, and the damage
+/// is detected. Method: syncs that do nothing, then power loss.
 #[test]
 fn disks_that_lie_about_syncs() {
     use cairn_vfs::Operation;

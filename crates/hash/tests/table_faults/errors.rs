@@ -1,16 +1,16 @@
-//! Operations that fail, and disks that fill up.
+//! Failing operations and full disks.
 
 use cairn_vfs::fault::{Fault, Rule, SyncFailure, fault_sweep};
 use cairn_vfs::{CrashImage, FaultOptions, Operation};
 
 use super::*;
 
-/// What stands under the name after a build that said `result`; and that the next build works and
-/// clears up.
+/// Checks the table after a build that returned `result`, and that the next build works and removes
+/// leftovers.
 fn check(disk: &FaultFs, result: &Result<BuildSummary>, old: &Content, content: &Content, context: &str) {
     let may_be_new = match result {
         Ok(_) => true,
-        // The new table has its name already; only whether power loss spares it is not known.
+        // The new table is already in place; only its survival of a power loss is uncertain.
         Err(Error::Vfs(error)) => error.operation == Operation::SyncDir,
         Err(_) => false,
     };
@@ -28,7 +28,8 @@ fn check(disk: &FaultFs, result: &Result<BuildSummary>, old: &Content, content: 
     assert_eq!(names(disk), [TABLE], "{context}: leaked files");
 }
 
-/// Fails every operation of a build over an older table; says in how many runs.
+/// Fails every operation of a build over an older table. Returns the number of runs in which a
+/// fault struck.
 fn sweep(options: &FaultOptions, content: &Content, fault: Fault, persistent: bool) -> u64 {
     let old_bytes = old().bytes();
     fault_sweep(options, fault, persistent, |fs, index| {
@@ -36,7 +37,7 @@ fn sweep(options: &FaultOptions, content: &Content, fault: Fault, persistent: bo
     })
 }
 
-/// Builds over an older table on a disk on which `fault` was ordered.
+/// Builds over an older table on a disk with an injected `fault`.
 fn run(fs: &FaultFs, index: u64, old_bytes: &[u8], content: &Content, (fault, persistent): (Fault, bool)) {
     let context = format!("{}: {fault:?} at {index}, persistent: {persistent}", content.name);
     fs.install(Path::new(TABLE), old_bytes).unwrap();
@@ -47,8 +48,8 @@ fn run(fs: &FaultFs, index: u64, old_bytes: &[u8], content: &Content, (fault, pe
     if let Err(error) = &result {
         let told = matches!(error, Error::Vfs(_)) && matches!(fault, Fault::Io | Fault::Full);
         assert!(told, "{context}: {error}");
-        // Where the disk works again, a failed build leaves nothing, but for a file that could not
-        // be removed, and one that could not be locked, for it may be somebody else's.
+        // If the disk works again, a failed build leaves no file, except one that could not be
+        // removed, and one that could not be locked, because that may belong to another process.
         let stays = [Operation::Lock, Operation::Remove];
         let stays = matches!(error, Error::Vfs(error) if stays.contains(&error.operation));
         if !persistent && !stays {
@@ -59,9 +60,9 @@ fn run(fs: &FaultFs, index: u64, old_bytes: &[u8], content: &Content, (fault, pe
     check(fs, &result, &old(), content, &context);
 }
 
-/// Goal: an error of any operation reaches the caller as what it is, costs the old table nothing,
-/// and leaves no file.
-/// Method: fail every operation of a build in turn, once and for good, in each way.
+/// Goal: an error of any operation reaches the caller unchanged, leaves the old table intact, and
+/// leaves no file behind.
+/// Method: fail every operation of a build in turn, once and permanently, in each way.
 #[test]
 fn every_operation_fails() {
     let options = FaultOptions::seeded(seed(5));
@@ -77,8 +78,8 @@ fn every_operation_fails() {
     assert!(struck > 100, "{struck}");
 }
 
-/// Goal: the same for a build that spills, is written in several pieces, and has workers waiting
-/// when a write fails.
+/// Goal: the same for a build that spills, writes in several pieces, and has workers waiting when a
+/// write fails.
 /// Method: all operations at its beginning and end, and in the short form every eleventh of the
 /// reads and writes between.
 #[test]
@@ -101,9 +102,9 @@ fn every_operation_of_a_spilling_build_fails() {
     assert!(struck > 50, "{struck}");
 }
 
-/// Goal: a failed sync is never taken for a published table, whatever the kernel does with the
-/// pages afterwards.
-/// Method: fail the sync of the file in each way a kernel may, then lose power in many ways.
+/// Goal: a table is never published after a failed sync, whatever the kernel does with the pages
+/// afterwards.
+/// Method: fail the sync of the file in each way that a kernel may, then lose power in many ways.
 #[test]
 fn failed_syncs_publish_nothing() {
     let seed = seed(7);
@@ -123,7 +124,7 @@ fn failed_syncs_publish_nothing() {
                 assert_holds(&reader, &old().model(), &format!("{context} {image}"));
             }
             check(&fs, &result, &old(), &content, &context);
-            // What the second build said is published is on the medium.
+            // The table that the second build published is durable.
             for (image, after) in fs.images_at_crash(rounds(20, 2000)) {
                 images += 1;
                 let reader = open(&shared(&after), Mode::Mmap).unwrap();
@@ -134,9 +135,9 @@ fn failed_syncs_publish_nothing() {
     println!("failed syncs publish nothing: {images} crash images");
 }
 
-/// Goal: a full disk costs nothing but the build, gives back what it took, and the next build with
-/// room works.
-/// Method: every quota from what is used to what suffices, page by page.
+/// Goal: a full disk costs nothing but the build, its space is released, and the next build with
+/// enough room works.
+/// Method: every quota from the used space to a sufficient one, page by page.
 #[test]
 fn full_disks() {
     let seed = seed(8);
@@ -163,9 +164,8 @@ fn full_disks() {
     assert!(full > 50 && fitted == contents().len(), "{full} {fitted}");
 }
 
-/// Goal: transfers that move fewer bytes than they could change nothing. Method: half of all reads
-/// and writes cut short, in every mode; then short and interrupted ones at every operation of
-/// opening and reading.
+/// Goal: short transfers make no difference. Method: half of all reads and writes are cut short, in
+/// every mode; then short and interrupted ones at every operation of opening and reading.
 #[test]
 fn short_transfers() {
     let seed = seed(9);
@@ -186,15 +186,15 @@ fn short_transfers() {
     }
 }
 
-/// Goal: a device that fails reads gives an error of the file system, never a wrong or missing
-/// value, and the reader is as good as before once it works again. Method: fail every operation of
-/// opening and reading in turn.
+/// Goal: a device that fails reads causes a file system error, never a wrong or missing value, and
+/// the reader works again when the device does. Method: fail every operation of opening and reading
+/// in turn.
 #[test]
 fn reads_that_fail() {
     let options = FaultOptions::seeded(seed(10));
     let mut struck = 0;
     for mut content in contents() {
-        // A handful of keys: a lookup is one read, so all are alike.
+        // A few keys suffice: every lookup is one read, so all are alike.
         content.records.truncate(40);
         let (bytes, model) = (content.bytes(), content.model());
         for (mode, persistent) in [(Mode::Mmap, true), (Mode::Heap, false), (Mode::Pread, false)] {

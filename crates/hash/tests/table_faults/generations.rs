@@ -16,7 +16,7 @@ enum Step {
     Create(u32),
     /// A delta: changes keys, deletes keys, adds keys.
     Append(u32),
-    /// Everything into a new base.
+    /// Merges everything into a new base.
     Compact,
 }
 
@@ -35,7 +35,7 @@ fn options() -> BuildOptions {
     BuildOptions::default().threads(1).memory_bytes(16 << 20)
 }
 
-/// What the step puts, and what it deletes.
+/// Returns the puts and the deletes of a step.
 fn changes(step: Step) -> (Vec<Record>, Vec<Vec<u8>>) {
     let (version, first, count) = match step {
         Step::Create(version) => (version, 0, 40),
@@ -45,8 +45,8 @@ fn changes(step: Step) -> (Vec<Record>, Vec<Vec<u8>>) {
     let key = |n: u32| format!("key {n}").into_bytes();
     let value = |n: u32| {
         let mut value = format!("{n} of {version}").into_bytes();
-        // Some beside the records, in bases and deltas: overwritten, deleted and compacted like the
-        // others.
+        // Some values are stored outside the records, in bases and deltas. They are overwritten,
+        // deleted and compacted like the others.
         if n % 19 == version % 3 {
             value.resize(33_000 + n as usize, version as u8);
         }
@@ -85,7 +85,7 @@ fn open_store(fs: &Arc<dyn Fs>) -> Result<Generations> {
     Generations::open_in(fs, Path::new(TABLE), ReaderOptions::default())
 }
 
-/// Everything in a store, which must be sound and give each key once.
+/// Returns the content of a store, and asserts that the store is sound and returns each key once.
 fn content(store: &Generations, context: &str) -> Model {
     store.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
     let mut model = Model::new();
@@ -101,8 +101,8 @@ fn content(store: &Generations, context: &str) -> Model {
     model
 }
 
-/// Works on with a store after a crash: a delta, a compaction, and a delta. Then only files of the
-/// store are left.
+/// Continues to work with a store after a crash: a delta, a compaction, and a delta. Afterwards
+/// only files of the store may be left.
 fn go_on(disk: &FaultFs, mut model: Model, context: &str) {
     let (fs, mut rng) = (shared(disk), SeededRng::new(99));
     for step in [Step::Append(7), Step::Compact, Step::Append(8)] {
@@ -114,9 +114,9 @@ fn go_on(disk: &FaultFs, mut model: Model, context: &str) {
     assert_eq!(names(disk), [TABLE, "t.cairn.lock", "t.cairn.manifest"], "{context}: leaked files");
 }
 
-/// Goal: after power loss a store has the content before the step or after it, after it once the
-/// step returned, and works on. Method: crash images at every operation of bases, deltas and
-/// compactions in a row.
+/// Goal: after power loss a store has the content before or after the step, and the content after
+/// it once the step has returned, and it remains usable. Method: crash images at every operation of
+/// a sequence of bases, deltas and compactions.
 #[test]
 fn power_loss_at_every_operation_of_a_store() {
     let history = RefCell::new(vec![(0, None, after(STEPS[0], &Model::new()))]);
@@ -154,8 +154,8 @@ fn power_loss_at_every_operation_of_a_store() {
     assert!(images > 500, "{images}");
 }
 
-/// Goal: the same over many crashes in a row, and no file stays for good. Method: random steps on
-/// one disk, the power failing within most.
+/// Goal: the same over many successive crashes, and no file is left behind permanently. Method:
+/// random steps on one disk, with a power loss within most of them.
 #[test]
 fn store_crashes_after_crashes() {
     let mut rng = SeededRng::new(seed(21));
@@ -185,9 +185,8 @@ fn store_crashes_after_crashes() {
     assert!(crashes > 100, "{crashes}");
 }
 
-/// Goal: an error of any operation of a step leaves the store as it was or as it becomes, open
-/// readers as they are, and a reload either moves on or stays. Method: fail each operation in turn,
-/// once and for good.
+/// Goal: an error of any operation of a step leaves the store with the content before or after the
+/// step, and it remains usable. Method: fail each operation in turn, once and permanently.
 #[test]
 fn every_operation_of_a_store_fails() {
     let sound = FaultFs::new(FaultOptions::seeded(1));
@@ -204,7 +203,7 @@ fn every_operation_of_a_store_fails() {
         for (fault, persistent) in [(Fault::Io, false), (Fault::Io, true), (Fault::Full, true)] {
             struck += fault_sweep(&FaultOptions::seeded(seed(22)), fault, persistent, |fs, index| {
                 let context = format!("{step:?}: {fault:?} at {index}, persistent: {persistent}");
-                // Opened on another machine with the same files, whose operations do not count.
+                // The files are installed, so that the operations that created them do not count.
                 for (bytes, path) in &files {
                     fs.install(path, bytes).unwrap();
                 }
@@ -231,9 +230,9 @@ fn every_operation_of_a_store_fails() {
     assert!(struck > 100, "{struck}");
 }
 
-/// Goal: a reload that meets an error or a power loss keeps the old reader answering; one that
-/// works shows the new content. Method: fail every operation of a reload in turn, on a disk where
-/// there is something new to load.
+/// Goal: after a failed reload or a power loss the old reader still answers; a successful reload
+/// shows the new content. Method: fail every operation of a reload in turn, on a disk with a new
+/// generation to load.
 #[test]
 fn reloads_that_fail() {
     let (before, next) = (after(Step::Create(0), &Model::new()), Model::new());
@@ -254,7 +253,8 @@ fn reloads_that_fail() {
             let (operations, struck) = (disk.operation_count() - operations, disk.injected_count() > 0);
             disk.clear_rules();
             match reloaded {
-                // A flipped bit in a page that opening does not look at comes to light in a lookup.
+                // A flipped bit in a page that the open does not read is detected by a later
+                // lookup.
                 Ok(()) if struck && fault == Fault::BitFlip => {}
                 Ok(()) => assert!(content(&live.load(), "reloaded") == next),
                 Err(_) => {
@@ -264,7 +264,8 @@ fn reloads_that_fail() {
             }
             live.reload().unwrap();
             assert!(content(&live.load(), "reloaded again") == next);
-            // The power goes: what is mapped stays mapped, what comes next is an error.
+            // After the power loss, existing mappings stay valid, and every further operation
+            // fails.
             let after_crash = disk.crash(CrashImage::None);
             assert!(live.reload().is_err());
             assert!(content(&live.load(), "without power") == next);
@@ -275,7 +276,7 @@ fn reloads_that_fail() {
             }
         }
         println!("reloads that fail: {failed} with {fault:?}");
-        // A flipped bit of one of the two headers at least; most others are in values.
+        // At least a flipped bit in one of the two headers fails; most others are in values.
         assert!(failed >= 2, "{fault:?} {failed}");
     }
 }

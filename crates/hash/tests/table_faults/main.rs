@@ -1,12 +1,12 @@
 //! Cairn's own tables on a disk that loses power, fails, fills up, lies and rots.
 //!
-//! What must hold: a reader finds the old table whole or the new one whole; a `finish` that
-//! returned is never undone; a table that is damaged is called so; no failed build leaves a file
-//! that the next one does not clear away. The bugs planted to see whether these tests notice:
-//! `docs/src/reliability-log.md`.
+//! The invariants: a reader finds the complete old table or the complete new one; a `finish` that
+//! returned is never undone; damage in a table is reported as damage; no failed build leaves a file
+//! that the next build does not remove. `docs/src/reliability-log.md` lists the bugs that were
+//! planted to see whether these tests detect them.
 //!
-//! `CAIRN_SOAK=1` runs the long form: more images, more rounds. Everything random follows from
-//! fixed seeds; `CAIRN_SEED` asks for others.
+//! `CAIRN_SOAK=1` runs the long form, with more images and more rounds. All randomness derives from
+//! fixed seeds; `CAIRN_SEED` selects others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ const MODES: [Mode; 3] = [Mode::Mmap, Mode::Heap, Mode::Pread];
 type Record = (Vec<u8>, Vec<u8>);
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What goes into a table, and how.
+/// The records and options of a table.
 #[derive(Debug, Clone)]
 struct Content {
     name: &'static str,
@@ -41,7 +41,7 @@ struct Content {
 
 impl Content {
     fn new(name: &'static str, records: Vec<Record>, compression: Compression) -> Content {
-        // One thread, so that the order of operations is the same each time wherever nothing is
+        // One thread, so that the order of operations is the same each time, unless records are
         // spilled.
         let options = BuildOptions::default().seed(7).id(9).threads(1).memory_bytes(16 << 20);
         Content { name, records, deleted: Vec::new(), options: options.compression(compression) }
@@ -53,7 +53,7 @@ impl Content {
         model
     }
 
-    /// Puts everything and publishes it.
+    /// Puts all records and publishes the table.
     fn build(&self, fs: &Arc<dyn Fs>) -> Result<BuildSummary> {
         let mut builder =
             Builder::create_in(fs, Path::new(TABLE), self.options.clone(), &mut SeededRng::new(1))?;
@@ -66,7 +66,7 @@ impl Content {
         builder.finish()
     }
 
-    /// The bytes of the table on a sound disk.
+    /// Returns the bytes of the table on a sound disk.
     fn bytes(&self) -> Vec<u8> {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         self.build(&fs).unwrap();
@@ -78,13 +78,14 @@ fn numbered(count: u32, value: &str) -> Vec<Record> {
     (0..count).map(|n| (format!("key {n}").into_bytes(), format!("{value} {n}").into_bytes())).collect()
 }
 
-/// What stands there before: some keys of the later contents, with other values.
+/// Returns the content of the table that is replaced: some keys of the later contents, with other
+/// values.
 fn old() -> Content {
     Content::new("old", numbered(150, "old value"), Compression::None)
 }
 
-/// One content for each shape of file: lengths stored, fixed widths, compressed in each way, values
-/// beside the records.
+/// Returns one content for each shape of file: with stored lengths, fixed widths, each compression,
+/// and values outside the records.
 fn contents() -> Vec<Content> {
     let mut plain = Content::new("plain", numbered(300, "new value"), Compression::None);
     plain.deleted = vec![b"key 5".to_vec(), b"absent".to_vec()];
@@ -108,7 +109,7 @@ fn contents() -> Vec<Content> {
     ]
 }
 
-/// More than the least memory of a build holds, in several partitions and writes.
+/// Returns more records than the minimum memory of a build holds, in several partitions and writes.
 fn spilling() -> Content {
     let records = (0..345u32).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8; 30_000])).collect();
     Content::new("spilling", records, Compression::None)
@@ -122,12 +123,12 @@ fn open(fs: &Arc<dyn Fs>, mode: Mode) -> Result<Reader> {
     Reader::open_in(fs, Path::new(TABLE), ReaderOptions::default().mode(mode))
 }
 
-/// All entries by a scan.
+/// Returns all entries of a scan.
 fn scanned(reader: &Reader) -> Result<Model> {
     reader.scan().map(|entry| entry.map(|entry| (entry.key.into_owned(), entry.value.into_owned()))).collect()
 }
 
-/// The table is sound and answers as `model` does: by scan, and key by key.
+/// Asserts that the table is sound and agrees with `model`, by a scan and key by key.
 fn assert_holds(reader: &Reader, model: &Model, context: &str) {
     let report = reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert_eq!(report.entries, model.len() as u64, "{context}");
@@ -139,12 +140,12 @@ fn assert_holds(reader: &Reader, model: &Model, context: &str) {
     assert!(scanned(reader).unwrap() == *model, "{context}");
 }
 
-/// The names on the disk.
+/// Returns the file names on the disk.
 fn names(fs: &FaultFs) -> Vec<String> {
     fs.files().iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// True for what a reader may say of a damaged file.
+/// Returns true for the errors that a reader may report for a damaged file.
 fn is_damage(error: &Error) -> bool {
     matches!(error, Error::Corruption { .. } | Error::Unsupported { .. } | Error::Foreign { .. })
 }
@@ -153,12 +154,12 @@ fn soak() -> bool {
     std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0")
 }
 
-/// `short`, or in the long form `long`.
+/// Returns `short`, or `long` in the long form.
 fn rounds(short: u64, long: u64) -> u64 {
     if soak() { long } else { short }
 }
 
-/// The seed of a test, printed: its own, moved by `CAIRN_SEED`.
+/// Returns the seed of a test: its own, modified by `CAIRN_SEED`. Prints both.
 fn seed(own: u64) -> u64 {
     let moved = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or(0);
     println!("CAIRN_SEED={moved} (own seed {own})");

@@ -9,7 +9,7 @@ use cairn_vfs::{FaultOptions, Operation, StdFs};
 
 use super::*;
 
-/// Holds readers of the old table against its content whenever the build says something.
+/// Checks readers of the old table against its content at every progress report of a build.
 #[derive(Debug)]
 struct Watch {
     readers: Arc<Vec<Reader>>,
@@ -26,9 +26,9 @@ impl Progress for Watch {
     }
 }
 
-/// Goal: a reader goes on with the table it opened, in every mode, before, during and after a
-/// rebuild; one opened afterwards sees the new. Method: look from within the build, then rebuild
-/// once more and remove the file.
+/// Goal: a reader keeps the table that it opened, in every mode, before, during and after a
+/// rebuild; a reader opened afterwards sees the new table. Method: check from within the build,
+/// then rebuild once more and remove the file.
 #[test]
 fn old_readers_keep_the_old_table() {
     let directory = tempfile::tempdir().unwrap();
@@ -60,8 +60,8 @@ fn old_readers_keep_the_old_table() {
     }
 }
 
-/// Goal: whoever opens the table while others replace it finds one of the tables, whole. Method:
-/// threads that open and read as fast as they can, on real files, during two hundred builds.
+/// Goal: opening a table while it is replaced gives one of the complete tables. Method: threads
+/// open and read as fast as they can, on real files, during two hundred builds.
 #[test]
 fn opening_races_with_replacing() {
     let directory = tempfile::tempdir().unwrap();
@@ -101,9 +101,9 @@ fn opening_races_with_replacing() {
     assert!(opened.load(Ordering::Relaxed) > 0);
 }
 
-/// Goal: a stream over a value never passes on bytes that failed their check, even if it is asked
-/// again after the error. Method: a device that garbles each read in turn; pieces that straddle
-/// what was read ahead.
+/// Goal: a stream over a value never returns bytes that failed verification, even if it is read
+/// again after the error. Method: a device that garbles each read in turn; pieces that cross the
+/// end of the read-ahead.
 #[test]
 fn streams_after_an_error() {
     let value: Vec<u8> = (0..700_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -127,7 +127,7 @@ fn streams_after_an_error() {
                     Ok(count) => read.extend_from_slice(&piece[..count]),
                     Err(_) => {
                         refused += 1;
-                        // Once more, with a piece so small that what was read ahead before the
+                        // Reads again, with a piece so small that the data read ahead before the
                         // error covers it.
                         piece.truncate(pieces.next_back().unwrap());
                     }

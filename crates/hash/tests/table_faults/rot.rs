@@ -1,23 +1,23 @@
-//! Bytes that are not what was written: found, and never served.
+//! Corrupt bytes are detected and never returned.
 
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{FaultOptions, Operation, Rng};
 
 use super::*;
 
-/// How a damaged table was met.
+/// Statistics about damaged tables.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Disks on which the file was not what was built.
+    /// Number of disks on which the file differed from the built one.
     damaged: u64,
-    /// Those of them that opened all the same, so that lookups were tried.
+    /// Number of these that could be opened anyway, so that lookups were tried.
     opened: u64,
-    /// Lookups that said that the table is damaged.
+    /// Number of lookups that reported damage.
     lookups_refused: u64,
 }
 
-/// Looks at a disk whose table may be damaged: `verify` says so exactly when it is, lookups give
-/// the right value or say so too.
+/// Checks a disk whose table may be damaged: `verify` fails exactly if it is, and lookups return
+/// the right value or report damage.
 fn meet(disk: &FaultFs, sound: &[u8], model: &Model, tally: &mut Tally, context: &str) {
     let is_sound = disk.bytes_of(Path::new(TABLE)).as_deref() == Some(sound);
     tally.damaged += u64::from(!is_sound);
@@ -46,8 +46,8 @@ fn meet(disk: &FaultFs, sound: &[u8], model: &Model, tally: &mut Tally, context:
     }
 }
 
-/// Goal: writes that a disk lost, put elsewhere, cut or garbled while saying Ok do not go
-/// unnoticed. Method: each of them at every write of a build of each shape.
+/// Goal: writes that a disk lost, misdirected, cut or garbled while reporting success are detected.
+/// Method: each of these faults at every write of a build of each shape.
 #[test]
 fn writes_that_went_wrong() {
     let options = FaultOptions::seeded(seed(11));
@@ -68,7 +68,7 @@ fn writes_that_went_wrong() {
                 }
                 match built {
                     Ok(_) => meet(&fs, &sound, &model, &mut tally, &context),
-                    // What comes back from the temporary file is seen by the build itself.
+                    // The build itself detects damage in the spill file.
                     Err(error) => {
                         refused += 1;
                         assert!(content.name == "spilling" && is_refused(&error), "{context}: {error}");
@@ -82,15 +82,14 @@ fn writes_that_went_wrong() {
     assert!(tally.damaged >= 50 && refused >= 50, "{tally:?} {refused}");
 }
 
-/// True for what a build may say of a temporary file that does not hold what was written: it is
-/// damaged, or too short.
+/// Returns true for the errors that a build may report if the spill file differs from what was
+/// written: it is damaged, or too short.
 fn is_refused(error: &Error) -> bool {
     is_damage(error) || matches!(error, Error::Vfs(_))
 }
 
-/// Goal: index lines that wait in a temporary file are held against what was written too. Method:
-/// each of the faults at every write of a build whose lines are few to a record, so that they
-/// outgrow their share of the memory.
+/// Goal: index lines in a spill file are verified too. Method: each of the faults at every write of
+/// a build with a low fill, so that its lines outgrow their share of the memory.
 #[test]
 fn index_lines_that_went_wrong() {
     let records = (0..200_000u32).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8])).collect();
@@ -126,8 +125,8 @@ fn index_lines_that_went_wrong() {
     assert!(damaged > 10 && refused >= 3, "{damaged} {refused}");
 }
 
-/// Goal: blocks that were swapped, or that are still those of the table before, are found. Method:
-/// every pair of pages, every page of another table of the same size.
+/// Goal: swapped blocks, and stale blocks of an earlier table, are detected. Method: every pair of
+/// pages, and every page of another table of the same size.
 #[test]
 fn blocks_from_elsewhere() {
     let options = FaultOptions::seeded(seed(12));
@@ -143,8 +142,8 @@ fn blocks_from_elsewhere() {
                 meet(&fs, &sound, &model, &mut tally, &format!("{}: {first} and {second}", content.name));
             }
         }
-        // The same keys and lengths under another seed and id: the same sections, all pages
-        // different.
+        // The same keys and lengths with another seed and id give the same sections, but all pages
+        // differ.
         let mut before = content.clone();
         before.options = before.options.seed(8).id(10);
         let stale = before.bytes();
@@ -153,8 +152,7 @@ fn blocks_from_elsewhere() {
             let range = page * 4096..(page + 1) * 4096;
             bytes[range.clone()].copy_from_slice(&stale[range]);
             fs.install(Path::new(TABLE), &bytes).unwrap();
-            // A whole header of the other table is judged by its seed and sums, which do not fit
-            // these pages.
+            // With the header of the other table, its seed and checksums do not match these pages.
             meet(&fs, &sound, &model, &mut tally, &format!("{}: stale page {page}", content.name));
         }
     }
@@ -162,8 +160,8 @@ fn blocks_from_elsewhere() {
     assert!(tally.damaged > 100, "{tally:?}");
 }
 
-/// Goal: flipped bits of larger tables are found. Method: bits drawn at random, one and several at
-/// a time (every bit of a small table: the unit tests of the table).
+/// Goal: flipped bits in larger tables are detected. Method: random bits, one and several at a
+/// time. The unit tests of the table flip every bit of a small table.
 #[test]
 fn flipped_bits() {
     let mut rng = SeededRng::new(seed(13));
@@ -183,8 +181,8 @@ fn flipped_bits() {
     assert!(tally.damaged >= 1000 - 5, "{tally:?}");
 }
 
-/// Goal: damage under checksums of two levels, and in them, is found. Method: a bit in every page
-/// of both levels of a table of ten megabytes, and in pages drawn at random.
+/// Goal: damage under checksums of two levels, and in the checksums, is detected. Method: a bit in
+/// every page of both levels of a table of ten megabytes, and in random pages.
 #[test]
 fn two_levels_of_sums() {
     let mut rng = SeededRng::new(seed(16));
@@ -207,9 +205,9 @@ fn two_levels_of_sums() {
     assert!(tally.damaged >= 20, "{tally:?}");
 }
 
-/// Goal: a read that returns what is not there gives the right value or an error, and the file,
-/// being sound, is served right afterwards. Method: garble every read and map of opening, looking
-/// up and scanning in turn, once and for good.
+/// Goal: a read that returns wrong bytes leads to the right value or an error, and the file, which
+/// is sound, is read correctly afterwards. Method: garble every read and map of opening, lookups
+/// and scans in turn, once and permanently.
 #[test]
 fn reads_that_lie() {
     let options = FaultOptions::seeded(seed(14));
@@ -246,7 +244,7 @@ fn reads_that_lie() {
     assert!(struck > 100 && refused > 50, "{struck} {refused}");
 }
 
-/// Looks up and scans; true when something was refused. What was not is right.
+/// Looks up keys and scans. Returns true if an error was reported; all other results must be right.
 fn read_everything(fs: &FaultFs, mode: Mode, few: &[(&Vec<u8>, &Vec<u8>)], model: &Model) -> bool {
     let reader = match open(&shared(fs), mode) {
         Ok(reader) => reader,

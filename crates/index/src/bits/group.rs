@@ -1,16 +1,16 @@
-//! Groups of 64 packed values, with the width as a compile-time constant: all shifts are known, and
-//! a value costs a load, a shift, a mask and a store (after Lemire and Boytsov, "Decoding billions
-//! of integers per second through vectorization", 2015).
+//! Groups of 64 packed values, with the width as a compile-time constant. All shifts are then
+//! constants, and a value costs a load, a shift, a mask and a store (after Lemire and Boytsov,
+//! "Decoding billions of integers per second through vectorization", 2015).
 //!
 //! The same loops are compiled twice. For AVX2, which shifts four values at once, each by its own
-//! count, the compiler makes vectors of them: `objdump -d` shows `vpsrlvq` and a third of the
+//! count, the compiler vectorizes them: `objdump -d` shows `vpsrlvq` and a third of the
 //! instructions for narrow values. Other processors run the plain form.
 #![allow(unsafe_code)]
 
 use super::{GROUP, mask};
 
-/// Each of a group's values by itself: a loop of 64 is too long for the compiler to unroll, and
-/// would compute its shifts.
+/// Unpacks each value of a group with its own code. The compiler does not unroll a loop of 64
+/// iterations, and would compute its shifts at run time.
 macro_rules! unrolled {
     ($words:ident, $out:ident, $width:ident; $($index:literal)*) => {
         $({
@@ -24,7 +24,7 @@ macro_rules! unrolled {
     };
 }
 
-/// One group whose width the compiler knows.
+/// Unpacks one group of a constant width.
 #[inline(always)]
 fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
     let (Some(bytes), Ok(out)) = (bytes.get(..WIDTH * 8), <&mut [u64; GROUP]>::try_from(out)) else { return };
@@ -41,7 +41,7 @@ fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
         48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
 }
 
-/// The sum of one group.
+/// Returns the sum of one group.
 #[inline(always)]
 fn group_sum<const WIDTH: usize>(bytes: &[u8]) -> u64 {
     let mut values = [0; GROUP];
@@ -49,7 +49,8 @@ fn group_sum<const WIDTH: usize>(bytes: &[u8]) -> u64 {
     values.iter().sum()
 }
 
-/// The least and the greatest of some values, as signed integers. Of none, the other way round.
+/// Returns the minimum and the maximum of `values` as signed integers; of no values, `i64::MAX` and
+/// `i64::MIN`.
 #[inline(always)]
 fn extremes_of(values: &[u64]) -> (i64, i64) {
     values
@@ -57,8 +58,8 @@ fn extremes_of(values: &[u64]) -> (i64, i64) {
         .fold((i64::MAX, i64::MIN), |(least, most), &value| (least.min(value as i64), most.max(value as i64)))
 }
 
-/// Whether one of `values` is at most `span` above `least`, in arithmetic that wraps. No early end,
-/// which would keep the compiler from vectors.
+/// Returns true if one of `values` is at most `span` above `least` in wrapping arithmetic. Does not
+/// stop early, because that would prevent vectorization.
 #[inline(always)]
 fn any_within_of(values: &[u64], least: u64, span: u64) -> bool {
     values.iter().fold(false, |found, value| found | (value.wrapping_sub(least) <= span))
@@ -73,7 +74,7 @@ macro_rules! by_width {
     };
 }
 
-/// All functions, for the processors that `$target` names.
+/// Defines all functions for the processors that `$target` selects.
 macro_rules! groups {
     ($(#[$target:meta])*) => {
         $(#[$target])*
@@ -115,7 +116,7 @@ mod wide {
     groups!(#[target_feature(enable = "avx2")]);
 }
 
-/// The sum of 64 values, of which none is wider than 58 bits.
+/// Returns the sum of 64 values of at most 58 bits.
 pub(super) fn sum_group(bytes: &[u8], width: u32) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
@@ -125,7 +126,7 @@ pub(super) fn sum_group(bytes: &[u8], width: u32) -> u64 {
     plain::sum(bytes, width)
 }
 
-/// The 64 values of a group into `out`.
+/// Unpacks the 64 values of a group into `out`.
 pub(super) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
@@ -135,7 +136,8 @@ pub(super) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
     plain::unpack(bytes, width, out);
 }
 
-/// The least and the greatest of `values`, as signed integers. Of none, the other way round.
+/// Returns the minimum and the maximum of `values` as signed integers; of no values, `i64::MAX` and
+/// `i64::MIN`.
 pub(crate) fn extremes(values: &[u64]) -> (i64, i64) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
@@ -145,7 +147,7 @@ pub(crate) fn extremes(values: &[u64]) -> (i64, i64) {
     plain::extremes(values)
 }
 
-/// Whether one of `values` is at most `span` above `least`, in arithmetic that wraps.
+/// Returns true if one of `values` is at most `span` above `least` in wrapping arithmetic.
 pub(crate) fn any_within(values: &[u64], least: u64, span: u64) -> bool {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
@@ -159,8 +161,8 @@ pub(crate) fn any_within(values: &[u64], least: u64, span: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: both forms give the values that were packed, at every width. Method: 64 values of all
-    /// bits mixed, against each other and the plain definition.
+    /// Goal: both forms unpack the packed values, at every width. Method: 64 values with mixed
+    /// bits, compared between both forms and with the plain definition.
     #[test]
     fn forms_agree() {
         for width in 1..=64u32 {

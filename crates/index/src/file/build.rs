@@ -1,4 +1,4 @@
-//! Building an index file.
+//! Builds an index file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use super::{Cell, FILE_VERSION, MAGIC, Row, SUM_BYTES};
 use crate::error::{Error, Result};
 use crate::{Kind, Leaf, MAX_COLUMNS, MAX_ROWS, Packer, Value};
 
-/// How an index is built.
+/// How to build an index.
 #[derive(Debug, Clone)]
 pub struct BuildOptions {
-    /// What each column holds, keys first.
+    /// The type of each column, keys first.
     pub columns: Vec<Kind>,
-    /// How many of the columns are keys: the order of the index. At least one.
+    /// Number of key columns, which define the order of the index. At least one.
     pub keys: usize,
-    /// Bytes of a page, a power of two from 512 to 32768. 8192: what a disk reads at once anyway,
-    /// and as PostgreSQL has it.
+    /// Page size in bytes, a power of two from 512 to 32768. Default: 8192, the page size of
+    /// PostgreSQL, and no more than a disk reads at once anyway.
     pub page_bytes: usize,
-    /// Rows in a page at most, up to 65,535, the default.
+    /// Maximum number of rows in a page, up to 65,535, the default.
     pub page_rows: usize,
-    /// Memory for sorting, in bytes; beyond it rows wait in a temporary file beside the index. 64
-    /// MiB.
+    /// Memory for sorting, in bytes. Rows beyond it wait in a temporary file beside the index.
+    /// Default: 64 MiB.
     pub memory_bytes: usize,
 }
 
 impl BuildOptions {
-    /// The defaults for these columns, of which the first `keys` are keys.
+    /// Creates the default options for these columns, the first `keys` of which are keys.
     pub fn new(columns: Vec<Kind>, keys: usize) -> Self {
         BuildOptions { columns, keys, page_bytes: 8192, page_rows: MAX_ROWS, memory_bytes: 64 << 20 }
     }
@@ -54,8 +54,8 @@ impl BuildOptions {
 
 /// Takes rows in any order and writes an index of them.
 ///
-/// Nothing is at the path before [`Builder::finish`] returns; an older index there stays whole
-/// until then, and if the build is dropped or fails.
+/// The new index appears at the path only when [`Builder::finish`] returns. An older index at the
+/// path is intact until then, and stays if the build is dropped or fails.
 pub struct Builder {
     options: BuildOptions,
     out: AtomicFile,
@@ -63,8 +63,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Begins an index at `path`. Errors: [`Error::Invalid`] for impossible options; `Busy` while
-    /// somebody else builds it.
+    /// Starts an index at `path`. Errors: [`Error::Invalid`] for invalid options; `Busy` if another
+    /// process is building it.
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, options: BuildOptions) -> Result<Builder> {
         options.check()?;
         let out = AtomicFile::create(fs, path)?;
@@ -72,7 +72,7 @@ impl Builder {
         Ok(Builder { options, out, sorter })
     }
 
-    /// Adds a row under an id of the caller's choice.
+    /// Adds a row with an id chosen by the caller.
     pub fn add(&mut self, id: u64, values: &[Value<'_>]) -> Result<()> {
         let fits = |(value, kind): (&Value<'_>, &Kind)| match value {
             Value::Null => true,
@@ -93,8 +93,8 @@ impl Builder {
         rows.into_iter().try_for_each(|(id, row)| self.add(id, row.as_ref()))
     }
 
-    /// Sorts, writes, syncs, and gives the file its name. One pass over the rows, two if they did
-    /// not fit into memory.
+    /// Sorts, writes, syncs and publishes the file. Takes one pass over the rows, or two if they
+    /// did not fit the memory.
     pub fn finish(self) -> Result<()> {
         let Builder { options, out, mut sorter } = self;
         let mut pages = Pages {
@@ -125,7 +125,7 @@ impl Builder {
     }
 }
 
-/// Pages on their way out, and what the directory has to say of them.
+/// Writes pages and collects the directory.
 struct Pages {
     writer: AppendWriter,
     keys: usize,
@@ -152,7 +152,7 @@ impl Pages {
         Ok(self.writer.write_all(&self.page)?)
     }
 
-    /// Writes directory and header.
+    /// Writes the directory and the header.
     fn close(mut self, options: &BuildOptions) -> Result<()> {
         let directory_at = self.writer.position();
         self.writer.write_all(&self.directory)?;

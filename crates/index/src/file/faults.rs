@@ -1,4 +1,4 @@
-//! Building an index file on a disk that loses power and fails.
+//! Builds an index file on a disk that loses power and fails.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::{Kind, Result};
 
 const FILE: &str = "i";
 
-/// Rows enough for several pages of 512 bytes, and too many for the memory: they spill.
+/// Builds an index with enough rows for several pages of 512 bytes, and too many for the memory, so
+/// that they spill.
 fn on(fs: &Arc<dyn Fs>, generation: i64) -> Result<()> {
     let mut options = BuildOptions::new(vec![Kind::Integers, Kind::Bytes], 1);
     (options.page_bytes, options.memory_bytes) = (512, 3000);
@@ -23,7 +24,7 @@ fn on(fs: &Arc<dyn Fs>, generation: i64) -> Result<()> {
     builder.finish()
 }
 
-/// Which generation a disk has: all of one, or an error.
+/// Returns the generation of the index on a disk, and asserts that all rows are of the same one.
 fn generation(fs: &dyn Fs) -> i64 {
     let index = Index::open(fs, Path::new(FILE)).unwrap();
     index.verify().unwrap();
@@ -37,9 +38,9 @@ fn generation(fs: &dyn Fs) -> i64 {
     of(&rows[0])
 }
 
-/// Goal: an index is replaced whole or not at all, wherever the power fails, and a build that was
-/// acknowledged stays. Method: a crash before every operation of a build over an older index, on
-/// every kind of disk that may be found then.
+/// Goal: an index is replaced atomically wherever the power fails, and an acknowledged build
+/// persists. Method: a crash before every operation of a build over an older index, with every
+/// possible state of the disk.
 #[test]
 fn power_loss() {
     let acknowledged = std::cell::Cell::new(u64::MAX);
@@ -59,7 +60,7 @@ fn power_loss() {
     let images = crash_sweep(FaultOptions::seeded(5), 4, workload, |point, image, after| {
         let operation = point.operation();
         if operation < first {
-            // Nothing was promised yet, but what is there is whole.
+            // No build was acknowledged yet, but an existing file must be complete.
             if after.exists(Path::new(FILE)).unwrap() {
                 assert_eq!(generation(&after), 1, "{operation} {image:?}");
             }
@@ -67,15 +68,15 @@ fn power_loss() {
         }
         let found = generation(&after);
         assert!(found == 2 || operation < acknowledged.get() && found == 1, "{operation} {image:?}: {found}");
-        // A build after the crash is not in the way of what the one before it has left.
+        // The leftovers of a crashed build do not prevent the next one.
         on(&(Arc::new(after.clone()) as Arc<dyn Fs>), 3).unwrap();
         assert_eq!(generation(&after), 3);
     });
     assert!(images > 100, "{images}");
 }
 
-/// Goal: a build whose disk fails says so, and leaves the index before it. Method: every operation
-/// of a build fails in turn, in four ways, once and from then on.
+/// Goal: a build on a failing disk reports the error, and leaves the previous index intact. Method:
+/// every operation of a build fails in turn, in four ways, once and from then on.
 #[test]
 fn failing_disk() {
     let mut struck = 0;

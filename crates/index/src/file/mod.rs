@@ -1,16 +1,19 @@
-//! An index in a file: built once from rows in any order, then read through a mapping by any number
-//! of threads.
+//! An index file: built once from rows in any order, then read through a mapping by any number of
+//! threads.
 //!
 //! ```text
-//!   header   page 0:  "CAIRNIDX" | version u32, 1 | page bytes u32 | columns u8 | key columns u8 | kinds u8 each, up to 64 …
-//!            at 96:   rows u64 | pages u64 | directory offset u64 | directory bytes u64 | its xxh3-64 | …
+//!   header   page 0:  "CAIRNIDX" | version u32, 1 | page bytes u32 | columns u8 | key columns u8
+//!                     | kinds u8 each, up to 64 …
+//!            at 96:   rows u64 | pages u64 | directory offset u64 | directory bytes u64
+//!                     | its xxh3-64 | …
 //!            last 8 bytes of the page: xxh3-64 of those before
-//!   pages    rows u16 … (see `leaf`), zeros; last 8 bytes: xxh3-64 of those before, seeded with the page's number
+//!   pages    rows u16 … (see `leaf`), zeros; last 8 bytes: xxh3-64 of those before,
+//!            seeded with the page's number
 //!   directory   for each page its first row's key columns: 0 | 1, zigzag | 2, length varint, bytes
 //! ```
 //!
-//! All in the order of the key columns, NULLs last, and then of row ids. The file appears under its
-//! name whole or not at all.
+//! Rows are sorted by the key columns, NULLs last, and then by row id. The file appears under its
+//! name atomically.
 
 mod build;
 #[cfg(test)]
@@ -31,19 +34,19 @@ pub(crate) const MAGIC: &[u8; 8] = b"CAIRNIDX";
 pub(crate) const FILE_VERSION: u32 = 1;
 pub(crate) const SUM_BYTES: usize = 8;
 
-/// A value that belongs to whoever holds it.
+/// An owned value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cell {
     /// A signed integer.
     Integer(i64),
-    /// A byte string, ordered byte by byte.
+    /// A byte string, ordered bytewise.
     Bytes(Vec<u8>),
-    /// No value; behind all others in the order of an index.
+    /// NULL; sorts after all other values.
     Null,
 }
 
 impl Cell {
-    /// The same, borrowed.
+    /// Returns a borrowed value.
     pub fn value(&self) -> Value<'_> {
         match self {
             Cell::Integer(integer) => Value::Integer(*integer as u64),
@@ -63,16 +66,16 @@ impl From<Value<'_>> for Cell {
     }
 }
 
-/// A row that a range hands out.
+/// A row returned by a range.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     /// All columns, keys first.
     pub cells: Vec<Cell>,
-    /// What it was added under.
+    /// The id under which the row was added.
     pub id: u64,
 }
 
-/// The order of the first columns that both have.
+/// Compares the leading columns that both have.
 pub(crate) fn compare_prefix(a: &[Cell], b: &[Cell]) -> Ordering {
     a.iter().zip(b).map(|(a, b)| a.cmp(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }

@@ -1,4 +1,4 @@
-//! Reading an index file.
+//! Reads an index file.
 
 use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,7 @@ use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::{Checked, Extremes, Kind, Leaf, MAX_COLUMNS};
 
-/// An open index. Cheap to share between threads by reference; pages are checked when they are
-/// read.
+/// An open index. Threads share it by reference. Pages are verified when they are read.
 pub struct Index {
     path: PathBuf,
     map: Map,
@@ -24,16 +23,16 @@ pub struct Index {
     first_keys: Vec<Vec<Cell>>,
 }
 
-/// Rows of one value of the first column.
+/// The rows with one value of the first column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The value.
     pub key: Cell,
-    /// How many rows have it.
+    /// Number of rows with this value.
     pub count: u64,
 }
 
-/// One cell of a page.
+/// Reads one cell of a page.
 pub(super) fn cell(leaf: &Leaf<'_>, column: usize, row: usize) -> Checked<Cell> {
     if leaf.is_null(column, row)? {
         return Ok(Cell::Null);
@@ -55,7 +54,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// What the header says.
+/// The decoded header.
 struct Header {
     page_bytes: usize,
     kinds: Vec<Kind>,
@@ -100,8 +99,8 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Header> {
 }
 
 impl Index {
-    /// Opens the index at `path`: maps it, checks header and directory. Reads no page of rows.
-    /// Memory: one key a page.
+    /// Opens the index at `path`: maps it, and verifies the header and the directory. Reads no page
+    /// of rows. Memory: one key per page.
     pub fn open(fs: &dyn Fs, path: &Path) -> Result<Index> {
         let map = fs.open(path, OpenOptions::read())?.map()?;
         let header = read_header(path, &map)?;
@@ -121,17 +120,17 @@ impl Index {
         Ok(Index { path: path.to_owned(), page_bytes, kinds, keys, rows, first_keys, map })
     }
 
-    /// How many rows it has.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// How many pages of rows it has.
+    /// Returns the number of pages of rows.
     pub fn pages(&self) -> usize {
         self.first_keys.len()
     }
 
-    /// Its bytes, all told.
+    /// Returns the size of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.map.len() as u64
     }
@@ -144,7 +143,7 @@ impl Index {
         move |damage| Error::damage(&self.path, self.page_offset(page) as u64, damage)
     }
 
-    /// A page, checked. About a microsecond for 8 KiB.
+    /// Returns a page after verifying its checksum. Takes about a microsecond for 8 KiB.
     fn leaf(&self, page: usize) -> Result<Leaf<'_>> {
         let at = self.page_offset(page);
         let bytes = self.map.get(at..at + self.page_bytes).unwrap_or_default();
@@ -163,8 +162,8 @@ impl Index {
         Ok(leaf)
     }
 
-    /// How many rows of a page sort before `key`, a prefix of the key columns; with `or_equal`, up
-    /// to it.
+    /// Returns how many rows of a page sort before `key`, a prefix of the key columns. With
+    /// `or_equal`, rows equal to `key` count too.
     fn count_before(&self, page: usize, leaf: &Leaf<'_>, key: &[Cell], or_equal: bool) -> Result<usize> {
         let (mut low, mut high) = (0, leaf.rows());
         while low < high {
@@ -180,7 +179,8 @@ impl Index {
         Ok(low)
     }
 
-    /// Page and row of the first row behind the boundary.
+    /// Returns the page and row of the first row that does not sort before `key`. With `or_equal`,
+    /// rows equal to `key` are skipped too.
     fn locate(&self, key: &[Cell], or_equal: bool) -> Result<(usize, usize)> {
         let before = self.first_keys.partition_point(|first| {
             let order = compare_prefix(first, key);
@@ -203,9 +203,9 @@ impl Index {
         Ok(())
     }
 
-    /// The rows between two boundaries, each a prefix of the key columns: `(Bound::Included(&[k]),
-    /// Bound::Included(&[k]))` are those whose first column is `k`. Two searches: a microsecond or
-    /// two each.
+    /// Returns the rows between two boundaries, each a prefix of the key columns:
+    /// `(Bound::Included(&[k]), Bound::Included(&[k]))` gives those whose first column is `k`. Does
+    /// two searches of a microsecond or two each.
     pub fn range<'k>(&self, bounds: impl RangeBounds<&'k [Cell]>) -> Result<Range<'_>> {
         let start = match bounds.start_bound() {
             Bound::Unbounded => (0, 0),
@@ -220,7 +220,7 @@ impl Index {
         Ok(Range { index: self, start, end: end.max(start) })
     }
 
-    /// Reads every page and checks checksums, values and order. Errors name the page at fault.
+    /// Reads every page and verifies checksums, values and order. Errors name the damaged page.
     pub fn verify(&self) -> Result<()> {
         let mut last: Option<Row> = None;
         let mut rows = 0;
@@ -271,7 +271,7 @@ impl Index {
     }
 }
 
-/// Rows of an index: to be gone through, or to be summed up without making rows of them.
+/// A range of rows, which can be iterated, or aggregated without materializing rows.
 #[derive(Clone, Copy)]
 pub struct Range<'i> {
     index: &'i Index,
@@ -279,7 +279,7 @@ pub struct Range<'i> {
     end: (usize, usize),
 }
 
-/// The rows of a range, from both ends.
+/// A double-ended iterator over the rows of a range.
 pub struct Rows<'i> {
     index: &'i Index,
     start: (usize, usize),
@@ -298,7 +298,7 @@ impl<'i> IntoIterator for Range<'i> {
 }
 
 impl<'i> Range<'i> {
-    /// Calls `each` with each page and the rows of it that are in the range.
+    /// Calls `each` with each page and its rows that are in the range.
     fn pages(&self, mut each: impl FnMut(usize, &Leaf<'i>, usize, usize) -> Checked<()>) -> Result<()> {
         let mut page = self.start.0;
         while (page, 0) < self.end && page < self.index.pages() {
@@ -318,7 +318,7 @@ impl<'i> Range<'i> {
         }
     }
 
-    /// Rows that are not NULL in `column`, a bit each, if there are NULLs in the page.
+    /// Returns a mask of the rows that are not NULL in `column`; `None` if the page has no NULLs.
     fn values(leaf: &Leaf<'_>, column: usize, from: usize, to: usize) -> Checked<Option<Vec<u64>>> {
         if !leaf.has_nulls(column)? {
             return Ok(None);
@@ -328,7 +328,7 @@ impl<'i> Range<'i> {
         Ok(Some(mask))
     }
 
-    /// How many rows. Opens each page, unpacks none.
+    /// Returns the number of rows. Opens each page but unpacks none.
     pub fn count(&self) -> Result<u64> {
         let mut count = 0;
         self.pages(|_, _, from, to| {
@@ -338,7 +338,8 @@ impl<'i> Range<'i> {
         Ok(count)
     }
 
-    /// The sum of an integer column, NULLs left out. Nanoseconds a run, or under one a row.
+    /// Returns the sum of an integer column without NULLs. Takes some nanoseconds per run, or less
+    /// than one per row.
     pub fn sum(&self, column: usize) -> Result<i128> {
         self.integers(column)?;
         let mut sum = 0;
@@ -364,18 +365,18 @@ impl<'i> Range<'i> {
         Ok(found)
     }
 
-    /// The least value of an integer column; `None` of no values.
+    /// Returns the least value of an integer column; `None` if there are no values.
     pub fn min(&self, column: usize) -> Result<Option<i64>> {
         Ok(self.extremes(column)?.map(|found| found.least))
     }
 
-    /// The greatest value of an integer column; `None` of no values.
+    /// Returns the greatest value of an integer column; `None` if there are no values.
     pub fn max(&self, column: usize) -> Result<Option<i64>> {
         Ok(self.extremes(column)?.map(|found| found.most))
     }
 
-    /// The values of the first column and how many rows each has, in order. A binary search a group
-    /// and page.
+    /// Returns the values of the first column and the number of rows with each, in order. Does a
+    /// binary search per group and page.
     pub fn groups(&self) -> Result<Vec<Group>> {
         let mut groups: Vec<Group> = Vec::new();
         self.pages(|_, leaf, from, to| {
@@ -399,14 +400,14 @@ impl<'i> Range<'i> {
         Ok(groups)
     }
 
-    /// The rows one by one, in order or from the end.
+    /// Iterates over the rows, in order or from the end.
     pub fn iter(&self) -> Rows<'i> {
         self.into_iter()
     }
 }
 
 impl Rows<'_> {
-    /// Makes `page` the open one.
+    /// Opens `page` unless it is open already, and returns its number of rows.
     fn enter(&mut self, page: usize) -> Result<usize> {
         let rows = match &self.open {
             Some((open, leaf)) if *open == page => leaf.rows(),
@@ -452,7 +453,7 @@ impl Rows<'_> {
         Ok(None)
     }
 
-    /// An iterator that has failed stays at its end.
+    /// Ends the iterator after the first error.
     fn fuse(&mut self, result: Result<Option<Row>>) -> Option<Result<Row>> {
         self.failed |= result.is_err();
         result.transpose()

@@ -1,5 +1,4 @@
-//! Rows into order within a limit of memory: sorted runs in a temporary file, then all of them at
-//! once.
+//! External merge sort of rows: sorted runs in a temporary file, which are then merged all at once.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,10 +11,10 @@ use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
 use super::{Cell, Row};
 use crate::error::{Error, Result};
 
-/// Bytes read from a run at a time.
+/// Number of bytes read from a run at a time.
 const READ_BYTES: usize = 64 << 10;
 
-/// Rows that wait, and runs of those that did not fit.
+/// The rows in memory, and the runs of those that did not fit.
 pub(super) struct Sorter {
     fs: Arc<dyn Fs>,
     path: PathBuf,
@@ -27,7 +26,7 @@ pub(super) struct Sorter {
     runs: Vec<(u64, u64)>,
 }
 
-/// A row with what decides its place in front.
+/// A row with its sort key first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
     key: Vec<Cell>,
@@ -43,7 +42,7 @@ fn encode(row: &Row, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a cell as the directory and the runs have it.
+/// Appends a cell in the encoding of the directory and the runs.
 pub(super) fn put_cell(cell: &Cell, out: &mut Vec<u8>) {
     match cell {
         Cell::Null => out.push(0),
@@ -59,7 +58,7 @@ pub(super) fn put_cell(cell: &Cell, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads what [`put_cell`] wrote.
+/// Reads a cell that [`put_cell`] wrote.
 pub(super) fn take_cell(cursor: &mut crate::cursor::Cursor<'_>) -> crate::Checked<Cell> {
     let at = cursor.at();
     Ok(match cursor.u8()? {
@@ -102,8 +101,8 @@ impl Sorter {
         self.rows.sort_unstable_by(|a, b| a.cells[..keys].cmp(&b.cells[..keys]).then(a.id.cmp(&b.id)));
     }
 
-    /// A run: length u32, row, for each row. No checksum: a run lives as long as its build, and
-    /// what it gives is checked as it is read.
+    /// Writes a run: for each row a length u32 and the row. There is no checksum: a run lives only
+    /// as long as its build, and rows are validated when they are read.
     fn spill(&mut self) -> Result<()> {
         self.sort();
         let writer = match &mut self.spill {
@@ -130,7 +129,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Hands all rows to `each`, in order.
+    /// Passes all rows to `each` in order.
     pub(super) fn drain(&mut self, mut each: impl FnMut(&Row) -> Result<()>) -> Result<()> {
         if self.runs.is_empty() {
             self.sort();
@@ -168,13 +167,13 @@ impl Sorter {
 impl Drop for Sorter {
     fn drop(&mut self) {
         if !self.runs.is_empty() {
-            // Best effort: a run that stays is overwritten by the next build.
+            // Best effort: a file that stays is overwritten by the next build.
             let _ = self.fs.remove(&self.path);
         }
     }
 }
 
-/// One run, read ahead.
+/// Reads one run with read-ahead.
 struct RunReader {
     file: Arc<dyn File>,
     at: u64,
@@ -188,7 +187,7 @@ impl RunReader {
         RunReader { file, at, end, buffer: Vec::new(), used: 0 }
     }
 
-    /// Makes `count` unread bytes available. False at the end of the run.
+    /// Makes `count` unread bytes available. Returns false at the end of the run.
     fn fill(&mut self, count: usize) -> Result<bool> {
         while self.buffer.len() - self.used < count {
             if self.at == self.end {

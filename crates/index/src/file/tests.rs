@@ -1,4 +1,4 @@
-//! Index files against a sorted `Vec`.
+//! Index files compared with a sorted `Vec`.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -42,8 +42,8 @@ fn sorted(rows: &[Row]) -> Vec<Row> {
 proptest! {
     #![proptest_config(crate::test_config::cases(100))]
 
-    /// Goal: ranges, both ways, and everything that is computed from them. Method: random rows in
-    /// memory and spilled, random boundaries of one and two columns, against the sorted rows.
+    /// Goal: ranges in both directions, and everything computed from them. Method: random rows in
+    /// memory and spilled, random boundaries of one and two columns, compared with the sorted rows.
     #[test]
     fn against_vec(rows in rows(), spill: bool, low in -22..22i64, span in 0..30i64, text in "[ab]{0,3}", kind in 0..5) {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -87,8 +87,8 @@ proptest! {
         prop_assert_eq!(range.groups().unwrap(), groups);
     }
 
-    /// Goal: a damaged file gives values or an error. Method: change bytes of a sound one, make its
-    /// checksums right again, and read all of it.
+    /// Goal: a damaged file leads to values or an error. Method: change bytes of a sound file,
+    /// recompute its checksums, and read all of it.
     #[test]
     fn hostile(rows in rows(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -102,8 +102,8 @@ proptest! {
         crate::fuzz::file(&bytes);
     }
 
-    /// Goal: no changed bit goes unseen. Method: flip one bit of a sound file; opening or verifying
-    /// it must fail.
+    /// Goal: every flipped bit is detected. Method: flip one bit of a sound file; opening or
+    /// verifying it must fail.
     #[test]
     fn every_flip_is_found(rows in rows(), at: usize, bit in 0..8u32) {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -120,8 +120,9 @@ proptest! {
     }
 }
 
-/// Goal: all key sets are right, not just random ones. Method: every multiset of up to three keys
-/// out of all strings of up to two of two letters, each looked up.
+/// Goal: all small sets of keys are handled correctly, not just random ones. Method: all
+/// combinations of three keys out of all strings of up to two characters over two letters, each
+/// string looked up.
 #[test]
 fn exhaustive() {
     let words: Vec<Vec<u8>> =
@@ -144,7 +145,7 @@ fn exhaustive() {
     }
 }
 
-/// A file of several pages, its bytes, and a way to open others in its place.
+/// Creates a file of several pages. Returns its file system and its bytes.
 fn several_pages() -> (Arc<dyn Fs>, Vec<u8>) {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let row = |id: u64| Row {
@@ -161,7 +162,7 @@ fn several_pages() -> (Arc<dyn Fs>, Vec<u8>) {
     (fs, bytes)
 }
 
-/// Opens a file of these bytes.
+/// Replaces the file with these bytes and opens it.
 fn opened(fs: &Arc<dyn Fs>, bytes: &[u8]) -> crate::Result<Index> {
     let file = fs.open(Path::new("i"), OpenOptions::create()).unwrap();
     file.set_len(0).unwrap();
@@ -169,9 +170,9 @@ fn opened(fs: &Arc<dyn Fs>, bytes: &[u8]) -> crate::Result<Index> {
     Index::open(&**fs, Path::new("i"))
 }
 
-/// Goal: a page in another one's place is damage and no answer. Method: two pages trade places, or
-/// one is copied over another; the rows of each place that has changed are refused, those of the
-/// others are read.
+/// Goal: a misplaced page is reported as damage and never gives an answer. Method: two pages are
+/// swapped, or one is copied over another. Reading fails at the first changed page, and so do sums
+/// over all rows.
 #[test]
 fn pages_in_the_wrong_place() {
     let (fs, sound) = several_pages();
@@ -193,8 +194,8 @@ fn pages_in_the_wrong_place() {
     }
 }
 
-/// Goal: a directory that has changed does not lead to the wrong pages. Method: flip each bit of
-/// it; the file does not open.
+/// Goal: a changed directory does not lead to wrong pages. Method: flip each bit of it; the file
+/// does not open.
 #[test]
 fn directories_are_checked_on_opening() {
     let (fs, mut bytes) = several_pages();
@@ -211,8 +212,8 @@ fn directories_are_checked_on_opening() {
     assert!(opened(&fs, &bytes).is_ok());
 }
 
-/// Goal: a file is as long as its header says. Method: with bytes behind its end, and without its
-/// last ones, it does not open.
+/// Goal: the length of a file must match its header. Method: a file with extra bytes at its end,
+/// and one without its last bytes, do not open.
 #[test]
 fn files_of_another_length() {
     let (fs, sound) = several_pages();
@@ -225,8 +226,8 @@ fn files_of_another_length() {
     }
 }
 
-/// Goal: runs of any length come back in order. Method: rows in memory for runs of several reads,
-/// of which rows lie across the ends, against the sorted rows.
+/// Goal: runs of any length are merged in order. Method: runs that take several reads, with rows
+/// across the boundaries of reads, compared with the sorted rows.
 #[test]
 fn runs_of_many_reads() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -248,7 +249,7 @@ fn runs_of_many_reads() {
     assert!(found == sorted(&rows), "{} rows", found.len());
 }
 
-/// Goal: wrong arguments are refused by name. Method: one of each.
+/// Goal: errors name the invalid argument. Method: one of each.
 #[test]
 fn wrong_arguments() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -264,9 +265,8 @@ fn wrong_arguments() {
     assert!(index.range(&long[..]..).map(|_| ()).unwrap_err().to_string().contains("3 columns"));
 }
 
-/// Goal: no file that ever was of interest troubles the reader. Method: every file of the fuzz
-/// target's corpus; `CAIRN_WRITE_CORPUS=1` writes sound ones there first, after a change of the
-/// format.
+/// Goal: no file of the corpus makes the reader fail. Method: every file in the corpus of the fuzz
+/// target. `CAIRN_WRITE_CORPUS=1` first writes sound files there, after a change of the format.
 #[test]
 #[allow(clippy::disallowed_methods, reason = "the corpus is files of the source tree")]
 fn corpus() {

@@ -6,9 +6,8 @@ use super::{PackError, Value};
 use crate::leaf::Kind;
 use crate::{stream, strings};
 
-/// Values in the order of rows. Byte strings are numbered in the order in which they first come, so
-/// that a page of any number of rows needs the first so many of them, and what those take is known
-/// beforehand.
+/// Values in row order. Byte strings are numbered by first occurrence. A page of any number of rows
+/// therefore needs a prefix of the strings, whose size is known in advance.
 pub(super) struct ColumnBuffer {
     kind: Kind,
     nulls: Vec<u64>,
@@ -21,11 +20,11 @@ pub(super) struct ColumnBuffer {
 struct Interned {
     codes: HashMap<Box<[u8]>, u64>,
     strings: Vec<Box<[u8]>>,
-    /// Bytes of the first so many strings, front-coded.
+    /// For each number of leading strings, their front-coded size in bytes.
     front: Vec<usize>,
-    /// How many of the first strings have the first one's length.
+    /// Number of leading strings that have the length of the first one.
     uniform: usize,
-    /// For each row, how many strings the rows up to it need.
+    /// For each row, the number of strings that the rows up to it need.
     needed: Vec<u32>,
 }
 
@@ -53,7 +52,7 @@ impl Interned {
         code as u64
     }
 
-    /// Forgets the rows behind the first so many, and the strings that came with them.
+    /// Drops all but the first `rows` rows, and the strings that only the dropped rows use.
     fn truncate(&mut self, rows: usize) {
         self.needed.truncate(rows);
         let strings = self.needed.last().map_or(0, |needed| *needed as usize);
@@ -102,7 +101,7 @@ impl ColumnBuffer {
         Ok(())
     }
 
-    /// Forgets the rows behind the first `rows`.
+    /// Drops all but the first `rows` rows.
     pub(super) fn truncate(&mut self, rows: usize) {
         let null_count: u64 = self.nulls.drain(rows..).sum();
         self.null_count -= null_count as usize;
@@ -110,8 +109,8 @@ impl ColumnBuffer {
         self.interned.truncate(rows);
     }
 
-    /// How the first `rows` rows are encoded best. The strings' share is an upper bound: what all
-    /// of them begin with is counted with each restart.
+    /// Plans the best encoding of the first `rows` rows. The size of the strings is an upper bound:
+    /// it counts their common prefix at each restart.
     pub(super) fn plan(&self, rows: usize) -> Plan {
         let has_nulls = self.null_count > 0 && self.nulls[..rows].contains(&1);
         let nulls = has_nulls.then(|| stream::plan(&self.nulls[..rows]));
@@ -125,7 +124,7 @@ impl ColumnBuffer {
         Plan { nulls, integers, strings, bytes }
     }
 
-    /// Appends the first `rows` rows, and calls `ended` behind each of the three parts.
+    /// Appends the first `rows` rows, and calls `ended` after each of the three parts.
     pub(super) fn emit(&self, plan: &Plan, rows: usize, out: &mut Vec<u8>, ended: impl Fn(&mut [u8], usize)) {
         if let Some(nulls) = &plan.nulls {
             nulls.emit(&self.nulls[..rows], out);
@@ -140,7 +139,7 @@ impl ColumnBuffer {
         ended(out, 2);
     }
 
-    /// Forgets the first `rows` rows.
+    /// Drops the first `rows` rows.
     pub(super) fn drop_front(&mut self, rows: usize) {
         let null_count: u64 = self.nulls.drain(..rows).sum();
         self.null_count -= null_count as usize;
@@ -150,7 +149,7 @@ impl ColumnBuffer {
         }
         let old = std::mem::take(&mut self.interned);
         for (code, null) in self.integers.iter_mut().zip(&self.nulls) {
-            // A NULL may carry the number of a string that has gone; any number will do.
+            // A NULL may have the number of a dropped string; any valid number will do.
             *code = match old.strings.get(*code as usize) {
                 Some(string) if *null == 0 => self.interned.code(string),
                 _ => (self.interned.strings.len() as u64).saturating_sub(1),

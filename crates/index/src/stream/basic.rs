@@ -1,16 +1,17 @@
-//! The encodings that need no other: a straight line, packed distances from the least value, and
-//! chunks of 128 values that choose for themselves between distances from the least and distances
-//! from the one before.
+//! The encodings that do not contain others: a straight line; packed distances from the least
+//! value; and chunks of 128 values, each of which stores distances from its least value or from the
+//! previous value.
 //!
 //! ```text
-//!   line     tag 0 | base zigzag | step zigzag                              value(row) = base + row * step
+//!   line     tag 0 | base zigzag | step zigzag                     value(row) = base + row * step
 //!   packed   tag 1 | least zigzag | width u8 | values - least, `width` bits each
 //!   chunked  tag 2 | least zigzag | end of each chunk u16 … | chunks
 //!     chunk, values       width u8        | least - least of the stream | values - least, packed
-//!     chunk, differences  width u8 + 0x80 | first - least of the stream | least difference zigzag | the others, packed
+//!     chunk, differences  width u8 + 0x80 | first - least of the stream
+//!                         | least difference zigzag | the others, packed
 //! ```
 //!
-//! All arithmetic wraps: the values are 64 bits, whatever they mean.
+//! All arithmetic wraps: values are 64 bits wide, whatever they mean.
 
 use std::ops::Range;
 
@@ -24,23 +25,23 @@ pub(crate) const LINE: u8 = 0;
 pub(crate) const PACKED: u8 = 1;
 pub(crate) const CHUNKED: u8 = 2;
 
-/// Values in a chunk: one cache line of bits at width 4, and at most 127 additions for a value
-/// inside of it.
+/// Number of values in a chunk. At width 4 a chunk is one cache line, and reading a value in it
+/// takes at most 127 additions.
 pub(crate) const CHUNK: usize = 128;
 const DIFFERENCES: u8 = 0x80;
 
-/// An encoding chosen for some values, and what it takes.
+/// The encoding chosen for some values, and its size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     kind: u8,
     least: u64,
     step: u64,
     width: u32,
-    /// Bytes that [`Plan::emit`] writes.
+    /// The number of bytes that [`Plan::emit`] writes.
     pub(crate) bytes: usize,
 }
 
-/// What one chunk takes, both ways.
+/// The parameters of one chunk for both forms, and the size of the smaller one.
 struct ChunkPlan {
     least: u64,
     width: u32,
@@ -89,7 +90,7 @@ fn plan_chunk(values: &[u64], stream_least: u64) -> ChunkPlan {
     }
 }
 
-/// The smallest of the three encodings for `values`. About 3 ns a value.
+/// Chooses the smallest of the three encodings for `values`. Takes about 3 ns per value.
 pub(crate) fn plan(values: &[u64]) -> Plan {
     let base = values.first().copied().unwrap_or(0);
     let step = values.get(1).map_or(0, |second| second.wrapping_sub(base));
@@ -104,7 +105,7 @@ pub(crate) fn plan(values: &[u64]) -> Plan {
     for chunk in values.chunks(CHUNK) {
         chunked += plan_chunk(chunk, least).bytes;
     }
-    // A chunk costs more to read at random, so it has to save something.
+    // Chunks are slower to read at random, so they have to save some space.
     let kind =
         if chunked + chunked / 32 < packed && chunked < usize::from(u16::MAX) { CHUNKED } else { PACKED };
     Plan { kind, least, step: 0, width, bytes: if kind == CHUNKED { chunked } else { packed } }
@@ -151,7 +152,7 @@ impl Plan {
     }
 }
 
-/// Encoded values, found and bounds-checked.
+/// Encoded values, located and bounds-checked.
 #[derive(Clone, Copy)]
 pub(crate) enum Basic<'a> {
     Line { base: u64, step: u64 },
@@ -160,7 +161,7 @@ pub(crate) enum Basic<'a> {
 }
 
 impl<'a> Basic<'a> {
-    /// Reads the head of a stream of `rows` values that fills `part`.
+    /// Parses the head of a stream of `rows` values that fills `part`.
     pub(crate) fn parse(mut part: Cursor<'a>, rows: usize) -> Checked<Self> {
         let at = part.at();
         match part.u8()? {
@@ -183,8 +184,8 @@ impl<'a> Basic<'a> {
         }
     }
 
-    /// Bounds of all values, as signed integers, where the head alone tells them; the upper one may
-    /// be up to twice as far as it could be.
+    /// Returns bounds of all values as signed integers, if the head alone gives them. The upper
+    /// bound may be up to twice as far from the lower one as necessary.
     pub(crate) fn hull(&self) -> Option<(i64, i64)> {
         let Basic::Packed { least, width, .. } = self else { return None };
         let least = *least as i64;
@@ -192,8 +193,8 @@ impl<'a> Basic<'a> {
         Some((least, most))
     }
 
-    /// The value of `row`, which is below the number of rows. A few nanoseconds; up to 50 in a
-    /// chunk of differences.
+    /// Returns the value of `row`, which is below the number of rows. Takes a few nanoseconds; up
+    /// to 50 in a chunk of differences.
     pub(crate) fn get(&self, row: usize) -> Checked<u64> {
         match self {
             Basic::Line { base, step } => Ok(base.wrapping_add(step.wrapping_mul(row as u64))),
@@ -212,7 +213,7 @@ impl<'a> Basic<'a> {
         }
     }
 
-    /// Values `start..start + out.len()`.
+    /// Reads values `start..start + out.len()`.
     pub(crate) fn decode(&self, start: usize, out: &mut [u64]) -> Checked<()> {
         match self {
             Basic::Line { base, step } => {
@@ -240,8 +241,9 @@ impl<'a> Basic<'a> {
         Ok(())
     }
 
-    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before
-    /// it. Looks at the first value of some chunks, and unpacks one.
+    /// Returns the first of `rows` whose value does not satisfy `is_before`, which must hold for
+    /// all rows before it and for none after. Reads the first value of some chunks, and unpacks one
+    /// chunk.
     pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
         let (mut low, mut high) = (rows.start, rows.end.max(rows.start));
         if !matches!(self, Basic::Chunked { .. }) {
@@ -255,7 +257,7 @@ impl<'a> Basic<'a> {
             }
             return Ok(low);
         }
-        // Chunks that begin among the rows, after the first of them.
+        // The chunks that begin within `rows`, after its first row.
         let (mut first, mut end) = (low / CHUNK + 1, high.div_ceil(CHUNK));
         while first < end {
             let middle = first + (end - first) / 2;

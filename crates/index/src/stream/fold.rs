@@ -1,10 +1,10 @@
-//! Sums, extremes and filters over encoded values: by the run where there are runs, else by groups
-//! of unpacked values.
+//! Sums, extremes and filters over encoded values: run by run if the stream has runs, otherwise by
+//! blocks of unpacked values.
 
 use super::{Basic, Kind, Run, Stream};
 use crate::damage::Checked;
 
-/// Values unpacked at a time: they and their bits stay in the first-level cache.
+/// Number of values unpacked at a time. The values and their bits stay in the L1 cache.
 const BLOCK: usize = 512;
 
 /// The least and the greatest of some values, as signed integers.
@@ -39,12 +39,13 @@ fn last_of(run: &Run) -> i64 {
     run.base.wrapping_add(run.step.wrapping_mul((run.end - run.start) as u64 - 1)) as i64
 }
 
-/// Of bounds that nothing has widened, none.
+/// Returns the extremes, or `None` if no value has narrowed the initial bounds.
 fn extremes(least: i64, most: i64) -> Option<Extremes> {
     (least <= most).then_some(Extremes { least, most })
 }
 
-/// Sum of a line, without overflow: values are 64 bits, rows far fewer than 2^32.
+/// Returns the sum of a line. It cannot overflow, because values have 64 bits and rows are far
+/// fewer than 2^32.
 fn sum_of_run(run: &Run) -> i128 {
     let rows = (run.end - run.start) as i128;
     if run.step == 0 {
@@ -53,7 +54,8 @@ fn sum_of_run(run: &Run) -> i128 {
     (i128::from(run.base as i64) + i128::from(last_of(run))) * rows / 2
 }
 
-/// True when the line's values climb or fall without wrapping, so that its ends are its extremes.
+/// Returns true if the values of the line rise or fall without wrapping, so that its ends are its
+/// extremes.
 fn is_straight(run: &Run) -> bool {
     if run.step == 0 {
         return true;
@@ -64,8 +66,8 @@ fn is_straight(run: &Run) -> bool {
 }
 
 impl Stream<'_> {
-    /// Calls `each` with runs that cover rows `from..to` if the stream is stored as runs. Says
-    /// whether it is. Constant runs of whose values `idle` says so may be left out.
+    /// Calls `each` with runs that cover rows `from..to`, if the stream is stored as runs. Returns
+    /// whether it is. Constant runs may be skipped if `idle` returns true for their values.
     fn walk_runs(
         &self,
         from: usize,
@@ -84,12 +86,13 @@ impl Stream<'_> {
         }
     }
 
-    /// Calls `each` with row and values, block by block.
+    /// Calls `each` with the first row and the values of each block.
     fn walk_blocks(&self, from: usize, to: usize, each: impl FnMut(usize, &[u64])) -> Checked<()> {
         self.walk_blocks_masked(from, to, None, each)
     }
 
-    /// [`Stream::walk_blocks`] without blocks of which the mask has no row: they are not unpacked.
+    /// Does the same as [`Stream::walk_blocks`], but skips blocks that have no row in the mask,
+    /// without unpacking them.
     fn walk_blocks_masked(
         &self,
         from: usize,
@@ -100,7 +103,7 @@ impl Stream<'_> {
         let mut block = [0; BLOCK];
         let mut row = from;
         while row < to {
-            // Blocks end where groups of the unpacker do.
+            // Block boundaries coincide with group boundaries of the unpacker.
             let count = (BLOCK - row % BLOCK).min(to - row);
             let words = (row - from) / 64..(row - from + count).div_ceil(64);
             if mask.and_then(|mask| mask.get(words)).is_some_and(|words| words.iter().all(|word| *word == 0))
@@ -115,8 +118,8 @@ impl Stream<'_> {
         Ok(())
     }
 
-    /// The sum of rows `from..to` as signed integers. Runs cost a few nanoseconds each, other
-    /// encodings under one a row.
+    /// Returns the sum of rows `from..to` as signed integers. Runs take a few nanoseconds each,
+    /// other encodings less than one per row.
     pub(crate) fn sum(&self, from: usize, to: usize) -> Checked<i128> {
         let mut sum = 0i128;
         let mut bent = false;
@@ -141,8 +144,7 @@ impl Stream<'_> {
         Ok(sum)
     }
 
-    /// The sum of those of rows `from..from + 64 * mask.len()` that `mask` has, a bit a row, and
-    /// how many they are.
+    /// Returns the sum of those of rows `from..to` that are in `mask`, which has a bit per row.
     pub(crate) fn sum_masked(&self, from: usize, to: usize, mask: &[u64]) -> Checked<i128> {
         let mut sum = 0i128;
         self.walk_blocks_masked(from, to, Some(mask), |row, values| {
@@ -155,8 +157,8 @@ impl Stream<'_> {
         Ok(sum)
     }
 
-    /// Least and greatest of rows `from..to` (with `mask`, of those that it has); `None` of no
-    /// rows.
+    /// Returns the least and the greatest value of rows `from..to` (with `mask`, of the rows in
+    /// it); `None` if there are no rows.
     pub(crate) fn extremes(&self, from: usize, to: usize, mask: Option<&[u64]>) -> Checked<Option<Extremes>> {
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         let mut take = |least: i64, most: i64| (low, high) = (low.min(least), high.max(most));
@@ -194,7 +196,7 @@ impl Stream<'_> {
     }
 
     /// Clears in `mask` the bits of those of rows `from..to` whose value is not within
-    /// `least..=most`. Bit 0 is row `from`. False where it is plain that none is left.
+    /// `least..=most`. Bit 0 is row `from`. Returns false if it is certain that no row is left.
     pub(crate) fn filter(
         &self,
         from: usize,
@@ -204,14 +206,14 @@ impl Stream<'_> {
         mask: &mut [u64],
     ) -> Checked<bool> {
         let within = |value: u64| (least..=most).contains(&(value as i64));
-        // One unsigned comparison for both bounds.
+        // One unsigned comparison checks both bounds.
         let span = (most as u64).wrapping_sub(least as u64);
         if least > most {
             clear(mask, 0, to - from);
             return Ok(false);
         }
         let idle = |values: &[u64]| !crate::bits::any_within(values, least as u64, span);
-        // Neighbouring runs that fail are cleared together.
+        // Adjacent failing runs are cleared together.
         let mut failing = 0;
         let mut found = false;
         let by_runs = self.walk_runs(from, to, idle, |run| {
@@ -238,8 +240,8 @@ impl Stream<'_> {
             clear(mask, failing, to - from);
             return Ok(found);
         }
-        // The column's zone map: most filters that a page has nothing for end here, and those that
-        // all of its rows meet.
+        // The zone map of the column. Most filters end here if they match no row of the page, or
+        // all rows.
         if let Some((low, high)) = self.hull()? {
             if high < least || most < low {
                 clear(mask, 0, to - from);
@@ -256,7 +258,7 @@ impl Stream<'_> {
                 for (index, value) in lane.iter().enumerate() {
                     bits |= u64::from(value.wrapping_sub(least as u64) <= span) << index;
                 }
-                // A lane begins anywhere in a word of the mask.
+                // A lane may begin anywhere in a word of the mask.
                 let outside = !bits & (u64::MAX >> (64 - lane.len()));
                 mask[at / 64] &= !(outside << (at % 64));
                 if !at.is_multiple_of(64) && at / 64 + 1 < mask.len() {
@@ -269,8 +271,8 @@ impl Stream<'_> {
     }
 }
 
-/// Sum of signed values. Two halves of 32 bits, so that no step of the loop can overflow and the
-/// compiler can use vectors.
+/// Returns the sum of signed values. Sums halves of 32 bits separately, so that no step of the loop
+/// can overflow and the compiler can vectorize it.
 fn sum_of(values: &[u64]) -> i128 {
     let (mut low, mut high) = (0u64, 0i64);
     for &value in values {

@@ -1,5 +1,4 @@
-//! One column of integers in a page, in the smallest of five encodings. What is there, chosen by
-//! measured size:
+//! One column of integers in a page, in the smallest of five encodings, chosen by measured size:
 //!
 //! | tag | encoding | random access | for |
 //! |---|---|---|---|
@@ -31,7 +30,7 @@ use basic::Basic;
 use runs::{Runs, Segments};
 
 const DICTIONARY: u8 = 4;
-/// A dictionary is tried where this many values have few distinct ones among them.
+/// A dictionary is tried only if this many leading values have few distinct ones.
 const SAMPLE: usize = 256;
 const SAMPLE_DISTINCT: usize = 96;
 const DICTIONARY_MOST: usize = 4096;
@@ -39,7 +38,7 @@ const DICTIONARY_MOST: usize = 4096;
 /// The encoding chosen for some values.
 pub(crate) struct Plan {
     choice: Choice,
-    /// Bytes that [`Plan::emit`] writes.
+    /// The number of bytes that [`Plan::emit`] writes.
     pub(crate) bytes: usize,
 }
 
@@ -55,8 +54,8 @@ struct Dictionary {
 }
 
 impl Dictionary {
-    /// The distinct values in ascending order and each row's place among them; `None` where there
-    /// are many.
+    /// Returns the distinct values in ascending order and the position of each row's value among
+    /// them; `None` if there are many.
     fn find(values: &[u64]) -> Option<Dictionary> {
         let mut codes_of: HashMap<u64, u64> = HashMap::new();
         for (index, value) in values.iter().enumerate() {
@@ -91,10 +90,10 @@ impl Dictionary {
     }
 }
 
-/// Chooses the encoding of `values`. 1 to 10 ns a value.
+/// Chooses the encoding of `values`. Takes 1 to 10 ns per value.
 pub(crate) fn plan(values: &[u64]) -> Plan {
     let segments = Segments::find(values);
-    // Runs this long are not going to be beaten.
+    // No other encoding is likely to be smaller than runs this long.
     if let Some(runs) = segments.as_ref().filter(|runs| runs.len() > 1 && runs.len() * 64 < values.len()) {
         let bytes = runs.bytes();
         return Plan { bytes, choice: segments.map_or(Choice::Basic(basic::plan(values)), Choice::Runs) };
@@ -107,8 +106,8 @@ pub(crate) fn plan(values: &[u64]) -> Plan {
             best = Plan { bytes, choice: Choice::Runs(runs) };
         }
     }
-    // A byte a value is what a dictionary of 256 takes, so narrower ones gain nothing worth a
-    // lookup.
+    // A dictionary of 256 values takes one byte per value. For narrower encodings the gain is not
+    // worth the extra lookup.
     if best.bytes > values.len()
         && let Some(dictionary) = Dictionary::find(values)
     {
@@ -131,8 +130,7 @@ impl Plan {
     }
 }
 
-/// Encoded integers, found and bounds-checked; what is read later is checked again where it is
-/// read.
+/// Encoded integers, located and bounds-checked. Later reads are checked again.
 #[derive(Clone, Copy)]
 pub(crate) struct Stream<'a> {
     at: usize,
@@ -148,7 +146,7 @@ enum Kind<'a> {
 }
 
 impl<'a> Stream<'a> {
-    /// Reads the head of a stream of `rows` values that fills `part`.
+    /// Parses the head of a stream of `rows` values that fills `part`.
     pub(crate) fn parse(part: Cursor<'a>, rows: usize) -> Checked<Self> {
         let at = part.at();
         let mut head = part;
@@ -168,8 +166,8 @@ impl<'a> Stream<'a> {
         Ok(Stream { at, bytes: part.end() - at, kind })
     }
 
-    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before
-    /// it.
+    /// Returns the first of `rows` whose value does not satisfy `is_before`, which must hold for
+    /// all rows before it and for none after.
     pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
         match &self.kind {
             Kind::Basic(basic) => basic.partition(rows, is_before),
@@ -189,7 +187,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The encoding's name, for people who look into pages.
+    /// Returns the name of the encoding, for users who inspect pages.
     pub(crate) fn encoding(&self) -> &'static str {
         match &self.kind {
             Kind::Basic(Basic::Line { .. }) => "line",
@@ -200,12 +198,12 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many runs it is stored as; 1 for a line, 0 for encodings without runs.
+    /// Returns the number of stored runs; 1 for a line, 0 for encodings without runs.
     pub(crate) fn run_count(&self) -> usize {
         match &self.kind {
             Kind::Basic(Basic::Line { .. }) => 1,
@@ -214,7 +212,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The value of `row`, which the caller knows to be below the number of rows.
+    /// Returns the value of `row`, which the caller has checked to be below the number of rows.
     pub(crate) fn get(&self, row: usize) -> Checked<u64> {
         match &self.kind {
             Kind::Basic(basic) => basic.get(row),
@@ -229,19 +227,21 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Bounds of all values, as signed integers, for encodings that tell them in some nanoseconds.
+    /// Returns bounds of all values as signed integers, for encodings that give them in some
+    /// nanoseconds.
     fn hull(&self) -> Checked<Option<(i64, i64)>> {
         match &self.kind {
             Kind::Basic(basic) => Ok(basic.hull()),
             Kind::Dictionary { count, values, .. } if *count > 0 => {
-                // In ascending order, as it was written.
+                // The writer sorts the values of a dictionary in ascending order.
                 Ok(Some((values.get(0)? as i64, values.get(*count - 1)? as i64)))
             }
             _ => Ok(None),
         }
     }
 
-    /// Values `start..start + out.len()`, all below the number of rows. 0.3 to 2 ns a value.
+    /// Reads values `start..start + out.len()`, all below the number of rows. Takes 0.3 to 2 ns per
+    /// value.
     pub(crate) fn decode(&self, start: usize, out: &mut [u64]) -> Checked<()> {
         match &self.kind {
             _ if out.is_empty() => Ok(()),

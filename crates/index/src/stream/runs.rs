@@ -1,9 +1,10 @@
-//! Runs: stretches of rows whose values climb by a constant step. A step of 0 is run-length
-//! encoding; one run is a line.
+//! Runs: ranges of rows whose values increase by a constant step. With a step of 0 this is
+//! run-length encoding; a single run is a line.
 //!
 //! ```text
-//!   runs   tag 3 | count varint | bytes of ends u16 | bytes of bases u16 | ends | bases | steps     (basic streams)
-//!   run i holds rows ends[i - 1] .. ends[i];  value(row) = bases[i] + (row - ends[i - 1]) * steps[i]
+//!   runs   tag 3 | count varint | bytes of ends u16 | bytes of bases u16
+//!          | ends | bases | steps     (basic streams)
+//!   run i holds rows ends[i - 1]..ends[i];  value(row) = bases[i] + (row - ends[i - 1]) * steps[i]
 //! ```
 
 use std::ops::Range;
@@ -14,10 +15,10 @@ use crate::damage::{Checked, Damage};
 use cairn_codec::varint;
 
 pub(crate) const RUNS: u8 = 3;
-/// So many runs are walked through at once, more by the chunk.
+/// Up to this many runs are decoded at once; more are decoded chunk by chunk.
 const FEW: usize = 32;
 
-/// Values cut into runs.
+/// Values divided into runs.
 pub(crate) struct Segments {
     ends: Vec<u64>,
     bases: Vec<u64>,
@@ -25,7 +26,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// Cuts `values` greedily; `None` when the runs are too short to pay. About 1 ns a value.
+    /// Divides `values` greedily into runs; `None` if the runs are too short to save space. Takes
+    /// about 1 ns per value.
     pub(crate) fn find(values: &[u64]) -> Option<Segments> {
         let most = values.len() / 3 + 4;
         let mut runs = Segments { ends: Vec::new(), bases: Vec::new(), steps: Vec::new() };
@@ -40,8 +42,8 @@ impl Segments {
                 while end < values.len() && values[end].wrapping_sub(values[end - 1]) == climb {
                     end += 1;
                 }
-                // Two values always lie on a line. Unless they are equal, the second belongs to the
-                // run that follows.
+                // Two values always lie on a line. Unless they are equal, the second is left to the
+                // next run.
                 if end - at == 2 && climb != 0 && climb != last_step {
                     end = at + 1;
                 } else {
@@ -64,7 +66,7 @@ impl Segments {
         self.ends.len()
     }
 
-    /// Bytes that [`Segments::emit`] writes.
+    /// Returns the number of bytes that [`Segments::emit`] writes.
     pub(crate) fn bytes(&self) -> usize {
         let parts = [&self.ends, &self.bases, &self.steps].map(|part| basic::plan(part).bytes);
         5 + varint::encoded_len(self.ends.len() as u64) + parts.iter().sum::<usize>()
@@ -94,21 +96,21 @@ pub(crate) struct Runs<'a> {
     steps: Basic<'a>,
 }
 
-/// A stretch of rows with values on a line.
+/// A range of rows with values on a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// The first row.
     pub start: usize,
-    /// One past the last row.
+    /// The row after the last one.
     pub end: usize,
     /// The value of the first row.
     pub base: u64,
-    /// What each row adds.
+    /// The difference between the values of successive rows.
     pub step: u64,
 }
 
 impl<'a> Runs<'a> {
-    /// Reads the head, behind the tag.
+    /// Parses the head after the tag.
     pub(crate) fn parse(mut part: Cursor<'a>, rows: usize) -> Checked<Self> {
         let at = part.at();
         let count = part.varint()?;
@@ -132,7 +134,7 @@ impl<'a> Runs<'a> {
         if index == 0 { Ok(0) } else { Ok(self.ends.get(index - 1)?.min(self.rows as u64) as usize) }
     }
 
-    /// The run that `row` is in.
+    /// Returns the run that contains `row`.
     fn run_of(&self, row: usize) -> Checked<usize> {
         match row {
             0 => Ok(0),
@@ -140,8 +142,9 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before
-    /// it. Searches among the first values of runs, then on the line of one.
+    /// Returns the first of `rows` whose value does not satisfy `is_before`, which must hold for
+    /// all rows before it and for none after. Searches the first values of the runs, then the line
+    /// of one run.
     pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
         if rows.is_empty() {
             return Ok(rows.start);
@@ -154,7 +157,7 @@ impl<'a> Runs<'a> {
         let behind = self.bases.partition(first + 1..last + 1, &is_before)?;
         let (base, step) = (self.bases.get(behind - 1)?, self.steps.get(behind - 1)?);
         if step == 0 {
-            // All of a constant run are on one side.
+            // All rows of a constant run are on the same side.
             let end = if is_before(base) { self.start_of(behind)? } else { rows.start };
             return Ok(end.clamp(rows.start, rows.end));
         }
@@ -185,8 +188,8 @@ impl<'a> Runs<'a> {
         self.walk_some(from, to, |_| false, each)
     }
 
-    /// [`Runs::walk`] without chunks of constant runs of whose values `idle` says that nobody asks
-    /// for them. They cost about 1 ns a run.
+    /// Does the same as [`Runs::walk`], but skips chunks of constant runs for whose values `idle`
+    /// returns true. Skipped runs take about 1 ns each.
     pub(crate) fn walk_some(
         &self,
         from: usize,
@@ -194,7 +197,7 @@ impl<'a> Runs<'a> {
         idle: impl Fn(&[u64]) -> bool,
         each: impl FnMut(Run),
     ) -> Checked<()> {
-        // Clearing room for a whole chunk would take longer than a few runs do.
+        // Initializing the buffers for a whole chunk would take longer than a few runs.
         if self.count <= FEW {
             self.walk_by::<FEW>(from, to, idle, each)
         } else {
@@ -202,7 +205,7 @@ impl<'a> Runs<'a> {
         }
     }
 
-    /// [`Runs::walk_some`], `AHEAD` runs at a time.
+    /// Does the same as [`Runs::walk_some`], `AHEAD` runs at a time.
     fn walk_by<const AHEAD: usize>(
         &self,
         from: usize,
@@ -211,14 +214,14 @@ impl<'a> Runs<'a> {
         mut each: impl FnMut(Run),
     ) -> Checked<()> {
         let mut index = self.run_of(from)?;
-        // Where the run at hand starts; not known behind runs that nobody asked for, of a range
-        // that goes to the last of them.
+        // The start of the current run. Unknown after skipped runs if the range extends to the last
+        // row.
         let mut start = Some(self.start_of(index)?);
         let mut row = from;
         let (mut ends, mut bases, mut steps) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);
         let constant = matches!(self.steps, Basic::Line { base: 0, step: 0 });
         while row < to {
-            // Whole chunks, so that none is unpacked twice; but a range of few rows needs few runs.
+            // Whole chunks, so that none is unpacked twice. A range of few rows needs few runs.
             let ahead = (AHEAD - index % AHEAD).min(self.count.saturating_sub(index)).min(to - row);
             if ahead == 0 {
                 return if start.is_none() {
@@ -245,7 +248,7 @@ impl<'a> Runs<'a> {
                 }
             };
             self.ends.decode(index, &mut ends[..ahead])?;
-            // They are 0 already.
+            // If the steps are constant, the buffer already holds zeros.
             if !constant {
                 self.steps.decode(index, &mut steps[..ahead])?;
             }

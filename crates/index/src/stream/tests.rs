@@ -1,4 +1,4 @@
-//! Every encoding against the values themselves.
+//! Every encoding compared with the plain values.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,8 @@ fn encode(values: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Columns of many shapes: lines, runs, few distinct, ascending, random of all widths.
+/// Generates columns of many shapes: lines, runs, few distinct values, ascending, random of all
+/// widths.
 fn column() -> impl Strategy<Value = Vec<u64>> {
     let run = (any::<i32>(), prop_oneof![Just(0i64), Just(1), -5..5i64], 1..60usize).prop_map(
         |(base, step, rows)| {
@@ -43,9 +44,9 @@ fn column() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(400))]
 
-    /// Goal: a search finds what a search among the values finds. Method: sorted columns of every
-    /// shape, ascending and descending, random ranges and random values to look for, among them
-    /// some that are there.
+    /// Goal: a search gives the same result as a search in the plain values. Method: sorted columns
+    /// of every shape, ascending and descending, random ranges, and random values to search, some
+    /// of which are present.
     #[test]
     fn searches(mut values in column(), from: usize, len: usize, probe: i64, pick: usize, there: bool, descends: bool) {
         values.sort_unstable_by_key(|value| *value as i64);
@@ -67,8 +68,9 @@ proptest! {
         }
     }
 
-    /// Goal: decoding, random access, sums, extremes and filters say what the values say. Method:
-    /// random columns of every shape and a random range, against loops over the values.
+    /// Goal: decoding, random access, sums, extremes and filters agree with the plain values.
+    /// Method: random columns of every shape and a random range, compared with loops over the
+    /// values.
     #[test]
     fn against_values(values in column(), from: usize, len: usize, mut least: i64, mut most: i64, pick: usize) {
         let bytes = encode(&values);
@@ -86,7 +88,7 @@ proptest! {
         let extremes = part.iter().map(|v| *v as i64).min().zip(part.iter().map(|v| *v as i64).max());
         prop_assert_eq!(stream.extremes(from, to, None).unwrap().map(|e| (e.least, e.most)), extremes);
         if !values.is_empty() && pick % 2 == 0 {
-            // Bounds that hit something.
+            // Bounds that match some values.
             least = values[pick % values.len()] as i64;
             most = least.saturating_add((pick / 7 % 50) as i64);
         }
@@ -99,8 +101,8 @@ proptest! {
             if kept { sum += i128::from(*value as i64); }
         }
         prop_assert_eq!(stream.sum_masked(from, to, &mask).unwrap(), sum);
-        // Bounds that all rows are within, or none, by a hair: what the head of the stream says of
-        // its values may not say too much.
+        // Bounds that just include or exclude all rows: the bounds in the head of the stream must
+        // not be too narrow.
         if let Some((low, high)) = extremes {
             for (least, most) in [(i64::MIN, i64::MAX), (low, high), (low.saturating_add(1), high), (low, high.saturating_sub(1)),
                 (high, i64::MAX), (high.saturating_add(1), i64::MAX), (i64::MIN, low), (i64::MIN, low.saturating_sub(1))]
@@ -118,8 +120,8 @@ proptest! {
         prop_assert_eq!(stream.extremes(from, to, Some(&mask)).unwrap().map(|e| (e.least, e.most)), want);
     }
 
-    /// Goal: bytes that nobody wrote end in values or in an error. Method: sound streams with bytes
-    /// changed, and noise.
+    /// Goal: corrupt bytes lead to values or an error. Method: sound streams with some bytes
+    /// changed, and arbitrary numbers of rows.
     #[test]
     fn hostile(values in column(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8), rows in 0..1000usize) {
         let mut bytes = encode(&values);
@@ -141,7 +143,7 @@ proptest! {
     }
 }
 
-/// Goal: each encoding is chosen where it is the one that pays. Method: one column made for each.
+/// Goal: each encoding is chosen if it is the smallest. Method: one column made for each.
 #[test]
 fn choices() {
     let name = |values: &[u64]| {
@@ -156,16 +158,16 @@ fn choices() {
     assert_eq!(name(&(0..5000).map(|i| noise(noise(i) % 5) << 30).collect::<Vec<_>>()), "dictionary");
 }
 
-/// Goal: a filter keeps the rows of its values, and says so, among many constant runs of which
-/// whole chunks have none of them; sums and extremes of those rows are theirs. Method: 1,000 runs
-/// with values that come once, twice or in every chunk; each value and some ranges of values, over
-/// all rows and over some, against the values.
+/// Goal: a filter keeps exactly the matching rows, and reports whether there are any, among many
+/// constant runs of which whole chunks do not match; sums and extremes of the kept rows are right.
+/// Method: 1,000 runs with values that occur once, twice or in every chunk; each value and some
+/// ranges of values, over all rows and over some, compared with the plain values.
 #[test]
 fn filters_pass_over_chunks() {
     let values: Vec<u64> = (0..1000u64)
         .flat_map(|run| {
             let value = match run {
-                // The first run of a chunk, the last one, and one within.
+                // The first run of a chunk, the last one, and one in between.
                 384 | 900 => 5_000,
                 640 | 767 => 6_000,
                 _ => 10 + run % 7 + 100 * (run / 128),

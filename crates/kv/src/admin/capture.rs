@@ -1,8 +1,9 @@
-//! The state of an open store at one moment, held while it is copied somewhere.
+//! Captures the state of an open store at one moment and holds it while it is copied.
 //!
-//! The files of the tables are immutable and stay as long as their version is held. What memtables
-//! hold is written to one more table for each keyspace at the copy's place, so that a copy needs no
-//! log: not its file formats, nor luck with a log that is being written to and recycled meanwhile.
+//! Table files are immutable and exist as long as their version is held. The contents of memtables
+//! are written to one additional table per keyspace in the copy's directory, so the copy needs no
+//! log. It then depends neither on the log's file formats nor on a consistent copy of a log that is
+//! being written to and recycled meanwhile.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
 use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
 
-/// All keyspaces as they were when `last_seqno` was the newest write.
+/// The state of all keyspaces when `last_seqno` was the newest write.
 pub(super) struct Capture {
     pub last_seqno: Seqno,
     next_keyspace: u32,
@@ -36,7 +37,7 @@ pub(super) struct Capture {
 /// A keyspace of a [`Capture`].
 struct Captured {
     state: Arc<KeyspaceState>,
-    /// As the manifest has them.
+    /// Encoded as in the manifest.
     options: Vec<u8>,
     view: Arc<View>,
 }
@@ -48,7 +49,7 @@ pub(super) struct StoreFile {
     pub content: Content,
 }
 
-/// The files that an edit adds.
+/// Returns the files that an edit adds.
 pub(super) fn files_of(edit: &VersionEdit) -> Vec<StoreFile> {
     let mut files = Vec::new();
     for change in edit.keyspaces.values() {
@@ -65,14 +66,14 @@ pub(super) fn files_of(edit: &VersionEdit) -> Vec<StoreFile> {
 }
 
 impl Inner {
-    /// Holds on to what is there now: every write that has returned, of all keyspaces, and no half
-    /// of a batch. Waits for writes that are under way.
+    /// Captures the current state of all keyspaces: every write that has returned, and every batch
+    /// completely or not at all. Waits for writes that are in progress.
     pub(super) fn capture(&self) -> Capture {
         let _structure = read(&self.structure);
         let stored = self.versions.keyspaces();
         let (last_seqno, keyspaces) = {
-            // Memtables change places under this lock only, so each view has all writes up to the
-            // number.
+            // Memtables are switched only under this lock, so each view contains all writes up to
+            // the sequence number.
             let commit = lock(&self.commit);
             let all = self.all_keyspaces().into_iter().map(|state| {
                 let options = stored.iter().find(|(id, _)| *id == state.id);
@@ -82,19 +83,20 @@ impl Inner {
             (commit.next_seqno - 1, all.collect())
         };
         self.order.wait_for(last_seqno);
-        // Less after a failed write, which nobody ever sees.
+        // Lower after a failed write, which never becomes visible.
         let last_seqno = last_seqno.min(self.order.visible());
         let next_keyspace = self.versions.next_keyspace_id().0;
         Capture { last_seqno, next_keyspace, keyspaces }
     }
 
-    /// The edit that makes the captured state of nothing. What memtables held is in tables that
-    /// this writes to `dir`, content durable, names not.
+    /// Returns the edit that creates the captured state from an empty store. Writes the contents of
+    /// the memtables to tables in `dir`; their content is durable afterwards, their names are not.
     pub(super) fn materialize(&self, capture: &Capture, dir: &Path) -> Result<VersionEdit> {
         let mut edit = VersionEdit {
             last_seqno: Some(capture.last_seqno),
             next_keyspace: Some(capture.next_keyspace),
-            // It begins one when it is opened, and has nothing of this one's.
+            // The copy starts a log of its own when it is opened; it has nothing of this store's
+            // log.
             log: Some(Known::default()),
             ..VersionEdit::default()
         };
@@ -142,7 +144,7 @@ fn add_files(edit: &mut VersionEdit, id: KeyspaceId, view: &View, written: Optio
             }));
         }
     }
-    // Its number was drawn last, so its run is the newest.
+    // This table's number was allocated last, so its run is the newest.
     change.added.extend(written.map(|meta| NewTable { level: 0, run: meta.number, meta }));
     for blob in view.version.blobs() {
         change.blobs_added.push(blob.file.meta.clone());
@@ -152,7 +154,7 @@ fn add_files(edit: &mut VersionEdit, id: KeyspaceId, view: &View, written: Optio
     }
 }
 
-/// What it takes to write memtables to a table.
+/// Writes memtables to one table.
 pub(super) struct MemtableWriter<'a> {
     pub fs: &'a dyn Fs,
     pub dir: &'a Path,
@@ -160,21 +162,22 @@ pub(super) struct MemtableWriter<'a> {
     pub options: TableOptions,
     /// Newest first.
     pub memtables: Vec<Arc<Memtable>>,
-    /// Later writes are left out.
+    /// Writes with higher sequence numbers are left out.
     pub last: Seqno,
     pub operator: Operator,
-    /// How long entries live; 0 for ever.
+    /// The time to live of entries; 0 means forever.
     pub ttl_secs: u64,
-    /// For messages.
+    /// For error messages.
     pub store: Arc<PathBuf>,
     pub keyspace: &'a str,
 }
 
 impl MemtableWriter<'_> {
-    /// Writes the newest version of each key, and the range tombstones; `None` when there is
-    /// nothing to write.
+    /// Writes the newest version of each key, and the range tombstones. Returns `None` when there
+    /// is nothing to write.
     pub(super) fn write(&self) -> Result<Option<TableMeta>> {
-        // Of those over a piece the newest up to `last` hides all that the older ones do.
+        // For each fragment of the key space, the newest range tombstone up to `last` hides
+        // everything that older ones hide.
         let sets: Vec<_> =
             self.memtables.iter().map(|memtable| memtable.range_tombstones_for(&[self.last])).collect();
         let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= self.last);
@@ -187,7 +190,7 @@ impl MemtableWriter<'_> {
             snapshots: Vec::new(),
             tombstones: Arc::clone(&tombstones),
             operator: self.operator.clone(),
-            // What has expired is kept: the copy may be opened with another clock.
+            // Expired entries are kept, because the copy may be opened with a different clock.
             ttl: None,
             blobs: None,
             filter: None,
@@ -211,7 +214,7 @@ impl MemtableWriter<'_> {
         writer.map(TableWriter::finish).transpose()
     }
 
-    /// The table's writer, which is made when there is something to write.
+    /// Returns the table's writer, and creates it on the first call.
     fn begin<'w>(&self, writer: &'w mut Option<TableWriter>) -> Result<&'w mut TableWriter> {
         match writer {
             Some(writer) => Ok(writer),
@@ -224,7 +227,7 @@ impl MemtableWriter<'_> {
     }
 }
 
-/// The entries of a memtable up to a number.
+/// A cursor over the entries of a memtable up to a sequence number.
 struct UpTo<C> {
     cursor: C,
     last: Seqno,

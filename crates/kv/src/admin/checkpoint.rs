@@ -1,4 +1,4 @@
-//! A copy of an open store beside it, mostly by second names of the same files.
+//! Checkpoints: a copy of an open store, made mostly of hard links to its files.
 //!
 //! ```text
 //!  capture ─► link tables, blobs ─► write memtables' tables ─► manifest, CURRENT ─► rename ─► sync
@@ -16,16 +16,17 @@ use crate::kind::Seqno;
 use crate::version::VersionSet;
 
 impl Db {
-    /// Makes a copy of the store in the new directory `dir`, which opens as a store of its own, and
-    /// says which write is the last one in it. Writes go on meanwhile; all that returned before the
-    /// call is in the copy, whatever its durability, and no half of a batch.
+    /// Copies the store to the new directory `dir`, where it opens as a store of its own, and
+    /// returns the sequence number of the last write in the copy. Writes continue meanwhile. The
+    /// copy contains every write that returned before the call, whatever its durability, and every
+    /// batch completely or not at all.
     ///
-    /// Tables and blob files get a second name (hard link) in `dir`; on another file system, they
-    /// are copied and their checksums verified. What memtables hold is written to tables of the
-    /// copy. The copy is durable when this returns; a crash leaves the whole of it or, at most, a
-    /// directory `<dir>.tmp` that does not open and that the next attempt clears.
+    /// Tables and blob files are hard-linked into `dir`; on another file system they are copied and
+    /// their checksums verified. The contents of memtables are written to tables of the copy. The
+    /// copy is durable when this returns. A crash leaves either the complete copy or, at most, a
+    /// directory `<dir>.tmp`, which opens only if it is complete and which the next attempt clears.
     ///
-    /// Errors: [`crate::Error::Invalid`] when `dir` is there and not empty; those of the file
+    /// Errors: [`crate::Error::Invalid`] when `dir` exists and is not empty; those of the file
     /// system.
     ///
     /// ```
@@ -48,7 +49,7 @@ impl Db {
         let edit = inner.materialize(&capture, staging.dir())?;
         for file in files_of(&edit) {
             let to = file.name.path(staging.dir());
-            // Those of memtables are there already.
+            // Tables written from memtables already exist there.
             if !inner.fs.exists(&to)? {
                 link_or_copy(&inner.fs, &file.name.path(&inner.path), &to, file.content)?;
             }

@@ -10,13 +10,13 @@ use crate::version::FileName;
 use crate::{Error, Result};
 
 /// Removes the files of the store in `path` and nothing else: manifest, tables, blob files, log,
-/// lock. The directory stays, and so do files of others and what a repair has set aside.
+/// lock. The directory stays, and so do foreign files and files that a repair has set aside.
 ///
-/// A crash in the middle leaves a directory that does not open as a store; destroying it again
-/// finishes.
+/// A crash in the middle leaves a directory that does not open as a store; a second call finishes
+/// the removal.
 ///
-/// Errors: [`Error::Busy`] when a process has the store open; [`Error::NotFound`] when there is
-/// none; those of the file system.
+/// Errors: [`Error::Busy`] when a process has the store open; [`Error::NotFound`] when there is no
+/// store; those of the file system.
 ///
 /// ```no_run
 /// cairn_kv::destroy("/var/lib/old")?;
@@ -26,7 +26,7 @@ pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
     destroy_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path)
 }
 
-/// As [`destroy`], on any file system.
+/// Destroys a store on any file system, as [`destroy`] does.
 pub fn destroy_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let is_of_log = |path: &Path| cairn_wal::is_log_file(path) || cairn_wal::is_log_leftover(path);
@@ -37,7 +37,8 @@ pub fn destroy_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<()> {
     let lock = take_lock(fs, path)?;
     let current = FileName::Current.path(path);
     if fs.exists(&current)? {
-        // ORDER: without it there is no store, so none is ever found with half of its files.
+        // ORDER: without `CURRENT` there is no store, so nothing ever finds a store with half of
+        // its files.
         fs.remove(&current)?;
         fs.sync_dir(path)?;
     }

@@ -1,14 +1,15 @@
-//! Taking tables in that were built outside.
+//! Ingesting tables that were built outside the store.
 //!
 //! ```text
-//!  verify ─► sync ─► link or copy ─► sync the directory ─► commit lock: number, place, manifest ─► visible
+//!  verify ─► sync ─► link or copy ─► sync dir ─► commit lock: number, place, manifest ─► visible
 //! ```
 //!
-//! The entries of such a table have sequence number 0 in the file. The manifest gives them the next
-//! number of the store, all the same one, and readers put it in ([`crate::file::Ingested`]). To be
-//! newer than all that is there and older than all that comes, the number is taken with writers
-//! held up, and no older entry of the same keys may be in a memtable then: memtables are read
-//! before tables.
+//! The entries of such a table have sequence number 0 in the file. The manifest assigns one
+//! sequence number of the store, the next one, to all of them, and readers substitute it
+//! ([`crate::file::Ingested`]). The entries must be newer than everything written before and older
+//! than everything written later. Therefore the number is taken while writers are blocked, and at
+//! that moment no memtable may contain an older entry of the same keys, because lookups read
+//! memtables before tables.
 
 use std::path::{Path, PathBuf};
 
@@ -30,44 +31,46 @@ use crate::table::{self, Table};
 use crate::version::{FileName, NewTable, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
-/// How often the memtables are flushed before writers have won the race for them.
+/// How often the memtables are flushed before the ingestion gives up on catching up with the
+/// writers.
 const ROUNDS_MAX: u32 = 64;
 
-/// How to take tables in.
+/// Options of [`Keyspace::ingest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IngestOptions {
-    /// Moves the files into the store, by a hard link where that works, instead of copying them.
-    /// Nobody may change them afterwards. Default: false.
+    /// Moves the files into the store, by a hard link where possible, instead of copying them.
+    /// Nobody may change the files afterwards. Default: false.
     pub move_files: bool,
 }
 
-/// A table outside of the store that was found sound.
+/// A verified table outside the store.
 #[derive(Debug)]
 struct Outside {
     path: PathBuf,
     content: Content,
-    /// Without numbers, until there are some.
+    /// File and sequence numbers are filled in later.
     meta: TableMeta,
     written_number: u64,
 }
 
 impl Keyspace {
-    /// Takes in tables that a [`crate::TableBuilder`] has written: all of them, at one moment, or
-    /// after a crash none. Durable when it returns, whatever durability the store has.
+    /// Ingests tables written by a [`crate::TableBuilder`], all of them atomically: after a crash,
+    /// either all or none are in the store. Durable when it returns, whatever durability the store
+    /// has.
     ///
-    /// Their entries are newer than everything that was written before the call and older than
-    /// everything after it; snapshots that were taken before do not see them. Locks of pessimistic
-    /// transactions are not asked for; optimistic transactions notice.
+    /// Their entries are newer than everything written before the call and older than everything
+    /// written after it. Snapshots taken before the call do not see them. The locks of pessimistic
+    /// transactions are not checked; optimistic transactions detect the conflict.
     ///
     /// Costs a full read of each table, and a copy unless [`IngestOptions::move_files`] is set.
     /// Memtables with keys in the range of a table are flushed first. Writers wait for one sync of
     /// the manifest.
     ///
-    /// Errors: [`Error::Corruption`] of a file that is no sound table; [`Error::Invalid`] when a
+    /// Errors: [`Error::Corruption`] of a file that is not a sound table; [`Error::Invalid`] when a
     /// table was not made by a builder, when it is a file of a store, or when two of them overlap;
     /// [`Error::NotFound`] for a keyspace that was dropped; [`Error::Busy`] when writers keep
-    /// filling memtables with keys of the tables faster than they can be flushed. Nothing has
-    /// happened then.
+    /// filling memtables with keys of the tables faster than these can be flushed. After an error
+    /// nothing has changed.
     pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: &IngestOptions) -> Result<()> {
         let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
         self.core.inner.ingest(&self.state, &paths, options)
@@ -94,29 +97,29 @@ impl Inner {
         for table in &mut tables {
             self.bring_in(table, options, &mut undo)?;
         }
-        // ORDER: content and names are durable before the manifest speaks of them.
+        // ORDER: content and names are durable before the manifest refers to them.
         self.fs.sync_dir(&self.path)?;
         self.take_over(keyspace, &tables, &mut undo)?;
         if options.move_files {
             for table in &tables {
-                // It is in the store; a name that stays behind outside is no harm.
+                // The table is in the store; a name left behind outside does no harm.
                 let _ = self.fs.remove(&table.path);
             }
         }
-        // The tables are in, whatever becomes of the work: its failure is latched and met by the
-        // next write.
+        // The tables are ingested whether or not the scheduling succeeds. Its failure is latched,
+        // and the next write reports it.
         let _ = self.work_is_due(keyspace);
         Ok(())
     }
 
-    /// Reads all of a table and says what is in it.
+    /// Reads a whole table, verifies it and returns its description.
     fn examine(&self, path: &Path) -> Result<Outside> {
         self.check_outside(path)?;
         let foreign = table::OpenOptions { foreign: true, ..table::OpenOptions::default() };
         let table = Table::open(&self.fs, path, 0, &Arc::new(Cache::new(0)), foreign)?;
         let properties = table.properties();
-        // Compactions to the last level forget sequence numbers, but what a store writes names its
-        // keyspace.
+        // Sequence numbers alone do not suffice: compactions to the last level set them to 0. But
+        // tables that a store writes name their keyspace.
         let is_plain = properties.seqnos == (0, 0)
             && properties.range_tombstones == 0
             && properties.blobs.is_empty()
@@ -151,9 +154,9 @@ impl Inner {
         Ok(Outside { path: path.to_owned(), content, meta, written_number: table.written_number() })
     }
 
-    /// Errors: [`Error::Invalid`] for a file of a store, this one or another, which has a table's
-    /// name and lies beside `CURRENT`. One that was ingested is as its builder made it, and must
-    /// not be moved away from under its store.
+    /// Errors: [`Error::Invalid`] for a file of a store, this one or another: it has a table's name
+    /// and lies beside `CURRENT`. Its properties do not tell, because an ingested table stays as
+    /// its builder made it. It must not be moved away from its store.
     fn check_outside(&self, path: &Path) -> Result<()> {
         let dir = path.parent().unwrap_or(Path::new(""));
         if FileName::parse(path).is_none() || !VersionSet::exists(&self.fs, dir)? {
@@ -162,13 +165,14 @@ impl Inner {
         Err(Error::invalid(format!("{} belongs to the store in {}", path.display(), dir.display())))
     }
 
-    /// Gives a table a name in the store, durable content, and no place yet.
+    /// Links or copies a table into the store's directory under a new number and makes its content
+    /// durable. The table has no place in a level yet.
     fn bring_in(&self, table: &mut Outside, options: &IngestOptions, undo: &mut Undo) -> Result<()> {
         let number = self.versions.new_file_number();
         let to = FileName::Table(number).path(&self.path);
         undo.add(&to);
         if options.move_files {
-            // Whoever wrote it may not have synced it.
+            // Its writer may not have synced it.
             self.fs.open(&table.path, OpenOptions::read())?.sync_data()?;
             link_or_copy(&self.fs, &table.path, &to, table.content)?;
         } else {
@@ -178,22 +182,23 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes the tables part of the keyspace.
+    /// Adds the tables to the keyspace.
     fn take_over(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
         tables: &[Outside],
         undo: &mut Undo,
     ) -> Result<()> {
-        // BOUND: each round flushes what stood in the way; only memtables that were filled and
-        // sealed meanwhile do so again.
+        // BOUND: each round flushes the memtables with overlapping keys. Only memtables filled and
+        // sealed meanwhile can overlap again.
         for _ in 0..ROUNDS_MAX {
             let view = keyspace.view.load_full();
             let mut memtables = view.sealed.iter().map(|sealed| &sealed.memtable).chain([&view.active]);
             if memtables.any(|memtable| overlaps(memtable, tables)) {
                 self.flush(keyspace)?;
             }
-            // Most of what there is to sync, while writers go on.
+            // Syncs most of the log while writers still run, so that little is left to sync under
+            // the lock.
             self.sync_all()?;
             if self.try_take_over(keyspace, tables, undo)? {
                 return Ok(());
@@ -204,7 +209,8 @@ impl Inner {
         })
     }
 
-    /// Installs the tables, with writers held up. False when sealed memtables are in the way.
+    /// Installs the tables while writers are blocked. Returns false when sealed memtables overlap
+    /// with them.
     fn try_take_over(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
@@ -215,19 +221,19 @@ impl Inner {
         keyspace.check_open()?;
         let mut commit = lock(&self.commit);
         self.check_alive()?;
-        // All that has a number is in its memtable.
+        // Waits until every write with a number is in its memtable.
         self.order.wait_for(commit.next_seqno - 1);
-        // ORDER: after the wait, which a failed write ends as well.
+        // ORDER: after the wait, because a failed write ends the wait as well.
         self.check_alive()?;
-        // ORDER: a power loss that takes the end of the log must not leave what was written after
-        // it.
+        // ORDER: a power loss that takes the end of the log must not leave the ingested tables,
+        // which are newer.
         if let Some(log) = self.log.get() {
             self.sync_log(log, commit.position())?;
         }
         let view = keyspace.view.load_full();
         let active_is_in_the_way = overlaps(&view.active, tables);
         let sealed = |sealed: &Arc<Sealed>| overlaps(&sealed.memtable, tables);
-        // A flush of the active one alone would be out of order.
+        // Flushing the active memtable before the sealed ones would break the order of flushes.
         if view.sealed.iter().any(sealed) || (active_is_in_the_way && !view.sealed.is_empty()) {
             return Ok(false);
         }
@@ -235,7 +241,7 @@ impl Inner {
         let active = self.sealed_active(&commit, &view);
         let mut flushed = Vec::new();
         if active_is_in_the_way {
-            // What was written since the flush, a few entries as a rule.
+            // Writes since the last flush, usually a few entries.
             let (tables, written) = self.write_level_zero(keyspace, std::slice::from_ref(&active))?;
             tables.iter().for_each(|new| undo.add(&FileName::Table(new.meta.number).path(&self.path)));
             written.blobs.iter().for_each(|new| undo.add(&FileName::Blob(new.number).path(&self.path)));
@@ -247,10 +253,11 @@ impl Inner {
         edit.last_seqno = Some(seqno);
         edit.last_ingest = Some(seqno);
         let installed = {
-            // Until the tables are in, no compaction is chosen that knows nothing of them.
+            // Held until the tables are installed, so that no compaction is chosen without regard
+            // to them.
             let running = lock(&keyspace.running);
-            // ORDER: under the lock. A job is installed before it leaves, so what does not run any
-            // more is in this version.
+            // ORDER: under the lock. A job is installed before it leaves the list, so the result of
+            // every job that is not in the list is in this version.
             let version = Arc::clone(&keyspace.view.load().version);
             let state = self.strategy_state(keyspace, &version, &running);
             let last = last_level(&keyspace.options.compaction);
@@ -278,25 +285,27 @@ impl Inner {
             change.added.extend(added);
             self.install_ingested(keyspace, edit, &active, active_is_in_the_way, undo, &mut commit)
         };
-        // ORDER: only when what runs is not held any more. A failure wakes the background threads,
-        // and one of them may be looking for work and wait for just that.
+        // ORDER: only after the lock on the running jobs is released. A failure wakes the
+        // background threads, and one of them may be choosing work and waiting for that lock.
         installed.map_err(|error| self.manifest_failed(error))?;
         self.note_edit(&mut commit);
         commit.next_seqno = seqno + 1;
-        // ORDER: readers who see the number take their view after this, and it has the tables.
+        // ORDER: readers that see the number load their view after this, and that view has the
+        // tables.
         self.order.publish(seqno, seqno);
         Ok(true)
     }
 
-    /// The active memtable as it would be sealed now.
+    /// Returns the active memtable as if it were sealed now.
     fn sealed_active(&self, commit: &Commit, view: &View) -> Arc<Sealed> {
         let memtable = Arc::clone(&view.active);
         Arc::new(Sealed { memtable, last_seqno: commit.next_seqno - 1, end: commit.position() })
     }
 
-    /// Makes the edit durable and shows it to readers, together with a fresh memtable: a reader who
-    /// still has the view without the tables must not see what is written after them. Errors: the
-    /// manifest's, for [`Inner::manifest_failed`].
+    /// Makes the edit durable and shows it to readers, together with a fresh memtable: a reader
+    /// that still holds the view without the tables must not see writes that come after them.
+    ///
+    /// Errors: the manifest's, for [`Inner::manifest_failed`].
     fn install_ingested(
         &self,
         keyspace: &KeyspaceState,
@@ -326,7 +335,7 @@ impl Inner {
         });
         if let Err(error) = applied {
             if !self.nothing_happened(&error) {
-                // The edit may be durable: its files stay.
+                // The edit may be durable, so its files must stay.
                 undo.keep();
             }
             return Err(error);
@@ -339,11 +348,11 @@ impl Inner {
     }
 }
 
-/// Values of a keyspace with a time to live have the time of their write behind them, others do
-/// not.
+/// Checks that the table and the keyspace agree on the time to live: in a keyspace with one, the
+/// time of the write follows each value; in others it does not.
 fn check_expiry(table: &Outside, keyspace: &KeyspaceState) -> Result<()> {
     let (expires, ttl) = (table.meta.expires_secs != u64::MAX, keyspace.options.ttl.is_some());
-    // One without values fits everywhere.
+    // A table without values fits every keyspace.
     if expires == ttl || table.meta.entries == table.meta.tombstones {
         return Ok(());
     }
@@ -366,7 +375,8 @@ fn check_disjoint(tables: &[Outside]) -> Result<()> {
     Ok(())
 }
 
-/// Whether the memtable has something in the range of one of the tables.
+/// Returns true when the memtable has an entry or range tombstone in the range of one of the
+/// tables.
 fn overlaps(memtable: &Arc<Memtable>, tables: &[Outside]) -> bool {
     let mut cursor = memtable.cursor();
     tables.iter().any(|table| {

@@ -1,5 +1,5 @@
-//! What the tables of a keyspace are: where they lie in the tree, what they span, how they are
-//! written.
+//! Descriptions of the tables of a keyspace: their place in the tree, their key ranges and their
+//! format.
 
 use std::path::PathBuf;
 
@@ -10,40 +10,40 @@ use crate::kind::Seqno;
 use crate::table::{BlockInfo, Compression, FilterPolicy};
 use crate::version::FileName;
 
-/// A table of a keyspace.
+/// Describes a table of a keyspace.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TableInfo {
-    /// The number in its name.
+    /// The number in its file name.
     pub number: FileNumber,
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
     /// Its level.
     pub level: usize,
-    /// The sorted run of the level that it is a part of; of two, the one with the higher number is
-    /// newer.
+    /// The sorted run of the level that it belongs to. Of two runs, the one with the higher number
+    /// is newer.
     pub run: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// Entries, tombstones counted, range tombstones not.
+    /// Number of entries, including tombstones but not range tombstones.
     pub entries: u64,
-    /// Of these, tombstones.
+    /// Number of tombstones among the entries.
     pub tombstones: u64,
-    /// Of these, operands of merges.
+    /// Number of merge operands among the entries.
     pub merges: u64,
-    /// Range tombstones.
+    /// Number of range tombstones.
     pub range_tombstones: u64,
-    /// Bytes of keys, each version counted.
+    /// Total bytes of keys, each version counted.
     pub key_bytes: u64,
-    /// Bytes of values.
+    /// Total bytes of values.
     pub value_bytes: u64,
     /// The first key.
     pub smallest: Vec<u8>,
     /// The last key.
     pub largest: Vec<u8>,
-    /// The lowest and the highest sequence number.
+    /// The lowest and the highest sequence number of its entries.
     pub seqnos: (Seqno, Seqno),
-    /// How many data blocks it has.
+    /// Number of data blocks.
     pub blocks: u64,
     /// Bytes of the data blocks in the file.
     pub data_bytes: u64,
@@ -51,17 +51,17 @@ pub struct TableInfo {
     pub filter_bytes: u64,
     /// Bytes of the index in the file.
     pub index_bytes: u64,
-    /// How blocks are compressed; one that would not become shorter is stored as it is.
+    /// The compression of blocks. A block that would not become shorter is stored uncompressed.
     pub compression: Compression,
-    /// True when they share a dictionary.
+    /// True when the blocks share a compression dictionary.
     pub has_dictionary: bool,
-    /// The filters, if there are any.
+    /// The kind of its filters, if it has any.
     pub filter: Option<FilterPolicy>,
 }
 
 impl Keyspace {
-    /// The tables, level by level, runs from the newest to the oldest, each by key. Costs opening
-    /// those that are not open yet.
+    /// Returns the tables level by level, runs from the newest to the oldest, each run in key
+    /// order. Opens the tables that are not open yet.
     ///
     /// Errors: [`crate::Error::Corruption`] of a table that cannot be opened; those of the file
     /// system.
@@ -115,9 +115,11 @@ impl Keyspace {
         Ok(all)
     }
 
-    /// The data blocks of one of its tables, from the block numbered `from` on, `most` at most;
-    /// `None` when there is no such table, or no longer. Costs reading the table's index and these
-    /// blocks, past the cache. Errors: [`crate::Error::Corruption`]; those of the file system.
+    /// Returns at most `most` data blocks of a table, from the block numbered `from` on, or `None`
+    /// when the keyspace does not have the table, or no longer has it. Reads the table's index and
+    /// these blocks, bypassing the cache.
+    ///
+    /// Errors: [`crate::Error::Corruption`]; those of the file system.
     pub fn blocks(&self, table: FileNumber, from: usize, most: usize) -> Result<Option<Vec<BlockInfo>>> {
         let view = self.state.view.load_full();
         let Some((_, file)) = view.version.tables().find(|(_, file)| file.number() == table) else {

@@ -1,8 +1,8 @@
-//! Making and dropping keyspaces while the store is open.
+//! Creating and dropping keyspaces while the store is open.
 //!
-//! The manifest decides: a keyspace is there when the edit that makes it is durable, and gone when
-//! the one that drops it is. Ids are never given out twice, so records of a dropped keyspace that
-//! are still in the log reach nobody.
+//! The manifest decides: a keyspace exists when the edit that creates it is durable, and is gone
+//! when the edit that drops it is. Ids are never reused, so records of a dropped keyspace that are
+//! still in the log are ignored.
 
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock, write};
@@ -18,13 +18,13 @@ use crate::version::{NewKeyspace, Version, VersionEdit};
 use crate::{Error, Result};
 
 impl Db {
-    /// Makes a keyspace. Durable when it returns; costs a sync of the manifest.
+    /// Creates a keyspace. Durable when it returns; costs a sync of the manifest.
     ///
-    /// What the data depends on (merge operator, TTL) is kept in the store; the rest is given again
-    /// when the store is opened ([`crate::Builder::keyspace`]).
+    /// The store keeps the options that the data depends on (merge operator, TTL). The other
+    /// options are given again when the store is opened ([`crate::Builder::keyspace`]).
     ///
-    /// Errors: [`Error::Invalid`] for an empty name, for one that is taken and for options that
-    /// contradict themselves.
+    /// Errors: [`Error::Invalid`] for an empty name, for a name that is taken and for options that
+    /// contradict each other.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -54,7 +54,8 @@ impl Db {
         let mut edit = VersionEdit::default();
         let stored = StoredOptions::of(&options).encode();
         edit.created.push(NewKeyspace { id, name: name.to_owned(), options: stored });
-        // Nothing of it is in the log so far. Without this it would hold all segments back.
+        // The log has no records of the keyspace so far. Without a log start, the keyspace would
+        // keep all segments alive.
         edit.keyspace(id).log_start = Some(lock(&inner.commit).position().get());
         let active = Arc::new(Memtable::new());
         let view =
@@ -71,16 +72,15 @@ impl Db {
             }
             inner.note_edit(&mut commit);
         }
-        // ORDER: writes have a place to go to before anybody can get a handle.
+        // ORDER: the active memtable exists before anybody can get a handle and write.
         inner.keyspaces.add(Arc::clone(&state));
         Ok(Keyspace { core: Arc::clone(&self.core), state })
     }
 
-    /// Drops a keyspace with all that is in it. Durable when it returns; costs a sync of the
-    /// manifest.
+    /// Drops a keyspace with all its data. Durable when it returns; costs a sync of the manifest.
     ///
-    /// Its handles fail with [`Error::NotFound`] from then on; cursors that are open go on to the
-    /// end, and its files are deleted when the last of them lets go.
+    /// Its handles fail with [`Error::NotFound`] from then on. Open cursors keep working, and the
+    /// keyspace's files are deleted when the last cursor is dropped.
     ///
     /// Errors: [`Error::NotFound`] when there is no such keyspace, [`Error::Invalid`] for the
     /// default one.
@@ -102,7 +102,7 @@ impl Db {
         let mut edit = VersionEdit::default();
         edit.dropped.push(state.id);
         if !state.view.load().is_empty() {
-            // What it alone has written holds no log any more.
+            // Segments that hold only this keyspace's writes are no longer needed.
             inner.advance_idle_keyspaces(&state, &mut edit)?;
         }
         inner.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
@@ -117,14 +117,14 @@ impl Db {
             budget.sealed(state.id, &active);
         }
         inner.keyspaces.remove(&state);
-        // ORDER: readers look at the mark after they took the view, so none takes the empty one for
-        // the keyspace's.
+        // ORDER: readers check the mark after they load the view, so none takes the empty view for
+        // the keyspace's state.
         state.dropped.store(true, SeqCst);
         let (active, version) = (Arc::new(Memtable::new()), Arc::new(Version::empty()));
         state.view.store(Arc::new(View { active, sealed: Vec::new(), version }));
         drop(structure);
-        // Who waits for its flushes or compactions, to be done or to be written on, waits no
-        // longer.
+        // Releases the threads that wait for the keyspace's flushes or compactions, or are stalled
+        // in a write to it.
         inner.update_pressure(&state);
         inner.background.wake_all();
         inner.remove_obsolete();
@@ -133,13 +133,13 @@ impl Db {
 }
 
 impl Inner {
-    /// The manifest did not take an edit. A disk that was full before a byte was written can be
-    /// waited out; after anything else nothing more is written.
+    /// Handles an edit that the manifest did not accept. If the disk was full before a byte was
+    /// written, the operation can be retried; any other failure poisons the store.
     pub(super) fn manifest_failed(&self, error: Error) -> Error {
         if self.nothing_happened(&error) { error } else { self.poison(error) }
     }
 
-    /// False when the edit may be durable all the same.
+    /// Returns false when the edit may be durable despite the error.
     pub(super) fn nothing_happened(&self, error: &Error) -> bool {
         error.can_be_tried_again() && self.versions.check().is_ok()
     }

@@ -1,4 +1,4 @@
-//! The keyspaces of a store that is not open.
+//! Listing the keyspaces of a store without opening it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,25 +10,27 @@ use crate::db::stored_options::StoredOptions;
 use crate::version::VersionSet;
 use crate::{Error, Result};
 
-/// How often the manifest is read again when a writer replaces it meanwhile.
+/// How often the manifest is read again after a writer has replaced it during the read.
 const ATTEMPTS: usize = 16;
 
-/// A keyspace, and what it was made with that its data depends on.
+/// Describes a keyspace and the options that its data depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyspaceInfo {
     /// Its name.
     pub name: String,
-    /// How long its entries live.
+    /// The time to live of its entries.
     pub ttl: Option<Duration>,
     /// The name of its merge operator ([`crate::MergeOperator::name`]).
     pub merge_operator: Option<String>,
 }
 
-/// The keyspaces of the store in `path`, the default one first, whether or not a process has it
-/// open. Tells a program that did not make a store which options it has to open it with.
+/// Returns the keyspaces of the store in `path`, the default one first, whether or not a process
+/// has the store open. From them, a program that did not create the store learns which options it
+/// must open it with.
 ///
-/// Costs reading the manifest; writes and locks nothing.
+/// Reads the manifest. Writes nothing and takes no lock.
+///
 /// Errors: [`Error::NotFound`] when there is no store; as [`crate::Builder::open`] for a damaged or
 /// newer manifest.
 ///
@@ -54,8 +56,8 @@ pub fn list_keyspaces_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<Vec
         return Err(no_store());
     }
     let mut versions = VersionSet::open_read_only(fs, path);
-    // BOUND: a writer would have to begin a new manifest every time. A damaged one fails every time
-    // too.
+    // BOUND: the loop could only repeat if a writer began a new manifest during every read. A
+    // damaged manifest fails every time too.
     for _ in 1..ATTEMPTS {
         if versions.is_ok() {
             break;
@@ -71,7 +73,7 @@ pub fn list_keyspaces_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<Vec
     versions?.keyspaces().into_iter().map(info).collect()
 }
 
-/// As [`list_keyspaces_in`], on the machine's file system.
+/// Lists the keyspaces of a store on the machine's file system, as [`list_keyspaces_in`] does.
 pub fn list_keyspaces(path: impl AsRef<Path>) -> Result<Vec<KeyspaceInfo>> {
     list_keyspaces_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path)
 }

@@ -1,4 +1,5 @@
-//! Looking after a store: keyspaces at run time, tables from outside, copies, checks and repairs.
+//! Administration of a store: creating keyspaces at run time, ingestion, copies, verification and
+//! repair.
 
 mod backup;
 mod capture;
@@ -28,7 +29,7 @@ pub use repair::{RepairOptions, RepairReport, repair};
 pub use table_builder::{BuiltTable, TableBuilder};
 pub use verify::{VerifyReport, verify, verify_in};
 
-/// `1 table`, `2 tables`: a count with the word for it.
+/// Returns a count with the fitting noun: `1 table`, `2 tables`.
 fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

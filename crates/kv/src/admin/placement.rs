@@ -1,5 +1,5 @@
-//! Where a table from outside goes: as deep as nothing that it is newer than lies above or beside
-//! it.
+//! Placement of an ingested table: the deepest level such that no older table above or beside it
+//! shares its keys.
 
 use crate::compaction::strategy::{State, StrategyOptions};
 
@@ -10,23 +10,24 @@ pub(super) struct Place {
     pub run: u64,
 }
 
-/// The last level that the strategy uses.
+/// Returns the last level that the strategy uses.
 pub(super) fn last_level(options: &StrategyOptions) -> usize {
     match options {
         StrategyOptions::Leveled(options) => options.levels.saturating_sub(1),
         StrategyOptions::Universal(options) => options.levels.saturating_sub(1),
         StrategyOptions::LazyLeveled(options) => options.levels.saturating_sub(1),
-        // It drops the oldest of level 0 and looks at no other.
+        // FIFO drops the oldest tables of level 0 and ignores other levels.
         StrategyOptions::Fifo(_) => 0,
     }
 }
 
-/// The deepest place below level 0 for a table of the keys `smallest..=largest` that is newer than
-/// everything there. `None` means a new run of level 0.
+/// Returns the deepest place below level 0 for a table of the keys `smallest..=largest` that is
+/// newer than everything there. `None` means a new run of level 0.
 ///
-/// Down to its level no table may share keys with it, or lookups would find the older entry first.
-/// Its level is one that already has a run to which it can be added (the strategy alone decides
-/// which levels are used), or the last one, and no running compaction may be about to write there.
+/// No table from level 0 down to the chosen level may share keys with it, or lookups would find the
+/// older entry first. The chosen level either already has exactly one run to which the table can be
+/// added (only the strategy decides which levels are used), or is the last level. No running
+/// compaction may be about to write to the range there.
 pub(super) fn deepest(state: &State<'_>, last: usize, smallest: &[u8], largest: &[u8]) -> Option<Place> {
     let depth = state.levels.len().max(last + 1);
     let overlaps = |&level: &usize| state.level(level).overlapping(smallest, largest).next().is_some();
@@ -73,9 +74,10 @@ mod tests {
         LevelInfo { runs: runs.iter().map(run).collect() }
     }
 
-    /// Goal: the place is the deepest sound one. Method: a tree with a table in level 0, a gap, two
-    /// runs in level 3 and one in level 4 (the last is 5), and ranges that meet each of them in
-    /// turn; then a running job.
+    /// Goal: the place is the deepest sound one.
+    ///
+    /// Method: a tree with a table in level 0, a gap, two runs in level 3 and one in level 4 (the
+    /// last is 5), and ranges that meet each of them in turn; then a running job.
     #[test]
     fn the_deepest_that_is_free() {
         let levels = vec![

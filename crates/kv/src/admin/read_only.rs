@@ -1,13 +1,13 @@
-//! Reading a store beside the process that writes it.
+//! Reading a store while another process writes it.
 //!
-//! Nothing is written and nothing locked, so the writer knows nothing of its readers: it deletes
-//! tables and gives log segments back when *it* needs them no more. A reader therefore opens all
-//! files at once, which keeps them alive as long as the process may have so many open, and begins
-//! anew with a newer manifest when one was gone already. It replays the log into memory and keeps
-//! what it has so seen, until it is told to look again.
+//! A reader writes nothing and locks nothing, so the writer does not know about its readers: it
+//! deletes tables and releases log segments as soon as it does not need them itself. A reader
+//! therefore opens all files at once. Open files survive deletion, as long as the process may have
+//! that many open. If a file is already gone, the reader starts over with a newer manifest. It
+//! replays the log into memory and keeps that state until it is asked to refresh.
 //!
 //! ```text
-//!  manifest ─► open every table ─► replay the log ─► manifest again: does the log still fit to the first?
+//!  manifest ─► open every table ─► replay the log ─► manifest again: does the log match the first?
 //!      ▲                                                    │ no, or a file was gone
 //!      └────────────────────────────────────────────────────┘
 //! ```
@@ -34,10 +34,10 @@ use crate::table::Table;
 use crate::version::{FileName, KeyspaceId, VersionSet};
 use crate::{Error, Result};
 
-/// How often a reader looks again when the writer was faster.
+/// How often a reader starts over because the writer replaced files meanwhile.
 const ATTEMPTS: usize = 32;
 
-/// What it takes to open a store for reading.
+/// Opens a store for reading only.
 #[derive(Debug)]
 pub(crate) struct ReadOnly {
     pub path: PathBuf,
@@ -49,9 +49,9 @@ pub(crate) struct ReadOnly {
 }
 
 impl ReadOnly {
-    /// Opens the store as it is now. Tables that `before` has open are not opened again.
+    /// Opens the current state of the store. Tables that `before` has open are not opened again.
     pub(crate) fn open(mut self, before: Option<&Inner>) -> Result<Db> {
-        // There is nothing to do in the background.
+        // A read-only store has no background work.
         self.options.background = Background::Inline;
         let tables = match before {
             Some(before) => Arc::clone(&before.tables),
@@ -64,17 +64,17 @@ impl ReadOnly {
             before.map(|before| (before.versions.store_id(), open_readers(before))).unzip();
         let (store_id, readers) = (store_id.unwrap_or(0), readers.unwrap_or_default());
         let mut last = None;
-        // BOUND: a writer has to be faster every time. A store that is damaged fails every time
-        // too.
+        // BOUND: the loop only repeats while the writer replaces files during every attempt. A
+        // damaged store fails every time too.
         for _ in 0..ATTEMPTS {
             let before = self.next_file();
             match self.attempt(&tables, store_id, &readers) {
                 Ok(Some(db)) => return Ok(db),
                 Ok(None) => {}
-                // Whatever is wrong may be so because the writer was at it just now; what is not of
-                // the files stays wrong.
+                // The writer may cause any other error by replacing files during the attempt; these
+                // two do not depend on the files.
                 Err(error @ (Error::Invalid { .. } | Error::Unsupported { .. })) => return Err(error),
-                // Where nobody has changed anything meanwhile, it is damage.
+                // The error is real damage if nothing has changed meanwhile.
                 Err(error) if before.is_none() || before == self.next_file() => last = Some(error),
                 Err(_) => {}
             }
@@ -87,14 +87,14 @@ impl ReadOnly {
         }))
     }
 
-    /// The number of the next file, by which every flush and every compaction shows. `None` without
-    /// a sound manifest.
+    /// Returns the number of the next file, which every flush and every compaction advances, or
+    /// `None` without a sound manifest.
     fn next_file(&self) -> Option<FileNumber> {
         VersionSet::open_read_only(&self.fs, &self.path).ok().map(|set| set.new_file_number())
     }
 
-    /// `None` when the writer has given back what was being read, or the log is that of a newer
-    /// manifest.
+    /// Makes one attempt. Returns `None` when the writer has deleted a file that was being read, or
+    /// when the log belongs to a newer manifest.
     fn attempt(
         &self,
         tables: &Arc<Tables>,
@@ -107,13 +107,13 @@ impl ReadOnly {
         let (options, tables) = (self.options.clone(), Arc::clone(tables));
         let inner = assemble(fs, clock, options, None, versions, self.given.clone(), tables)?;
         let inner = Arc::new(inner);
-        // Another store may stand here meanwhile, with tables of its own under the same numbers.
+        // The directory may meanwhile contain a different store that uses the same table numbers.
         let nothing = HashMap::new();
         open_all(&inner, if inner.versions.store_id() == store_id { readers } else { &nothing })?;
-        // It takes random numbers only for a log that is written to.
+        // The random numbers are only used for a log that is written to.
         recovery::recover(&inner, &mut SeededRng::new(0))?;
-        // ORDER: after the log. The writer changes the manifest before it gives a segment back, and
-        // before it logs what comes after a change.
+        // ORDER: after the log. The writer changes the manifest before it releases a segment, and
+        // before it logs anything that follows the change.
         if LogBase::of(&VersionSet::open_read_only(&self.fs, &self.path)?) != base {
             return Ok(None);
         }
@@ -122,15 +122,15 @@ impl ReadOnly {
     }
 }
 
-/// What must not change in the manifest while the log is read. Flushes and compactions may: what
-/// they move, a reader has from where it was.
+/// The state of the manifest that must not change while the log is read. Flushes and compactions
+/// may happen: the reader has already opened the files that they replace.
 #[derive(Debug, PartialEq, Eq)]
 struct LogBase {
-    /// The first segment that is needed: those before it are given back.
+    /// The first segment that is needed. Earlier ones are released.
     segment: u32,
-    /// What is taken in is in no log; writes that came after it are.
+    /// Ingested entries are not in the log, but later writes are.
     last_ingest: Option<Seqno>,
-    /// Records of keyspaces that are not known are passed over, as if they had been dropped.
+    /// Recovery skips records of unknown keyspaces as if these had been dropped.
     keyspaces: Vec<KeyspaceId>,
 }
 
@@ -144,13 +144,13 @@ impl LogBase {
     }
 }
 
-/// Opens all tables and blob files, so that they stay when the writer deletes them.
+/// Opens all tables and blob files, so that they remain readable when the writer deletes them.
 fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<()> {
     for keyspace in inner.all_keyspaces() {
         for (_, file) in keyspace.view.load().version.tables() {
             if let Some(reader) = readers.get(&file.number()) {
-                // Numbers are never used twice: it is the same table. It is not open yet, so this
-                // sets it.
+                // File numbers are never reused, so this is the same table. It is not open yet, so
+                // `set` succeeds.
                 let _ = file.reader.set(Arc::clone(reader));
             }
             let path = FileName::Table(file.number()).path(&inner.path);
@@ -159,14 +159,15 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
         for blob in keyspace.view.load().version.blobs() {
             let path = FileName::Blob(blob.file.meta.number).path(&inner.path);
             let reader = BlobReader::open_shared(&inner.tables.files, &inner.path, &blob.file.meta);
-            // Nobody else has the store yet, so this sets it.
+            // Nobody else has the store yet, so `set` succeeds.
             let _ = blob.file.reader.set(reader.map_err(|error| missing(error, &path))?);
         }
     }
     Ok(())
 }
 
-/// As `error`, of a file that the manifest refers to.
+/// Converts an error for a file that the manifest refers to: a missing file becomes
+/// [`Error::Corruption`].
 fn missing(error: Error, path: &Path) -> Error {
     match error.kind() {
         ErrorKind::NotFound => Error::corruption(path, 0, "it is missing, but the manifest refers to it"),
@@ -174,7 +175,7 @@ fn missing(error: Error, path: &Path) -> Error {
     }
 }
 
-/// The tables that a store has open.
+/// Returns the tables that a store has open.
 fn open_readers(inner: &Inner) -> HashMap<FileNumber, Arc<Table>> {
     let mut readers = HashMap::new();
     for keyspace in inner.all_keyspaces() {
@@ -189,15 +190,15 @@ fn open_readers(inner: &Inner) -> HashMap<FileNumber, Arc<Table>> {
 }
 
 impl Db {
-    /// Catches up with the process that writes the store: this handle then shows what is there now.
+    /// Catches up with the process that writes the store: the handle then shows the current state.
     /// Only for a store that was opened with [`crate::Builder::read_only`].
     ///
-    /// Keyspaces, snapshots, cursors and clones of the handle that were taken before go on showing
-    /// the older state; take them anew. Costs the manifest, the log since the last flushes, and
-    /// opening tables that are new.
+    /// Keyspaces, snapshots, cursors and clones of the handle that were obtained before keep
+    /// showing the older state; obtain them again. Costs reading the manifest and the log since the
+    /// last flushes, and opening the new tables.
     ///
     /// Errors: [`Error::Unsupported`] in a store that is open for writing; otherwise as
-    /// [`crate::Builder::open`]. The handle then shows what it did before.
+    /// [`crate::Builder::open`]. After an error the handle still shows the old state.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -220,7 +221,7 @@ impl Db {
                 "it is open for writing, so there is nothing to refresh",
             ));
         }
-        // The options that the caller gave, not the stored ones: the writer may have changed those
+        // Passes the caller's options, not the stored ones, which the writer may have changed
         // since.
         let read_only = ReadOnly {
             path: inner.path.to_path_buf(),

@@ -1,4 +1,4 @@
-//! A directory that is there as a whole or not at all.
+//! A directory that appears atomically, complete or not at all.
 
 use std::path::{Path, PathBuf};
 
@@ -8,11 +8,10 @@ use cairn_vfs::sync::Arc;
 use crate::version::FileName;
 use crate::{Error, Result};
 
-/// A store that is being put together beside its place, as `<target>.tmp`, and takes the place with
-/// one rename.
+/// A store that is assembled beside its target, as `<target>.tmp`, and moves there with one rename.
 ///
-/// A crash leaves at most the temporary directory, whose files the next attempt removes. So does
-/// dropping it before [`Staging::commit`]; the empty directory stays.
+/// A crash leaves at most the temporary directory, whose files the next attempt removes. Dropping
+/// it before [`Staging::commit`] removes the files too; the empty directory stays.
 #[derive(Debug)]
 pub(super) struct Staging {
     fs: Arc<dyn Fs>,
@@ -22,10 +21,10 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Begins with an empty directory.
+    /// Creates the temporary directory, empty.
     ///
-    /// Errors: [`Error::Invalid`] when the target is there and not empty, or when files of others
-    /// are in the temporary directory.
+    /// Errors: [`Error::Invalid`] when the target exists and is not empty, or when the temporary
+    /// directory contains foreign files.
     pub(super) fn new(fs: &Arc<dyn Fs>, target: &Path) -> Result<Staging> {
         let Some(name) = target.file_name() else {
             return Err(Error::invalid(format!("{}: a new directory needs a name", target.display())));
@@ -48,12 +47,14 @@ impl Staging {
         Ok(staging)
     }
 
-    /// Where the files go.
+    /// Returns the temporary directory, for the files of the store.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Gives the directory its name. ORDER: its files and their names are durable before.
+    /// Renames the directory to its target.
+    ///
+    /// ORDER: its files and their names are durable before the rename.
     pub(super) fn commit(mut self) -> Result<()> {
         self.fs.sync_dir(&self.dir)?;
         self.fs.rename(&self.dir, &self.target)?;
@@ -61,7 +62,7 @@ impl Staging {
         Ok(self.fs.sync_parent(&self.target)?)
     }
 
-    /// Removes files of stores.
+    /// Removes files with names of a store's files.
     fn clear(&self) -> Result<()> {
         for path in self.fs.read_dir(&self.dir)? {
             if FileName::parse(&path).is_some() {
@@ -75,7 +76,7 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         if !self.is_committed {
-            // What stays is removed by the next attempt.
+            // The next attempt removes files that remain.
             let _ = self.clear();
         }
     }

@@ -1,4 +1,4 @@
-//! Tables built outside of a store, to be ingested.
+//! Building tables outside a store, for ingestion.
 
 use std::path::{Path, PathBuf};
 
@@ -16,8 +16,8 @@ use crate::{Error, Result};
 
 /// Writes a table file from keys in ascending order, for [`Keyspace::ingest`].
 ///
-/// Loading sorted data so costs one pass: no log, no memtable, and as a rule no compaction. Dropped
-/// unfinished, it removes the file. Not usable after an error.
+/// Loading sorted data this way costs one pass: no log, no memtable, and usually no compaction.
+/// Dropping an unfinished builder removes the file. After an error the builder cannot be used.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -39,22 +39,23 @@ use crate::{Error, Result};
 pub struct TableBuilder {
     fs: Arc<dyn Fs>,
     path: PathBuf,
-    /// Empty once the file is finished or failed.
+    /// `None` once the file is finished or a write has failed.
     writer: Option<TableWriter>,
-    /// Set when values expire: since when, in seconds since the Unix epoch.
+    /// Set when values expire, with the time that counts as the time of their write, in seconds
+    /// since the Unix epoch.
     ttl: Option<Ttl>,
     is_finished: bool,
 }
 
-/// A table that was built.
+/// Describes a finished table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuiltTable {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its length.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// Entries, deletions counted.
+    /// Number of entries, including deletions.
     pub entries: u64,
     /// The first key.
     pub smallest: Vec<u8>,
@@ -63,17 +64,17 @@ pub struct BuiltTable {
 }
 
 impl TableBuilder {
-    /// Begins the file `path` of the machine's file system, for a keyspace with these options;
-    /// where its entries expire, their time begins now.
+    /// Creates the file `path` on the machine's file system, for a keyspace with these options. If
+    /// its entries expire, their time to live begins now.
     ///
-    /// Errors: [`Error::Invalid`] for options that contradict themselves; those of the file system,
-    /// `Conflict` among them when the file is there already.
+    /// Errors: [`Error::Invalid`] for options that contradict each other; those of the file system,
+    /// including `Conflict` when the file exists.
     pub fn create(path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<TableBuilder> {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         TableBuilder::create_in(&fs, path, options)
     }
 
-    /// As [`TableBuilder::create`], on any file system.
+    /// Creates a file on any file system, as [`TableBuilder::create`] does.
     pub fn create_in(
         fs: &Arc<dyn Fs>,
         path: impl AsRef<Path>,
@@ -82,7 +83,7 @@ impl TableBuilder {
         TableBuilder::create_at(fs, path, options, SystemClock::new().wall().as_secs())
     }
 
-    /// With values that count as written at `now_secs`, where they expire.
+    /// Creates a file whose values, if they expire, count as written at `now_secs`.
     fn create_at(
         fs: &Arc<dyn Fs>,
         path: impl AsRef<Path>,
@@ -91,11 +92,12 @@ impl TableBuilder {
     ) -> Result<TableBuilder> {
         let path = path.as_ref().to_owned();
         options.check()?;
-        // Seeds the checksums of the blocks: no block of another table passes for one of this.
+        // The number seeds the checksums of the blocks, so that a block of another table never
+        // passes for a block of this one.
         let mut rng = SystemRng::new()
             .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?;
         let number = rng.next_u64();
-        // As a table of the last level, where most of a bulk load ends.
+        // Uses the options of the last level, where most of a bulk load ends up.
         let level = options.compression.len().max(1);
         let table_options = table_options(options, level, level, (0, 0));
         let file = fs.open(&path, OpenOptions::create_new())?;
@@ -106,8 +108,10 @@ impl TableBuilder {
         Ok(builder)
     }
 
-    /// Sets `key` to `value`. Errors: [`Error::Invalid`] for a key that does not come after the
-    /// last one, and for what is too long, as with [`Keyspace::put`].
+    /// Sets `key` to `value`.
+    ///
+    /// Errors: [`Error::Invalid`] for a key that does not come after the previous one, and for a
+    /// key or value that is too long, as with [`Keyspace::put`].
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         Operation::Put { key, value }.check()?;
@@ -119,25 +123,26 @@ impl TableBuilder {
         writer.add(key, 0, Kind::Put, &ttl::stamp(value, now_secs))
     }
 
-    /// Removes `key` from the keyspace that the table is ingested into. Errors: as
-    /// [`TableBuilder::put`].
+    /// Removes `key` from the keyspace that the table is ingested into.
+    ///
+    /// Errors: as [`TableBuilder::put`].
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         let key = key.as_ref();
         Operation::Delete { key }.check()?;
         self.writer()?.add(key, 0, Kind::Delete, &[])
     }
 
-    /// About how long the file would be if it were finished now.
+    /// Returns the approximate length of the file if it were finished now.
     pub fn estimated_bytes(&self) -> u64 {
         self.writer.as_ref().map_or(0, TableWriter::estimated_bytes)
     }
 
-    /// How many entries it has so far.
+    /// Returns the number of entries so far.
     pub fn entries(&self) -> u64 {
         self.writer.as_ref().map_or(0, TableWriter::entries)
     }
 
-    /// Writes what is left and makes the file durable, its name included.
+    /// Writes the remaining data and makes the file durable, including its name.
     ///
     /// Errors: those of the file system, and [`Error::Invalid`] for a table without entries.
     pub fn finish(mut self) -> Result<BuiltTable> {
@@ -168,14 +173,15 @@ impl Drop for TableBuilder {
     fn drop(&mut self) {
         if !self.is_finished {
             self.writer = None;
-            // A file that stays has no footer: nobody takes it for a table.
+            // If the removal fails, the remaining file has no footer and cannot be taken for a
+            // table.
             let _ = self.fs.remove(&self.path);
         }
     }
 }
 
 impl Keyspace {
-    /// Begins a table file with this keyspace's options, on the store's file system. See
+    /// Creates a table file with this keyspace's options, on the store's file system. See
     /// [`TableBuilder`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
         let inner = &self.core.inner;

@@ -1,5 +1,4 @@
-//! Files that go from one directory to another, by a second name where that works and by their
-//! bytes where not.
+//! Transfer of files between directories, by hard link where possible and by copying otherwise.
 
 use std::io;
 use std::path::Path;
@@ -10,14 +9,14 @@ use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
 
 use crate::{Error, Result};
 
-/// How much is read and written at a time.
+/// Bytes read and written at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// What a file is known to hold.
+/// The expected length and checksum of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Content {
     pub bytes: u64,
-    /// XXH3 of all of it.
+    /// XXH3 of the whole file.
     pub checksum: u64,
 }
 
@@ -32,7 +31,7 @@ impl Content {
         Ok(Content { bytes, checksum: checksum.digest() })
     }
 
-    /// Errors: [`Error::Corruption`] of `path` when it holds something else.
+    /// Errors: [`Error::Corruption`] of `path` when its content differs.
     pub(super) fn check(self, found: Content, path: &Path) -> Result<()> {
         if found == self {
             return Ok(());
@@ -46,16 +45,16 @@ impl Content {
     }
 }
 
-/// Copies `from` to the new file `to` and syncs it, not its name.
+/// Copies `from` to the new file `to` and syncs the content, not the name.
 ///
-/// Errors: [`Error::Corruption`] when it does not hold what is expected. The copy is removed after
-/// an error.
+/// Errors: [`Error::Corruption`] when the content of `from` is not the expected one. After an error
+/// the copy is removed.
 pub(super) fn copy(fs: &Arc<dyn Fs>, from: &Path, to: &Path, expected: Content) -> Result<()> {
     let source = fs.open(from, OpenOptions::read())?;
     let target: Arc<dyn File> = Arc::from(fs.open(to, OpenOptions::create_new())?);
     let copied = copy_into(&*source, &target, from, expected);
     if copied.is_err() {
-        // What cannot be removed is a leftover like that of a crash.
+        // If the removal fails, the file is a leftover, as after a crash.
         let _ = fs.remove(to);
     }
     copied
@@ -87,8 +86,8 @@ fn read_pieces(file: &dyn File, mut take: impl FnMut(&[u8]) -> Result<()>) -> Re
     Ok(at)
 }
 
-/// Gives `from` the second name `to`; copies it where the file system cannot (another device, no
-/// links). The bytes of `from` must be durable.
+/// Hard-links `from` as `to`, or copies it where the file system cannot link (another device, no
+/// support for links). The bytes of `from` must be durable.
 pub(super) fn link_or_copy(fs: &Arc<dyn Fs>, from: &Path, to: &Path, expected: Content) -> Result<()> {
     match fs.hard_link(from, to) {
         Ok(()) => Ok(()),
@@ -102,7 +101,7 @@ fn no_link_possible(error: &io::Error) -> bool {
     matches!(error.kind(), CrossesDevices | PermissionDenied | TooManyLinks | Unsupported)
 }
 
-/// Names that are removed again unless all went well.
+/// Files that are removed on drop unless the operation succeeded.
 #[derive(Debug)]
 pub(super) struct Undo {
     fs: Arc<dyn Fs>,
@@ -114,12 +113,12 @@ impl Undo {
         Undo { fs: Arc::clone(fs), paths: Vec::new() }
     }
 
-    /// `path` is, or is about to be, ours to remove.
+    /// Registers `path`, which was created or is about to be created by this operation.
     pub(super) fn add(&mut self, path: &Path) {
         self.paths.push(path.to_owned());
     }
 
-    /// All stays.
+    /// Keeps all files.
     pub(super) fn keep(&mut self) {
         self.paths.clear();
     }
@@ -128,7 +127,7 @@ impl Undo {
 impl Drop for Undo {
     fn drop(&mut self) {
         for path in &self.paths {
-            // What cannot be removed now is found by the next open, as after a crash.
+            // The next open removes files that cannot be removed now, as after a crash.
             let _ = self.fs.remove(path);
         }
     }

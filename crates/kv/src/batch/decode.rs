@@ -1,4 +1,4 @@
-//! Reading batches, of programs and of the log.
+//! Decoding batches, both those of programs and those in the log.
 
 use std::path::Path;
 
@@ -11,19 +11,21 @@ use crate::kind::Seqno;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
 
-/// A record of the log, taken apart.
+/// A decoded log record.
 #[derive(Debug)]
 pub(crate) struct Record<'a> {
-    /// Number of the first operation.
+    /// Sequence number of the first operation.
     pub seqno: Seqno,
-    /// How many operations follow, as the header says.
+    /// Number of operations according to the header.
     pub count: u32,
     /// The operations.
     pub operations: Operations<'a>,
 }
 
 impl<'a> Record<'a> {
-    /// Reads a record's header. Errors: [`Error::Corruption`] of `file` at `offset`.
+    /// Decodes a record's header.
+    ///
+    /// Errors: [`Error::Corruption`] of `file` at `offset`.
     pub(crate) fn parse(record: &'a [u8], file: &Path, offset: u64) -> Result<Record<'a>> {
         let Some((header, rest)) = record.split_first_chunk::<HEADER_BYTES>() else {
             let what = format!("a batch of {} bytes, expected at least {HEADER_BYTES}", record.len());
@@ -35,13 +37,13 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Iterates over encoded operations. Ends after the first damaged one.
+/// Iterates over encoded operations. Stops after the first damaged one.
 #[derive(Debug, Clone)]
 pub(crate) struct Operations<'a> {
     rest: &'a [u8],
 }
 
-/// Why an encoded operation cannot be read.
+/// The reason why an encoded operation cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub &'static str);
 
@@ -97,11 +99,11 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// What [`Operations`] hands out.
+/// The items of [`Operations`].
 type Parsed<'a> = std::result::Result<(KeyspaceId, Operation<'a>), Malformed>;
 
-/// Takes an operation off the front of `rest` where it is what most are: a short key that is set in
-/// the default keyspace. Small, so that it is inlined.
+/// Splits an operation off the front of `rest` if it has the most common form: a put of a short key
+/// in the default keyspace. Small, so that it is inlined.
 #[inline(always)]
 fn split_plain_put(rest: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let [TAG_PUT, key_len @ 0..0x80, rest @ ..] = rest else { return None };
@@ -115,8 +117,8 @@ fn split_plain_put(rest: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((key, value, rest))
 }
 
-/// Takes any operation off the front of `rest`. By value: a pointer to the iterator would keep it
-/// in memory where it is inlined.
+/// Splits any operation off the front of `rest`. Takes `rest` by value: a pointer to the iterator
+/// would keep the iterator in memory where this is inlined.
 #[inline(never)]
 fn split_any(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
     let Some((&tag, after_tag)) = rest.split_first() else { return (None, rest) };
@@ -127,7 +129,7 @@ fn split_any(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
     }
 }
 
-/// Takes any operation off the front of `rest`, a common one without a call.
+/// Splits any operation off the front of `rest`, a common one without a call.
 #[inline(always)]
 fn split(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
     match split_plain_put(rest) {
@@ -137,9 +139,10 @@ fn split(rest: &[u8]) -> (Option<Parsed<'_>>, &[u8]) {
 }
 
 impl<'a> Operations<'a> {
-    /// As `try_for_each` of all of them. `f` stands in it twice: the common operation never meets
-    /// the others, and stays in registers. Where they meet its parts are written to memory and read
-    /// back in other widths, which stalls for 5 to 8 ns.
+    /// Applies `f` to all operations, as `try_for_each` does. The code of `f` appears twice in it,
+    /// so that the common operation never shares a code path with the others and stays in
+    /// registers. On a shared path, its parts would be written to memory and read back in other
+    /// widths, which stalls for 5 to 8 ns.
     #[inline(always)]
     pub(crate) fn walk<E>(
         mut self,
@@ -159,8 +162,8 @@ impl<'a> Operations<'a> {
         }
     }
 
-    /// The next one whose key `is_wanted`, or that is damaged. `likeness` is what the caller keeps
-    /// from one call to the next, at first [`Likeness::Headers`].
+    /// Returns the next operation whose key `is_wanted`, or that is damaged. The caller keeps
+    /// `likeness` from one call to the next and begins with [`Likeness::Headers`].
     #[inline(always)]
     pub(super) fn next_where(
         &mut self,
@@ -172,7 +175,7 @@ impl<'a> Operations<'a> {
             let item;
             (item, self.rest) = split(rest);
             match item {
-                // One that has no short header.
+                // An unwanted operation without a short header.
                 Some(Ok((_, operation))) if !is_found && !is_wanted(operation.first_key()) => {}
                 item => return item,
             }
@@ -191,23 +194,23 @@ impl<'a> Iterator for Operations<'a> {
     }
 }
 
-/// What is before the key of an operation.
+/// The part of an operation before its key.
 struct Header {
-    /// Its bytes.
+    /// Offset of the key, which is the length of the header.
     key_at: usize,
     key_len: usize,
     value_len: usize,
 }
 
 impl Header {
-    /// The header of the operation at the front of `rest`, as [`Header::of`].
+    /// Decodes the header of the operation at the front of `rest`, as [`Header::of`] does.
     #[inline(always)]
     fn at(rest: &[u8]) -> Option<Header> {
         Header::of(u64::from_le_bytes(*rest.first_chunk()?))
     }
 
-    /// Reads one that is in the first eight bytes of an operation. None where a length takes more
-    /// bytes than most do, and of rare types; what is damaged may have one.
+    /// Decodes a header from the first eight bytes of an operation. Returns `None` for rare
+    /// operation types and for lengths that take more bytes than usual. Does not detect damage.
     #[inline(always)]
     fn of(mut first: u64) -> Option<Header> {
         let mut key_at = 2;
@@ -215,12 +218,13 @@ impl Header {
             if first & 0x8000 != 0 {
                 return None;
             }
-            // As without a keyspace.
+            // Removes the keyspace byte and its flag, so that the rest is decoded as without a
+            // keyspace.
             first = first >> 8 & !0xff | first & 0x7f;
             key_at = 3;
         }
         let value_len;
-        // The tag, and the bits of lengths that say that they have more bytes.
+        // Compares the tag and the continuation bits of the lengths.
         if is_set(first & 0x80_80ff) {
             value_len = first >> 16 & 0x7f;
             key_at += 1;
@@ -235,35 +239,36 @@ impl Header {
         Some(Header { key_at, key_len: (first >> 8 & 0x7f) as usize, value_len: value_len as usize })
     }
 
-    /// Of the whole operation.
+    /// Returns the length of the whole operation.
     #[inline(always)]
     fn bytes(&self) -> usize {
         self.key_at + self.key_len + self.value_len
     }
 }
 
-/// True for the tags of what has a key and a value.
+/// Returns true for the tags of operations with a key and a value.
 #[inline(always)]
 fn is_set(tag: u64) -> bool {
     tag == u64::from(TAG_PUT) || tag == u64::from(TAG_MERGE)
 }
 
-/// What operations that follow one another have in common, as far as has been seen: the more, the
-/// shorter the loop over them.
+/// The similarity of consecutive operations seen so far. The more similar they are, the shorter is
+/// the loop over them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Likeness {
-    /// All that is before their keys.
+    /// The headers are equal.
     Headers,
-    /// How long their keys are.
+    /// The key lengths are equal.
     Keys,
     Nothing,
 }
 
-/// Fewer operations than so many in a row say that those after them are not alike either.
+/// If fewer operations than this are alike in a row, the following ones are assumed to differ as
+/// well.
 const SEVERAL: usize = 4;
 
-/// Passes over operations at the front of `rest` up to the first whose key `is_wanted`, or that has
-/// no short [`Header`]; whether the former, and what begins with it.
+/// Skips operations at the front of `rest` up to the first whose key `is_wanted`, or that has no
+/// short [`Header`]. Returns true for the former, and the bytes from that operation on.
 #[inline(always)]
 fn pass_over<'a>(
     mut rest: &'a [u8],
@@ -273,8 +278,8 @@ fn pass_over<'a>(
     while *likeness != Likeness::Nothing
         && let Some(header) = Header::at(rest)
     {
-        // One loop for each way in which keys are hashed: what all of them need together is more
-        // than there are registers.
+        // One loop per method of hashing keys, because the variables of all methods together exceed
+        // the number of registers.
         let (is_found, after) = match header.key_len {
             1..=7 => pass_over_keys::<1, 7>(rest, likeness, is_wanted),
             8..=16 => pass_over_keys::<8, 16>(rest, likeness, is_wanted),
@@ -297,8 +302,8 @@ fn pass_over<'a>(
     pass_over_any(rest, is_wanted)
 }
 
-/// As [`pass_over`], of operations whose keys are as long as the first one, which has `MIN` to
-/// `MAX` bytes.
+/// Skips operations as [`pass_over`] does, as long as their keys have the same length as the first
+/// one, which is `MIN` to `MAX` bytes.
 #[inline(always)]
 fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
     mut rest: &'a [u8],
@@ -315,11 +320,13 @@ fn pass_over_keys<'a, const MIN: usize, const MAX: usize>(
     pass_over_same_keys::<MIN, MAX>(rest, is_wanted)
 }
 
-/// As [`pass_over`], of runs of operations that begin with the same bytes, up to the end of a short
-/// run or to a key that has not `MIN` to `MAX` bytes. Where the next operation is does not hang on
-/// what is read of this one, and the processor looks at several at once: 18 instructions each with
-/// the hash of a key of 16 bytes, and 26 by [`pass_over_same_keys`]. A function of its own, so that
-/// the loop has all registers.
+/// Skips operations as [`pass_over`] does, in runs of operations that begin with the same bytes.
+/// Stops at the end of a short run or at a key that does not have `MIN` to `MAX` bytes.
+///
+/// The address of the next operation does not depend on the contents of the current one, so the
+/// processor works on several at once. An operation takes 18 instructions, including the hash of a
+/// key of 16 bytes, compared with 26 in [`pass_over_same_keys`]. This is a separate function so
+/// that the loop has all registers.
 #[inline(never)]
 fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
     mut rest: &'a [u8],
@@ -351,8 +358,8 @@ fn pass_over_alike<'a, const MIN: usize, const MAX: usize>(
     (false, rest)
 }
 
-/// As [`pass_over_keys`], each operation by its own header. A function of its own, so that the loop
-/// has all registers, and without a call, so that it keeps them.
+/// Skips operations as [`pass_over_keys`] does, and decodes the header of each. This is a separate
+/// function so that the loop has all registers, and it makes no calls so that it keeps them.
 #[inline(never)]
 fn pass_over_same_keys<const MIN: usize, const MAX: usize>(
     mut rest: &[u8],
@@ -363,8 +370,8 @@ fn pass_over_same_keys<const MIN: usize, const MAX: usize>(
         return (false, rest);
     }
     loop {
-        // Three times the same: where it is known what a header is like, nothing of it need be
-        // computed or kept.
+        // Three branches with the same action: where the form of the header is known, nothing of it
+        // has to be computed or kept.
         if let Some((key, after)) = split_put(rest, key_len) {
             if is_wanted(key) {
                 return (true, rest);
@@ -388,11 +395,12 @@ fn pass_over_same_keys<const MIN: usize, const MAX: usize>(
     }
 }
 
-/// As [`pass_over`], of operations with keys of 1 to 48 bytes. Still without a call.
+/// Skips operations as [`pass_over`] does, with keys of 1 to 48 bytes. Like the others, it makes no
+/// calls.
 #[inline(never)]
 fn pass_over_short_keys(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
     loop {
-        // Again what is most common by itself.
+        // Again a separate branch for the most common form.
         if let Some((key, after)) = split_short_put(rest) {
             match is_short_and_wanted(key, &is_wanted) {
                 Some(false) => rest = after,
@@ -409,8 +417,8 @@ fn pass_over_short_keys(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (
     }
 }
 
-/// Whether a key of 1 to 48 bytes `is_wanted`; `None` of others. Keys of different lengths are
-/// asked for apart, so that only what is needed for these stands there.
+/// Returns whether a key of 1 to 48 bytes `is_wanted`, or `None` for other lengths. The lengths
+/// have separate branches, so that each inlined copy contains only the code for its lengths.
 #[inline(always)]
 fn is_short_and_wanted(key: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Option<bool> {
     match key.len() {
@@ -421,7 +429,7 @@ fn is_short_and_wanted(key: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Option<
     }
 }
 
-/// As [`pass_over`], of all that have a short [`Header`].
+/// Skips operations as [`pass_over`] does, of all lengths that a short [`Header`] covers.
 #[inline(never)]
 fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &[u8]) {
     while let Some((key, after)) = split_other(rest) {
@@ -433,12 +441,12 @@ fn pass_over_any(mut rest: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> (bool, &
     (false, rest)
 }
 
-/// The key of an operation at the front of `rest`, and what is after the operation: where a key of
-/// `key_len` bytes, below 128, is set to a short value in the default keyspace.
+/// Returns the key of the operation at the front of `rest` and the bytes after the operation, if it
+/// is a put of a short value in the default keyspace with a key of `key_len` bytes, below 128.
 #[inline(always)]
 fn split_put(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
     let [tag, len, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
-    // One comparison of both.
+    // Compares both bytes at once.
     if u16::from_le_bytes([tag, len]) != u16::from_le_bytes([TAG_PUT, key_len as u8]) {
         return None;
     }
@@ -447,7 +455,7 @@ fn split_put(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
     Some((operation.get(3..key_end)?, after))
 }
 
-/// As [`split_put`], of keys of all lengths below 128.
+/// Splits as [`split_put`] does, for keys of all lengths below 128.
 #[inline(always)]
 fn split_short_put(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let [TAG_PUT, key_len @ 0..0x80, value_len @ 0..0x80] = *rest.first_chunk()? else { return None };
@@ -456,7 +464,7 @@ fn split_short_put(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((operation.get(3..key_end)?, after))
 }
 
-/// As [`split_put`], where it is removed from the default keyspace.
+/// Splits as [`split_put`] does, for a delete in the default keyspace.
 #[inline(always)]
 fn split_delete(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
     if u16::from_le_bytes(*rest.first_chunk()?) != u16::from_le_bytes([TAG_DELETE, key_len as u8]) {
@@ -466,7 +474,7 @@ fn split_delete(rest: &[u8], key_len: usize) -> Option<(&[u8], &[u8])> {
     Some((operation.get(2..)?, after))
 }
 
-/// As [`split_put`], of whatever has a short [`Header`].
+/// Splits as [`split_put`] does, for every operation with a short [`Header`].
 #[inline(always)]
 fn split_other(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let header = Header::at(rest)?;

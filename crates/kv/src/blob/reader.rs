@@ -1,4 +1,4 @@
-//! Reading values back from blob files.
+//! Reading values from blob files.
 
 use std::path::{Path, PathBuf};
 
@@ -25,14 +25,14 @@ pub(crate) struct BlobReader {
 impl BlobReader {
     /// Opens the file of `meta` in `dir`, with two reads.
     ///
-    /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length
-    /// or footer than its writer said.
+    /// Errors: [`Error::Corruption`] if the file is not a blob file or not the expected one, or if
+    /// its length or footer differ from those that its writer reported.
     pub(crate) fn open(fs: &dyn Fs, dir: &std::path::Path, meta: &BlobMeta) -> Result<Self> {
         let file = fs.open(&FileName::Blob(meta.number).path(dir), OpenOptions::read())?;
         BlobReader::of(SharedFile::owned(file, OpenOptions::read())?, meta)
     }
 
-    /// As [`BlobReader::open`], as one of `files`.
+    /// Opens the file as [`BlobReader::open`] does, as one of `files`.
     pub(crate) fn open_shared(files: &Arc<OpenFiles>, dir: &Path, meta: &BlobMeta) -> Result<Self> {
         let path = FileName::Blob(meta.number).path(dir);
         BlobReader::of(SharedFile::open(files, &path, OpenOptions::read())?, meta)
@@ -71,19 +71,19 @@ impl BlobReader {
         Ok(BlobReader { file, meta: meta.clone(), version })
     }
 
-    /// A reader of what is left of blob file `number` in `dir`, which is damaged: each value says
-    /// by itself whether it is sound.
+    /// Returns a reader for the remains of the damaged blob file `number` in `dir`. The checksum of
+    /// each record tells whether its value is sound.
     pub(crate) fn salvage(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<Self> {
         let file = fs.open(&FileName::Blob(number).path(dir), OpenOptions::read())?;
         let file = SharedFile::owned(file, OpenOptions::read())?;
-        // There may be no footer any more, so that values may reach to the end.
+        // The footer may be missing, so values may extend to the end of the file.
         let bytes = file.len().saturating_add(FOOTER_BYTES as u64);
         let meta = BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0, footer: 0 };
         Ok(BlobReader { file, meta, version: VERSION })
     }
 
-    /// What is to be known of blob file `number` in `dir`, by its own word: for a store whose
-    /// manifest is lost. Reads all of it.
+    /// Describes blob file `number` in `dir` from its content, for a store whose manifest is lost.
+    /// Reads the whole file.
     ///
     /// Errors: [`Error::Corruption`] for a file that was not finished.
     pub(crate) fn describe(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<BlobMeta> {
@@ -108,7 +108,7 @@ impl BlobReader {
             whole.update(&piece[..len]);
             at += len as u64;
         }
-        // Of this version, or of the first.
+        // Accepts footers of the current version and of version 1.
         let is_of = |body| sum == footer_checksum(values, value_bytes, number, bytes, body);
         if !is_of(Some(whole.digest())) && !is_of(None) {
             return Err(Error::corruption(&path, last, "not the footer of a finished blob file"));
@@ -117,9 +117,9 @@ impl BlobReader {
         Ok(BlobMeta { number, bytes, values, value_bytes, checksum: whole.digest(), footer: sum })
     }
 
-    /// Replaces `out` with the value at `reference`, which must be one of this file. One read.
+    /// Replaces `out` with the value at `reference`, which must refer to this file. Costs one read.
     ///
-    /// Errors: [`Error::Corruption`] for a reference beyond the file and a record that does not
+    /// Errors: [`Error::Corruption`] for a reference beyond the values and a record that does not
     /// match its checksum.
     pub(crate) fn load(&self, reference: BlobRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
@@ -156,8 +156,8 @@ impl BlobReader {
         Error::corruption(self.file.path(), offset, what)
     }
 
-    /// Reads the whole file and checks it: every record, the footer, and the checksum that the
-    /// manifest has.
+    /// Reads the whole file and verifies every record, the footer and the checksum from the
+    /// manifest.
     pub(crate) fn verify(&self) -> Result<()> {
         let mut whole = Xxh3::new();
         let mut header = [0; HEADER_BYTES];

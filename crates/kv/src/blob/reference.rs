@@ -1,15 +1,15 @@
-//! What a table keeps of a value in a blob file.
+//! References from tables to values in blob files.
 
 use cairn_codec::varint;
 
 use crate::file::FileNumber;
 
-/// Where a value is.
+/// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BlobRef {
-    /// The blob file.
+    /// The number of the blob file.
     pub number: FileNumber,
-    /// Where its record begins.
+    /// The offset of its record in the file.
     pub offset: u64,
     /// Length of the value.
     pub bytes: u64,
@@ -24,7 +24,7 @@ impl BlobRef {
         varint::push(self.bytes, out);
     }
 
-    /// `None` for bytes that are no reference.
+    /// Decodes a reference. Returns `None` for bytes that are not one.
     pub(crate) fn decode(bytes: &[u8]) -> Option<BlobRef> {
         let (number, used) = varint::decode(bytes).ok()?;
         let bytes = bytes.get(used..)?;

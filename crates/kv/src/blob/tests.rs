@@ -1,4 +1,4 @@
-//! Blob files by themselves.
+//! Tests of blob files alone.
 
 use std::path::Path;
 
@@ -16,8 +16,9 @@ fn write(fs: &MemFs, values: &[&[u8]]) -> (BlobMeta, Vec<BlobRef>) {
     (writer.finish().unwrap(), references)
 }
 
-/// Goal: values come back, references survive their encoding, foreign ones are refused. Method:
-/// values of several lengths, empty included.
+/// Goal: values are read back, references survive encoding, and references beyond the file are
+/// refused.
+/// Method: values of several lengths, including empty.
 #[test]
 fn values_come_back() {
     let fs = MemFs::new();
@@ -45,8 +46,9 @@ fn values_come_back() {
     }
 }
 
-/// Goal: no flipped bit and no cut goes unnoticed by `verify`, and a lookup gives the right value
-/// or an error. Method: every bit and every length of a small file.
+/// Goal: `verify` detects every flipped bit and every truncation, and a lookup returns the right
+/// value or an error.
+/// Method: every bit and every length of a small file.
 #[test]
 fn damage_is_noticed() {
     let fs = MemFs::new();

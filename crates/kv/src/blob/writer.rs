@@ -10,10 +10,10 @@ use crate::file::FileNumber;
 use crate::version::BlobMeta;
 use crate::{Error, Result};
 
-/// The file is written in pieces of this size.
+/// Size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Writes one blob file. Not usable after an error: drop it and delete the file.
+/// Writes one blob file. After an error the writer cannot be used: drop it and delete the file.
 #[derive(Debug)]
 pub(crate) struct BlobWriter {
     number: FileNumber,
@@ -25,7 +25,7 @@ pub(crate) struct BlobWriter {
 }
 
 impl BlobWriter {
-    /// A blob file that will be `number`, written to `file` from its beginning.
+    /// Creates a writer for blob file `number`, which is written to `file` from its beginning.
     pub(crate) fn new(file: Arc<dyn File>, number: FileNumber) -> Result<Self> {
         let mut writer = BlobWriter {
             number,
@@ -48,7 +48,9 @@ impl BlobWriter {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Adds a value. Errors: [`Error::Invalid`] for one of 4 GiB or more, and those of the file.
+    /// Adds a value.
+    ///
+    /// Errors: [`Error::Invalid`] for a value of 4 GiB or more, and those of the file.
     pub(crate) fn add(&mut self, value: &[u8]) -> Result<BlobRef> {
         let len = u32::try_from(value.len())
             .map_err(|_| Error::invalid(format!("a value of {} bytes for a blob file", value.len())))?;
@@ -62,7 +64,7 @@ impl BlobWriter {
         record[..8].copy_from_slice(&checksum.to_le_bytes());
         debug_assert_eq!(record.len(), RECORD_HEADER_BYTES + value.len());
         let result = self.write(&record);
-        // The memory of a large one is better given back.
+        // Releases the memory of a large record.
         self.record = if record.capacity() > 16 * WRITE_BYTES { Vec::new() } else { record };
         result?;
         self.values += 1;
@@ -70,12 +72,12 @@ impl BlobWriter {
         Ok(BlobRef { number: self.number, offset, bytes: u64::from(len) })
     }
 
-    /// Bytes so far.
+    /// Returns the bytes written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.out.position()
     }
 
-    /// Writes the footer and syncs the file. The file's name is not made durable by it.
+    /// Writes the footer and syncs the file. Does not make the file's name durable.
     pub(crate) fn finish(mut self) -> Result<BlobMeta> {
         let bytes = self.out.position() + super::FOOTER_BYTES as u64;
         let body = Some(self.checksum.digest());

@@ -1,11 +1,11 @@
-//! Counting lookups without making their threads meet.
+//! Lookup counters that threads update without contention.
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::thread;
 
 const STRIPES: usize = 64;
 
-/// What some threads have counted, on a cache line of their own.
+/// The counts of some threads, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe {
@@ -26,17 +26,17 @@ impl Stripe {
     }
 }
 
-/// Lookups of blocks that were in the cache, and that were not.
+/// Number of cache hits and misses.
 pub(super) type HitsMisses = (u64, u64);
 
-/// All that was counted.
+/// The sums of all stripes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sums {
-    /// Of data blocks.
+    /// Lookups of data blocks.
     pub(super) data: HitsMisses,
-    /// Of index partitions and filters.
+    /// Lookups of index partitions and filters.
     pub(super) meta: HitsMisses,
-    /// Filters that said no.
+    /// Filters that ruled out a key.
     pub(super) filters_skipping: u64,
 }
 
@@ -55,8 +55,8 @@ impl Counters {
         self.stripes.get(thread::number() % STRIPES)
     }
 
-    /// A load and a store, not one atomic step, which would cost five times as much: two threads of
-    /// one stripe may lose a count.
+    /// Counts a hit with a load and a store instead of an atomic addition, which would cost five
+    /// times as much. Two threads that share a stripe may therefore lose a count.
     #[inline(always)]
     pub(super) fn add_hit(&self, is_data: bool) {
         if let Some(stripe) = self.stripe() {
@@ -70,7 +70,7 @@ impl Counters {
         }
     }
 
-    /// As exact as hits are.
+    /// Counts a filter that ruled out a key, as exactly as hits.
     #[inline(always)]
     pub(super) fn add_filter_skipping(&self) {
         if let Some(stripe) = self.stripe() {

@@ -1,21 +1,22 @@
-//! Bounded memory for the blocks of all tables.
+//! The block cache: bounded memory for the blocks of all tables.
 //!
 //! ```text
-//!  table ──► Slots: one slot a block ──► Arc<Block>      a hit: load the slot, no lock, no hash
+//!  table ──► Slots: one slot per block ──► Arc<Block>   a hit: load the slot; no lock, no hash
 //!               ▲
-//!  shards: small queue, main queue of (slots, index)     an insertion: one shard's lock, evicts by S3-FIFO
+//!  shards: small queue, main queue of (slots, index)    an insertion: the lock of one shard,
+//!                                                       evicts by S3-FIFO
 //! ```
 //!
-//! A block hangs under a slot of its own table, found by the block's number, as pages hang under
-//! swips in LeanStore (Leis et al., ICDE 2018). The cache proper only knows in which order to take
-//! blocks away again. That order is S3-FIFO (Yang et al., *FIFO queues are all you need for cache
-//! eviction*, SOSP 2023) with one bit for "asked for again": what comes in goes through a small
-//! queue of a tenth of the room, so that a scan, which asks for nothing twice, pushes out only its
-//! own kind. What was evicted from there lately and comes back goes to the main queue at once.
-//! Where the paper keeps a queue of ghosts, a slot here remembers when it was evicted.
+//! Each table has an array of slots, one per block, and a cached block is found under the slot of
+//! its number, as pages hang under swips in LeanStore (Leis et al., ICDE 2018). The cache proper
+//! only knows the order of eviction. That order is S3-FIFO (Yang et al., *FIFO queues are all you
+//! need for cache eviction*, SOSP 2023) with a single bit for repeated access. A new block enters a
+//! small queue of a tenth of the capacity, so a scan, which accesses nothing twice, evicts only its
+//! own blocks. A block that returns soon after its eviction from there enters the main queue
+//! directly. Instead of the paper's ghost queue, each slot remembers when its block was evicted.
 //!
-//! Bytes are counted under the lock of a shard, before a block is put in: no insertion exceeds the
-//! capacity, not even for a moment. Evicted blocks that a reader still holds are the reader's
+//! Bytes are counted under the lock of a shard before a block is inserted, so no insertion exceeds
+//! the capacity even momentarily. An evicted block that a reader still holds counts as the reader's
 //! memory, not the cache's.
 
 mod counters;
@@ -37,53 +38,55 @@ use crate::table::Block;
 use counters::Counters;
 use shard::Shard;
 
-/// A shard should hold hundreds of blocks, or unlucky ones push each other out.
+/// A shard should hold hundreds of blocks. In smaller shards, blocks that happen to share a shard
+/// would evict one another.
 const SHARD_BYTES_MIN: u64 = 8 << 20;
 const SHARDS_MAX: u64 = 16;
 
-/// The cache. Shared by all tables of a store, or of several.
+/// The block cache, shared by all tables of a store or of several stores.
 pub(crate) struct Cache {
     capacity: AtomicU64,
-    /// Bytes that stay, whatever the capacity: top indexes, and partitions of tables that pin them.
+    /// Bytes that stay regardless of the capacity: top indexes, and partitions of tables that pin
+    /// them.
     pinned: AtomicU64,
     shards: Box<[Shard]>,
     counters: Counters,
     next_id: AtomicU64,
 }
 
-/// What a cache has done and holds.
+/// Contents and activity of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
-    /// Lookups that found the block. Exact as long as the process never has more than 64 threads
-    /// that use a store; else a little low.
+    /// Lookups that found their block. Exact as long as at most 64 threads of the process ever use
+    /// a store; otherwise slightly low.
     pub hits: u64,
-    /// Lookups that did not.
+    /// Lookups that did not find their block.
     pub misses: u64,
-    /// Of the hits, those of data blocks; as exact.
+    /// Hits of data blocks; as exact as `hits`.
     pub data_hits: u64,
-    /// Of the misses, those of data blocks.
+    /// Misses of data blocks.
     pub data_misses: u64,
-    /// Filters that said that a key is not in their table, pinned ones counted; as exact as `hits`.
+    /// Filters, including pinned ones, that ruled out a key; as exact as `hits`.
     pub filters_skipping: u64,
-    /// Blocks put in.
+    /// Blocks inserted.
     pub inserts: u64,
-    /// Blocks taken out to make room.
+    /// Blocks evicted to make room.
     pub evictions: u64,
-    /// Blocks that were too large to put in.
+    /// Blocks that were too large to insert.
     pub rejected: u64,
-    /// Memory of the blocks in it, pinned ones not counted.
+    /// Memory of the cached blocks, without pinned ones.
     pub used_bytes: u64,
-    /// Memory of what is pinned.
+    /// Memory of pinned data.
     pub pinned_bytes: u64,
-    /// The most that `used_bytes` and `pinned_bytes` may be together.
+    /// Maximum of `used_bytes` and `pinned_bytes` together.
     pub capacity_bytes: u64,
 }
 
 impl Cache {
-    /// A cache of so many bytes; with 0 it keeps nothing.
+    /// Creates a cache of the given capacity. With 0 it keeps nothing.
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
-        // A power of two, so that the shard of a slot is a mask.
+        // A power of two, so that the shard of a slot is found with a mask.
         let shards = 1 << shards.ilog2();
         Cache {
             capacity: AtomicU64::new(capacity_bytes),
@@ -94,30 +97,31 @@ impl Cache {
         }
     }
 
-    /// Slots for a table of so many blocks. 16 bytes each, not counted against the capacity.
+    /// Creates the slots for a table of `count` blocks: 16 bytes each, not counted in the capacity.
     pub(crate) fn slots(&self, count: usize) -> Arc<Slots> {
         Arc::new(Slots::new(self.next_id.fetch_add(1, Ordering::Relaxed), count))
     }
 
-    /// Counts a lookup that found its block: one of data, or of an index partition or filter.
+    /// Counts a lookup that found its block. `is_data` distinguishes data blocks from index
+    /// partitions and filters.
     #[inline(always)]
     pub(crate) fn count_hit(&self, is_data: bool) {
         self.counters.add_hit(is_data);
     }
 
-    /// Counts a lookup that did not.
+    /// Counts a lookup that did not find its block.
     pub(crate) fn count_miss(&self, is_data: bool) {
         self.counters.add_miss(is_data);
     }
 
-    /// Counts a filter that said no.
+    /// Counts a filter that ruled out a key.
     #[inline(always)]
     pub(crate) fn count_filter_skipping(&self) {
         self.counters.add_filter_skipping();
     }
 
-    /// Puts a block in, and returns the one that is there now: another thread's, if that was
-    /// faster. A block larger than a shard's room is only returned.
+    /// Inserts a block and returns the one that is then cached, which is another thread's if that
+    /// was faster. A block larger than the capacity of a shard is returned without being cached.
     pub(crate) fn insert(&self, slots: &Arc<Slots>, index: usize, block: Arc<Block>) -> Arc<Block> {
         match self.shards.get(slots.shard_of(index, self.shards.len())) {
             Some(shard) => shard.insert(slots, index, block, || self.shard_limit()),
@@ -125,7 +129,7 @@ impl Cache {
         }
     }
 
-    /// Takes out all blocks of a table that nobody will ask again.
+    /// Removes all blocks of a table that will not be read any more.
     pub(crate) fn remove(&self, slots: &Slots) {
         slots.kill();
         for (at, shard) in self.shards.iter().enumerate() {
@@ -133,32 +137,32 @@ impl Cache {
         }
     }
 
-    /// Counts bytes as pinned, and evicts what then is too much. They are counted in any case;
-    /// false when even without other blocks they do not fit.
+    /// Counts `bytes` as pinned and evicts blocks to make room for them. Returns false if they do
+    /// not fit even into an otherwise empty cache; they are counted in that case too.
     pub(crate) fn pin(&self, bytes: u64) -> bool {
         let pinned = self.pinned.fetch_add(bytes, Ordering::Relaxed) + bytes;
         self.shrink();
         pinned <= self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether so many bytes can be pinned without taking more than half of the room.
+    /// Returns true if `bytes` more can be pinned without pinning more than half of the capacity.
     pub(crate) fn can_pin(&self, bytes: u64) -> bool {
         let pinned = self.pinned.load(Ordering::Relaxed);
         pinned.saturating_add(bytes) <= self.capacity.load(Ordering::Relaxed) / 2
     }
 
-    /// Takes back `pin`.
+    /// Reverts `pin`.
     pub(crate) fn unpin(&self, bytes: u64) {
         self.pinned.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Changes the capacity, at once. The number of shards stays that of the first one.
+    /// Changes the capacity immediately. The number of shards stays as created.
     pub(crate) fn set_capacity(&self, bytes: u64) {
         self.capacity.store(bytes, Ordering::Relaxed);
         self.shrink();
     }
 
-    /// What it has done and holds.
+    /// Returns the statistics of the cache.
     pub(crate) fn stats(&self) -> CacheStats {
         let sums = self.counters.sum();
         let mut stats = CacheStats {

@@ -1,4 +1,4 @@
-//! A part of the cache with its own lock, its own room and its own order of eviction.
+//! A part of the cache with its own lock, capacity and eviction order.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::table::Block;
 
 const SMALL: u8 = 1;
 const MAIN: u8 = 2;
-/// The small queue's share of the room.
+/// The small queue gets one part in this many of the capacity.
 const SMALL_SHARE: u64 = 10;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(super) struct Shard {
     state: Mutex<State>,
 }
 
-/// A block's place in a queue.
+/// The queue entry of a block.
 #[derive(Debug)]
 struct Entry {
     slots: Arc<Slots>,
@@ -29,14 +29,14 @@ struct Entry {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Blocks that came in and were not asked for again.
+    /// Blocks that were not accessed since their insertion.
     small: VecDeque<Entry>,
     main: VecDeque<Entry>,
     small_bytes: u64,
     used_bytes: u64,
-    /// Entries of tables that are gone.
+    /// Number of entries of removed tables.
     dead: usize,
-    /// Counts evictions, from 1 on, to tell how long ago one was.
+    /// Counts evictions, starting from 1, to measure how long ago a block was evicted.
     clock: u32,
     inserts: u64,
     evictions: u64,
@@ -44,7 +44,7 @@ struct State {
 }
 
 impl Shard {
-    /// `limit` is asked under the lock, after whoever pinned bytes before has counted them.
+    /// Inserts a block. `limit` is called under the lock, so it includes all bytes pinned before.
     pub(super) fn insert(
         &self,
         slots: &Arc<Slots>,
@@ -63,7 +63,7 @@ impl Shard {
             return block;
         };
         let evicted_at = slot.evicted_at.load(Ordering::Relaxed);
-        // As many ghosts as the main queue has blocks.
+        // The number of ghosts equals the number of blocks in the main queue.
         let returns =
             evicted_at != 0 && state.clock.wrapping_sub(evicted_at) as usize <= state.main.len() + 16;
         state.make_room(u64::from(weight), limit);
@@ -99,7 +99,8 @@ impl Shard {
                 state.dead += 1;
             }
         }
-        // Each walk through the queues halves them, so that it is paid for by what died.
+        // Each pass over the queues removes at least half of the entries, so removed tables pay for
+        // it.
         if state.dead > 64 && state.dead * 2 > state.small.len() + state.main.len() {
             state.small.retain(|entry| !entry.slots.is_dead());
             state.main.retain(|entry| !entry.slots.is_dead());
@@ -111,7 +112,7 @@ impl Shard {
         lock(&self.state).make_room(0, limit);
     }
 
-    /// Entries of both queues, dead ones counted.
+    /// Returns the number of entries in both queues, including those of removed tables.
     #[cfg(test)]
     pub(super) fn queued(&self) -> usize {
         let state = lock(&self.state);
@@ -128,10 +129,10 @@ impl Shard {
 }
 
 impl State {
-    /// Evicts until `needed` more bytes are within `limit`.
+    /// Evicts blocks until `needed` more bytes fit into `limit`.
     fn make_room(&mut self, needed: u64, limit: u64) {
-        // BOUND: a block in the main queue is passed over once at most, then it goes even if it is
-        // asked for meanwhile.
+        // BOUND: the number of blocks that get a second chance is limited. After that, blocks are
+        // evicted even if they were accessed meanwhile.
         let mut mercy = self.main.len() + self.small.len();
         while self.used_bytes + needed > limit {
             let from_small = self.small_bytes * SMALL_SHARE > limit || self.main.is_empty();
@@ -141,12 +142,12 @@ impl State {
         }
     }
 
-    /// What becomes of the block at the head of a queue.
+    /// Evicts the block at the head of a queue, or moves it to the main queue if it was accessed.
     fn pass(&mut self, entry: Entry, mercy: &mut usize) {
         let Some(slot) = entry.slots.slot(entry.index as usize) else { return };
         if entry.slots.is_dead() && slot.block.load().is_none() {
             self.dead = self.dead.saturating_sub(1);
-            return; // `remove` was here before
+            return; // `remove` has already removed the block
         }
         let weight = u64::from(entry.weight);
         let was_small = slot.queue.load(Ordering::Relaxed) == SMALL;

@@ -1,19 +1,19 @@
 //! The cache under schedules that follow from a seed: see `testing/schedules.rs`. Loading a slot
-//! and replacing what hangs under it are one step each (`crate::swap`).
+//! and replacing its block are one step each (`crate::swap`).
 
 use cairn_vfs::thread;
 
 use super::*;
 use crate::schedules::explore;
 
-/// All blocks of these tests are alike: only the slots matter.
+/// All blocks of these tests are equal; only the slots matter.
 const BLOCK_BYTES: usize = 100;
 
 fn block() -> Arc<Block> {
     Arc::new(Block::for_tests(BLOCK_BYTES))
 }
 
-/// Asks for a block as a table does, and uses it.
+/// Looks up a block and loads it on a miss, as a table does, then uses it.
 fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize) {
     let found = slots.get(index).and_then(|guard| guard.as_ref().map(Arc::clone));
     let block = match found {
@@ -36,8 +36,8 @@ fn assert_within(cache: &Cache, limit: u64) {
 
 /// Goal: threads that look up, load, evict and remove blocks of several tables never exceed the
 /// capacity, count no byte twice and leave none behind. Method: a cache of a few blocks; two
-/// threads ask for blocks of a table that both use, each with a table of its own that goes in the
-/// end; another pins, unpins and shrinks.
+/// threads look up blocks of a shared table and of a table of their own, which they remove in the
+/// end; a third thread pins, unpins and shrinks.
 #[test]
 fn load_evict_remove() {
     explore(2_000, || {
@@ -79,8 +79,8 @@ fn load_evict_remove() {
     });
 }
 
-/// Goal: of several threads that load the same block one wins, and all get the winner's. Method:
-/// three at once, in room for it and without.
+/// Goal: if several threads load the same block, one wins and all get the winner's block. Method:
+/// three threads at once, with and without room for the block.
 #[test]
 fn one_loader_wins() {
     for room in [0, 2] {

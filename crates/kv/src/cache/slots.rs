@@ -1,4 +1,4 @@
-//! Where a table's blocks hang.
+//! The slots that hold the cached blocks of a table.
 
 use std::fmt;
 
@@ -13,23 +13,24 @@ use crate::table::Block;
 pub(crate) struct Slots {
     slots: Box<[Slot]>,
     id: u64,
-    /// Set when the table is gone: what queues still say of it is void.
+    /// Set when the table is removed. Queue entries of it are then void.
     dead: AtomicBool,
 }
 
-/// 16 bytes, so that four lie in a cache line. All but `block` and `touched` change under the lock
-/// of the slot's shard.
+/// The slot of a block: 16 bytes, so that four fit into a cache line. All fields but `block` and
+/// `touched` change only under the lock of the slot's shard.
 pub(super) struct Slot {
     pub(super) block: SwapOption<Block>,
-    /// The shard's count of evictions when this block was evicted last; 0 for never.
+    /// The shard's eviction count when this block was evicted from the small queue. 0 if it never
+    /// was, or if it was evicted from the main queue last.
     pub(super) evicted_at: AtomicU32,
-    /// Asked for since it came in, or since the eviction hand passed.
+    /// Set if the block was accessed since it was inserted, or since the eviction hand passed it.
     touched: AtomicBool,
-    /// Which queue has it.
+    /// The queue that contains the block.
     pub(super) queue: AtomicU8,
 }
 
-#[cfg(not(cairn_shuttle))] // whose atomics are larger
+#[cfg(not(cairn_shuttle))] // shuttle's atomics are larger
 const _: () = assert!(size_of::<Slot>() == 16);
 
 impl Slots {
@@ -43,9 +44,9 @@ impl Slots {
         Slots { slots: (0..count).map(|_| slot()).collect(), id, dead: AtomicBool::new(false) }
     }
 
-    /// The block of a slot, if it is cached. The guard keeps it from being freed at no cost to
-    /// other readers: while it lives, the thread has one of the few places taken that `arc_swap`
-    /// has for this, so do not keep it for long.
+    /// Returns the block of a slot if it is cached. The guard prevents its deallocation without
+    /// affecting other readers. It occupies one of the thread's few `arc_swap` slots, so it must
+    /// not be held for long.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<Guard<Option<Arc<Block>>>> {
         let slot = self.slots.get(index)?;
@@ -53,20 +54,20 @@ impl Slots {
         if guard.is_none() {
             return None;
         }
-        // A store only when it changes something: otherwise every reader would take the line from
-        // the others.
+        // Stores only if that changes the value. Otherwise every reader would take the cache line
+        // from the others.
         if !slot.touched.load(Ordering::Relaxed) {
             slot.touched.store(true, Ordering::Relaxed);
         }
         Some(guard)
     }
 
-    /// True when the block is cached. Does not count as asking for it.
+    /// Returns true if the block is cached. Does not count as an access.
     pub(crate) fn has(&self, index: usize) -> bool {
         self.slots.get(index).is_some_and(|slot| slot.block.load().is_some())
     }
 
-    /// The block of a slot, without asking for it.
+    /// Returns the block of a slot without counting as an access.
     #[cfg(test)]
     pub(super) fn peek(&self, index: usize) -> Option<Arc<Block>> {
         self.slots.get(index).and_then(|slot| slot.block.load_full())
@@ -84,12 +85,13 @@ impl Slots {
         self.dead.load(Ordering::Relaxed)
     }
 
-    /// The shard of a slot: neighbours lie in different ones, and tables begin at different ones.
+    /// Returns the shard of a slot. Neighbouring slots are in different shards, and tables start at
+    /// different ones.
     pub(super) fn shard_of(&self, index: usize, shards: usize) -> usize {
         (index + self.id as usize) & (shards - 1)
     }
 
-    /// The indexes whose shard is `shard`.
+    /// Returns the indexes of the slots in `shard`.
     pub(super) fn indexes_in(&self, shard: usize, shards: usize) -> impl Iterator<Item = usize> {
         let first = shard.wrapping_sub(self.id as usize) & (shards - 1);
         (first..self.slots.len()).step_by(shards)
@@ -97,7 +99,7 @@ impl Slots {
 }
 
 impl Slot {
-    /// Whether it was asked for; forgets it.
+    /// Returns whether the block was accessed, and clears the mark.
     pub(super) fn take_touched(&self) -> bool {
         self.touched.load(Ordering::Relaxed) && {
             self.touched.store(false, Ordering::Relaxed);

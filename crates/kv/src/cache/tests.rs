@@ -1,4 +1,4 @@
-//! Capacity, order of eviction, tables that go, threads.
+//! Capacity, eviction order, removed tables and threads.
 
 use cairn_vfs::{Rng, SeededRng};
 use proptest::prelude::*;
@@ -9,12 +9,12 @@ fn block(len: usize) -> Arc<Block> {
     Arc::new(Block::for_tests(len))
 }
 
-/// What a block of `block(len)` weighs.
+/// Returns the weight of a block of `block(len)`.
 fn weight(len: usize) -> u64 {
     block(len).weight() as u64
 }
 
-/// Asks for a block as a table does: puts it in when it is not there. True when it was.
+/// Looks up a block and inserts it on a miss, as a table does. Returns true on a hit.
 fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize, len: usize) -> bool {
     if slots.get(index).is_some() {
         cache.count_hit(true);
@@ -25,7 +25,8 @@ fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize, len: usize) -> bool {
     false
 }
 
-/// Goal: what was put in is found, the very same; a second insertion gives way. Method: by hand.
+/// Goal: a lookup returns the inserted block itself, and a second insertion keeps the first block.
+/// Method: single operations.
 #[test]
 fn hits_and_misses() {
     let cache = Cache::new(1 << 20);
@@ -42,8 +43,8 @@ fn hits_and_misses() {
     assert_eq!(stats.used_bytes, 2 * weight(100));
 }
 
-/// Goal: lookups of data are told from those of indexes and filters, and sums are of both. Method:
-/// counts by hand.
+/// Goal: lookups of data blocks are counted apart from those of indexes and filters, and the totals
+/// include both. Method: direct counts.
 #[test]
 fn counters_know_what_was_asked_for() {
     let cache = Cache::new(1 << 20);
@@ -57,8 +58,8 @@ fn counters_know_what_was_asked_for() {
     assert_eq!((stats.data_hits, stats.data_misses, stats.filters_skipping), (3, 7, 2));
 }
 
-/// Goal: a capacity of nothing keeps nothing, and a block beyond the room is only returned. Method:
-/// both.
+/// Goal: with no capacity nothing is kept, and a block larger than the capacity is returned
+/// uncached. Method: both.
 #[test]
 fn too_large_is_returned() {
     for capacity in [0, 1000] {
@@ -70,9 +71,9 @@ fn too_large_is_returned() {
     }
 }
 
-/// Goal: blocks that are asked for again survive a scan of many that are not. Method: a hot set of
-/// half the capacity is asked for twice, then a hundred times the capacity streams through with a
-/// hot block now and then.
+/// Goal: blocks accessed repeatedly survive a scan of many blocks accessed once. Method: a hot set
+/// of half the capacity is accessed twice, then a hundred times the capacity is scanned, with an
+/// occasional access to a hot block.
 #[test]
 fn scans_do_not_push_out_what_is_hot() {
     let room = 400;
@@ -92,8 +93,9 @@ fn scans_do_not_push_out_what_is_hot() {
     assert!(kept >= 4900, "{kept}");
 }
 
-/// Goal: what was evicted for want of room and comes back soon is taken as hot. Method: a loop a
-/// little larger than the small queue, within the room in all: after some rounds it stays.
+/// Goal: a block that was evicted for lack of room and returns soon is treated as hot. Method: a
+/// loop slightly larger than the small queue but within the total capacity stays cached after some
+/// rounds.
 #[test]
 fn returning_blocks_stay() {
     let cache = Cache::new(100 * weight(200));
@@ -110,8 +112,8 @@ fn returning_blocks_stay() {
     assert!(hits[19] >= 28, "{hits:?}");
 }
 
-/// Goal: pinned bytes come off the room at once, and go back. Method: pin half, then more than
-/// there is.
+/// Goal: pinned bytes reduce the room at once, and give it back. Method: pin half of the capacity,
+/// then more than all of it.
 #[test]
 fn pinning_takes_room() {
     let capacity = 100 * weight(200);
@@ -131,8 +133,8 @@ fn pinning_takes_room() {
     assert!(cache.stats().used_bytes <= 1000);
 }
 
-/// Goal: the blocks of a table that is gone are gone, and so is what queues know of them. Method:
-/// thousands of tables come and go in a cache that is never full; the memory of the queues is that
+/// Goal: the blocks of a removed table are removed, and so are its queue entries. Method: thousands
+/// of tables come and go in a cache that is never full; in the end the queues contain only entries
 /// of the last ones.
 #[test]
 fn tables_go() {
@@ -148,8 +150,9 @@ fn tables_go() {
     assert!(queued < 64 * cache.shards.len() + 100, "{queued} entries of dead tables");
 }
 
-/// Goal: threads that look up, insert and drop tables never exceed the capacity, and leave no byte
-/// counted. Method: four threads on one small cache, each checking the total as it goes.
+/// Goal: threads that look up, insert and remove tables never exceed the capacity, and leave no
+/// byte counted. Method: four threads on one small cache, each of which checks the total
+/// repeatedly.
 #[test]
 fn threads() {
     let cache = Arc::new(Cache::new(2 << 20));
@@ -188,8 +191,8 @@ fn threads() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: bytes are those of the blocks that are there, never above the capacity. Method: random
-    /// questions, pins and departures, with the slots as the model.
+    /// Goal: the counted bytes are those of the cached blocks and never exceed the capacity.
+    /// Method: random lookups, pins and removals, with the slots as the model.
     #[test]
     fn accounting(
         steps in prop::collection::vec((0u8..20, 0usize..6, 0usize..60, 0usize..5), 1..600),

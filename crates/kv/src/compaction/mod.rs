@@ -1,5 +1,5 @@
-//! Flushes' and compactions' common ground: what survives, and the strategies that choose what is
-//! merged.
+//! Compactions, and the parts they share with flushes: the stream of surviving entries, and the
+//! strategies that choose tables to merge.
 
 pub mod strategy;
 pub(crate) mod stream;

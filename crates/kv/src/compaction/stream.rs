@@ -1,19 +1,20 @@
-//! Which entries survive a flush or a compaction.
+//! Decides which entries survive a flush or a compaction.
 //!
-//! Snapshots cut the sequence numbers into *stripes*: two versions of a key in one stripe look the
-//! same to every reader, so of each stripe only the newest survives.
+//! Snapshots divide the sequence numbers into *stripes*. Two versions of a key in one stripe look
+//! the same to every reader, so only the newest in each stripe survives.
 //!
 //! ```text
 //!   snapshots:            10          20
 //!   versions of a key:  9    12   15      23   25
-//!                       ^keep     ^keep        ^keep      12 and 23 are seen by nobody
+//!                       ^keep     ^keep        ^keep      12 and 23 are visible to no reader
 //! ```
 //!
-//! Merge entries need what is below them, up to and including the first one that is none. Where the
-//! operator makes no value of them, or there is no operator, both stay.
+//! Merge operands need the entries below them, down to and including the first one that is not an
+//! operand. If the operator cannot combine them, or there is no operator, both the operands and
+//! that entry stay.
 //!
-//! The values of a keyspace whose entries expire belong into its tables, where their time can be
-//! seen. Those that an earlier version has put into blob files are taken back.
+//! The values of a keyspace whose entries expire must be in its tables, where their time of writing
+//! is visible. Values that an earlier version of the program put into blob files are moved back.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,69 +32,69 @@ use crate::range_del::RangeTombstones;
 use crate::ttl::{self, Ttl};
 use crate::{Error, Result, foreign};
 
-/// What a filter says of an entry that a compaction meets.
+/// A compaction filter's decision about an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterDecision {
-    /// It stays.
+    /// Keeps the entry.
     Keep,
-    /// It goes, as if it had been deleted when it was written.
+    /// Removes the entry, as if it had been deleted when it was written.
     Remove,
-    /// It stays with this value. One longer than [`crate::VALUE_BYTES_MAX`] is not taken: the entry
-    /// stays as it is.
+    /// Replaces the value. A value longer than [`crate::VALUE_BYTES_MAX`] is ignored, and the entry
+    /// stays unchanged.
     Change(Vec<u8>),
 }
 
-/// Decides in compactions about values that no snapshot protects, as RocksDB's compaction filter.
+/// Decides during compactions about values that no snapshot protects, like RocksDB's compaction
+/// filter.
 pub trait CompactionFilter: std::fmt::Debug + Send + Sync + 'static {
-    /// The name, for messages and the event log.
+    /// Returns its name, for messages and the event log.
     fn name(&self) -> &str;
 
-    /// What happens to `key` and `value`, which compactions write to `level`. Called in key order,
-    /// once a compaction for the newest version of a key; never for tombstones, merge operands and
-    /// values in blob files.
+    /// Decides about `key` and `value`, which a compaction writes to `level`. Called in key order,
+    /// once per compaction for the newest version of a key; never for tombstones, merge operands
+    /// and values in blob files.
     ///
-    /// A panic is caught: the compaction is given up with [`Error::Panicked`], which names the key,
-    /// and its input stays.
+    /// A panic is caught: the compaction is abandoned with [`Error::Panicked`], which names the
+    /// key, and its inputs stay.
     fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision;
 }
 
-/// What messages call a filter.
+/// The name for the filter in messages.
 const FILTER: &str = "the compaction filter";
 
-/// After how many entries a stream looks whether to go on.
+/// Number of entries between two calls of `look`.
 const ENTRIES_PER_LOOK: u32 = 1024;
 
-/// What the stream has to know about the rest of the store.
+/// The stream's knowledge about the rest of the store.
 pub(crate) struct Rules<'a> {
     /// Sequence numbers of all snapshots, ascending.
     pub snapshots: Vec<Seqno>,
     /// Range tombstones of all inputs together.
     pub tombstones: Arc<RangeTombstones>,
-    /// For chains of merge operands.
+    /// Combines chains of merge operands.
     pub operator: Operator,
-    /// When entries expire.
+    /// Tells when entries expire.
     pub ttl: Option<Ttl>,
-    /// Where the values come from that are in blob files although they expire. Without it they stay
-    /// there.
+    /// The source of expiring values that are in blob files. Without it these values stay there.
     pub blobs: Option<Arc<dyn BlobSource>>,
     /// The user's filter.
     pub filter: Option<Arc<dyn CompactionFilter>>,
-    /// The level that is written to.
+    /// The level of the output.
     pub level: usize,
-    /// Asked now and then whether to go on, which ends the stream with its error. It may be long
-    /// until a survivor comes.
+    /// Called regularly to decide whether to continue; its error ends the stream. Needed because
+    /// many entries may pass before one survives.
     pub look: Option<&'a dyn Fn() -> Result<()>>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
-    /// The keyspace's name, likewise.
+    /// The keyspace's name, for messages.
     pub keyspace: &'a str,
-    /// Where the operator panics, its operands stay as they are. Otherwise the stream ends with the
-    /// error.
+    /// If true, a panic of the operator leaves its operands unchanged. Otherwise it ends the stream
+    /// with the error.
     pub keeps_unmerged: bool,
 }
 
 impl Rules<'_> {
-    /// The stripe of `seqno`: the first snapshot that sees it, or [`SEQNO_MAX`].
+    /// Returns the stripe of `seqno`: the first snapshot that sees it, or [`SEQNO_MAX`].
     #[inline]
     fn stripe(&self, seqno: Seqno) -> Seqno {
         if self.snapshots.is_empty() {
@@ -103,13 +104,14 @@ impl Rules<'_> {
         self.snapshots.get(at).copied().unwrap_or(SEQNO_MAX)
     }
 
-    /// True when every snapshot sees an entry of this number.
+    /// Returns true when every snapshot sees an entry with this sequence number.
     #[inline]
     fn seen_by_all(&self, seqno: Seqno) -> bool {
         self.snapshots.first().is_none_or(|&first| seqno <= first)
     }
 
-    /// True when a range tombstone hides `key` at `seqno` from everybody who could see it.
+    /// Returns true when a range tombstone hides `key` at `seqno` from every reader that could see
+    /// it.
     #[inline]
     fn is_covered(&self, key: &[u8], seqno: Seqno) -> bool {
         if self.tombstones.is_empty() {
@@ -120,12 +122,12 @@ impl Rules<'_> {
     }
 }
 
-/// How many entries flushes and compactions have left out, and why.
+/// Numbers of entries that flushes and compactions dropped, by reason.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Dropped {
-    /// Versions that a newer one hides.
+    /// Versions hidden by a newer one.
     pub shadowed: u64,
-    /// Entries under range tombstones.
+    /// Entries hidden by range tombstones.
     pub covered: u64,
     /// Tombstones with nothing left to hide.
     pub tombstones: u64,
@@ -134,7 +136,7 @@ pub struct Dropped {
 }
 
 impl Dropped {
-    /// Adds another stream's counts.
+    /// Adds the counts of another stream.
     pub(crate) fn add(&mut self, other: Dropped) {
         self.shadowed += other.shadowed;
         self.covered += other.covered;
@@ -143,41 +145,41 @@ impl Dropped {
     }
 }
 
-/// The surviving entries of `C`, in order. Pull them with [`Stream::advance`].
+/// The surviving entries of the input, in order. [`Stream::advance`] moves to the next one.
 pub(crate) struct Stream<'a, C, B> {
     input: C,
     rules: Rules<'a>,
-    /// Entries of the input until the next look.
+    /// Number of input entries until the next call of `look`.
     until_look: u32,
-    /// Whether a key (asked in ascending order) can have entries below the output: what is older
-    /// and not in the input.
+    /// Returns whether a key, asked in ascending order, can have older entries outside the input.
     has_older: B,
     key: Vec<u8>,
     has_key: bool,
-    /// The stripe of the last survivor of `key`, when one hides all that is below it in the stripe.
+    /// The stripe of the last survivor of `key`, if that survivor hides all older versions in the
+    /// stripe.
     hidden_stripe: Option<Seqno>,
-    /// The current survivor when it is not the input's entry as it is.
+    /// The value of the current survivor if it differs from the input's entry.
     value: Vec<u8>,
     current: Current,
-    /// Survivors that were made of several inputs at once, the next one last.
+    /// Survivors produced together from several inputs, the next one last.
     pending: Vec<(Seqno, Kind, Vec<u8>)>,
     dropped: Dropped,
-    /// Bytes of values in blob files whose entries did not survive.
+    /// Bytes of values in blob files whose entries did not survive, by file.
     garbage: BTreeMap<FileNumber, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Current {
-    /// Before the first, or after the last.
+    /// Before the first survivor, or after the last.
     None,
-    /// The entry that the input stands on, under this number.
+    /// The input's current entry, with this sequence number.
     Input(Seqno),
-    /// `key` and `value`, of this number and kind.
+    /// `key` and `value`, with this sequence number and kind.
     Made(Seqno, Kind),
 }
 
 impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
-    /// Survivors of `input`, which must have been placed on its first entry.
+    /// Creates a stream of the survivors of `input`, which must be positioned on its first entry.
     pub(crate) fn new(input: C, rules: Rules<'a>, has_older: B) -> Self {
         Stream {
             input,
@@ -224,17 +226,17 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         }
     }
 
-    /// What was dropped so far.
+    /// Returns the numbers of entries dropped so far.
     pub(crate) fn dropped(&self) -> Dropped {
         self.dropped
     }
 
-    /// Bytes of values in blob files that nothing in the output points at any more, by file.
+    /// Returns the bytes of values in blob files that the output no longer refers to, by file.
     pub(crate) fn take_garbage(&mut self) -> BTreeMap<FileNumber, u64> {
         std::mem::take(&mut self.garbage)
     }
 
-    /// Moves to the next survivor; false at the end. After an error the stream is over.
+    /// Moves to the next survivor. Returns false at the end. After an error the stream has ended.
     pub(crate) fn advance(&mut self) -> Result<bool> {
         if let Some((seqno, kind, value)) = self.pending.pop() {
             self.value = value;
@@ -262,7 +264,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
                 continue;
             }
             if self.rules.is_covered(&self.key, seqno) {
-                // What a range tombstone hides, it hides with all that is older in the stripe.
+                // A range tombstone that hides an entry also hides everything older in the stripe.
                 self.hidden_stripe = Some(stripe);
                 self.dropped.covered += 1;
                 self.drop_input()?;
@@ -300,7 +302,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         self.rules.look.map_or(Ok(()), |look| look())
     }
 
-    /// Leaves the input's entry for good.
+    /// Drops the input's entry.
     #[inline]
     fn drop_input(&mut self) -> Result<()> {
         if self.input.kind() == Kind::Blob {
@@ -309,7 +311,7 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         self.input.next()
     }
 
-    /// Nothing points at the value of the input's entry, which is in a blob file, any more.
+    /// Counts the value of the input's entry, which is in a blob file, as garbage.
     fn count_garbage(&mut self) {
         let reference = BlobRef::decode(self.input.value());
         self.count_garbage_of(reference);
@@ -321,12 +323,13 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         }
     }
 
-    /// The number that a survivor gets: 0 when no reader and no older entry can tell the
+    /// Returns the sequence number of a survivor: 0 when no reader and no older entry can tell the
     /// difference.
     #[inline]
     fn final_seqno(&mut self, seqno: Seqno) -> Result<Seqno> {
         let is_last = seqno != 0 && self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)?;
-        // A range tombstone that stays must still not cover what is newer than it.
+        // A range tombstone that stays must not cover newer entries, so their sequence numbers stay
+        // too.
         Ok(if is_last && self.rules.tombstones.is_empty() { 0 } else { seqno })
     }
 
@@ -378,8 +381,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(true)
     }
 
-    /// Reads the value of the input's entry into `value` if it is in a blob file and expires; its
-    /// bytes there are garbage then. Says whether it is such a one.
+    /// Reads the value of the input's entry into `value` if it is in a blob file and expires, and
+    /// counts its bytes there as garbage. Returns whether this is the case.
     #[inline]
     fn take_back(&mut self) -> Result<bool> {
         if self.rules.ttl.is_none() || self.input.kind() != Kind::Blob {
@@ -391,8 +394,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(true)
     }
 
-    /// The newest version has expired, or the filter removed it: a tombstone stands in for it while
-    /// there may be older ones.
+    /// Removes the newest version, which has expired or was rejected by the filter. A tombstone
+    /// replaces it while older versions may exist.
     fn remove_filtered(&mut self, seqno: Seqno) -> Result<bool> {
         self.dropped.filtered += 1;
         self.input.next()?;
@@ -415,8 +418,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(true)
     }
 
-    /// Takes the merge operands of one stripe and, where it is in the stripe too, the entry below
-    /// them. Leaves what they come to in `pending`.
+    /// Consumes the merge operands of one stripe and the entry below them, if it is in the same
+    /// stripe. Leaves the result in `pending`.
     fn merge(&mut self, stripe: Seqno) -> Result<()> {
         let newest = self.input.seqno();
         let mut operands: Vec<(Seqno, Vec<u8>)> = Vec::new(); // newest first
@@ -446,7 +449,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         }
         let is_end = base.is_some() || is_hidden;
         self.hidden_stripe = is_end.then_some(stripe);
-        // The first version of the key: nothing older is anywhere, and all snapshots are above.
+        // Checks whether this is the start of the key's history: nothing older exists, and all
+        // snapshots see it.
         let oldest = operands.last().map_or(newest, |(seqno, _)| *seqno);
         let has_more = self.input.valid() && self.input.key() == self.key.as_slice();
         let may_be_first = !is_end && !has_more && self.rules.seen_by_all(oldest);
@@ -462,15 +466,15 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
             self.pending.push((seqno, Kind::Put, merged));
             return Ok(());
         }
-        // No base here, or no value that comes of it: the operands stay, as one where the operator
-        // can.
+        // There is no base, or the operator produced no value: the operands stay, combined into one
+        // if the operator can.
         let fits = |value: &Vec<u8>| value.len() <= VALUE_BYTES_MAX;
         let whole = match self.rules.operator.as_ref().filter(|_| parts.len() > 1) {
             Some(operator) => self.called(|key| operator.merge_operands(key, &parts))?.flatten().filter(fits),
             None => None,
         };
         match base {
-            // Operands on nothing come to the same.
+            // Operands on a tombstone give the same result as on nothing.
             Some((seqno, Kind::Delete, _))
                 if self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)? =>
             {
@@ -488,10 +492,10 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(())
     }
 
-    /// What `operands`, oldest first, make of `base`. `None` where nobody can say (there is no
-    /// operator, it refuses them, the base is in a blob file that is damaged), and when that is too
-    /// long for a value: what was written stays as it is then, and readers of the key are told why.
-    /// It is one key's trouble, not the store's.
+    /// Returns the result of applying `operands`, oldest first, to `base`. Returns `None` if there
+    /// is no operator, if it rejects the operands, if the base is in a damaged blob file, or if the
+    /// result is too long for a value. The entries then stay unchanged, and reads of the key return
+    /// the error. One bad key must not stop the store.
     fn merged(
         &mut self,
         base: Option<&(Seqno, Kind, Vec<u8>)>,
@@ -515,8 +519,8 @@ impl<'a, C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<'a, C, B> {
         Ok(merged.filter(|merged| merged.len() <= VALUE_BYTES_MAX))
     }
 
-    /// What the operator says of the current key. `None` where it panics and that is to change
-    /// nothing.
+    /// Calls the operator for the current key. Returns `None` if it panics and `keeps_unmerged` is
+    /// set.
     fn called<T>(&self, code: impl FnOnce(&[u8]) -> T) -> Result<Option<T>> {
         match foreign::call(self.rules.keyspace, &self.key, OPERATOR, || code(&self.key)) {
             Err(_) if self.rules.keeps_unmerged => Ok(None),

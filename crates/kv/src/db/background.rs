@@ -1,9 +1,9 @@
-//! Who does the flushes and compactions, and when.
+//! Scheduling of flushes and compactions.
 //!
-//! Threads look for work in this order: a flush of any keyspace, since writers wait for those
-//! first; then a compaction. Of several threads one is kept free for flushes. Files that no version
-//! has any more are removed by whoever has merged, or by a thread with nothing to do. Inline, the
-//! writer whose write made work due does all of it.
+//! Threads look for work in this order: first a flush of any keyspace, because writers wait for
+//! flushes; then a compaction. If there are several threads, one is kept free for flushes. Files
+//! that no version contains any more are removed after each compaction, or by a thread without
+//! work. Inline, the writer whose write made work due does all of it.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,42 +24,43 @@ use crate::{Error, Result, foreign, options};
 #[cfg(test)]
 mod tests;
 
-/// How often a thread without work looks whether writes still come.
+/// Interval at which a thread without work checks whether writes still arrive.
 const LOOK_FOR_WRITES: Duration = Duration::from_millis(500);
 
 /// The state of the background work.
 #[derive(Debug)]
 pub(crate) struct Background {
     state: Mutex<State>,
-    /// Signalled when work may have become due, when a job is done, and at the end.
+    /// Signalled when work may have become due, when a job is done, and when the store closes.
     changed: Condvar,
     threads: usize,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Goes up when work may have become due. A thread that finds nothing sleeps until it has.
+    /// Incremented when work may have become due. A thread that finds none sleeps until it changes.
     generation: u64,
     /// Keyspaces with a running flush.
     flushing: Vec<KeyspaceId>,
-    /// Keyspaces of running compactions, each as often as it has some.
+    /// Keyspaces with running compactions, one element per compaction.
     compacting: Vec<KeyspaceId>,
-    /// Keyspaces whose compactions are not started, each as often as somebody wants that.
+    /// Keyspaces whose compactions must not start, one element per [`PauseGuard`].
     paused: Vec<KeyspaceId>,
     stopped: bool,
     handles: Vec<JoinHandle<()>>,
 }
 
-/// Runs a job. A panic in it is an error as any other: whoever waits for the job hears of it, and
-/// the thread goes on. (Those of code that the store was given are caught where it is called.)
+/// Runs a job and turns a panic in it into an error. Callers that wait for the job get the error,
+/// and the thread continues. (Panics of user code are caught where the code is called.)
 pub(crate) fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the job leaves half done is files without a name, which its guards remove.
+    // `AssertUnwindSafe` holds: a job interrupted by a panic leaves only files that belong to no
+    // version, which its guards remove.
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
         Err(Error::invalid(format!("{what} panicked: {}", foreign::message(&*panic))))
     })
 }
 
-/// What a thread found to do.
+/// A claimed job.
 enum Work {
     Flush(Arc<KeyspaceState>),
     Compact(Arc<KeyspaceState>, Claimed),
@@ -74,20 +75,20 @@ impl Background {
         Background { state: Mutex::default(), changed: Condvar::new(), threads }
     }
 
-    /// How many threads do the work; none when writers do it.
+    /// Returns the number of background threads; 0 if writers do the work.
     pub(crate) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// True when writers do the work themselves.
+    /// Returns true if writers do the work themselves.
     pub(crate) fn is_inline(&self) -> bool {
         self.threads == 0
     }
 
-    /// Starts the threads of an opened store. They end with [`Background::stop`], also those that
-    /// were started before an error.
+    /// Starts the threads of an opened store. [`Background::stop`] ends them, including those
+    /// started before an error.
     ///
-    /// Errors: of the first thread that the system refuses.
+    /// Errors: that of the first thread that the system refuses.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<()> {
         for index in 0..inner.background.threads {
             let shared = Arc::clone(inner);
@@ -106,7 +107,7 @@ impl Background {
         Ok(())
     }
 
-    /// Ends the threads; running jobs are finished first.
+    /// Stops the threads after their running jobs.
     pub(crate) fn stop(&self) {
         let handles = {
             let mut state = lock(&self.state);
@@ -115,12 +116,13 @@ impl Background {
         };
         self.changed.notify_all();
         for handle in handles {
-            // One that panicked has poisoned the store.
+            // A thread that panicked has poisoned the store.
             let _ = handle.join();
         }
     }
 
-    /// Errors: [`Error::Busy`] when the store is closing: the job is given up.
+    /// Checks that the store is not closing. Errors: [`Error::Busy`] if it is, so that the job must
+    /// be abandoned.
     pub(crate) fn check_running(&self, path: &Path) -> Result<()> {
         if lock(&self.state).stopped {
             return Err(Error::Busy { what: format!("the store in {} is closing", path.display()) });
@@ -128,9 +130,9 @@ impl Background {
         Ok(())
     }
 
-    /// Wakes those who wait for a job, and no thread that looks for one.
+    /// Wakes the threads that wait for a job to end, but none that looks for work.
     fn job_is_over(&self) {
-        // Who is about to sleep has looked at the state under this lock.
+        // A thread that is about to sleep checks the state under this lock.
         drop(lock(&self.state));
         self.changed.notify_all();
     }
@@ -140,8 +142,8 @@ impl Background {
         self.changed.notify_all();
     }
 
-    /// Keeps compactions of a keyspace from starting until the guard is dropped; waits for running
-    /// ones.
+    /// Prevents compactions of a keyspace from starting until the guard is dropped. Waits for
+    /// running ones.
     pub(crate) fn pause(&self, keyspace: KeyspaceId) -> PauseGuard<'_> {
         let mut state = lock(&self.state);
         state.paused.push(keyspace);
@@ -151,9 +153,10 @@ impl Background {
         PauseGuard { background: self, keyspace }
     }
 
-    /// Returns when `is_done` says so; asked after every job. Errors: the store's failure; that of
-    /// a full disk, when a job has met one since there had been `full_before`, for it is not tried
-    /// again before work is due again.
+    /// Waits until `is_done` returns true; it is called after every job.
+    ///
+    /// Errors: the store's failure. A full disk, if a job has met one since `full_before` was read
+    /// from `full_count`, because the job is not retried before work becomes due again.
     pub(crate) fn wait_until(
         &self,
         inner: &Inner,
@@ -178,8 +181,8 @@ impl Background {
     }
 }
 
-/// Counts a job as under way until it is dropped, also by a panic; then wakes those who wait for
-/// it.
+/// Counts a job as running until it is dropped, also by a panic. Then wakes the threads that wait
+/// for the job.
 struct UnderWay<'a> {
     background: &'a Background,
     keyspace: KeyspaceId,
@@ -211,7 +214,7 @@ impl Drop for PauseGuard<'_> {
     }
 }
 
-/// Takes `id` out of the list once.
+/// Removes one occurrence of `id` from the list.
 fn remove_one(ids: &mut Vec<KeyspaceId>, id: KeyspaceId) {
     if let Some(at) = ids.iter().position(|other| *other == id) {
         ids.swap_remove(at);
@@ -219,7 +222,8 @@ fn remove_one(ids: &mut Vec<KeyspaceId>, id: KeyspaceId) {
 }
 
 impl Inner {
-    /// Something was sealed or installed: updates the pressure on writers and has due work done.
+    /// Called after a memtable was sealed or a version installed: updates the write pressure and
+    /// has due work done.
     pub(crate) fn work_is_due(self: &Arc<Self>, keyspace: &KeyspaceState) -> Result<()> {
         self.update_pressure(keyspace);
         if !self.background.is_inline() {
@@ -228,7 +232,7 @@ impl Inner {
         }
         while let Some(work) = self.find_work(lock(&self.background.state)) {
             match self.run(work) {
-                // The write that made the work due is done, and the work is not lost.
+                // The write that made the work due has succeeded, and the work will be retried.
                 Err(error) if error.can_be_tried_again() => return Ok(()),
                 result => result?,
             }
@@ -236,13 +240,13 @@ impl Inner {
         Ok(())
     }
 
-    /// The error of a thread that the system has refused.
+    /// Returns the error for a thread that the system has refused to start.
     pub(crate) fn no_thread(&self, source: io::Error) -> Error {
         cairn_vfs::Error::new(Operation::StartThread, &self.path, source).into()
     }
 
-    /// The work of a thread. A panic outside of its jobs would leave nobody who does them, so it
-    /// ends the store's.
+    /// Runs the loop of a thread. A panic outside a job would leave nobody to run the jobs, so it
+    /// poisons the store.
     fn guarded(&self, work: impl FnOnce()) {
         let work = || {
             work();
@@ -253,7 +257,7 @@ impl Inner {
         }
     }
 
-    /// Syncs the log every `interval`, while there is something to sync.
+    /// Syncs the log every `interval` if there were new writes.
     fn sync_until_stopped(&self, interval: Duration) {
         let mut state = lock(&self.background.state);
         let mut due = self.clock.now().saturating_add(interval);
@@ -284,7 +288,7 @@ impl Inner {
                 let waited = self.background.changed.wait_timeout(state, LOOK_FOR_WRITES);
                 let (after, result) = waited.unwrap_or_else(PoisonError::into_inner);
                 state = after;
-                // Two looks without a write between them: the store has time.
+                // No write arrived between two checks, so the store is idle.
                 let visible = self.order.visible();
                 if result.timed_out() && last.replace(visible) == Some(visible) && self.declare_idle() {
                     break;
@@ -295,9 +299,10 @@ impl Inner {
             }
             let generation = state.generation;
             match self.find_work(state) {
-                // The failure is latched: writers meet it.
+                // The error need not be handled here: a failure is recorded in the store, and
+                // writers get it.
                 Some(work) => {
-                    // Whatever has become due meanwhile is tried.
+                    // After a failure, sleep unless more work has become due meanwhile.
                     if self.run(work).is_err() {
                         seen = Some(generation);
                     }
@@ -315,7 +320,7 @@ impl Inner {
         }
     }
 
-    /// Claims the most urgent work, if any is due.
+    /// Claims the most urgent work that is due, if any.
     fn find_work(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Option<Work> {
         if self.check_writable().is_err() {
             return None;
@@ -324,7 +329,7 @@ impl Inner {
         let due = |keyspace: &&Arc<KeyspaceState>| {
             !state.flushing.contains(&keyspace.id) && !keyspace.view.load().sealed.is_empty()
         };
-        // The one that has most waiting.
+        // The keyspace with the most sealed memtables first.
         let most = keyspaces.iter().filter(due).max_by_key(|keyspace| keyspace.view.load().sealed.len());
         if let Some(keyspace) = most {
             state.flushing.push(keyspace.id);
@@ -346,9 +351,9 @@ impl Inner {
         None
     }
 
-    /// What the failure of a job means: a full disk is waited out, a job that the end of the store
-    /// cut short is done again, and one that met a panic in the user's code is given up; anything
-    /// else poisons the store.
+    /// Handles the failure of a job. A full disk is waited out, a job interrupted because the store
+    /// closes is done again after the next open, and one that met a panic in user code is
+    /// abandoned. Any other error poisons the store.
     pub(crate) fn job_failed(&self, error: Error) -> Error {
         if error.can_be_tried_again() {
             return self.no_room(error);
@@ -356,16 +361,15 @@ impl Inner {
         if matches!(error, Error::Busy { .. } | Error::Panicked { .. }) { error } else { self.poison(error) }
     }
 
-    /// A compaction was given up, and others go on. `Ok`, since all that was due of it is done for
-    /// now.
+    /// Records that a compaction was abandoned. Others continue. Returns `Ok`, because no more work
+    /// on it is due for now.
     fn compaction_given_up(&self, keyspace: &KeyspaceState, error: Error) -> Result<()> {
         keyspace.given_up.note(error.clone());
         self.tell(|| Event::GivenUp { keyspace: keyspace.name.clone(), error });
         Ok(())
     }
 
-    /// Does the work. A failure poisons the store, but for a full disk and panics in the user's
-    /// code.
+    /// Runs a job. A failure poisons the store, except for a full disk and a panic in user code.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
         let under_way = |keyspace, is_flush| UnderWay { background: &self.background, keyspace, is_flush };
         let (keyspace, result, compacting) = match work {
@@ -389,15 +393,15 @@ impl Inner {
             Err(error) => Err(self.job_failed(error)),
         };
         self.update_pressure(&keyspace);
-        // A file system may take milliseconds for each file. So who has flushed leaves that to
-        // others: the next memtable may wait. And who has merged counts as at work until it is
-        // done: else the last thread would merge meanwhile, and nobody flush.
+        // Deleting a file may take milliseconds. A thread that has flushed leaves the deletion to
+        // others, because the next memtable may be waiting. A thread that has compacted still
+        // counts as compacting while it deletes; otherwise the last free thread would start a
+        // compaction, and none would be left for flushes.
         if compacting.is_some() || self.background.is_inline() {
             self.remove_obsolete();
         }
         drop(compacting);
-        // What found no room is not due again by that: threads would send each other round in
-        // circles.
+        // A failed job does not make its own retry due: threads would wake one another endlessly.
         if result.is_err() {
             self.background.job_is_over()
         } else {

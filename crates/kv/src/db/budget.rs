@@ -1,8 +1,8 @@
-//! Memory of all memtables that are written to, together: see
+//! The limit on the total memory of all active memtables: see
 //! [`crate::Options::memtable_bytes_max`].
 //!
-//! A memtable takes its memory in chunks, so most writes change nothing here: they compare two
-//! numbers. Who has made one grow puts it in its place among the others under a lock, and the
+//! A memtable allocates memory in chunks, so most writes change nothing here and only compare two
+//! numbers. A writer that made a memtable grow re-sorts it among the others under a lock; the
 //! largest is the last of them.
 
 use std::collections::BTreeSet;
@@ -16,21 +16,21 @@ use crate::version::KeyspaceId;
 /// The sizes of the active memtables that were written to.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// More than this is too much.
+    /// The limit in bytes.
     allowed: u64,
     total: AtomicU64,
-    /// By size, as noted in each memtable.
+    /// Sorted by size, as noted in each memtable.
     sizes: Mutex<BTreeSet<(u64, KeyspaceId)>>,
 }
 
 impl Budget {
-    /// A budget of `allowed` bytes.
+    /// Creates a budget of `allowed` bytes.
     pub(crate) fn new(allowed: u64) -> Self {
         Budget { allowed, total: AtomicU64::new(0), sizes: Mutex::default() }
     }
 
-    /// `memtable` of keyspace `id` was written to: whether all together are too large now. Costs
-    /// three loads unless it has grown.
+    /// Registers a write to `memtable` of keyspace `id`. Returns true if all memtables together
+    /// exceed the limit. Costs three loads unless the memtable has grown.
     #[inline]
     pub(crate) fn written(&self, id: KeyspaceId, memtable: &Memtable) -> bool {
         if memtable.noted_bytes() != Some(memtable.allocated_bytes() as u64) {
@@ -43,16 +43,16 @@ impl Budget {
     fn grown(&self, id: KeyspaceId, memtable: &Memtable) {
         let mut sizes = lock(&self.sizes);
         let bytes = memtable.allocated_bytes() as u64;
-        // Sealed meanwhile: it belongs to its flush.
+        // The memtable was sealed meanwhile, so it no longer counts.
         let Some(noted) = memtable.noted_bytes() else { return };
         sizes.remove(&(noted, id));
         sizes.insert((bytes, id));
         memtable.note_bytes(Some(bytes));
-        // Never below what is taken off here: it was added under this lock.
+        // Never underflows: the noted size was added under this lock.
         self.total.fetch_add(bytes.wrapping_sub(noted), Relaxed);
     }
 
-    /// `memtable` of keyspace `id` is written to no more.
+    /// Removes the sealed `memtable` of keyspace `id` from the budget.
     pub(crate) fn sealed(&self, id: KeyspaceId, memtable: &Memtable) {
         let mut sizes = lock(&self.sizes);
         let Some(noted) = memtable.noted_bytes() else { return };
@@ -61,7 +61,7 @@ impl Budget {
         self.total.fetch_sub(noted, Relaxed);
     }
 
-    /// The keyspace of the largest one.
+    /// Returns the keyspace of the largest memtable.
     pub(crate) fn largest(&self) -> Option<KeyspaceId> {
         lock(&self.sizes).last().map(|(_, id)| *id)
     }
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
     use crate::kind::Kind;
 
-    /// Goal: total and largest are those of the memtables that were written to and not sealed.
-    /// Method: random writes and seals of several, late notes of sealed ones among them, against a
-    /// sum over all.
+    /// Goal: total and largest match the memtables that were written to and not sealed. Method:
+    /// random writes and seals of several memtables, including late writes to sealed ones, compared
+    /// with a sum over all.
     #[test]
     fn as_a_sum_over_all() {
         let mut rng = SeededRng::new(11);

@@ -1,4 +1,4 @@
-//! How a store is opened.
+//! The builder with which a store is opened.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::db::keyspace::Db;
 use crate::events::EventListener;
 use crate::options::{Background, Durability, KeyspaceOptions, Options};
 
-/// Options of a store to be opened. Each has a default that suits a machine of a few gigabytes.
+/// Options for opening a store. The defaults suit a machine with a few gigabytes of memory.
 #[derive(Debug, Clone)]
 pub struct Builder {
     pub(crate) path: PathBuf,
@@ -20,7 +20,7 @@ pub struct Builder {
     pub(crate) seed: Option<u64>,
     pub(crate) options: Options,
     pub(crate) default: KeyspaceOptions,
-    /// Whether [`Builder::default_keyspace`] was asked for these.
+    /// Whether the options were set by [`Builder::default_keyspace`].
     pub(crate) is_default_given: bool,
     /// Options of other keyspaces, by name.
     pub(crate) keyspaces: Vec<(String, KeyspaceOptions)>,
@@ -40,14 +40,14 @@ impl Builder {
         }
     }
 
-    /// The file system. Default: the machine's.
+    /// Sets the file system. Default: that of the machine.
     #[must_use]
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = Some(fs);
         self
     }
 
-    /// The clock. Default: the machine's.
+    /// Sets the clock. Default: that of the machine.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
@@ -55,22 +55,22 @@ impl Builder {
     }
 
     /// Seeds the few random numbers that a store needs (ids of stores and logs), so that equal runs
-    /// write equal bytes. Default: the machine's random numbers.
+    /// write equal bytes. Default: random numbers of the operating system.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// All options of the store at once.
+    /// Sets all options of the store at once.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// Options of the default keyspace. Without them it is compacted as it was when the store was
-    /// open the last time, and has the defaults for all else.
+    /// Sets the options of the default keyspace. Without this call the keyspace keeps its last
+    /// compaction strategy and uses the defaults for all other options.
     #[must_use]
     pub fn default_keyspace(mut self, options: KeyspaceOptions) -> Self {
         self.default = options;
@@ -78,10 +78,12 @@ impl Builder {
         self
     }
 
-    /// Options of keyspace `name`, which is made when it is missing; each is named once. Keyspaces
-    /// that are there and not named here are opened with the options of the default keyspace, but
-    /// keep their own TTL and merge operator, are compacted as they were the last time, and get no
-    /// compaction filter, which would drop entries of theirs.
+    /// Sets the options of keyspace `name`, and creates the keyspace if it does not exist. A name
+    /// can be given only once.
+    ///
+    /// An existing keyspace that is not named is opened with the options of the default keyspace,
+    /// but keeps its own TTL, merge operator and compaction strategy. It gets no compaction filter,
+    /// which could drop its entries.
     #[must_use]
     pub fn keyspace(mut self, name: impl Into<String>, options: KeyspaceOptions) -> Self {
         self.keyspaces.push((name.into(), options));
@@ -151,21 +153,24 @@ impl Builder {
         self
     }
 
-    /// See [`KeyspaceOptions::memtable_bytes`]; of the default keyspace.
+    /// See [`KeyspaceOptions::memtable_bytes`]. Applies to the default keyspace.
     #[must_use]
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.default.memtable_bytes = bytes;
         self
     }
 
-    /// Opens the store, recovering it where needed.
+    /// Opens the store, and recovers it if necessary.
     ///
-    /// Costs the manifest and the log since the last flushes; no table is read.
-    /// Errors: [`crate::Error::Busy`] when a process has it open, [`crate::Error::NotFound`] when
-    /// it is not there and not to be made, [`crate::Error::Vfs`] of
-    /// [`cairn_vfs::Operation::StartThread`] when the system has no more threads: it is closed
-    /// again then, [`crate::Error::Corruption`] for damage below what was synced,
-    /// [`crate::Error::Invalid`] for options that contradict themselves or the store.
+    /// Reads the manifest and the log since the last flushes, but no tables.
+    ///
+    /// Errors:
+    /// - [`crate::Error::Busy`] if the store is already open.
+    /// - [`crate::Error::NotFound`] if the store does not exist and must not be created.
+    /// - [`crate::Error::Vfs`] with [`cairn_vfs::Operation::StartThread`] if the system has no more
+    ///   threads; the store is closed again.
+    /// - [`crate::Error::Corruption`] if data is damaged that had been synced.
+    /// - [`crate::Error::Invalid`] for options that contradict each other or the store.
     pub fn open(self) -> Result<Db> {
         let fs = self.fs.clone().unwrap_or_else(|| Arc::new(StdFs::new()));
         let clock = self.clock.clone().unwrap_or_else(|| Arc::new(SystemClock::new()));

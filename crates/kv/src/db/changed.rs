@@ -1,4 +1,4 @@
-//! Whether something was written since a number: what transactions find conflicts by.
+//! Finds writes newer than a sequence number, with which transactions detect conflicts.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -13,10 +13,10 @@ use crate::range_del::{RangeTombstoneRef, RangeTombstones};
 use crate::table;
 
 impl Inner {
-    /// True when `key` was written or removed after `at`.
+    /// Returns true if `key` was written or removed after `at`.
     ///
-    /// Sound as long as a snapshot at or before `at` is held: compactions then keep the numbers of
-    /// what came later.
+    /// Correct as long as a snapshot at or before `at` is held, because compactions then preserve
+    /// the sequence numbers of later writes.
     pub(crate) fn newest_after(&self, keyspace: &KeyspaceState, key: &[u8], at: Seqno) -> Result<bool> {
         let view = keyspace.view.load();
         let is_newer = |tombstone: Option<Seqno>| tombstone.is_some_and(|seqno| seqno > at);
@@ -55,9 +55,10 @@ impl Inner {
         }
     }
 
-    /// A key within `bounds` that was written or removed after `at`. As [`Inner::newest_after`].
+    /// Returns a key within `bounds` that was written or removed after `at`, under the condition of
+    /// [`Inner::newest_after`].
     ///
-    /// Costs a walk over the range in everything that was written since.
+    /// Costs a scan of the range in every source that has newer writes.
     pub(crate) fn changed_within(
         &self,
         keyspace: &KeyspaceState,
@@ -102,7 +103,7 @@ impl Inner {
     }
 }
 
-/// The first key within `bounds` with an entry newer than `at`.
+/// Returns the first key within `bounds` that has an entry newer than `at`.
 fn newer_within(cursor: &mut impl Cursor, bounds: &Bounds, at: Seqno) -> Result<Option<Vec<u8>>> {
     match &bounds.lower {
         Some(lower) => cursor.seek(lower, SEQNO_MAX)?,
@@ -117,12 +118,12 @@ fn newer_within(cursor: &mut impl Cursor, bounds: &Bounds, at: Seqno) -> Result<
     Ok(None)
 }
 
-/// A key within `bounds` under a range tombstone newer than `at`.
+/// Returns a key within `bounds` that is covered by a range tombstone newer than `at`.
 fn covered_within(set: &RangeTombstones, bounds: &Bounds, at: Seqno) -> Option<Vec<u8>> {
     set.iter().filter(|tombstone| tombstone.seqno > at).find_map(|it| first_within(it, bounds))
 }
 
-/// The first key within `bounds` that `tombstone` covers.
+/// Returns the first key within `bounds` that `tombstone` covers.
 fn first_within(tombstone: RangeTombstoneRef<'_>, bounds: &Bounds) -> Option<Vec<u8>> {
     let start = bounds.lower.as_deref().map_or(tombstone.start, |lower| lower.max(tombstone.start));
     let is_within = start < tombstone.end && bounds.contains(start);

@@ -1,4 +1,4 @@
-//! Compactions: asking the strategy, and doing what it says.
+//! Compactions: asks the strategy for jobs and runs them.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ use crate::{Error, Result};
 #[cfg(test)]
 mod tests;
 
-/// A compaction that is under way.
+/// A running compaction.
 #[derive(Debug)]
 pub(crate) struct Running {
     id: u64,
@@ -38,14 +38,14 @@ pub(crate) struct Running {
     tables: Vec<FileNumber>,
 }
 
-/// The compactions of a keyspace that are under way.
+/// The running compactions of a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct RunningJobs {
     next_id: u64,
     jobs: Vec<Running>,
 }
 
-/// A job whose tables are marked as being compacted, with the version that it was chosen from.
+/// A job whose tables are marked as being compacted, and the version from which it was chosen.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     id: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Claimed {
 }
 
 impl Inner {
-    /// What the strategy sees of a keyspace.
+    /// Returns the state of a keyspace as the strategy sees it.
     pub(crate) fn strategy_state<'a>(
         &self,
         keyspace: &KeyspaceState,
@@ -101,7 +101,7 @@ impl Inner {
         }
     }
 
-    /// Asks the strategy, and marks the tables of its choice.
+    /// Asks the strategy for a job and marks its tables as being compacted.
     pub(crate) fn claim_compaction(&self, keyspace: &KeyspaceState) -> Option<Claimed> {
         if keyspace.given_up.is_waiting() {
             return None;
@@ -112,7 +112,7 @@ impl Inner {
         Some(running.claim(job, version))
     }
 
-    /// True when the strategy has something to do that could start now.
+    /// Returns true if the strategy has a job that could start now.
     pub(crate) fn is_compaction_due(&self, keyspace: &KeyspaceState) -> bool {
         if keyspace.given_up.is_waiting() {
             return false;
@@ -122,13 +122,13 @@ impl Inner {
         keyspace.strategy.pick(&self.strategy_state(keyspace, &view.version, &running)).is_some()
     }
 
-    /// Bytes that compactions have to write, by the strategy's estimate.
+    /// Returns the number of bytes that compactions still have to write, as the strategy estimates.
     pub(crate) fn pending_compaction_bytes(&self, keyspace: &KeyspaceState, view: &View) -> u64 {
         let running = lock(&keyspace.running);
         keyspace.strategy.scores(&self.strategy_state(keyspace, &view.version, &running)).debt_bytes
     }
 
-    /// How much compactions are behind.
+    /// Returns the write pressure from pending compactions.
     pub(crate) fn compaction_pressure(&self, keyspace: &KeyspaceState, view: &View) -> [Pressure; 2] {
         let options = &keyspace.options;
         let is_merged = keyspace.strategy.merges();
@@ -142,13 +142,14 @@ impl Inner {
         ];
         let is_coming = || !lock(&keyspace.running).jobs.is_empty() || self.is_compaction_due(keyspace);
         if pressures.iter().any(Pressure::stops) && !is_coming() {
-            // Limits below what the strategy begins at: nobody would ever open the gate.
+            // The limits are below the point at which the strategy starts to compact, so nothing
+            // would ever lift the stop.
             return pressures.map(Pressure::without_stop);
         }
         pressures
     }
 
-    /// Does a claimed job, and gives its tables free.
+    /// Runs a claimed job, then unmarks its tables.
     pub(crate) fn compact(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, claimed: Claimed) -> Result<()> {
         let start = self.clock.now();
         let running = RunningGuard { running: &keyspace.running, id: claimed.id };
@@ -178,7 +179,7 @@ impl Inner {
         Ok(())
     }
 
-    /// What the job wrote; installed when this returns.
+    /// Runs a job and installs its output, which it returns.
     fn run_job(&self, keyspace: &KeyspaceState, claimed: &Claimed) -> Result<Written> {
         let job = &claimed.job;
         let inputs = claimed.inputs()?;
@@ -191,8 +192,7 @@ impl Inner {
                 outputs.add_garbage(file.meta.blobs.iter().copied().collect());
             }
         }
-        // An empty value may have outlived its blob file, in a store that an earlier version has
-        // written to.
+        // In a store written by an earlier version, an empty value may have outlived its blob file.
         outputs.garbage.retain(|&number, bytes| *bytes > 0 || claimed.version.blob(number).is_some());
         let mut edit = VersionEdit::default();
         let change = edit.keyspace(keyspace.id);
@@ -214,7 +214,7 @@ impl Inner {
         Ok(outputs)
     }
 
-    /// Merges the inputs, in parts side by side where the strategy says so.
+    /// Merges the inputs, in parallel parts if the strategy splits the job.
     fn merge_tables(
         &self,
         keyspace: &KeyspaceState,
@@ -242,7 +242,7 @@ impl Inner {
                 match caught("a compaction", || merge.part(part)) {
                     Ok(written) => outputs.extend(written),
                     Err(error) => {
-                        // The part that failed has removed its own.
+                        // The failed part has already removed its own files.
                         outputs.remove(self);
                         return Err(error);
                     }
@@ -265,7 +265,7 @@ impl Inner {
                     Ok(handle) => {
                         handle.join().unwrap_or_else(|_| Err(Error::invalid("a compaction panicked")))
                     }
-                    // No more threads to be had: here, then.
+                    // The system refused another thread, so this one merges the part.
                     Err(_) => caught("a compaction", || merge.part(part)),
                 })
                 .collect::<Vec<_>>()
@@ -287,38 +287,40 @@ impl Inner {
         }
     }
 
-    /// Returns when all that the inputs hold can be seen.
+    /// Waits until all entries of the inputs are visible.
     ///
-    /// ORDER: before the snapshots are listed. Ingested tables are in the version a moment before
-    /// their number is visible. A snapshot of that moment, taken after the list was made, does not
-    /// see them, and must find what lies below them.
+    /// ORDER: before the snapshots are listed. Ingested tables enter the version a moment before
+    /// their sequence number becomes visible. A snapshot taken in that moment and after the list
+    /// does not see them, and must find the entries below them.
     fn wait_for_inputs(&self, inputs: &[JobInput]) -> Result<()> {
         let tables = inputs.iter().flat_map(|input| &input.tables);
         let newest = tables.map(|file| file.meta.seqnos.1).max().unwrap_or(0);
         if self.order.visible() < newest {
-            // BOUND: nobody waits for a number that was not given out. Whoever gives them out needs
-            // nothing that a job holds.
+            // BOUND: does not wait for a number that was never assigned. The thread that publishes
+            // an assigned number needs nothing that a job holds.
             self.order.wait_for(newest.min(self.last_seqno()));
             self.check_alive()?;
         }
         Ok(())
     }
 
-    /// As [`Inner::install`], of a job that leaves garbage in blob files: those without live values
-    /// go with it, those that earlier jobs have left included. In one edit, since nobody would look
-    /// at files that a crash leaves between two.
+    /// Like [`Inner::install`], for a job that leaves garbage in blob files. Also removes the blob
+    /// files without live values, including those left by earlier jobs. Uses a single edit, because
+    /// nothing would collect the files if a crash came between two.
     fn install_garbage(&self, keyspace: &KeyspaceState, mut edit: VersionEdit) -> Result<()> {
-        // ORDER: the structure first. Who ingests holds it and then looks at what runs; did this
-        // wait the other way round, a keyspace being made in between would stop both.
+        // ORDER: `structure` before `running`. An ingestion holds `structure` and then looks at the
+        // running jobs. With the opposite order here, a keyspace creation waiting in between would
+        // deadlock both.
         let structure = read(&self.structure);
-        // One at a time: the next one sees what this one has added and removed.
+        // One installation at a time, so that the next one sees the blob files that this one added
+        // and removed.
         let _running = lock(&keyspace.running);
         let change = edit.keyspace(keyspace.id);
         change.blobs_removed = keyspace.view.load().version.dead_blobs(change);
         self.install_within(&structure, keyspace, edit, &[])
     }
 
-    /// Compacts everything within `bounds` as far down as it goes.
+    /// Compacts everything within `bounds` down to the last level.
     pub(crate) fn compact_range(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
@@ -329,13 +331,13 @@ impl Inner {
 
     fn compact_range_once(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bounds: &Bounds) -> Result<()> {
         self.flush(keyspace)?;
-        // One call at a time. What another one is at would be in the way of this one, and may have
-        // been chosen before the flush.
+        // One call at a time: the jobs of another call would block this one and may have been
+        // chosen before the flush.
         let alone = lock(&keyspace.manual);
         let pause: PauseGuard<'_> = self.background.pause(keyspace.id);
         let manual = Manual {
             from: bounds.lower.as_deref(),
-            // One key more than asked for is compacted, if it is there.
+            // `to` is inclusive, so one key past the range may be compacted too.
             to: bounds.upper.as_deref(),
             below: self.versions.new_file_number(),
             rewrite_last: true,
@@ -349,15 +351,14 @@ impl Inner {
                     .compact_range(&self.strategy_state(keyspace, &version, &running), &manual)
                 {
                     ManualStep::Run(job) => Some(running.claim(job, version)),
-                    // Nothing runs that could be in the way: background jobs have ended, and other
-                    // calls wait.
+                    // `Blocked` cannot occur: background jobs have ended, and other calls wait.
                     ManualStep::Blocked | ManualStep::Done => None,
                 }
             };
             let Some(claimed) = step else { break };
             let result = caught("a compaction", || self.compact(keyspace, claimed));
             result.map_err(|error| self.job_failed(error))?;
-            // Writers may have stopped for want of just this.
+            // Writers may be stopped waiting for this job.
             self.update_pressure(keyspace);
         }
         if *bounds == Bounds::default() {
@@ -370,7 +371,7 @@ impl Inner {
     }
 }
 
-/// Gives the tables of a job free when it is dropped, also by a panic.
+/// Unmarks the tables of a job when it is dropped, also by a panic.
 struct RunningGuard<'a> {
     running: &'a Mutex<RunningJobs>,
     id: u64,
@@ -396,7 +397,7 @@ impl RunningJobs {
     }
 }
 
-/// The tables that a job takes of one run.
+/// The tables that a job takes from one run.
 #[derive(Debug)]
 struct JobInput {
     level: usize,
@@ -405,7 +406,7 @@ struct JobInput {
 }
 
 impl Claimed {
-    /// The job's tables, newest run first.
+    /// Returns the job's tables, newest run first.
     fn inputs(&self) -> Result<Vec<JobInput>> {
         let find = |number: FileNumber| {
             let file = self.version.tables().find(|(_, file)| file.number() == number);
@@ -423,7 +424,8 @@ impl Claimed {
             .collect()
     }
 
-    /// Runs outside of the job that are older than its output and may share keys with it.
+    /// Returns the runs that are older than the job's output and may contain its keys. They may
+    /// include tables that are themselves inputs.
     fn older_runs(&self, inputs: &[JobInput]) -> Vec<Arc<Run>> {
         let oldest = inputs.iter().map(|input| (input.level, std::cmp::Reverse(input.run))).max();
         let Some((oldest_level, std::cmp::Reverse(oldest_run))) = oldest else { return Vec::new() };
@@ -439,7 +441,7 @@ impl Claimed {
     }
 }
 
-/// What the parts of a merge share.
+/// State shared by the parts of a merge.
 struct Merge<'a> {
     inner: &'a Inner,
     keyspace: &'a KeyspaceState,
@@ -449,7 +451,7 @@ struct Merge<'a> {
     snapshots: Vec<u64>,
 }
 
-/// The half-open key ranges that `boundaries` cut everything into.
+/// Returns the half-open key ranges into which `boundaries` divide the key space.
 fn parts(boundaries: &[Vec<u8>]) -> Vec<Bounds> {
     let lowers = std::iter::once(None).chain(boundaries.iter().cloned().map(Some));
     let uppers = boundaries.iter().cloned().map(Some).chain(std::iter::once(None));
@@ -457,7 +459,7 @@ fn parts(boundaries: &[Vec<u8>]) -> Vec<Bounds> {
 }
 
 impl Merge<'_> {
-    /// Merges what lies within `part`.
+    /// Merges the entries within `part`.
     fn part(&self, part: &Bounds) -> Result<Written> {
         let (inner, job) = (self.inner, &self.claimed.job);
         let read = crate::options::ReadOptions { fill_cache: false, readahead_bytes: 1 << 20 };
@@ -518,7 +520,7 @@ impl Merge<'_> {
         Ok(written)
     }
 
-    /// Range tombstones that still hide something from somebody after the merge.
+    /// Returns the range tombstones that can still hide an entry from some reader after the merge.
     fn kept_tombstones(&self) -> Arc<RangeTombstones> {
         if self.tombstones.is_empty() {
             return Arc::clone(&self.tombstones);
@@ -527,7 +529,7 @@ impl Merge<'_> {
             return Arc::new(self.tombstones.for_snapshots(&self.snapshots));
         }
         let first = self.snapshots.first().copied();
-        // What all snapshots see has been applied to everything that it covers.
+        // A tombstone that every snapshot sees has been applied to all entries that it covers.
         Arc::new(self.tombstones.newer_than(first.unwrap_or(u64::MAX)))
     }
 }

@@ -1,4 +1,4 @@
-//! What users can ask of the background work: flush, compact, wait, pressure, statistics.
+//! User requests to the background work: flush, compact, wait, write pressure and statistics.
 
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
@@ -10,11 +10,11 @@ use crate::db::stats::{KeyspaceStats, LevelStats, Stats};
 use crate::events::Event;
 use crate::{Error, Result};
 
-/// So many failures of jobs that may be older than the call are passed over.
+/// Maximum number of failed jobs to ignore because they may have started before the call.
 const STALE_JOBS_MAX: usize = 4;
 
 impl Inner {
-    /// Seals the memtable and waits until it and those before it are in tables.
+    /// Seals the active memtable, and waits until it and all earlier ones are in tables.
     pub(crate) fn flush(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         self.with_reserve(|| self.flush_once(keyspace))
     }
@@ -23,22 +23,22 @@ impl Inner {
         self.check_writable()?;
         keyspace.check_open()?;
         self.seal(keyspace, None)?;
-        // Those sealed by now; later ones are somebody else's.
+        // The memtables sealed so far. Later ones are not this call's concern.
         let sealed = keyspace.view.load().sealed.clone();
         self.wait_for_work(keyspace, |_| {
             let view = keyspace.view.load();
-            // A view without memtables also when the keyspace is dropped meanwhile.
+            // Also true if the keyspace was dropped meanwhile, as its view then has no memtables.
             sealed.iter().all(|mine| view.sealed.iter().all(|other| !Arc::ptr_eq(mine, other)))
         })
     }
 
-    /// Waits until nothing is due, what is done for want of anything better included.
+    /// Waits until no work is due, including the work that is done only in an idle store.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
         self.declare_idle();
         for keyspace in self.all_keyspaces() {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }
-        // Nothing is due of what was given up, and it is not done either.
+        // Work that was abandoned is not due, but it is not done either.
         if let Some(error) = self.all_keyspaces().iter().find_map(|keyspace| keyspace.given_up.error()) {
             return Err(error);
         }
@@ -46,11 +46,11 @@ impl Inner {
         self.shrink_log()
     }
 
-    /// Gives back what the log keeps for writes that do not come, and all that it has where
-    /// everything is in tables. Errors: a log's that failed, which poisons the store.
+    /// Releases the log space kept for later writes, and the whole log if everything is in tables.
+    /// Errors: a failure of the log, which poisons the store.
     pub(crate) fn shrink_log(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        // What cannot be given back now is the next time, or when the store is opened.
+        // Space that cannot be released now is released at the next call or the next open.
         let _ = log.trim();
         let needed = self.pass_notes(self.versions.log_start());
         {
@@ -58,20 +58,21 @@ impl Inner {
             let is_over = commit.position() <= needed;
             let _ = commit.appender.as_mut().filter(|_| is_over).map(Appender::rotate);
         }
-        // Whoever began the new segment: another thread may be here and not have come to this, or
-        // the call before could not.
+        // Also needed if this call did not rotate the log: another thread may have rotated it and
+        // not got this far, or an earlier call may have failed here.
         let _ = log.release_before(needed);
         log.check().map_err(|error| self.poison(error.into()))
     }
 
-    /// Closes the log when nobody is left who writes: what is in it is durable then, damage to it
-    /// can be told from a crash, and what was allocated ahead is given back.
+    /// Closes the log when no writer is left. This makes its content durable, lets recovery
+    /// distinguish damage from a crash, and releases preallocated space.
     pub(crate) fn close_log(&self) {
         let mut commit = lock(&self.commit);
         commit.end = commit.position();
         if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
-            // Nobody is left to be told. What cannot be synced is with the kernel, as before; what
-            // cannot be given back is when the store is opened and written on.
+            // No caller is left to report an error to. Data that cannot be synced is with the
+            // kernel, as before. Space that cannot be released is released when the store is next
+            // opened for writing.
             if log.close(appender).is_ok() {
                 drop(commit);
                 self.record_end();
@@ -79,10 +80,10 @@ impl Inner {
         }
     }
 
-    /// Has due work done until `is_done` says so, which is asked after every job whether no job
-    /// runs.
+    /// Has due work done until `is_done` returns true. `is_done` is called after every job, with
+    /// true if no job is running.
     ///
-    /// Errors: the store's failure, and that of a full disk.
+    /// Errors: the store's failure, and a full disk.
     fn wait_for_work(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
@@ -93,8 +94,8 @@ impl Inner {
             self.work_is_due(keyspace)?;
             self.background.wait_until(self, full_before, &mut is_done)
         };
-        // It may have been met by jobs that began before the call, when there was less room than
-        // there is now: one in each thread.
+        // The error may come from jobs that started before the call, one per thread, when there was
+        // less space than now.
         let mut left = self.background.threads().min(STALE_JOBS_MAX);
         loop {
             match wait() {
@@ -104,37 +105,38 @@ impl Inner {
         }
     }
 
-    /// True when a flush or a compaction could start.
+    /// Returns true if a flush or a compaction could start.
     fn is_work_due(&self) -> bool {
         self.all_keyspaces()
             .iter()
             .any(|keyspace| !keyspace.view.load().sealed.is_empty() || self.is_compaction_due(keyspace))
     }
 
-    /// A job found no room on the disk, or could open no more files. Nothing is lost: memtables and
-    /// log hold what it was to write. It is tried again when work is due the next time; until one
-    /// succeeds, writers that would have to wait for it fail with `error`.
+    /// Handles a job that failed because the disk was full or no more files could be opened. No
+    /// data is lost: the memtables and the log hold what the job was to write. The job is retried
+    /// when work next becomes due. Until one succeeds, writers that would have to wait for it fail
+    /// with `error`.
     pub(crate) fn no_room(&self, error: Error) -> Error {
         *lock(&self.full) = Some(error.clone());
         self.is_full.store(true, SeqCst);
         self.full_count.fetch_add(1, SeqCst);
-        // What nobody needs any more makes room for the next try.
+        // Removing obsolete files makes room for the retry.
         self.remove_obsolete();
         self.controller.wake();
         self.tell_failure(&error);
         error
     }
 
-    /// A job has found room.
+    /// Clears the full-disk state after a job succeeded.
     pub(crate) fn disk_has_room(&self) {
         if self.is_full.swap(false, SeqCst) {
             *lock(&self.full) = None;
         }
     }
 
-    /// Waits while background work is too far behind.
+    /// Stalls the writer while background work is too far behind.
     ///
-    /// Errors: that of a full disk, when the work that is waited for cannot be done.
+    /// Errors: a full disk, if the awaited work cannot be done because of it.
     #[inline]
     pub(crate) fn admit(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bytes: usize) -> Result<()> {
         if self.is_full.load(Relaxed) {
@@ -153,7 +155,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Goes on while there is memory for it, and has the work tried again.
+    /// Lets the writer continue while memory lasts, and has the failed work retried.
     #[cold]
     fn admit_to_full_disk(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         let has_memory = || {
@@ -166,11 +168,11 @@ impl Inner {
         }
         result?;
         if !self.background.is_inline() {
-            // There may be room again by now: who tries it says so.
+            // There may be space again by now. The retried job decides.
             let is_over = |is_idle: bool| !self.is_full.load(SeqCst) || is_idle && !self.is_work_due();
             let waited = self.wait_for_work(keyspace, is_over);
             if has_memory() {
-                // Whatever has failed meanwhile: it is not what this waited for.
+                // An error of an unrelated job does not matter, since there is memory again.
                 return Ok(());
             }
             waited?;
@@ -181,7 +183,7 @@ impl Inner {
         }
     }
 
-    /// Sets the speed of writers by what waits for the background work.
+    /// Sets the write speed according to the backlog of background work.
     pub(crate) fn update_pressure(&self, _changed: &KeyspaceState) {
         if self.background.is_inline() {
             return;
@@ -197,7 +199,7 @@ impl Inner {
         self.controller.set(&pressures);
     }
 
-    /// The store in numbers.
+    /// Returns statistics of the store.
     pub(crate) fn stats(&self) -> Stats {
         let cache = self.tables.cache.stats();
         let mut stats = Stats {

@@ -1,10 +1,10 @@
-//! The write controller: slows writers down before they would have to stop.
+//! The write controller, which slows writers down before they would have to stop.
 //!
-//! Background work that falls behind is a debt. While it is small, writers run free. Between the
-//! soft and the hard limit each written byte costs a delay that grows with the debt, so that
-//! writers and compactions meet at a common speed instead of running into a wall; only at the hard
-//! limit do writers stop. Delays are taken in small pieces, before any lock; what is not paid by
-//! one writer is by the next.
+//! Background work that falls behind is treated as a debt. While the debt is small, writers are not
+//! limited. Between the soft and the hard limit, each written byte costs a delay that grows with
+//! the debt, so that writers and compactions settle at a common speed. Writers stop only at the
+//! hard limit. A delay is slept in small parts, before any lock is taken. A part that one writer
+//! does not sleep is left to the next.
 
 use std::time::Duration;
 
@@ -19,35 +19,35 @@ mod shuttle;
 #[cfg(test)]
 mod tests;
 
-/// No single delay is longer: what a writer feels stays well below a stall, and one that owes more
-/// sees in between whether it still has to pay.
+/// Maximum length of a single delay. It keeps each delay well below a stall, and a writer that owes
+/// more rechecks between delays whether it still has to wait.
 const DELAY_MAX: Duration = Duration::from_millis(5);
 
-/// Writers may owe this much and go on; later ones pay it. What a large write owes beyond it is
-/// paid before it goes on, or large writes would pass at any speed.
+/// Maximum debt with which a writer may continue; later writers pay it. A large write pays its
+/// share beyond this before it continues, otherwise large writes would not be limited at all.
 const OWED_MAX: Duration = Duration::from_secs(1);
 
-/// Writers' debt is settled when it is worth at least this: sleeping less is not possible anyway.
+/// Debt from which writers start to pay: a thread cannot sleep for less anyway.
 const DELAY_MIN: Duration = Duration::from_micros(200);
 
-/// Slowest admitted speed, in bytes a second, right below the hard limit.
+/// Slowest permitted speed in bytes per second, just below the hard limit.
 const SPEED_MIN: f64 = 4.0 * 1024.0 * 1024.0;
 
-/// Fastest limited speed, right above the soft limit.
+/// Fastest limited speed, just above the soft limit.
 const SPEED_MAX: f64 = 512.0 * 1024.0 * 1024.0;
 
-/// How fast writers may write, in view of one kind of background work.
+/// The write speed that one kind of background work permits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pressure {
     pub cause: StallCause,
-    /// Bytes a second: infinite without a limit, 0 when writers are to stop.
+    /// Bytes per second: infinite for no limit, 0 to stop writers.
     speed: f64,
 }
 
 impl Pressure {
-    /// The pressure of `value` between `soft`, where writers begin to slow down, and `hard`, where
-    /// they stop. In between the speed falls geometrically: each step of the debt costs the same
-    /// factor.
+    /// Returns the pressure of `value` between `soft`, where writers start to slow down, and
+    /// `hard`, where they stop. In between the speed falls geometrically: equal steps of debt
+    /// reduce it by the same factor.
     pub(crate) fn between(cause: StallCause, value: f64, soft: f64, hard: f64) -> Pressure {
         let speed = if value < soft {
             f64::INFINITY
@@ -59,12 +59,12 @@ impl Pressure {
         Pressure { cause, speed }
     }
 
-    /// The pressure of `sealed` memtables of which `allowed` may wait, when flushes make
-    /// `flush_speed` bytes a second.
+    /// Returns the pressure of `sealed` memtables, of which `allowed` may wait, if flushes process
+    /// `flush_speed` bytes per second.
     ///
-    /// One that is being flushed is normal. With more, writers run a little faster than the
-    /// flushes, and with one place left slower, so that they meet no stop unless flushes become
-    /// much slower.
+    /// One memtable being flushed is normal. With two places left, writers may be slightly faster
+    /// than the flushes, and with one place left they must be slower. Thus they do not stop unless
+    /// flushes become much slower.
     pub(crate) fn of_memtables(sealed: usize, allowed: usize, flush_speed: f64) -> Pressure {
         let share = match allowed.saturating_sub(sealed) {
             0 => 0.0,
@@ -77,38 +77,38 @@ impl Pressure {
         Pressure { cause: StallCause::Memtables, speed }
     }
 
-    /// True when writers are to stop.
+    /// Returns true if writers must stop.
     pub(crate) fn stops(&self) -> bool {
         self.speed == 0.0
     }
 
-    /// As slow as can be instead of a stop.
+    /// Replaces a stop by the slowest permitted speed.
     pub(crate) fn without_stop(self) -> Pressure {
         Pressure { speed: self.speed.max(SPEED_MIN), ..self }
     }
 }
 
-/// Admits writes.
+/// Admits or delays writes.
 #[derive(Debug)]
 pub(crate) struct Controller {
-    /// Nanoseconds that 1 MiB costs; 0 is free, `u64::MAX` is stopped. One load on a free writer's
-    /// way.
+    /// Delay in nanoseconds per MiB written; 0 for none, `u64::MAX` for stopped. An unlimited
+    /// writer only loads this value.
     nanos_a_mib: AtomicU64,
-    /// [`StallCause`] of that.
+    /// The [`StallCause`] of the delay.
     cause: AtomicU8,
-    /// Nanoseconds of delay that writers have run up and not yet slept.
+    /// Nanoseconds of delay that writers have incurred and not yet slept.
     owed: AtomicU64,
-    /// Bytes of keys and values that flushes make in a second, of late; 0 before the first.
+    /// Recent speed of flushes in bytes of keys and values per second; 0 before the first flush.
     flush_speed: AtomicU64,
-    /// Held from looking at what is due to setting the speed by it: of two who do so, the one who
-    /// looked last must set it last, or writers could stay stopped with nothing left to do.
+    /// Held while the pressure is measured and the speed set from it. Without it, an older
+    /// measurement could be set last and leave writers stopped with no work left to do.
     pub measuring: Mutex<()>,
     gate: Mutex<()>,
     open: Condvar,
     stats: StallStats,
 }
 
-/// What writers have waited.
+/// Counters of write stalls.
 #[derive(Debug, Default)]
 struct StallStats {
     delays: AtomicU64,
@@ -116,18 +116,18 @@ struct StallStats {
     nanos: [AtomicU64; 3],
 }
 
-/// What writers have waited, by cause.
+/// Write stalls by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stalls {
-    /// Delays: of some milliseconds at most, but for writes of megabytes.
+    /// Number of delays. Each takes a few milliseconds at most, except for writes of megabytes.
     pub delays: u64,
-    /// Full stops.
+    /// Number of full stops.
     pub stops: u64,
-    /// Time waited for flushes, all writers together.
+    /// Time spent waiting for flushes, summed over all writers.
     pub memtables: Duration,
-    /// Time waited because of level 0.
+    /// Time spent waiting because of level 0.
     pub level_zero: Duration,
-    /// Time waited because of pending compactions.
+    /// Time spent waiting because of pending compactions.
     pub pending_compaction: Duration,
 }
 
@@ -149,19 +149,19 @@ impl Controller {
         }
     }
 
-    /// Learns how fast flushes are.
+    /// Records the speed of a flush.
     pub(crate) fn flushed(&self, bytes: u64, took: Duration) {
         if took.is_zero() {
             return;
         }
         let speed = bytes as f64 / took.as_secs_f64();
         let before = self.flush_speed.load(Relaxed) as f64;
-        // Of a few flushes: one may have met a busy disk.
+        // Averages over a few flushes, because one may have met a busy disk.
         let after = if before == 0.0 { speed } else { (3.0 * before + speed) / 4.0 };
         self.flush_speed.store(after as u64, Relaxed);
     }
 
-    /// See [`Controller::flushed`]; infinite while nothing is known.
+    /// Returns the recent speed of flushes; infinite if unknown. See [`Controller::flushed`].
     pub(crate) fn flush_speed(&self) -> f64 {
         match self.flush_speed.load(Relaxed) {
             0 => f64::INFINITY,
@@ -169,12 +169,12 @@ impl Controller {
         }
     }
 
-    /// Sets the speed by the worst of `pressures`. To be called whenever background work begins to
-    /// be due, or is done.
+    /// Sets the speed to the lowest of `pressures`. Must be called whenever background work becomes
+    /// due or is done.
     pub(crate) fn set(&self, pressures: &[Pressure]) {
         let worst = pressures.iter().copied().min_by(|a, b| a.speed.total_cmp(&b.speed));
         let Some(worst) = worst else { return };
-        // Without a limit this is 0.
+        // For an infinite speed this is 0.
         let nanos = if worst.stops() { STOPPED } else { ((1u64 << 20) as f64 / worst.speed * 1e9) as u64 };
         let cause = CAUSES.iter().position(|cause| *cause == worst.cause).unwrap_or(0);
         self.cause.store(cause as u8, Relaxed);
@@ -188,13 +188,13 @@ impl Controller {
         }
     }
 
-    /// True when writers are stopped.
+    /// Returns true if writers are stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         self.nanos_a_mib.load(Relaxed) == STOPPED
     }
 
-    /// Lets a write of `bytes` pass, now or after its delay. Returns the cause and the time when it
-    /// had to wait. `abandon` is asked while stopped: true ends the wait.
+    /// Admits a write of `bytes`, immediately or after a delay. Returns the cause and the duration
+    /// if it had to wait. While stopped, the wait ends when `abandon` returns true.
     #[inline]
     pub(crate) fn admit(
         &self,
@@ -233,7 +233,8 @@ impl Controller {
             }
             self.stats.delays.fetch_add(1, Relaxed);
             let mut paid = 0;
-            // BOUND: each pays for its own write, and small ones no more than one delay.
+            // BOUND: each writer pays at most for its own write, and a small write takes a single
+            // delay.
             loop {
                 let (owed, part) = self.pay(clock);
                 paid += part;
@@ -247,23 +248,23 @@ impl Controller {
         Some((CAUSES[cause], waited))
     }
 
-    /// Pays a part of what is owed. Says how much it was before, and the part in nanoseconds.
+    /// Pays a part of the debt. Returns the debt before the payment, and the part in nanoseconds.
     fn pay(&self, clock: &dyn Clock) -> (Duration, u64) {
         let part = |owed: u64| owed.min(DELAY_MAX.as_nanos() as u64);
-        // Before the sleep: of writers who pay beside each other, each pays a part of its own.
+        // Subtracts before the sleep, so that concurrent writers pay different parts.
         let before = self.owed.fetch_update(Relaxed, Relaxed, |owed| Some(owed - part(owed)));
         let (Ok(owed) | Err(owed)) = before;
         clock.sleep(Duration::from_nanos(part(owed)));
         (Duration::from_nanos(owed), part(owed))
     }
 
-    /// Wakes stopped writers, so that they see a failure or the store's end.
+    /// Wakes stopped writers, so that they notice a failure or the closing of the store.
     pub(crate) fn wake(&self) {
         drop(lock(&self.gate));
         self.open.notify_all();
     }
 
-    /// What writers have waited so far.
+    /// Returns the stalls so far.
     pub(crate) fn stalls(&self) -> Stalls {
         let time = |cause: usize| Duration::from_nanos(self.stats.nanos[cause].load(Relaxed));
         Stalls {

@@ -1,4 +1,4 @@
-//! The owner of an open store: dropping the last handle closes it.
+//! The owner of an open store. Dropping the last handle closes the store.
 
 use cairn_vfs::sync::Arc;
 
@@ -11,11 +11,11 @@ pub(crate) struct Core {
 }
 
 impl Drop for Core {
-    /// Ends the background threads after their running jobs. What is in memtables is in the log as
-    /// well, so nothing is flushed.
+    /// Stops the background threads after their running jobs. The contents of the memtables are
+    /// also in the log, so nothing is flushed.
     fn drop(&mut self) {
         self.inner.background.stop();
-        // What the last reader let go of.
+        // Removes the files that the last reader released.
         self.inner.remove_obsolete();
         self.inner.close_log();
         self.inner.leave_reserve();

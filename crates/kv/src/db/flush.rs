@@ -1,4 +1,4 @@
-//! Flush: sealed memtables become a table of level 0.
+//! Flush: writes sealed memtables to a table of level 0.
 
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, RwLockReadGuard, lock, read};
@@ -18,16 +18,18 @@ use crate::range_del::RangeTombstones;
 use crate::version::{KeyspaceEdit, NewTable, VersionEdit};
 
 impl Inner {
-    /// Writes all memtables of `keyspace` that are sealed by now to one table, and installs it.
+    /// Writes all memtables of `keyspace` that are sealed at the time of the call to one table, and
+    /// installs it.
     ///
-    /// One flush of a keyspace runs at a time, so they are installed in the order of their writes.
+    /// A keyspace runs one flush at a time, so memtables are installed in the order of their
+    /// writes.
     pub(crate) fn flush_sealed(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         let sealed = keyspace.view.load().sealed.clone();
         let Some(newest) = sealed.first() else { return Ok(()) };
-        // Writers that took a number before the seal may still be inserting.
+        // Writers that took a sequence number before the seal may still be inserting.
         self.order.wait_for(newest.last_seqno);
-        // ORDER: after the wait, which a failed write ends as well: no half of it must get into a
-        // table.
+        // ORDER: after the wait, which also ends when a write fails. A failed write must not get
+        // into a table in part.
         self.check_alive()?;
         self.sync_before_flush(keyspace, newest.end)?;
         let start = self.clock.now();
@@ -54,12 +56,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes the log durable up to `end`, unless `flushed` is the only keyspace with writes that
-    /// are not in tables.
+    /// Makes the log durable up to `end`, unless `flushed` is the only keyspace with unflushed
+    /// writes.
     ///
-    /// ORDER: before the flush is installed. A power loss may take the end of the log, but not the
-    /// table: without this, the part of a batch that went to another keyspace, and everything that
-    /// was written there before, could be gone.
+    /// ORDER: before the flush is installed. A power loss may lose the end of the log but not the
+    /// table. Without this sync it could lose the part of a batch that went to another keyspace,
+    /// and all earlier writes there.
     fn sync_before_flush(&self, flushed: &KeyspaceState, end: Lsn) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
         let others = self.all_keyspaces();
@@ -69,15 +71,15 @@ impl Inner {
         self.sync_log(log, end)
     }
 
-    /// The table of the entries in `sealed`, none when nothing survives, and the blob files that
-    /// came of them.
+    /// Writes the entries of `sealed` to a table. Returns the table, or no table if no entry
+    /// survives, and the blob files written along with it.
     pub(crate) fn write_level_zero(
         &self,
         keyspace: &KeyspaceState,
         sealed: &[Arc<Sealed>],
     ) -> Result<(Vec<NewTable>, Written)> {
-        // ORDER: when all that is flushed can be seen. A snapshot that is not listed then sees the
-        // newest tombstone over each key.
+        // ORDER: once all entries to be flushed are visible. A snapshot taken after this list then
+        // sees the newest tombstone over each key.
         let snapshots = self.snapshots.list();
         let sets: Vec<_> =
             sealed.iter().map(|sealed| sealed.memtable.range_tombstones_for(&snapshots)).collect();
@@ -89,14 +91,14 @@ impl Inner {
             tombstones: Arc::clone(&tombstones),
             operator: keyspace.options.merge_operator.clone(),
             ttl: self.ttl(keyspace),
-            // Memtables have all their values.
+            // Values in memtables are never in blob files.
             blobs: None,
             filter: None,
             level: 0,
             look: None,
             store: Arc::clone(&self.path),
             keyspace: &keyspace.name,
-            // A flush cannot be given up: the log and the memory would be held for ever.
+            // A flush cannot be abandoned, as that would retain its log and memory forever.
             keeps_unmerged: true,
         };
         // Tables may hold older entries of any key.
@@ -120,10 +122,10 @@ impl Inner {
         Ok((tables.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect(), written))
     }
 
-    /// Lets keyspaces other than `changed` that have no unflushed writes follow the log, so that
-    /// they do not hold its segments back.
+    /// Advances the log start of all keyspaces other than `changed` that have no unflushed writes,
+    /// so that they do not retain log segments.
     ///
-    /// Errors: of a store that has failed.
+    /// Errors: the store's failure.
     pub(crate) fn advance_idle_keyspaces(
         &self,
         changed: &KeyspaceState,
@@ -136,7 +138,7 @@ impl Inner {
             let commit = lock(&self.commit);
             (commit.position(), commit.next_seqno - 1)
         };
-        // Everything logged before `position` is in its memtable from here on.
+        // After this wait, every write logged before `position` is in its memtable.
         self.order.wait_for(last);
         self.check_alive()?;
         for keyspace in self.all_keyspaces() {
@@ -148,9 +150,9 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the
-    /// memtables `flushed`. What it says of keyspaces that were dropped meanwhile is left out, and
-    /// their new files are removed.
+    /// Makes `edit` durable, then visible to the readers of its keyspaces. In `keyspace` the new
+    /// tables replace the memtables `flushed`. For keyspaces that were dropped meanwhile, the
+    /// changes are left out and their new files removed.
     pub(crate) fn install(
         &self,
         keyspace: &KeyspaceState,
@@ -160,7 +162,7 @@ impl Inner {
         self.install_within(&read(&self.structure), keyspace, edit, flushed)
     }
 
-    /// As [`Inner::install`], for who holds the structure.
+    /// Like [`Inner::install`], for a caller that already holds `Inner::structure`.
     pub(crate) fn install_within(
         &self,
         _structure: &RwLockReadGuard<'_, ()>,
@@ -185,9 +187,9 @@ impl Inner {
             let flushed = if id == keyspace.id { flushed } else { &[] };
             changed.view.rcu(|view| view.with_version(Arc::clone(version), flushed));
         });
-        // Refused, and nothing has happened: a full disk is not to be filled with tables that
-        // nobody has. After other failures the manifest may have the edit, and the tables must
-        // stay.
+        // If the edit was refused, nothing has changed, and the new tables are removed so that they
+        // do not fill a full disk. After any other failure the manifest may contain the edit, so
+        // the tables must stay.
         if result.is_err() && self.versions.check().is_ok() {
             self.remove_tables(&new);
             self.remove_blobs(&new_blobs);
@@ -195,18 +197,18 @@ impl Inner {
         result
     }
 
-    /// Gives back the log segments that no keyspace needs any more.
+    /// Releases the log segments that no keyspace needs any more.
     fn release_log(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
         log.release_before(self.versions.log_start())?;
         Ok(())
     }
 
-    /// Deletes files that no version has any more. A file that cannot be deleted now is found again
-    /// at the next open.
+    /// Deletes files that no version contains any more. The next open finds and removes a file that
+    /// cannot be deleted now.
     pub(crate) fn remove_obsolete(&self) {
         let obsolete = self.versions.obsolete();
-        // What a writer beside us removes is the writer's to delete.
+        // In a read-only store, a concurrent writer deletes its own obsolete files.
         if obsolete.is_empty() || self.options.read_only {
             return;
         }
@@ -216,7 +218,7 @@ impl Inner {
     }
 }
 
-/// The tables that an edit adds, those left out that it only moves.
+/// Returns the tables that an edit adds, without those that it only moves.
 fn new_tables(edit: &VersionEdit) -> Vec<FileNumber> {
     edit.keyspaces.values().flat_map(new_tables_of).collect()
 }

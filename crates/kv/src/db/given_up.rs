@@ -1,31 +1,32 @@
-//! Compactions of a keyspace that code of the user's has stopped, and when they are tried again.
+//! Compactions of a keyspace that were abandoned because user code panicked, and the time of their
+//! retry.
 
 use cairn_vfs::sync::{Mutex, lock};
 
 use crate::Error;
 
-/// Flushes between two tries, at most.
+/// Maximum number of flushes between two attempts.
 const FLUSHES_MAX: u32 = 64;
 
-/// Whether the keyspace's compactions wait, and why.
+/// Tracks whether the keyspace's compactions are paused, and why.
 ///
-/// The same tables would be chosen again at once, and the same code would panic again. So there is
-/// a pause: until one more flush, then two, four, eight, so that a panic for good costs a small
-/// part of the work, and one that was an accident is made up for soon.
+/// Without a pause the same tables would be chosen again at once, and the same code would panic
+/// again. The pause lasts for one flush, then two, four, eight and so on. A permanent panic thus
+/// costs only a small share of the work, and an accidental one is soon made up for.
 #[derive(Debug, Default)]
 pub(crate) struct GivenUp(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The last failure, unless there were as many successes since as make it forgotten.
+    /// The last failure, until enough compactions have succeeded since.
     error: Option<Error>,
     flushes_left: u32,
-    /// How many flushes the next pause takes.
+    /// Length of the current pause in flushes. The next one is twice as long.
     pause: u32,
 }
 
 impl GivenUp {
-    /// A compaction was given up.
+    /// Records that a compaction was abandoned.
     pub(crate) fn note(&self, error: Error) {
         let mut state = lock(&self.0);
         state.pause = (state.pause * 2).clamp(1, FLUSHES_MAX);
@@ -33,13 +34,13 @@ impl GivenUp {
         state.error = Some(error);
     }
 
-    /// A flush has changed what there is to compact.
+    /// Records a flush, which changes the tables to be compacted.
     pub(crate) fn flushed(&self) {
         let mut state = lock(&self.0);
         state.flushes_left = state.flushes_left.saturating_sub(1);
     }
 
-    /// A compaction went well, of other keys perhaps.
+    /// Records a successful compaction, which may have been of other keys.
     pub(crate) fn succeeded(&self) {
         let mut state = lock(&self.0);
         state.pause /= 2;
@@ -48,17 +49,17 @@ impl GivenUp {
         }
     }
 
-    /// Everything was compacted.
+    /// Resets the state after everything was compacted.
     pub(crate) fn clear(&self) {
         *lock(&self.0) = State::default();
     }
 
-    /// True while no compaction is to be started.
+    /// Returns true while no compaction may start.
     pub(crate) fn is_waiting(&self) -> bool {
         lock(&self.0).flushes_left > 0
     }
 
-    /// Why compactions were given up, when the last one was.
+    /// Returns the error of the last abandoned compaction, if it still stands.
     pub(crate) fn error(&self) -> Option<Error> {
         lock(&self.0).error.clone()
     }
@@ -68,8 +69,8 @@ impl GivenUp {
 mod tests {
     use super::*;
 
-    /// Goal: the pauses grow to a limit, and end with a success. Method: failures without end,
-    /// flushes counted until the next try.
+    /// Goal: the pauses grow up to a limit, and end after successes. Method: repeated failures,
+    /// counting the flushes until the next attempt.
     #[test]
     fn pauses_grow() {
         let given_up = GivenUp::default();
@@ -86,7 +87,7 @@ mod tests {
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
         assert!(given_up.error().is_some());
-        // Of sixty-four, thirty-two, .. one.
+        // Halves the pause from sixty-four down to one.
         (0..6).for_each(|_| given_up.succeeded());
         assert!(given_up.error().is_some());
         given_up.succeeded();

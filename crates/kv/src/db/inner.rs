@@ -36,21 +36,21 @@ pub(crate) struct KeyspaceState {
     pub id: KeyspaceId,
     pub name: String,
     pub options: KeyspaceOptions,
-    /// What readers read. Replaced under the commit lock when a memtable is sealed, under the
-    /// version set's when its tables change.
+    /// The view for readers. Replaced under the commit lock when a memtable is sealed, and under
+    /// the lock of the version set when the tables change.
     pub view: Swap<View>,
-    /// Compactions under way.
+    /// Running compactions.
     pub running: Mutex<RunningJobs>,
-    /// Held by whoever compacts a range because the user asked for it.
+    /// Held during a manual compaction of a range.
     pub manual: Mutex<()>,
     pub strategy: Box<dyn Strategy>,
     pub given_up: GivenUp,
-    /// Set when the keyspace was dropped: its handles fail.
+    /// Set when the keyspace was dropped, after which its handles fail.
     pub dropped: AtomicBool,
 }
 
 impl KeyspaceState {
-    /// Errors: [`Error::NotFound`] once it was dropped.
+    /// Checks that the keyspace still exists. Errors: [`Error::NotFound`] if it was dropped.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.dropped.load(Relaxed) { Err(self.gone()) } else { Ok(()) }
@@ -61,7 +61,8 @@ impl KeyspaceState {
         Error::NotFound { what: format!("keyspace {:?} was dropped", self.name) }
     }
 
-    /// Errors: [`Error::Invalid`] for settings of the strategy.
+    /// Creates the state of an opened keyspace. Errors: [`Error::Invalid`] for invalid settings of
+    /// the strategy.
     pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
         let strategy = options.compaction.build()?;
         let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
@@ -71,37 +72,38 @@ impl KeyspaceState {
     }
 }
 
-/// What the commit lock guards: the order of writes, and where they go.
+/// The state guarded by the commit lock: the order of writes and their destinations.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    /// The number of the next operation.
+    /// The sequence number of the next operation.
     pub next_seqno: Seqno,
-    /// Active memtables, by keyspace id; `None` for ids that are not open.
+    /// Active memtables, indexed by keyspace id; `None` for ids that are not open.
     pub active: Vec<Option<Arc<Memtable>>>,
-    /// Where the old log ended, or the replay is: what counts as the position while there is no
-    /// appender.
+    /// The end of the old log, or the position of the replay. Serves as the log position while
+    /// there is no appender.
     pub end: Lsn,
-    /// Where the notes begin and end that were appended last ([`Inner::note_edit`]).
+    /// Start and end of the most recently appended run of notes ([`Inner::note_edit`]).
     pub noted: (Lsn, Lsn),
-    /// Where records are appended. Empty together with [`Inner::log`].
+    /// Appends log records. `None` as long as [`Inner::log`] is empty.
     pub appender: Option<Appender>,
 }
 
 impl Commit {
-    /// Behind the last record of the log.
+    /// Returns the position after the last record of the log.
     pub(crate) fn position(&self) -> Lsn {
         self.appender.as_ref().map_or(self.end, Appender::position)
     }
 }
 
-/// What the opener has said of keyspaces. Those that are open may have been given more, by what is
-/// stored of them.
+/// Keyspace options as given by the caller of the open. The options in effect may also include
+/// options stored with the keyspace.
 #[derive(Debug, Clone)]
 pub(crate) struct Given {
     pub default: KeyspaceOptions,
-    /// Whether these were given as such. If not, the default keyspace is compacted as before.
+    /// Whether `default` was given explicitly. If not, the default keyspace keeps its stored
+    /// compaction strategy.
     pub is_default_given: bool,
-    /// Of others, by name.
+    /// Options of other keyspaces, by name.
     pub named: Vec<(String, KeyspaceOptions)>,
 }
 
@@ -112,55 +114,54 @@ pub(crate) struct Inner {
     pub fs: Arc<dyn Fs>,
     pub clock: Arc<dyn Clock>,
     pub options: Options,
-    /// For opening it again.
+    /// Kept to open the store again.
     pub given: Given,
-    /// The store's lock, and room on its disk for when there is no other. Not in one that is open
-    /// for reading only.
+    /// The store's lock and its reserve of disk space. `None` in a read-only store.
     pub reserve: Option<Reserve>,
     pub commit: Line<Mutex<Commit>>,
     pub order: Order,
-    /// Empty in a store that is open for reading only, and until the old log is replayed.
+    /// Empty in a read-only store, and until the old log has been replayed.
     pub log: OnceLock<Log>,
-    /// Taken for writing to create and drop keyspaces; for reading to install what a job has made,
-    /// so that its keyspace is not dropped meanwhile.
+    /// Held for writing to create and drop keyspaces. Held for reading to install the output of a
+    /// job, so that its keyspace is not dropped meanwhile.
     pub structure: RwLock<()>,
-    /// Open keyspaces.
+    /// The open keyspaces.
     pub keyspaces: Registry,
     pub versions: VersionSet,
     pub snapshots: Arc<Snapshots>,
-    /// Of pessimistic transactions.
+    /// Key locks of pessimistic transactions.
     pub locks: LockTable,
     pub tables: Arc<Tables>,
     pub controller: Controller,
-    /// Where all memtables together are bounded.
+    /// Set if the memory of all memtables together is limited.
     pub budget: Option<Budget>,
     pub background: Background,
-    /// The last number when it was found that no writes come.
+    /// The last visible sequence number when the store was found idle.
     pub idle_at: AtomicU64,
     pub counters: Counters,
     pub limiter: Limiter,
-    /// The first failure that made the state of the files uncertain.
+    /// The first failure that left the state of the files uncertain.
     pub failure: OnceLock<Arc<Error>>,
     pub failed: AtomicBool,
-    /// The newest segment of the log that a write has come to.
+    /// The newest log segment that a write has reached.
     pub segment: AtomicU32,
-    /// The position that the manifest knows the log to have reached.
+    /// The durable log position that the manifest records.
     pub recorded: AtomicU64,
-    /// Held by whoever tells it of a new segment.
+    /// Held while the manifest is told of a new log segment.
     pub recording: Mutex<()>,
-    /// The failure of the last job, when that was a full disk.
+    /// The error of the last job, if it was a full disk or the limit of open files.
     pub full: Mutex<Option<Error>>,
     pub is_full: AtomicBool,
-    /// How many jobs have found no room.
+    /// Number of jobs that failed for lack of disk space or descriptors.
     pub full_count: AtomicU64,
-    /// How often somebody has gone through all keyspaces.
+    /// Number of iterations over all keyspaces.
     #[cfg(test)]
     pub walks: AtomicU64,
 }
 
 impl Inner {
-    /// Errors: [`Error::Poisoned`] after a failure, [`Error::Unsupported`] in a store that is open
-    /// for reading only.
+    /// Returns the log. Errors: [`Error::Poisoned`] after a failure, [`Error::Unsupported`] in a
+    /// read-only store.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<&Log> {
         match self.log.get() {
@@ -177,9 +178,10 @@ impl Inner {
         }
     }
 
-    /// Remembers that writing has failed, for good. Gives back the error for whoever met it first.
+    /// Poisons the store because of `error`, and returns `error` to the caller that met it.
     pub(crate) fn poison(&self, error: Error) -> Error {
-        // The log, or the manifest, may have failed where nobody was told of it, and says so now.
+        // The log or the manifest may have been poisoned earlier without a report, and returns that
+        // failure only now.
         let cause = match &error {
             Error::Poisoned { cause, .. } => Arc::clone(cause),
             error => Arc::new(error.clone()),
@@ -188,40 +190,42 @@ impl Inner {
         self.failed.store(true, SeqCst);
         if is_first {
             self.controller.wake();
-            // Once: a thread that looks for work, meets the failure and wakes the threads that look
-            // for work would have no end.
+            // Only for the first failure: otherwise a thread that looks for work would meet the
+            // failure and wake the other such threads, without end.
             self.background.wake_all();
             self.tell_failure(&error);
         }
         error
     }
 
-    /// Tells the listener of a failure.
+    /// Reports a failure to the listener.
     pub(crate) fn tell_failure(&self, error: &Error) {
         self.tell(|| crate::events::Event::Failed { error: error.clone() });
     }
 
-    /// Hands an event to the listener, when there is one.
+    /// Passes an event to the listener, if there is one.
     pub(crate) fn tell(&self, event: impl FnOnce() -> crate::events::Event) {
         if let Some(listener) = &self.options.listener {
             foreign::call_quietly(|| listener.on_event(&event()));
         }
     }
 
-    /// When entries of `keyspace` expire, as of now.
+    /// Returns the TTL of `keyspace` together with the current time, or `None` if its entries do
+    /// not expire.
     #[inline]
     pub(crate) fn ttl(&self, keyspace: &KeyspaceState) -> Option<Ttl> {
         let ttl = keyspace.options.ttl?;
         Some(Ttl { secs: ttl.as_secs(), now_secs: self.clock.wall().as_secs() })
     }
 
-    /// Errors: [`Error::Invalid`] for a snapshot of another store, whose number means nothing here;
-    /// also for one that was taken before a refresh: what it sees may be gone.
+    /// Checks that a snapshot is of this store. Errors: [`Error::Invalid`] for a snapshot of
+    /// another store, whose sequence number has no meaning here, and for one taken before a
+    /// refresh, whose data may be gone.
     pub(crate) fn check_snapshot(&self, snapshot: &SnapshotGuard) -> Result<()> {
         if snapshot.is_of(&self.snapshots) { Ok(()) } else { Err(self.of_another_store("the snapshot")) }
     }
 
-    /// The error of a handle that was not made by this store.
+    /// Returns the error for a handle of another store.
     #[cold]
     pub(crate) fn of_another_store(&self, what: &str) -> Error {
         Error::invalid(format!(
@@ -230,12 +234,12 @@ impl Inner {
         ))
     }
 
-    /// Errors: [`Error::Poisoned`] after a failure.
+    /// Checks that the store has not failed. Errors: [`Error::Poisoned`] after a failure.
     pub(crate) fn check_alive(&self) -> Result<()> {
         if self.failed.load(SeqCst) { Err(self.refuse_write()) } else { Ok(()) }
     }
 
-    /// The open keyspace `id`.
+    /// Returns the open keyspace `id`.
     pub(crate) fn keyspace(&self, id: KeyspaceId) -> Result<Arc<KeyspaceState>> {
         match self.keyspaces.load().get(id) {
             Some(keyspace) => Ok(Arc::clone(keyspace)),
@@ -245,25 +249,26 @@ impl Inner {
         }
     }
 
-    /// All open keyspaces.
+    /// Returns all open keyspaces.
     pub(crate) fn all_keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
         #[cfg(test)]
         self.walks.fetch_add(1, Relaxed);
         self.keyspaces.load().iter().cloned().collect()
     }
 
-    /// True when no write came since [`Inner::declare_idle`].
+    /// Returns true if nothing was written since [`Inner::declare_idle`].
     pub(crate) fn is_idle(&self) -> bool {
         self.idle_at.load(Relaxed) == self.order.visible()
     }
 
-    /// No writes come: time to do what costs writes and saves space. Says whether that is news.
+    /// Declares the store idle, so that work is done that costs writes and saves space. Returns
+    /// false if it was idle already.
     pub(crate) fn declare_idle(&self) -> bool {
         let last = self.order.visible();
         self.idle_at.swap(last, Relaxed) != last
     }
 
-    /// The highest number that was given out.
+    /// Returns the highest sequence number assigned so far.
     pub(crate) fn last_seqno(&self) -> Seqno {
         lock(&self.commit).next_seqno - 1
     }

@@ -1,13 +1,13 @@
-//! What counts as a range of keys.
+//! Types that are accepted as a range of keys.
 
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// A range of keys: any of Rust's ranges over what is bytes, a pair of bounds, or `..` for all
+/// A range of keys: any of Rust's ranges over byte-like keys, a pair of bounds, or `..` for all
 /// keys.
 ///
-/// As [`RangeBounds`], apart from `..`, which says here by itself that it is one over keys.
+/// Like [`RangeBounds`], except that `..` needs no type annotation for the keys.
 pub trait KeyRange {
-    /// The first key in it, and the first one behind it; `None` where there is no such limit.
+    /// Returns the first key in the range and the first key after it; `None` for an unbounded end.
     fn half_open(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>);
 }
 
@@ -48,8 +48,8 @@ fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> (Option<Vec<u8>>, O
 mod tests {
     use super::*;
 
-    /// Goal: each kind of range has the keys that it has in Rust. Method: keys around its ends,
-    /// held against `contains`.
+    /// Goal: each kind of range contains the same keys as in Rust. Method: keys around its ends,
+    /// compared with `contains`.
     #[test]
     fn kinds() {
         fn check(range: impl KeyRange, contains: impl Fn(&&str) -> bool) {

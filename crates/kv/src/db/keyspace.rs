@@ -20,10 +20,10 @@ use crate::txn::{Transaction, TransactionOptions};
 use crate::value::Value;
 use crate::version::KeyspaceId;
 
-/// An open store. Cheap to clone; safe to use from many threads. The store closes when the last
-/// handle, snapshot, cursor and iterator are gone.
+/// An open store. Cheap to clone and safe to use from many threads. The store closes when the last
+/// handle, snapshot, cursor and iterator are dropped.
 ///
-/// It dereferences to its default keyspace, so that `db.put(..)` does what one expects.
+/// It dereferences to its default keyspace, so that `db.put(..)` works as expected.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -53,12 +53,12 @@ impl std::ops::Deref for Db {
 }
 
 impl Db {
-    /// Opens or makes the store in the directory `path`.
+    /// Returns a builder that opens or creates the store in the directory `path`.
     pub fn builder(path: impl AsRef<Path>) -> Builder {
         Builder::new(path.as_ref())
     }
 
-    /// Opens or makes the store in the directory `path` with default options.
+    /// Opens or creates the store in the directory `path` with default options.
     pub fn open(path: impl AsRef<Path>) -> Result<Db> {
         Db::builder(path).open()
     }
@@ -68,45 +68,46 @@ impl Db {
         Db { core, default }
     }
 
-    /// The store's directory.
+    /// Returns the store's directory.
     pub fn path(&self) -> &Path {
         &self.core.inner.path
     }
 
-    /// Commits a batch: all of it or, after a crash, nothing. Readers too see all of it or nothing.
+    /// Commits a batch atomically: after a crash either the whole batch is there or nothing of it,
+    /// and readers see either all of it or nothing.
     pub fn write(&self, batch: &WriteBatch) -> Result<()> {
         self.write_with(batch, self.core.inner.options.durability)
     }
 
-    /// As [`Db::write`], with a durability of its own.
+    /// Like [`Db::write`], with the given durability.
     pub fn write_with(&self, batch: &WriteBatch, durability: Durability) -> Result<()> {
         self.core.inner.write_batch(batch, durability)
     }
 
-    /// Makes everything that was written so far durable, whatever durability it was written with,
-    /// except [`Durability::Memory`], which takes a [`Keyspace::flush`]. One sync of the log,
-    /// shared with other callers.
+    /// Makes all earlier writes durable, regardless of their durability, except those with
+    /// [`Durability::Memory`], which need a [`Keyspace::flush`]. Costs one sync of the log, shared
+    /// with concurrent callers.
     pub fn sync(&self) -> Result<()> {
         self.core.inner.sync_all()
     }
 
-    /// The store in numbers.
+    /// Returns statistics of the store.
     pub fn stats(&self) -> Stats {
         self.core.inner.stats()
     }
 
-    /// Changes the memory for blocks of tables, at once. See [`crate::Options::cache_bytes`].
+    /// Changes the size of the block cache immediately. See [`crate::Options::cache_bytes`].
     pub fn set_cache_bytes(&self, bytes: u64) {
         self.core.inner.tables.cache.set_capacity(bytes);
     }
 
-    /// The keyspace `name`, when there is one.
+    /// Returns the keyspace `name`, if it exists.
     pub fn keyspace(&self, name: &str) -> Option<Keyspace> {
         let state = self.core.inner.keyspaces.named(name)?;
         Some(Keyspace { core: Arc::clone(&self.core), state })
     }
 
-    /// All keyspaces, the default one first.
+    /// Returns all keyspaces, the default one first.
     pub fn keyspaces(&self) -> Vec<Keyspace> {
         let all = self.core.inner.all_keyspaces();
         all.into_iter().map(|state| Keyspace { core: Arc::clone(&self.core), state }).collect()
@@ -117,20 +118,20 @@ impl Db {
         self.transaction_with(TransactionOptions::default())
     }
 
-    /// Begins a transaction of either kind.
+    /// Begins a transaction with `options`, optimistic or pessimistic.
     pub fn transaction_with(&self, options: TransactionOptions) -> Transaction {
         Transaction::new(Arc::clone(&self.core), options)
     }
 
-    /// What the store is now, for reads later. Holds on to old versions: compactions keep what it
-    /// sees.
+    /// Takes a snapshot of the current state for later reads. While it is held, compactions keep
+    /// the old versions that it sees.
     pub fn snapshot(&self) -> Snapshot {
         let inner = &self.core.inner;
         Snapshot { guard: inner.snapshots.take(&inner.order), core: Arc::clone(&self.core) }
     }
 }
 
-/// The store as it was at one moment, all keyspaces together. Cheap to take and to clone; lasts as
+/// The state of the store at one moment, across all keyspaces. Cheap to take and to clone; valid as
 /// long as it is held.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -140,13 +141,13 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The number of the newest write that it shows.
+    /// Returns the sequence number of the newest write that the snapshot sees.
     pub fn seqno(&self) -> Seqno {
         self.guard.seqno()
     }
 }
 
-/// One ordered map of a store, with options of its own; "column family" in RocksDB. Batches and
+/// An ordered map within a store, with its own options; a "column family" in RocksDB. Batches and
 /// snapshots span keyspaces.
 #[derive(Debug, Clone)]
 pub struct Keyspace {
@@ -155,20 +156,21 @@ pub struct Keyspace {
 }
 
 impl Keyspace {
-    /// Its number, for [`WriteBatch::add`].
+    /// Returns the keyspace id, for [`WriteBatch::add`].
     pub fn id(&self) -> KeyspaceId {
         self.state.id
     }
 
-    /// Its name.
+    /// Returns the name of the keyspace.
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
     /// Sets `key` to `value`, with the store's default durability.
     ///
-    /// Costs some hundreds of nanoseconds, and now and then the wait that [`crate::Event::Stalled`]
-    /// explains.
+    /// Takes a few hundred nanoseconds. Occasionally the write stalls, which
+    /// [`crate::Event::Stalled`] reports.
+    ///
     /// Errors: [`crate::Error::Invalid`] for a key of more than [`crate::KEY_BYTES_MAX`] or a value
     /// of more than [`crate::VALUE_BYTES_MAX`] bytes, [`crate::Error::Poisoned`] after a failure.
     #[inline]
@@ -176,7 +178,7 @@ impl Keyspace {
         self.put_with(key, value, self.core.inner.options.durability)
     }
 
-    /// As [`Keyspace::put`], with a durability of its own.
+    /// Like [`Keyspace::put`], with the given durability.
     #[inline]
     pub fn put_with(
         &self,
@@ -187,26 +189,27 @@ impl Keyspace {
         self.write(Operation::Put { key: key.as_ref(), value: value.as_ref() }, durability)
     }
 
-    /// Removes `key`; fine when it is not there.
+    /// Removes `key`. Succeeds if the key does not exist.
     #[inline]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_with(key, self.core.inner.options.durability)
     }
 
-    /// As [`Keyspace::delete`], with a durability of its own.
+    /// Like [`Keyspace::delete`], with the given durability.
     #[inline]
     pub fn delete_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
         self.write(Operation::Delete { key: key.as_ref() }, durability)
     }
 
     /// Adds an operand for the keyspace's merge operator, which reads and compactions apply.
-    /// Errors: [`crate::Error::Invalid`] without an operator.
+    ///
+    /// Errors: [`crate::Error::Invalid`] if the keyspace has no operator.
     #[inline]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.merge_with(key, operand, self.core.inner.options.durability)
     }
 
-    /// As [`Keyspace::merge`], with a durability of its own.
+    /// Like [`Keyspace::merge`], with the given durability.
     pub fn merge_with(
         &self,
         key: impl AsRef<[u8]>,
@@ -222,14 +225,15 @@ impl Keyspace {
         self.write(Operation::Merge { key: key.as_ref(), operand: operand.as_ref() }, durability)
     }
 
-    /// Removes all keys from `start` to before `end` with one entry, whatever there is between
-    /// them.
-    /// Errors: [`crate::Error::Invalid`] when `start` is after `end`.
+    /// Removes all keys from `start` (inclusive) to `end` (exclusive) with a single entry, however
+    /// many there are.
+    ///
+    /// Errors: [`crate::Error::Invalid`] if `start` is after `end`.
     pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.delete_range_with(start, end, self.core.inner.options.durability)
     }
 
-    /// As [`Keyspace::delete_range`], with a durability of its own.
+    /// Like [`Keyspace::delete_range`], with the given durability.
     pub fn delete_range_with(
         &self,
         start: impl AsRef<[u8]>,
@@ -244,25 +248,25 @@ impl Keyspace {
         self.core.inner.write_one(&self.state, operation, durability)
     }
 
-    /// The value of `key`; `None` when it has none.
+    /// Returns the value of `key`, or `None` if it has none.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.core.inner.get(&self.state, key.as_ref(), None)
     }
 
-    /// The value that `key` had at `snapshot`. Errors: [`crate::Error::Invalid`] for a snapshot of
-    /// another store, as of all that take one.
+    /// Returns the value that `key` had at `snapshot`. Errors: like every method that takes a
+    /// snapshot, [`crate::Error::Invalid`] if it is of another store.
     pub fn get_at(&self, key: impl AsRef<[u8]>, snapshot: &Snapshot) -> Result<Option<Value>> {
         self.core.inner.check_snapshot(&snapshot.guard)?;
         self.core.inner.get(&self.state, key.as_ref(), Some(snapshot.seqno()))
     }
 
-    /// The values of `keys`, in their order, all as of one moment.
+    /// Returns the values of `keys`, in the order of `keys`, all as of the same moment.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         self.core.inner.multi_get(&self.state, keys, None)
     }
 
-    /// As [`Keyspace::multi_get`], as of `snapshot`.
+    /// Like [`Keyspace::multi_get`], as of `snapshot`.
     pub fn multi_get_at<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -272,12 +276,12 @@ impl Keyspace {
         self.core.inner.multi_get(&self.state, keys, Some(snapshot.seqno()))
     }
 
-    /// A cursor over the whole keyspace as it is now.
+    /// Returns a cursor over the current state of the whole keyspace.
     pub fn cursor(&self) -> Result<DbCursor> {
         self.cursor_in(.., None, &ReadOptions::default())
     }
 
-    /// A cursor over `range`, as of `snapshot` when one is given.
+    /// Returns a cursor over `range`, as of `snapshot` if one is given.
     pub fn cursor_in(
         &self,
         range: impl KeyRange,
@@ -287,23 +291,24 @@ impl Keyspace {
         self.maker(half_open(&range), snapshot, options).cursor()
     }
 
-    /// The entries of `range` as an iterator from either end, as they are now.
+    /// Returns a double-ended iterator over the current entries of `range`.
     pub fn range(&self, range: impl KeyRange) -> Range {
         Range::new(self.maker(half_open(&range), None, &ReadOptions::default()))
     }
 
-    /// As [`Keyspace::range`], as of `snapshot`. One of another store is an error as the only item.
+    /// Like [`Keyspace::range`], as of `snapshot`. With a snapshot of another store, the only item
+    /// is an error.
     pub fn range_at(&self, range: impl KeyRange, snapshot: &Snapshot) -> Range {
         Range::new(self.maker(half_open(&range), Some(snapshot), &ReadOptions::default()))
     }
 
-    /// All entries whose keys begin with `prefix`.
+    /// Returns an iterator over all entries whose keys begin with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         let bounds = Bounds::of_prefix(prefix.as_ref());
         Range::new(self.maker(bounds, None, &ReadOptions::default()))
     }
 
-    /// All entries.
+    /// Returns an iterator over all entries.
     pub fn iter(&self) -> Range {
         self.range(..)
     }
@@ -318,19 +323,19 @@ impl Keyspace {
         RangeMaker { core, keyspace, bounds, options: options.clone(), snapshot }
     }
 
-    /// Writes the memtables to tables and waits for it.
+    /// Flushes the memtables to tables, and waits for the flush.
     pub fn flush(&self) -> Result<()> {
         self.core.inner.flush(&self.state)
     }
 
-    /// Compacts the tables of a range as far down as they go, which removes all that is deleted and
-    /// overwritten in it, and waits for it. Flushes first.
+    /// Compacts the tables of a range down to the last level, which removes all deleted and
+    /// overwritten entries in it, and waits for the compaction. Flushes first.
     pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.core.inner.compact_range(&self.state, half_open(&range))
     }
 
-    /// Waits until no flush and no compaction is due; then gives back what the log has allocated
-    /// for writes to come, and all of it when everything is in tables.
+    /// Waits until no flush or compaction is due. Then releases the log space allocated for later
+    /// writes, and the whole log if everything is in tables.
     pub fn wait_idle(&self) -> Result<()> {
         self.core.inner.wait_idle()
     }

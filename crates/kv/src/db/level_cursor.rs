@@ -1,4 +1,4 @@
-//! The tables of a sorted run as one cursor. Opens a table when the walk reaches it.
+//! A cursor over the tables of a sorted run, which opens each table when the cursor reaches it.
 
 use cairn_vfs::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::options::ReadOptions;
 use crate::table::{CursorOptions, TableCursor};
 use crate::version::TableFile;
 
-/// Walks disjoint tables in key order.
+/// Iterates over disjoint tables in key order.
 pub(crate) struct LevelCursor {
     tables: Arc<Tables>,
     files: Vec<Arc<TableFile>>,
     options: CursorOptions,
-    /// The table that `cursor` walks.
+    /// The index of the table of `cursor`.
     at: usize,
     cursor: Option<TableCursor>,
 }
 
 impl LevelCursor {
-    /// Walks what of `files` lies within `bounds`.
+    /// Creates a cursor over the parts of `files` within `bounds`.
     pub(crate) fn new(
         tables: Arc<Tables>,
         files: Vec<Arc<TableFile>>,
@@ -33,7 +33,7 @@ impl LevelCursor {
         LevelCursor { tables, files, options: cursor_options(bounds, options), at: 0, cursor: None }
     }
 
-    /// Makes `at` the current table; past the end there is none.
+    /// Makes `at` the current table. Past the end there is none.
     fn load(&mut self, at: usize) -> Result<Option<&mut TableCursor>> {
         if self.cursor.is_none() || self.at != at {
             self.cursor = None;
@@ -48,7 +48,7 @@ impl LevelCursor {
         self.cursor.as_ref().is_some_and(Cursor::valid)
     }
 
-    /// While the current table is exhausted, on to the first entry of the next.
+    /// While the current table is exhausted, moves to the first entry of the next one.
     fn skip_forward(&mut self) -> Result<()> {
         while self.cursor.is_some() && !self.is_on_entry() {
             if let Some(cursor) = self.load(self.at + 1)? {
@@ -58,7 +58,7 @@ impl LevelCursor {
         Ok(())
     }
 
-    /// While the current table is exhausted, back to the last entry of the one before.
+    /// While the current table is exhausted, moves to the last entry of the previous one.
     fn skip_backward(&mut self) -> Result<()> {
         while self.cursor.is_some() && !self.is_on_entry() {
             match self.at.checked_sub(1) {
@@ -73,7 +73,7 @@ impl LevelCursor {
         Ok(())
     }
 
-    /// Runs a move; a failed one leaves the cursor invalid.
+    /// Runs a move. If it fails, the cursor becomes invalid.
     fn run(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let result = step(self);
         if result.is_err() {

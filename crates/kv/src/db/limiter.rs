@@ -1,4 +1,4 @@
-//! A limit on what compactions write.
+//! The rate limit for the output of compactions.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use cairn_vfs::sync::{Mutex, lock};
 
 use crate::Result;
 
-/// Shorter waits are saved up: no system can sleep that little.
+/// Shorter waits are accumulated, because no system can sleep that briefly.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 
-/// In longer waits it is looked that often whether they are still of use.
+/// Interval at which a longer wait checks whether it should end early.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Spaces writes so that their sum stays below so many bytes a second.
+/// Delays writes so that their total stays below a rate in bytes per second.
 #[derive(Debug)]
 pub(crate) struct Limiter {
     bytes_a_second: Option<u64>,
-    /// When everything that was let pass is paid for, by the clock's `now`.
+    /// The time, by the clock's `now`, at which all admitted bytes are paid for.
     paid_at: Mutex<Duration>,
 }
 
@@ -26,8 +26,8 @@ impl Limiter {
         Limiter { bytes_a_second, paid_at: Mutex::new(Duration::ZERO) }
     }
 
-    /// Returns when `bytes` more may be written. Errors: those of `look`, which is asked at least
-    /// once and while this waits: they end the wait.
+    /// Returns when `bytes` more may be written. `look` is called at least once, and repeatedly
+    /// during a wait. Errors: those of `look`, which end the wait.
     pub(crate) fn take(&self, bytes: u64, clock: &dyn Clock, look: impl Fn() -> Result<()>) -> Result<()> {
         look()?;
         let Some(rate) = self.bytes_a_second else { return Ok(()) };
@@ -56,8 +56,8 @@ mod tests {
     use super::*;
     use crate::Error;
 
-    /// Goal: bytes pass at the rate and no faster, and time in which nothing was written is not
-    /// saved up. Method: a clock whose sleeps move it.
+    /// Goal: bytes pass at the rate and no faster, and idle time is not credited. Method: a clock
+    /// that advances with each sleep.
     #[test]
     fn bytes_take_their_time() {
         let clock = ManualClock::new(Duration::ZERO);
@@ -73,8 +73,8 @@ mod tests {
         assert_eq!(clock.now(), Duration::from_secs(105));
     }
 
-    /// Goal: a wait that is of no use any more ends. Method: one of a quarter of an hour; the third
-    /// look says so.
+    /// Goal: a wait that has become pointless ends. Method: a wait of a quarter of an hour, which
+    /// the third call of `look` ends.
     #[test]
     fn a_wait_is_given_up() {
         let (clock, limiter) = (ManualClock::new(Duration::ZERO), Limiter::new(Some(64 << 10)));

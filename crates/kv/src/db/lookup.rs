@@ -1,4 +1,5 @@
-//! Point lookups: the newest version of a key that a reader sees, from the newest source down.
+//! Point lookups: find the newest visible version of a key, searching the sources from the newest
+//! to the oldest.
 
 use std::ops::ControlFlow;
 
@@ -17,25 +18,25 @@ use crate::value::Value;
 use crate::version::Version as Files;
 use crate::{Error, Result};
 
-/// A lookup on its way down the sources.
+/// The state of a lookup on its way through the sources.
 struct Lookup<'a> {
     key: &'a [u8],
     at: Seqno,
-    /// The newest range tombstone met so far that covers the key; entries below it are gone.
+    /// The newest range tombstone found so far that covers the key. It hides all older entries.
     covered: Seqno,
     resolver: Resolver,
     outcome: Outcome,
 }
 
-/// What a lookup has come to.
+/// The result of a lookup so far.
 enum Outcome {
-    /// Older sources decide.
+    /// Undecided; older sources must be searched.
     Open,
-    /// No value, or only the operands.
+    /// No value, or operands without a base.
     Gone,
     /// The value, or the base of the operands.
     Found(Value),
-    /// As `Found`; the value is in a blob file.
+    /// Like `Found`, but the value is in a blob file.
     Blob(Vec<u8>),
 }
 
@@ -50,7 +51,7 @@ impl<'a> Lookup<'a> {
         matches!(self.outcome, Outcome::Open)
     }
 
-    /// Takes the next older version; `keep` makes its value outlive the source.
+    /// Processes the next older version. `keep` makes its value outlive the source.
     #[inline]
     fn step(&mut self, version: Version<'_>, keep: impl FnOnce(&[u8]) -> Value) -> ControlFlow<()> {
         let (kind, value) = (version.kind, version.value);
@@ -91,7 +92,7 @@ impl<'a> Lookup<'a> {
 }
 
 impl Inner {
-    /// The value of `key` as of `at`; the newest one when `at` is `None`.
+    /// Returns the value of `key` as of `at`, or the newest one if `at` is `None`.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -99,10 +100,11 @@ impl Inner {
         key: &[u8],
         at: Option<Seqno>,
     ) -> Result<Option<Value>> {
-        // ORDER: the view first. Its sources then hold all that was dropped since for being older
-        // than what `visible` allows.
+        // ORDER: load the view before `visible`. The sources of the view then still hold every
+        // entry that has since been dropped because it was older than a version visible now.
         let view = keyspace.view.load();
-        // After the view, which is emptied after this is set.
+        // After loading the view, because dropping a keyspace sets the flag before it empties the
+        // view.
         keyspace.check_open()?;
         let at = at.unwrap_or_else(|| self.order.visible());
         let mut lookup = Lookup::new(key, at);
@@ -137,8 +139,8 @@ impl Inner {
         }
     }
 
-    /// Run after run, the newest first, all keys that are still open at once: so each table is
-    /// asked once, and each of its blocks.
+    /// Searches the runs from the newest to the oldest for all undecided keys together, so that
+    /// each table and each of its blocks is searched only once.
     fn get_many_in_tables(&self, view: &View, lookups: &mut [Lookup<'_>], at: Seqno) -> Result<()> {
         let mut open: Vec<(usize, u64)> = lookups
             .iter()
@@ -176,7 +178,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The value as its writer gave it, unless it has outlived its time.
+    /// Returns the value without its time stamp, or `None` if it has expired.
     #[inline]
     fn unexpired(&self, keyspace: &KeyspaceState, key: &[u8], stored: Value) -> Result<Option<Value>> {
         let Some(ttl) = self.ttl(keyspace) else { return Ok(Some(stored)) };
@@ -210,20 +212,20 @@ impl Inner {
 }
 
 impl Inner {
-    /// Where the values in the blob files of `version` come from.
+    /// Returns a source for the values in the blob files of `version`.
     pub(crate) fn blob_source(&self, version: &Arc<Files>) -> Arc<dyn BlobSource> {
         let (files, path) = (Arc::clone(&self.tables.files), Arc::clone(&self.path));
         Arc::new(Blobs { files, path, version: Arc::clone(version) })
     }
 
-    /// The values of `keys`, in their order, all as of `at` or of now.
+    /// Returns the values of `keys`, in the order of `keys`, all as of `at` or of now.
     pub(crate) fn multi_get<K: AsRef<[u8]>>(
         &self,
         keyspace: &KeyspaceState,
         keys: &[K],
         at: Option<Seqno>,
     ) -> Result<Vec<Option<Value>>> {
-        // ORDER: as in `get`, and one view for all.
+        // ORDER: as in `get`, with one view for all keys.
         let view = keyspace.view.load_full();
         keyspace.check_open()?;
         let at = at.unwrap_or_else(|| self.order.visible());

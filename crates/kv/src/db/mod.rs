@@ -1,4 +1,4 @@
-//! The store itself: handles, and what stands behind them.
+//! The store: its handles and their implementation.
 
 mod background;
 mod budget;

@@ -1,4 +1,4 @@
-//! Opening a store: lock, manifest, keyspaces, leftovers, log, threads.
+//! Opening a store: lock, manifest, keyspaces, leftover files, log and threads.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -39,7 +39,7 @@ use crate::{Error, Result};
 /// The name of the keyspace that every store has.
 pub(crate) const DEFAULT_NAME: &str = "default";
 
-/// The file whose lock says that the store is open.
+/// The file whose lock marks the store as open.
 pub(crate) const LOCK_NAME: &str = "LOCK";
 
 pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
@@ -48,8 +48,8 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     let fs = files.reclaiming();
     let again = builder.clone();
     match open_once(builder, Arc::clone(&files), Arc::clone(&clock)) {
-        // A store that has filled its disk can be opened all the same, to be read and to be
-        // emptied.
+        // A store that has filled its disk must still open, so that it can be read and emptied.
+        // Giving up the reserve makes room for that.
         Err(error)
             if error.is_full() && !again.options.read_only && Reserve::give_up_of(&fs, &again.path) =>
         {
@@ -92,8 +92,8 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     let reserve = Some(Reserve::new(take_lock(&fs, &path)?));
     let new_log = Known { log_id: rng.next_u64().max(1), ..Known::default() };
     let versions = if exists {
-        // ORDER: before anything is written. Files that are not this store's are not to be gone on
-        // with, nor others removed by their word.
+        // ORDER: before anything is written. If files belong to another store, the open must not
+        // continue with them, nor remove other files because of them.
         let log = trust::check(&fs, &path, new_log)?;
         VersionSet::open(&fs, &path, log)?
     } else {
@@ -108,23 +108,23 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     let given = Given { default, is_default_given, named };
     let inner = assemble(fs, clock, options, reserve, versions, given, Arc::new(tables))?;
     let inner = Arc::new(inner);
-    // ORDER: before anything can be merged that only this operator reads.
+    // ORDER: before anything can be merged, because only this operator can read merged entries.
     keep_options(&inner)?;
     recovery::recover(&inner, &mut *rng)?;
     let default = inner.keyspace(DEFAULT)?;
-    // ORDER: before the first thread. It ends them, should the system refuse a later one: they hold
-    // the store, and so its lock.
+    // ORDER: before the first thread starts. The threads hold the store and thus its lock. If the
+    // system refuses a later thread, dropping `core` stops the earlier ones.
     let core = Arc::new(Core { inner });
     Background::start(&core.inner)?;
     if let Some(reserve) = &core.inner.reserve {
-        // Without it nothing is put until there is room.
+        // Without the reserve, puts are refused until there is room for it.
         let _ = reserve.restore();
     }
     core.inner.work_is_due(&default)?;
     Ok(Db::new(core, default))
 }
 
-/// Makes the directory where that is asked for. Says whether there is a store in it.
+/// Creates the directory if the options allow it. Returns true if it holds a store.
 fn prepare_directory(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<bool> {
     let exists = fs.exists(path)? && VersionSet::exists(fs, path)?;
     if exists && options.error_if_exists {
@@ -139,7 +139,7 @@ fn prepare_directory(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result
     Ok(exists)
 }
 
-/// Errors: [`Error::Busy`] when a process has the store open.
+/// Locks the store in `path`. Errors: [`Error::Busy`] if the store is already open.
 pub(crate) fn take_lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
     let file = fs.open(&path.join(LOCK_NAME), OpenOptions::create())?;
     match file.try_lock() {
@@ -158,16 +158,16 @@ fn new_keyspace(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> NewKey
     NewKeyspace { id, name: name.to_owned(), options: StoredOptions::of(options).encode() }
 }
 
-/// Makes the keyspaces that are named and not there.
+/// Creates the named keyspaces that do not exist yet.
 fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) -> Result<()> {
     let stored = versions.keyspaces();
     let names: HashSet<&str> = stored.iter().map(|(_, state)| state.name.as_str()).collect();
-    // Nothing of them is in the log so far. Without this the log would be needed from its
-    // beginning, which may have been released.
+    // The log contains nothing of the new keyspaces yet. Without a start position, they would
+    // require the log from its beginning, which may have been released.
     let log_start = stored.iter().map(|(_, state)| state.log_start).min();
     let mut edit = VersionEdit::default();
     let mut id = versions.next_keyspace_id();
-    // In one edit: each costs a sync.
+    // A single edit for all, because each edit costs a sync.
     for (name, options) in named.iter().filter(|(name, _)| !names.contains(name.as_str())) {
         edit.created.push(new_keyspace(id, name, options));
         edit.keyspace(id).log_start = log_start;
@@ -176,9 +176,9 @@ fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) ->
     if edit.created.is_empty() { Ok(()) } else { versions.log_and_apply(edit, |_, _| {}) }
 }
 
-/// Keeps what keyspaces were opened with: the names of operators of those that were made without
-/// one, since what they merge, nobody reads without them; and the strategies, for opens that do not
-/// name the keyspace.
+/// Stores the options with which keyspaces were opened: the operator names of keyspaces created
+/// without an operator, because merged entries cannot be read without it, and the strategies, for
+/// later opens that do not name the keyspace.
 fn keep_options(inner: &Inner) -> Result<()> {
     let mut edit = VersionEdit::default();
     for (id, stored) in inner.versions.keyspaces() {
@@ -199,7 +199,7 @@ fn keep_options(inner: &Inner) -> Result<()> {
     inner.versions.log_and_apply(edit, |_, _| {})
 }
 
-/// Removes what a crash left of unfinished jobs.
+/// Removes the files of unfinished jobs that a crash left behind.
 fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet) -> Result<()> {
     for stray in versions.stray_files()?.unreferenced {
         fs.remove(&stray)?;
@@ -207,9 +207,9 @@ fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet) -> Result<()> {
     Ok(())
 }
 
-/// The options of a keyspace that nobody has said anything about: those of the default one, but it
-/// stays what it was made as, is compacted as before, and nothing in it is dropped that its own
-/// options did not ask for.
+/// Returns the options for a keyspace that the caller did not name: those of the default keyspace,
+/// except that it keeps its own TTL, merge operator and compaction strategy, and that no entry is
+/// dropped unless its own options require it.
 fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
     let ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
     let compaction = kept.compaction.clone().unwrap_or(match default.compaction {
@@ -221,7 +221,7 @@ fn unnamed(default: KeyspaceOptions, kept: &StoredOptions) -> KeyspaceOptions {
         merge_operator: default.merge_operator.filter(|it| it.name() == kept.merge_operator),
         compaction_filter: None,
         compaction,
-        // The two contradict each other.
+        // A TTL and blob files exclude each other.
         blob_bytes_min: default.blob_bytes_min.filter(|_| ttl.is_none()),
         ..default
     }

@@ -1,13 +1,13 @@
 //! The order in which writes become visible.
 //!
-//! Writers insert into the memtables in parallel and finish in any order. A reader sees everything
-//! up to one number, the *visible mark*, so the mark may only pass a write when all before it are
-//! done.
+//! Writers insert into the memtables in parallel and finish in any order. A reader sees all writes
+//! up to one sequence number, the *visible mark*, so the mark may pass a write only when all
+//! earlier ones are done.
 //!
 //! The ring has a cell for each of the next [`CELLS`] sequence numbers. A writer of numbers `s..=e`
-//! that is done puts `e` into cell `s`. Whoever does so moves the mark from `v` to the end found in
-//! cell `v + 1`, as long as that cell speaks of `v + 1`: a cell's older content is always a smaller
-//! number, so nothing ever has to be cleared.
+//! that is done stores `e` in cell `s`. It then moves the mark from `v` to the end found in cell
+//! `v + 1`, as long as that end is at least `v + 1`. Older content of a cell is always a smaller
+//! number, so cells never need clearing.
 
 use cairn_vfs::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use cairn_vfs::sync::{Condvar, Line, Mutex, lock, wait};
@@ -18,21 +18,21 @@ use crate::kind::Seqno;
 #[cfg(all(test, cairn_shuttle))]
 mod shuttle;
 
-/// Writes in flight that the ring has room for. More wait. Few where schedules are explored: the
-/// ring is to go round.
+/// Maximum number of writes in flight in the ring; further writers wait. Small under schedule
+/// exploration, so that the ring wraps around.
 const CELLS: u64 = if cfg!(cairn_shuttle) { 4 } else { 1 << 12 };
 
-/// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None
-/// where schedules are explored: it is the sleep that somebody could miss the end of.
+/// Number of times that a waiter spins before it yields, and yields before it sleeps. Zero under
+/// schedule exploration, because only the sleep can miss a wakeup.
 const SPINS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 
-/// The visible mark and the ring of finished writes beyond it.
+/// The visible mark, and the ring of finished writes beyond it.
 #[derive(Debug)]
 pub(crate) struct Order {
     visible: Line<AtomicU64>,
-    /// The first number that is never to be seen, since its write has failed: the mark stays below
-    /// it. `u64::MAX` before.
+    /// The first sequence number of a failed write. The mark stays below it. `u64::MAX` if no write
+    /// has failed.
     failed: AtomicU64,
     cells: Box<[AtomicU64]>,
     sleepers: AtomicU32,
@@ -41,7 +41,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Everything up to `visible` can be seen.
+    /// Creates an order in which everything up to `visible` is visible.
     pub(crate) fn new(visible: Seqno) -> Self {
         Order {
             visible: Line(AtomicU64::new(visible)),
@@ -53,30 +53,30 @@ impl Order {
         }
     }
 
-    /// Everything up to `visible` can be seen, without anybody having said so: after a replay, when
-    /// nobody else writes.
+    /// Sets the visible mark directly. For use after a replay, when nobody else writes.
     pub(crate) fn restart(&self, visible: Seqno) {
         self.visible.store(visible, SeqCst);
     }
 
-    /// The newest number that may be read.
+    /// Returns the newest sequence number that may be read.
     #[inline]
     pub(crate) fn visible(&self) -> Seqno {
         self.visible.load(Acquire)
     }
 
-    /// Says that the writes `first..=last` are done, and returns when they can be seen. False when
-    /// they never will, since one before them has failed.
+    /// Marks the writes `first..=last` as done, and returns once they are visible. Returns false if
+    /// they never will be, because an earlier write has failed.
     #[inline]
     pub(crate) fn publish(&self, first: Seqno, last: Seqno) -> bool {
-        // The writer of `first - CELLS` must be through with the cell.
+        // The cell may still hold the end of the write `first - CELLS`, until the mark has passed
+        // it.
         self.wait_for(first.saturating_sub(CELLS));
-        // Alone, the mark stands right before: no cell needed.
+        // Fast path: the mark is right before `first`, so no cell is needed.
         if self.visible.compare_exchange(first - 1, last, SeqCst, Relaxed).is_ok() {
             self.advance();
             return true;
         }
-        // The wait for the cell may have ended by a failure, and then it belongs to another.
+        // If the wait above ended because of a failure, the cell still belongs to another write.
         if self.has_failed(first) {
             return false;
         }
@@ -86,34 +86,33 @@ impl Order {
         self.visible() >= last
     }
 
-    /// Says that the write whose first number is `first` has failed: neither it nor anything after
-    /// it is ever seen. Lets go those who wait for any of that.
+    /// Marks the write that starts at `first` as failed: neither it nor any later write ever
+    /// becomes visible. Releases all threads that wait for one of them.
     #[cold]
     pub(crate) fn fail(&self, first: Seqno) {
-        // ORDER: its cell is never filled, so the mark cannot have passed it, and cannot pass it
-        // from now on.
+        // ORDER: the cell of `first` is never filled, so the mark has not passed it and never will.
         self.failed.fetch_min(first, SeqCst);
         drop(lock(&self.bed));
         self.wake.notify_all();
     }
 
-    /// True when `seqno` is never to be seen.
+    /// Returns true if `seqno` will never become visible.
     fn has_failed(&self, seqno: Seqno) -> bool {
         self.failed.load(SeqCst) <= seqno
     }
 
-    /// Moves the mark over what is finished, and wakes who waits for it.
+    /// Moves the mark over finished writes, and wakes the threads that wait for it.
     #[inline]
     fn advance(&self) {
         self.sweep();
         if self.sleepers.load(SeqCst) > 0 {
-            // Who is about to sleep has looked at the mark under this lock.
+            // A thread that is about to sleep checks the mark under this lock.
             drop(lock(&self.bed));
             self.wake.notify_all();
         }
     }
 
-    /// Moves the mark over what is finished; says whether it moved here.
+    /// Moves the mark over finished writes. Returns true if this call moved it.
     #[inline]
     fn sweep(&self) -> bool {
         let mut visible = self.visible.load(SeqCst);
@@ -134,14 +133,14 @@ impl Order {
         }
     }
 
-    /// How many wait for a number and have given up their processor.
+    /// Returns the number of threads that sleep until a number becomes visible.
     #[cfg(test)]
     pub(crate) fn sleepers(&self) -> u32 {
         self.sleepers.load(SeqCst)
     }
 
-    /// Returns when everything up to `seqno` can be seen, or never will: a write up to it has
-    /// failed, which the store says.
+    /// Returns once everything up to `seqno` is visible, or never will be because a write up to it
+    /// has failed. In that case the store reports the failure.
     #[inline]
     pub(crate) fn wait_for(&self, seqno: Seqno) {
         if self.visible() < seqno {
@@ -160,7 +159,7 @@ impl Order {
             } else {
                 thread::yield_now()
             }
-            // Of two writers that finish at once, each may have missed the other's cell.
+            // If two writers finish at once, each may have missed the other's cell.
             self.advance();
         }
         self.sleepers.fetch_add(1, SeqCst);
@@ -186,8 +185,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: the mark passes a write only when all before it are done. Method: publish from other
-    /// threads in an order that leaves a gap, look, close the gap.
+    /// Goal: the mark passes a write only when all earlier ones are done. Method: other threads
+    /// publish in an order that leaves a gap; check the mark, then close the gap.
     #[test]
     fn a_gap_holds_the_mark() {
         let order = Arc::new(Order::new(0));
@@ -204,9 +203,9 @@ mod tests {
         assert_eq!(order.visible(), 9);
     }
 
-    /// Goal: behind a failed write nothing becomes visible, and nobody waits for it; what was
-    /// before it does. Method: writers before and behind it from other threads, one of them more
-    /// cells behind than there are, and a waiter.
+    /// Goal: nothing after a failed write becomes visible and no thread waits for it, while writes
+    /// before it do become visible. Method: other threads write before and after the failed write,
+    /// one of them farther ahead than the ring has cells, and one thread waits.
     #[test]
     fn a_failure_ends_all_waits() {
         let order = Arc::new(Order::new(0));
@@ -226,9 +225,9 @@ mod tests {
         assert_eq!(order.visible(), 3);
     }
 
-    /// Goal: numbers of any spread, more than the ring has cells, from many threads, end with all
-    /// of them visible, and each writer sees its own. Method: eight threads draw ranges of random
-    /// length under a lock, as writers do.
+    /// Goal: with ranges of any length, some longer than the ring, from many threads, all numbers
+    /// become visible in the end, and each writer sees its own. Method: eight threads draw ranges
+    /// of random length under a lock, as writers do.
     #[test]
     fn many_writers() {
         let order = Arc::new(Order::new(0));

@@ -1,4 +1,4 @@
-//! Where flushes and compactions write: tables, cut at the target size and never within a key.
+//! The output of flushes and compactions: tables of the target size, never split within a key.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,38 +20,38 @@ use crate::{Error, Result};
 #[cfg(test)]
 mod tests;
 
-/// How the tables of a job are cut.
+/// The points at which the output of a job is split into tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
-    /// A table is finished when it has reached this size. `u64::MAX`: never.
+    /// Size at which a table is finished; `u64::MAX` for no limit.
     pub table_bytes: u64,
-    /// Keys at which a table must end: it may reach over no more than a few tables of the level
-    /// below, or the compaction of it would be large. Ascending.
+    /// Keys at which a table must end, in ascending order. They keep a table from overlapping more
+    /// than a few tables of the level below, because compacting it would then be expensive.
     pub at: Vec<Vec<u8>>,
 }
 
-/// The limiter is asked for so many bytes at a time.
+/// Number of bytes for which the rate limiter is asked at a time.
 const PAYMENT_BYTES: u64 = 64 << 10;
 
-/// Writes the tables of one job. Unless [`Output::finish`] is reached, dropping it removes what it
-/// wrote.
+/// Writes the tables of one job. Dropping it before [`Output::finish`] has succeeded removes all
+/// its files.
 pub(crate) struct Output<'a> {
     inner: &'a Inner,
     options: TableOptions,
     blobs: BlobOutput,
-    /// How long entries live; 0 for ever.
+    /// Lifetime of entries in seconds; 0 if they do not expire.
     ttl_secs: u64,
     cut: Cut,
-    /// How many of `cut.at` are behind.
+    /// Number of keys of `cut.at` that have been passed.
     cuts_passed: usize,
-    /// Range tombstones that the tables share out among themselves.
+    /// Range tombstones, which are distributed over the tables.
     tombstones: Arc<RangeTombstones>,
     current: Option<TableWriter>,
-    /// Bytes added since the limiter was asked; `None` for what is not limited.
+    /// Bytes added since the limiter was last asked; `None` if the output is not limited.
     unpaid: Option<u64>,
-    /// The key that was added last.
+    /// The most recently added key.
     last_key: Vec<u8>,
-    /// Where the tombstones of the next table begin, and those of the last end.
+    /// The start of the next table's tombstones, and the end of the last table's.
     start: Option<Vec<u8>>,
     end: Option<Vec<u8>>,
     numbers: Vec<FileNumber>,
@@ -60,7 +60,7 @@ pub(crate) struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    /// An output of keys within `bounds`; `tombstones` are clipped to them.
+    /// Creates an output for keys within `bounds`, to which `tombstones` are clipped.
     pub(crate) fn new(
         inner: &'a Inner,
         options: TableOptions,
@@ -87,19 +87,20 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Puts large values into blob files, by `policy`.
+    /// Moves large values into blob files according to `policy`.
     pub(crate) fn with_blobs(mut self, policy: BlobPolicy) -> Self {
         self.blobs.policy = Some(policy);
         self
     }
 
-    /// Holds the output to the store's rate limit.
+    /// Applies the store's rate limit to the output.
     pub(crate) fn limited(mut self) -> Self {
         self.unpaid = Some(0);
         self
     }
 
-    /// Pays for an entry. Errors: [`Error::Busy`] when the store is closing.
+    /// Accounts for the bytes of an entry in the rate limit. Errors: [`Error::Busy`] if the store
+    /// is closing.
     #[inline]
     fn pay(&mut self, bytes: usize) -> Result<()> {
         if let Some(unpaid) = &mut self.unpaid {
@@ -113,13 +114,13 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Notes when entries expire.
+    /// Records in the tables when entries expire.
     pub(crate) fn with_ttl(mut self, ttl: Option<Ttl>) -> Self {
         self.ttl_secs = ttl.map_or(0, |ttl| ttl.secs);
         self
     }
 
-    /// Adds an entry whose value is in a blob file, or goes there.
+    /// Adds an entry whose value is in a blob file or is moved into one.
     fn add_blob(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         let Some(reference) = self.blobs.place(self.inner, kind, value)? else {
             return self.current.as_mut().map_or(Ok(()), |writer| writer.add(key, seqno, Kind::Put, &[]));
@@ -178,7 +179,7 @@ impl<'a> Output<'a> {
         TableWriter::new(Arc::from(file), number, self.options.clone())
     }
 
-    /// Ends the current table before `end`, the next one's first key.
+    /// Finishes the current table before `end`, the first key of the next one.
     fn finish_table(&mut self, end: Option<&[u8]>) -> Result<()> {
         let tombstones = self.tombstones.clip(self.start.as_deref(), end);
         if self.current.is_none() && !tombstones.is_empty() {
@@ -195,8 +196,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Finishes the last table and makes all of them durable, names included. Empty when nothing
-    /// was added.
+    /// Finishes the last table and makes all tables durable, including their directory entries. The
+    /// result has no tables if nothing was added.
     pub(crate) fn finish(mut self) -> Result<Written> {
         let end = self.end.take();
         self.finish_table(end.as_deref())?;
@@ -224,56 +225,56 @@ impl Drop for Output<'_> {
     }
 }
 
-/// What a job has written.
+/// The files written by a job.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub tables: Vec<TableMeta>,
     pub blobs: Vec<BlobMeta>,
-    /// Bytes in older blob files that nothing of the output points at any more, by file.
+    /// Bytes in older blob files to which the output no longer refers, by file.
     pub garbage: BTreeMap<FileNumber, u64>,
 }
 
 impl Written {
-    /// Adds what another part of the job has written.
+    /// Adds the files written by another part of the job.
     pub(crate) fn extend(&mut self, other: Written) {
         self.tables.extend(other.tables);
         self.blobs.extend(other.blobs);
         self.add_garbage(other.garbage);
     }
 
-    /// Adds garbage that the job has found.
+    /// Adds garbage found by the job.
     pub(crate) fn add_garbage(&mut self, garbage: BTreeMap<FileNumber, u64>) {
         for (number, bytes) in garbage {
             *self.garbage.entry(number).or_default() += bytes;
         }
     }
 
-    /// Removes all files: the job that they belong to has failed.
+    /// Removes all files after the job has failed.
     pub(crate) fn remove(&self, inner: &Inner) {
         inner.remove_tables(&self.tables.iter().map(|meta| meta.number).collect::<Vec<_>>());
         inner.remove_blobs(&self.blobs.iter().map(|meta| meta.number).collect::<Vec<_>>());
     }
 
-    /// Puts blob files and garbage into the edit of a keyspace. Tables are put there by the job,
-    /// which knows their place.
+    /// Adds the blob files and the garbage to a keyspace's edit. The job adds the tables itself,
+    /// because it knows their level.
     pub(crate) fn note_blobs(&self, change: &mut KeyspaceEdit) {
         change.blobs_added.extend(self.blobs.iter().cloned());
         change.blob_garbage.extend(self.garbage.iter().map(|(&number, &bytes)| (number, bytes)));
     }
 }
 
-/// Which values go to blob files.
+/// Determines which values go to blob files.
 #[derive(Clone)]
 pub(crate) struct BlobPolicy {
-    /// Values of at least this many bytes do, but for empty ones.
+    /// Values of at least this many bytes go to blob files, except empty ones.
     pub bytes_min: Option<u32>,
-    /// Files whose values are moved to new ones.
+    /// Blob files whose live values are moved to new ones.
     pub collect: HashSet<FileNumber>,
-    /// Where the values of those are read.
+    /// Reads the values of those files.
     pub source: Arc<dyn BlobSource>,
 }
 
-/// A blob file is finished at this size.
+/// Size at which a blob file is finished.
 const BLOB_FILE_BYTES: u64 = 256 << 20;
 
 /// The blob files of one job.
@@ -289,16 +290,16 @@ struct BlobOutput {
 }
 
 impl BlobOutput {
-    /// The least bytes of a value that goes to a blob file. Never an empty one: what is alive in a
-    /// file is counted in bytes.
+    /// Returns the minimum size of a value for a blob file. At least 1, because the live values of
+    /// a file are accounted in bytes.
     #[inline]
     fn bytes_min(&self) -> usize {
         let bytes = self.policy.as_ref().and_then(|policy| policy.bytes_min);
         bytes.map_or(usize::MAX, |bytes| (bytes as usize).max(1))
     }
 
-    /// Where an entry's value is from now on; `None` for an empty one, as earlier versions put into
-    /// blob files, which is to be in the table.
+    /// Returns the new location of an entry's value. Returns `None` for an empty value, which
+    /// earlier versions put into blob files and which now goes into the table.
     fn place(&mut self, inner: &Inner, kind: Kind, value: &[u8]) -> Result<Option<BlobRef>> {
         if kind != Kind::Blob {
             return self.write(inner, value).map(Some);
@@ -306,7 +307,8 @@ impl BlobOutput {
         let damaged = || Error::corruption(&inner.path, 0, "a reference to a blob file that cannot be read");
         let reference = BlobRef::decode(value).ok_or_else(damaged)?;
         if reference.bytes == 0 {
-            // No bytes, and yet the file may have nothing else.
+            // No bytes of garbage, but the entry makes sure that a file with only empty values is
+            // removed.
             self.garbage.entry(reference.number).or_default();
             return Ok(None);
         }
@@ -347,7 +349,7 @@ impl BlobOutput {
     }
 }
 
-/// Says when an entry expires that lives for `ttl_secs`; 0 is for ever.
+/// Records the expiry of an entry that lives for `ttl_secs`; 0 means that it does not expire.
 #[inline]
 pub(crate) fn note_expiry(writer: &mut TableWriter, ttl_secs: u64, key: &[u8], kind: Kind, value: &[u8]) {
     if ttl_secs > 0
@@ -366,14 +368,14 @@ pub(crate) fn add_range_tombstones(writer: &mut TableWriter, tombstones: &RangeT
 }
 
 impl Inner {
-    /// Removes blob files that were never installed, as [`Inner::remove_tables`].
+    /// Removes blob files that were never installed, like [`Inner::remove_tables`].
     pub(crate) fn remove_blobs(&self, numbers: &[FileNumber]) {
         for number in numbers {
             let _ = self.fs.remove(&FileName::Blob(*number).path(&self.path));
         }
     }
 
-    /// What a job on `keyspace` does about large values.
+    /// Returns the policy for large values in jobs on `keyspace`.
     pub(crate) fn blob_policy(&self, keyspace: &KeyspaceState, version: &Arc<Version>) -> BlobPolicy {
         let options = &keyspace.options;
         let collect = version.blobs().iter().filter(|blob| is_garbage(blob, options));
@@ -384,8 +386,8 @@ impl Inner {
         }
     }
 
-    /// Removes tables that were never installed. What cannot be removed now is found when the store
-    /// is opened again.
+    /// Removes tables that were never installed. The next open finds and removes a file that cannot
+    /// be removed now.
     pub(crate) fn remove_tables(&self, numbers: &[FileNumber]) {
         for number in numbers {
             let _ = self.fs.remove(&FileName::Table(*number).path(&self.path));
@@ -393,7 +395,7 @@ impl Inner {
     }
 }
 
-/// How tables of a keyspace are written; see [`table_options`].
+/// Returns the options for tables of a keyspace; see [`table_options`].
 pub(crate) fn keyspace_table_options(
     keyspace: &KeyspaceState,
     level: usize,
@@ -404,8 +406,8 @@ pub(crate) fn keyspace_table_options(
     TableOptions { keyspace: Some((keyspace.id.0, keyspace.name.clone())), ..options }
 }
 
-/// How tables of `level` are written in a tree whose last level is `last_level`, with entries that
-/// came from `oldest_secs` to `newest_secs`.
+/// Returns the options for tables of `level` in a tree whose last level is `last_level`. Their
+/// entries reached the store between `oldest_secs` and `newest_secs`.
 pub(crate) fn table_options(
     options: &KeyspaceOptions,
     level: usize,
@@ -424,8 +426,9 @@ pub(crate) fn table_options(
     }
 }
 
-/// True when the live values of a blob file are worth moving. Those that expire always are, back
-/// into tables: nothing else would look at their time again.
+/// Returns true if a blob file has so much garbage that its live values should be moved. Always
+/// true in a keyspace with a TTL: values move back into tables, because blob files are not checked
+/// for expiry.
 pub(crate) fn is_garbage(blob: &LiveBlob, options: &KeyspaceOptions) -> bool {
     let garbage_max = options.blob_garbage_max;
     options.ttl.is_some()

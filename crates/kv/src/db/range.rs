@@ -1,4 +1,4 @@
-//! Walking a keyspace: iterators over what one reader sees.
+//! Cursors and iterators over the entries of a keyspace that a reader sees.
 
 use std::ops::Bound;
 
@@ -22,7 +22,7 @@ use crate::table::TableCursor;
 #[cfg(test)]
 mod tests;
 
-/// One source of a walk.
+/// One of the sources merged by a cursor.
 pub(crate) enum Source {
     Memtable(MemCursor),
     Table(TableCursor),
@@ -92,11 +92,11 @@ impl Cursor for Source {
     }
 }
 
-/// A cursor over the entries of a keyspace as one reader sees them.
+/// A cursor over the entries of a keyspace that one reader sees.
 ///
-/// It streams: memory is that of one block a source, however long the walk. It shows the keyspace
-/// as it was when the cursor was made, and keeps the files of that moment alive. It stands on an
-/// entry or is not valid; after an error it is not valid, and `seek*` may be tried again.
+/// It streams: it takes the memory of one block per source, however long the scan. It shows the
+/// keyspace as of its creation and keeps the files of that moment alive. A cursor is either
+/// positioned on an entry or invalid. After an error it is invalid, and `seek*` may be tried again.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -121,7 +121,8 @@ pub struct DbCursor {
     _core: Sweep,
 }
 
-/// Dropped after the sources of a cursor: deletes the files that it was the last to read.
+/// Dropped after the sources of a cursor: deletes the files of which the cursor was the last
+/// reader.
 struct Sweep(Arc<Core>);
 
 impl Drop for Sweep {
@@ -141,65 +142,65 @@ impl std::fmt::Debug for DbCursor {
 }
 
 impl DbCursor {
-    /// True when it stands on an entry.
+    /// Returns true if the cursor is positioned on an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.visible.valid()
     }
 
-    /// To the first entry of the range.
+    /// Moves to the first entry of the range.
     pub fn seek_first(&mut self) -> Result<()> {
         self.visible.seek_first()
     }
 
-    /// To the last entry of the range.
+    /// Moves to the last entry of the range.
     pub fn seek_last(&mut self) -> Result<()> {
         self.visible.seek_last()
     }
 
-    /// To the first entry at or after `key`.
+    /// Moves to the first entry at or after `key`.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.visible.seek(key.as_ref())
     }
 
-    /// To the last entry at or before `key`.
+    /// Moves to the last entry at or before `key`.
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.visible.seek_for_prev(key.as_ref())
     }
 
-    /// To the next entry; does nothing when not valid.
+    /// Moves to the next entry. Does nothing if the cursor is invalid.
     #[inline]
-    #[allow(clippy::should_implement_trait)] // a cursor's `next` moves; it does not hand out
+    #[allow(clippy::should_implement_trait)] // a cursor's `next` moves it and returns no item
     pub fn next(&mut self) -> Result<()> {
         self.visible.next()
     }
 
-    /// To the entry before; does nothing when not valid.
+    /// Moves to the previous entry. Does nothing if the cursor is invalid.
     pub fn prev(&mut self) -> Result<()> {
         self.visible.prev()
     }
 
-    /// The key. Empty when not valid.
+    /// Returns the key, or an empty slice if the cursor is invalid.
     #[inline]
     pub fn key(&self) -> &[u8] {
         if self.valid() { self.visible.key() } else { &[] }
     }
 
-    /// The value. Empty when not valid.
+    /// Returns the value, or an empty slice if the cursor is invalid.
     #[inline]
     pub fn value(&self) -> &[u8] {
         if self.valid() { self.visible.value() } else { &[] }
     }
 }
 
-/// Any kind of range over keys as half-open bounds.
+/// Converts any kind of key range to half-open bounds.
 pub(crate) fn half_open(range: &impl KeyRange) -> Bounds {
     let (lower, upper) = range.half_open();
     Bounds { lower, upper }
 }
 
 impl Inner {
-    /// A cursor over `bounds` as of `snapshot`.
+    /// Returns a cursor over `bounds` as of `snapshot`.
     pub(crate) fn cursor(
         &self,
         core: Arc<Core>,
@@ -210,7 +211,8 @@ impl Inner {
     ) -> Result<DbCursor> {
         self.check_snapshot(&snapshot)?;
         let view = keyspace.view.load_full();
-        // After the view, which is emptied after this is set.
+        // After loading the view, because dropping a keyspace sets the flag before it empties the
+        // view.
         keyspace.check_open()?;
         let mut covers = Vec::new();
         let sources = self.sources(&view, &bounds, options, &mut covers)?;
@@ -227,8 +229,8 @@ impl Inner {
         Ok(DbCursor { visible, _snapshot: snapshot, _core: Sweep(core) })
     }
 
-    /// All sources of a view that may have entries within the bounds, newest first, and their range
-    /// tombstones.
+    /// Returns all sources of a view that may have entries within the bounds, newest first. Adds
+    /// their range tombstones to `covers`.
     fn sources(
         &self,
         view: &View,
@@ -270,22 +272,22 @@ impl Inner {
     }
 }
 
-/// Entries of a range as an iterator from either end. Made by [`crate::Keyspace::range`] and its
-/// like.
+/// A double-ended iterator over the entries of a range. Returned by [`crate::Keyspace::range`] and
+/// similar methods.
 ///
-/// Each item is copied out; [`DbCursor`] walks without copies. After an error it is over.
+/// Each item is copied; [`DbCursor`] iterates without copies. The iterator ends after an error.
 #[derive(Debug)]
 pub struct Range {
     maker: RangeMaker,
     front: Option<DbCursor>,
     back: Option<DbCursor>,
-    /// The last keys that were given out at either end: the other end stops before them.
+    /// The last key returned at either end. The other end stops before it.
     first: Option<Vec<u8>>,
     last: Option<Vec<u8>>,
     is_over: bool,
 }
 
-/// What makes the cursors of a [`Range`], both of the same moment.
+/// Creates the cursors of a [`Range`], both as of the same moment.
 #[derive(Debug)]
 pub(crate) struct RangeMaker {
     pub core: Arc<Core>,

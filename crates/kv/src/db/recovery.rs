@@ -1,9 +1,9 @@
-//! What a store does about the log when it is opened.
+//! Replay of the log when a store is opened.
 //!
-//! Records are replayed in order into the memtables of the keyspaces that do not have them in
-//! tables yet. A memtable that gets full is flushed on the way, so that memory is bounded by the
-//! memtables and not by the log. What is left at the end stays in memory and in the log: opening
-//! and closing a store again costs no flush.
+//! Records are replayed in order into the memtables of those keyspaces whose tables do not contain
+//! them yet. A memtable that becomes full is flushed during the replay, so memory is bounded by the
+//! memtables and not by the log. At the end, the remaining entries stay in memory and in the log:
+//! opening and closing a store repeatedly costs no flush.
 
 use cairn_vfs::Rng;
 use cairn_vfs::sync::{Arc, lock};
@@ -23,11 +23,11 @@ use crate::{Error, Result};
 /// A keyspace during replay.
 struct Replayed {
     keyspace: Arc<KeyspaceState>,
-    /// Records up to this are in its tables.
+    /// Records up to this position are in the keyspace's tables.
     start: Lsn,
 }
 
-/// Replays the log, then opens it for writing unless the store is open for reading only.
+/// Replays the log, then opens it for writing unless the store is read-only.
 pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     let states = inner.versions.keyspaces();
     let mut all: Vec<Option<Replayed>> = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     if inner.options.read_only {
         return check_note(&inner.versions, tail.note());
     }
-    // What is in tables by now need not be made durable a second time.
+    // Entries that are now in tables need not be made durable a second time.
     tail.release_before(inner.versions.log_start());
     let options = cairn_wal::Options::default()
         .segment_bytes(inner.options.wal_segment_bytes as u32)
@@ -65,13 +65,13 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     tail.set_note([number, end]);
     let (log, appender) = Log::open(&inner.fs, &options, tail, rng)?;
     lock(&inner.commit).appender = Some(appender);
-    // Empty until here.
+    // Cannot fail: the cell is still empty.
     let _ = inner.log.set(log);
     Ok(())
 }
 
-/// How the log is read of which the manifest knows this. A store that needs it from its beginning
-/// has never released any of it: what is not there was lost.
+/// Returns the options for reading the log, given the manifest's record of it. If the store needs
+/// the log from its beginning, no segment was ever released, and a missing one counts as lost.
 pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
     let options = RecoveryOptions::default().nothing_released(true);
     match known {
@@ -80,8 +80,8 @@ pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
     }
 }
 
-/// Replays record after record, and flushes what gets full beside the replay of what follows; gives
-/// back the last number.
+/// Replays all records and returns the last sequence number. Flushes full memtables in parallel
+/// with the replay of the following records.
 fn replay_all<'scope, 'env>(
     inner: &'env Arc<Inner>,
     log: &mut Recovery,
@@ -102,8 +102,8 @@ fn replay_all<'scope, 'env>(
             continue;
         }
         join(flushing.take())?;
-        // ORDER: as before every flush. The log of a process that was killed may be in the page
-        // cache only.
+        // ORDER: before the flush, as for every flush. After the process was killed, the end of the
+        // log may be in the page cache only.
         if has_others(all) {
             log.sync()?;
         }
@@ -126,7 +126,8 @@ fn join(flushing: Option<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
     flushing.map_or(Ok(()), |flushing| flushing.join().unwrap_or_else(panicked))
 }
 
-/// Inserts a record's operations where they are missing. Gives back the number of the last one.
+/// Inserts the operations of a record into the keyspaces that lack them. Returns the sequence
+/// number of the last operation.
 fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8]) -> Result<Seqno> {
     let damaged = |what: &str| {
         let what = format!("the log record that ends at {lsn} has {what}");
@@ -152,7 +153,7 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
             );
             return Err(Error::corruption(&inner.versions.path(), 0, what));
         }
-        // Keyspaces that are not there were dropped later.
+        // A keyspace that is missing here was dropped later.
         if let Some(Some(replayed)) = all.get(id.0 as usize)
             && lsn > replayed.start
         {
@@ -170,8 +171,8 @@ fn is_full(keyspace: &KeyspaceState) -> bool {
     keyspace.view.load().active.allocated_bytes() as u64 > keyspace.options.memtable_bytes
 }
 
-/// Whether more than one keyspace has replayed writes in memory: then the flush of one must not
-/// outlive the log.
+/// Returns true if more than one keyspace has replayed writes in memory. The log must then be
+/// durable before one of them is flushed.
 fn has_others(all: &[Option<Replayed>]) -> bool {
     let has_writes = |replayed: &&Replayed| {
         let view = replayed.keyspace.view.load();
@@ -184,9 +185,9 @@ fn is_any_full(all: &[Option<Replayed>]) -> bool {
     all.iter().flatten().any(|replayed| is_full(&replayed.keyspace))
 }
 
-/// Seals memtables that have reached their limit; says whose.
+/// Seals the memtables that have reached their limit, and returns their keyspaces.
 fn seal_full(inner: &Inner, all: &[Option<Replayed>], last: Seqno) -> Result<Vec<Arc<KeyspaceState>>> {
-    // All that is replayed is complete.
+    // All replayed writes are complete.
     inner.order.restart(last);
     let mut sealed = Vec::new();
     for replayed in all.iter().flatten().filter(|replayed| is_full(&replayed.keyspace)) {

@@ -1,8 +1,8 @@
-//! The open keyspaces of a store, by number and by name.
+//! The open keyspaces of a store, by id and by name.
 //!
-//! Readers load the whole as one value; whoever makes or drops a keyspace replaces it. It stands in
-//! pieces, so that this copies one piece and a pointer for each of the others, and thousands of
-//! keyspaces can be made one after the other.
+//! Readers load all keyspaces as one immutable value, and creating or dropping a keyspace replaces
+//! it. The value is divided into pieces, so that a change copies one piece and a pointer to each of
+//! the others. Thousands of keyspaces can thus be created one by one.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::db::inner::KeyspaceState;
 use crate::swap::Swap;
 use crate::version::KeyspaceId;
 
-/// Keyspaces of a piece.
+/// Number of keyspaces in a piece.
 const PIECE: usize = 128;
 
 type Piece = Vec<Option<Arc<KeyspaceState>>>;
@@ -22,14 +22,14 @@ type Piece = Vec<Option<Arc<KeyspaceState>>>;
 pub(crate) struct Keyspaces(Vec<Arc<Piece>>);
 
 impl Keyspaces {
-    /// The keyspace `id`, when it is open.
+    /// Returns the keyspace `id` if it is open.
     #[inline]
     pub(crate) fn get(&self, id: KeyspaceId) -> Option<&Arc<KeyspaceState>> {
         let at = id.0 as usize;
         self.0.get(at / PIECE)?.get(at % PIECE)?.as_ref()
     }
 
-    /// All of them, by number.
+    /// Iterates over all keyspaces in order of their ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<KeyspaceState>> {
         self.0.iter().flat_map(|piece| piece.iter().flatten())
     }
@@ -51,7 +51,7 @@ impl Keyspaces {
     }
 }
 
-/// The keyspaces, and who has which name.
+/// The keyspaces and the index of their names.
 #[derive(Debug)]
 pub(crate) struct Registry {
     all: Swap<Keyspaces>,
@@ -59,14 +59,14 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// With these keyspaces.
+    /// Creates a registry of `states`.
     pub(crate) fn new(states: Vec<Arc<KeyspaceState>>) -> Self {
         let names = states.iter().map(|state| (state.name.clone(), state.id)).collect();
         let mut all = Keyspaces::default();
         for state in states {
             let at = state.id.0 as usize;
             all.0.resize_with(all.0.len().max(at / PIECE + 1), Arc::default);
-            // Nobody else has the pieces yet.
+            // The pieces are not shared yet.
             if let Some(piece) = all.0.get_mut(at / PIECE).and_then(Arc::get_mut) {
                 piece.resize_with(piece.len().max(at % PIECE + 1), || None);
                 piece[at % PIECE] = Some(state);
@@ -75,19 +75,19 @@ impl Registry {
         Registry { all: Swap::new(all), names: Mutex::new(names) }
     }
 
-    /// Those of now.
+    /// Returns the current keyspaces.
     #[inline]
     pub(crate) fn load(&self) -> impl std::ops::Deref<Target = Arc<Keyspaces>> {
         self.all.load()
     }
 
-    /// The keyspace `name`, when there is one.
+    /// Returns the keyspace `name`, if it exists.
     pub(crate) fn named(&self, name: &str) -> Option<Arc<KeyspaceState>> {
         let id = *lock(&self.names).get(name)?;
         self.all.load().get(id).cloned()
     }
 
-    /// Adds a keyspace. The caller holds the structure.
+    /// Adds a keyspace. The caller holds `Inner::structure`.
     pub(crate) fn add(&self, state: Arc<KeyspaceState>) {
         let mut names = lock(&self.names);
         names.insert(state.name.clone(), state.id);
@@ -98,7 +98,7 @@ impl Registry {
         });
     }
 
-    /// Takes a keyspace away. The caller holds the structure.
+    /// Removes a keyspace. The caller holds `Inner::structure`.
     pub(crate) fn remove(&self, state: &KeyspaceState) {
         let mut names = lock(&self.names);
         names.remove(&state.name);

@@ -1,11 +1,10 @@
-//! Room on the disk that is kept for the day when there is no other: so that a full store can be
-//! opened and emptied.
+//! Disk space held in reserve, so that a store that has filled its disk can be opened and emptied.
 //!
-//! A store that has filled its disk needs room to become smaller: for a manifest and a segment of
-//! the log when it is opened, for a record of each deletion, for the tables that are left. So
-//! blocks are allocated behind the end of the file `LOCK`, which every store has and which is open
-//! as long as the store is. Opening, deleting, flushing and compacting give them up when they meet
-//! a full disk, and go on. From then on nothing is put into the store until they are there again.
+//! Such a store needs space in order to shrink: for a manifest and a log segment when it is opened,
+//! for the record of each deletion, and for the tables that remain. The reserve consists of blocks
+//! allocated past the end of the file `LOCK`, which every store has and keeps open as long as it is
+//! open itself. Opening, deleting, flushing and compacting give up the reserve when they meet a
+//! full disk, and continue. From then on puts are refused until the reserve is restored.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
@@ -15,39 +14,39 @@ use crate::db::inner::Inner;
 use crate::db::open::LOCK_NAME;
 use crate::{Error, Result};
 
-/// A segment of the log as small as the first ones are, a manifest, and tables of what is left of a
+/// Enough for a log segment of the initial small size, a manifest, and the tables left by a
 /// memtable whose keys were deleted.
 const BYTES: u64 = 512 << 10;
 
-/// A reserve that cannot be whole is at least this, when a store is closed.
+/// The smallest partial reserve that a closing store leaves if there is no room for a whole one.
 const BYTES_MIN: u64 = BYTES / 8;
 
 /// The reserve of an open store, and its lock.
 #[derive(Debug)]
 pub(crate) struct Reserve {
-    /// Held exclusively while the store is open for writing: its drop gives the lock back.
+    /// Locked exclusively while the store is open for writing. Dropping it releases the lock.
     lock_file: Box<dyn File>,
-    /// There is no room for it: nothing may be put.
+    /// Set while there is no room for the reserve, so that puts are refused.
     is_short: AtomicBool,
-    /// It was given up since it was there last.
+    /// Set if the reserve was given up and has not been restored since.
     is_given_up: AtomicBool,
 }
 
 impl Reserve {
-    /// Makes the reserve of a store whose lock this is, if there is room.
+    /// Creates the reserve of the store that owns `lock_file`, without allocating it yet.
     pub(crate) fn new(lock_file: Box<dyn File>) -> Self {
         let (is_short, is_given_up) = (AtomicBool::new(false), AtomicBool::new(false));
         Reserve { lock_file, is_short, is_given_up }
     }
 
-    /// Makes it whole. Errors: a full disk's.
+    /// Allocates the whole reserve. Errors: a full disk.
     pub(crate) fn restore(&self) -> Result<()> {
         match self.lock_file.allocate(0, BYTES) {
             Err(error) if error.is_full() => {
                 self.is_short.store(true, SeqCst);
                 Err(error.into())
             }
-            // Where it cannot be had for another reason, the store does without.
+            // If the allocation fails for another reason, the store does without a reserve.
             _ => {
                 self.is_given_up.store(false, SeqCst);
                 self.is_short.store(false, SeqCst);
@@ -56,7 +55,7 @@ impl Reserve {
         }
     }
 
-    /// Makes as much of it as there is room for, for whoever opens the store next.
+    /// Allocates as much of the reserve as there is room for, for the next open of the store.
     fn restore_in_part(&self) {
         let mut bytes = BYTES;
         while bytes >= BYTES_MIN && self.lock_file.allocate(0, bytes).is_err_and(|error| error.is_full()) {
@@ -64,13 +63,13 @@ impl Reserve {
         }
     }
 
-    /// Gives its blocks to others. False when that was done already.
+    /// Frees the blocks of the reserve. Returns false if that was done before.
     fn give_up(&self) -> bool {
         self.is_short.store(true, SeqCst);
         !self.is_given_up.swap(true, SeqCst) && let_go(&*self.lock_file)
     }
 
-    /// Gives up the reserve of a store that is not open. False when there is none, or the store is
+    /// Gives up the reserve of a store that is not open. Returns false if it has none, or if it is
     /// open.
     pub(crate) fn give_up_of(fs: &Arc<dyn Fs>, path: &std::path::Path) -> bool {
         let file = fs.open(&path.join(LOCK_NAME), OpenOptions::write());
@@ -78,17 +77,18 @@ impl Reserve {
     }
 }
 
-/// Frees the blocks behind the end of an empty file. By a length that changes: one that does not is
-/// nothing to do for some file systems.
+/// Frees the blocks past the end of an empty file. Changes the length and restores it, because some
+/// file systems ignore a truncation to the current length.
 fn let_go(file: &dyn File) -> bool {
     file.set_len(1).and_then(|()| file.set_len(0)).is_ok()
 }
 
 impl Inner {
-    /// Whether a write may take room: always as long as the reserve is there, or can be made.
-    /// `frees` says whether the write is one that makes room, and may do so in any case.
+    /// Checks whether a write may take disk space: yes as long as the reserve exists or can be
+    /// restored. `frees` tells whether the write frees space in the end; such a write is always
+    /// allowed.
     ///
-    /// Errors: a full disk's.
+    /// Errors: a full disk.
     #[inline]
     pub(crate) fn check_reserve(&self, frees: impl FnOnce() -> bool) -> Result<()> {
         match &self.reserve {
@@ -97,8 +97,8 @@ impl Inner {
         }
     }
 
-    /// Runs `work`, which makes room in the end; once more with the reserve given up when the disk
-    /// is full.
+    /// Runs `work`, which frees space in the end. If the disk is full, gives up the reserve and
+    /// runs it again.
     pub(crate) fn with_reserve<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
         match work() {
             Err(error) if self.gives_up_reserve(&error) => work(),
@@ -110,7 +110,7 @@ impl Inner {
         error.is_full() && self.reserve.as_ref().is_some_and(Reserve::give_up)
     }
 
-    /// The last that is done: leaves a reserve to whoever opens the store next.
+    /// Leaves a reserve for the next open. The last step of closing a store.
     pub(crate) fn leave_reserve(&self) {
         if let Some(reserve) = &self.reserve {
             reserve.restore_in_part();

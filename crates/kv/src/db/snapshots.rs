@@ -1,4 +1,4 @@
-//! Which sequence numbers readers hold on to.
+//! The sequence numbers that live snapshots hold.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::kind::Seqno;
 #[cfg(all(test, cairn_shuttle))]
 mod shuttle;
 
-/// All live snapshots of a store, counted by number.
+/// All live snapshots of a store, counted by sequence number.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     counts: Mutex<BTreeMap<Seqno, usize>>,
 }
 
 impl Snapshots {
-    /// Holds on to what is visible now. Compactions that list the snapshots later know it; those
-    /// that did so before keep the newest version of everything they merge, which is the one that
-    /// this snapshot sees.
+    /// Takes a snapshot of everything visible now. A compaction that lists the snapshots afterwards
+    /// respects it. A compaction that listed them before keeps the newest version of each key that
+    /// it merges, which is the one that this snapshot sees.
     pub(crate) fn take(self: &Arc<Self>, order: &Order) -> SnapshotGuard {
         let mut counts = lock(&self.counts);
         let seqno = order.visible();
@@ -27,12 +27,12 @@ impl Snapshots {
         SnapshotGuard { seqno, snapshots: Arc::clone(self) }
     }
 
-    /// The numbers held, ascending, each once.
+    /// Returns the numbers held, in ascending order and each once.
     pub(crate) fn list(&self) -> Vec<Seqno> {
         lock(&self.counts).keys().copied().collect()
     }
 
-    /// How many snapshots there are.
+    /// Returns the number of snapshots.
     pub(crate) fn len(&self) -> usize {
         lock(&self.counts).values().sum()
     }
@@ -48,7 +48,7 @@ impl Snapshots {
     }
 }
 
-/// Keeps one number in the list.
+/// Holds one sequence number in the list.
 #[derive(Debug)]
 pub(crate) struct SnapshotGuard {
     seqno: Seqno,
@@ -56,12 +56,12 @@ pub(crate) struct SnapshotGuard {
 }
 
 impl SnapshotGuard {
-    /// True when it is one of these.
+    /// Returns true if the guard belongs to `snapshots`.
     pub(crate) fn is_of(&self, snapshots: &Arc<Snapshots>) -> bool {
         Arc::ptr_eq(&self.snapshots, snapshots)
     }
 
-    /// The number held.
+    /// Returns the sequence number held.
     pub(crate) fn seqno(&self) -> Seqno {
         self.seqno
     }

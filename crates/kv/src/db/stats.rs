@@ -1,4 +1,4 @@
-//! What a store has done and holds, in numbers.
+//! Statistics of a store: its contents and its activity.
 
 use std::fmt;
 
@@ -22,64 +22,65 @@ pub(crate) struct Counters {
     pub dropped: Mutex<Dropped>,
 }
 
-/// One level of a keyspace.
+/// Statistics of one level of a keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LevelStats {
-    /// Sorted runs.
+    /// Number of sorted runs.
     pub runs: usize,
-    /// Tables.
+    /// Number of tables.
     pub tables: usize,
-    /// Bytes of all tables.
+    /// Total size of the tables in bytes.
     pub bytes: u64,
-    /// Entries, tombstones counted.
+    /// Number of entries, including tombstones.
     pub entries: u64,
 }
 
-/// A keyspace.
+/// Statistics of a keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyspaceStats {
-    /// Its name.
+    /// The name of the keyspace.
     pub name: String,
-    /// Bytes in the active and the sealed memtables.
+    /// Bytes in the active and sealed memtables.
     pub memtable_bytes: u64,
-    /// Sealed memtables that wait for their flush.
+    /// Number of sealed memtables waiting for their flush.
     pub sealed_memtables: usize,
-    /// Its levels, from level 0.
+    /// The levels, starting with level 0.
     pub levels: Vec<LevelStats>,
-    /// Bytes of its blob files.
+    /// Total size of the blob files in bytes.
     pub blob_bytes: u64,
-    /// Of these, bytes that no table points at.
+    /// Bytes of the blob files to which no table refers.
     pub blob_garbage_bytes: u64,
-    /// Bytes that compactions have yet to write before the strategy is content, by its estimate.
+    /// Bytes that compactions still have to write, as the strategy estimates.
     pub pending_compaction_bytes: u64,
 }
 
-/// A store at one moment. `Display` shows it as a table for people.
+/// Statistics of a store at one moment. `Display` formats them as a table for people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// The number of the last write.
+    /// The sequence number of the last write.
     pub last_seqno: Seqno,
-    /// Keyspaces, by id.
+    /// The keyspaces in order of their ids.
     pub keyspaces: Vec<KeyspaceStats>,
-    /// Live snapshots.
+    /// Number of live snapshots.
     pub snapshots: usize,
-    /// Block cache: capacity and bytes in use.
+    /// Block cache: capacity and used bytes.
     pub cache_bytes: (u64, u64),
-    /// Block cache: lookups that found their block, and that did not.
+    /// Block cache: hits and misses.
     pub cache_hits_misses: (u64, u64),
-    /// Of these, lookups of data blocks; the others are of index partitions and filters.
+    /// Hits and misses of data blocks only. The others are index partitions and filters.
     pub data_hits_misses: (u64, u64),
-    /// Filters that point lookups asked and that said no, so that nothing of their tables was read.
+    /// Number of times that a filter excluded a table from a point lookup, so that nothing of the
+    /// table was read.
     pub filters_skipping: u64,
-    /// Flushes and the bytes they wrote.
+    /// Number of flushes, and the bytes they wrote.
     pub flushes: (u64, u64),
-    /// Compactions that merged, and trivial moves.
+    /// Number of compactions that merged, and of trivial moves.
     pub compactions: (u64, u64),
-    /// Bytes that compactions read and wrote.
+    /// Bytes read and written by compactions.
     pub compaction_bytes: (u64, u64),
-    /// Entries that flushes and compactions have left out.
+    /// Entries dropped by flushes and compactions.
     pub dropped: Dropped,
-    /// What writers waited.
+    /// Write stalls.
     pub stalls: Stalls,
 }
 
@@ -95,15 +96,15 @@ impl Counters {
 }
 
 impl Stats {
-    /// Bytes written to tables for each byte that was flushed: 1 without compactions. The log is
-    /// not counted.
+    /// Returns the bytes written to tables per flushed byte: 1 without compactions. The log is not
+    /// counted.
     pub fn write_amplification(&self) -> f64 {
         let (flushed, compacted) = (self.flushes.1, self.compaction_bytes.1);
         if flushed == 0 { 0.0 } else { (flushed + compacted) as f64 / flushed as f64 }
     }
 }
 
-/// Bytes for people.
+/// Formats a number of bytes for people.
 fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;

@@ -1,11 +1,11 @@
-//! Options that are kept with a keyspace: those without which stored bytes mean something else, and
-//! how it is compacted, which holds for it until whoever opens the store says otherwise.
+//! Options stored with a keyspace: those that determine the meaning of its stored bytes, and its
+//! compaction strategy, which applies until an open specifies another one.
 //!
 //! ```text
 //! 0   version       u8     2
-//! 1   ttl           varint seconds; 0 is none
-//!     operator      varint length, then the merge operator's name; empty is none
-//!     strategy      see [`stored_strategy`]; left out where nothing is known of it, as in version 1
+//! 1   ttl           varint seconds; 0 for none
+//!     operator      varint length, then the merge operator's name; empty for none
+//!     strategy      see [`stored_strategy`]; absent if unknown, as in version 1
 //! ```
 
 use std::path::Path;
@@ -19,12 +19,12 @@ use crate::{Error, Result};
 
 const VERSION: u8 = 2;
 
-/// The options of a keyspace that are kept with it.
+/// The options stored with a keyspace.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct StoredOptions {
     pub ttl_secs: u64,
     pub merge_operator: String,
-    /// How it was compacted the last time; `None` where nobody has said so.
+    /// The last compaction strategy, or `None` if none was ever specified.
     pub compaction: Option<StrategyOptions>,
 }
 
@@ -48,8 +48,8 @@ impl StoredOptions {
         out
     }
 
-    /// Errors: [`Error::Unsupported`] for another version, [`Error::Corruption`] for what no
-    /// version writes; both name `store`.
+    /// Decodes the stored options of a keyspace. Errors: [`Error::Unsupported`] for an unknown
+    /// version, [`Error::Corruption`] for invalid bytes. Both name `store`.
     pub(crate) fn decode(bytes: &[u8], store: &Path) -> Result<Self> {
         let damaged = || Error::corruption(store, 0, "options of a keyspace in the manifest cannot be read");
         let (&version, rest) = bytes.split_first().ok_or_else(damaged)?;
@@ -73,10 +73,11 @@ impl StoredOptions {
         Ok(StoredOptions { ttl_secs, merge_operator, compaction })
     }
 
-    /// Holds what the keyspace was made with against what it is opened with.
+    /// Checks the options given at an open against those with which the keyspace was created.
     ///
-    /// A keyspace without merge operator may get one, which is kept from then on. Opening without
-    /// the operator is fine: reads that need it say so.
+    /// A keyspace without a merge operator may get one, which is stored from then on. Opening
+    /// without the operator is allowed: reads that need it return an error.
+    ///
     /// Errors: [`Error::Invalid`] with both values.
     pub(crate) fn check(&self, name: &str, given: &StoredOptions) -> Result<()> {
         if self.ttl_secs != given.ttl_secs {
@@ -99,8 +100,8 @@ impl StoredOptions {
 mod tests {
     use super::*;
 
-    /// Goal: options come back, other versions and cut ones are refused, and those of version 1
-    /// have no strategy.
+    /// Goal: options survive a round trip, unknown versions and truncated bytes are refused, and
+    /// version 1 has no strategy.
     #[test]
     fn round_trip() {
         let compaction = Some(StrategyOptions::default());

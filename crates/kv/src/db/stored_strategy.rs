@@ -1,8 +1,11 @@
-//! A strategy with its settings, as it is kept with a keyspace.
+//! The encoding of a compaction strategy with its settings, as stored with a keyspace.
 //!
 //! ```text
-//! kind u8: 1 leveled, 2 universal, 3 FIFO, 4 lazy leveled; then its settings in the order of their fields:
-//! whole numbers as varints; ratios as the 8 bytes of a double; what may be missing as 0, or as 1 and the number
+//! kind u8: 1 leveled, 2 universal, 3 FIFO, 4 lazy leveled
+//! then the settings in the order of their fields:
+//!   integer    varint
+//!   ratio      the 8 bytes of a double
+//!   optional   0 if absent, or 1 and the number
 //! ```
 
 use cairn_codec::varint;
@@ -16,7 +19,7 @@ const UNIVERSAL: u8 = 2;
 const FIFO: u8 = 3;
 const LAZY: u8 = 4;
 
-/// Appends the bytes of `options`.
+/// Appends the encoding of `options` to `out`.
 pub(crate) fn encode(options: &StrategyOptions, out: &mut Vec<u8>) {
     match options {
         StrategyOptions::Leveled(it) => {
@@ -71,8 +74,8 @@ fn push_optional(number: Option<u64>, out: &mut Vec<u8>) {
     push_numbers(number.as_slice(), out);
 }
 
-/// The options that `bytes` are, all of them; `None` for what [`encode`] does not write, and for
-/// settings that no strategy takes.
+/// Decodes `bytes`, all of which must be used. Returns `None` for bytes that [`encode`] does not
+/// write, and for settings that the strategy refuses.
 pub(crate) fn decode(bytes: &[u8]) -> Option<StrategyOptions> {
     let (&kind, bytes) = bytes.split_first()?;
     let mut from = Reader(bytes);
@@ -152,9 +155,9 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// Goal: every strategy comes back with all of its settings, and nothing else passes. Method:
-    /// each kind with settings of its own in every field; each cut short, one byte longer, and with
-    /// a setting that no strategy takes.
+    /// Goal: every strategy survives a round trip with all its settings, and nothing else is
+    /// accepted. Method: each kind with a distinct value in every field; each encoding truncated,
+    /// extended by one byte, and with a setting that the strategy refuses.
     #[test]
     fn round_trip() {
         let all = [

@@ -1,5 +1,5 @@
-//! Opened tables. Each is opened when it is first read, and what it takes to read it stays in
-//! memory as long as a version has it; its descriptor as long as there are enough: see
+//! Opened tables. A table is opened at its first read. Its reader stays in memory as long as a
+//! version contains the table; its descriptor may be closed earlier if descriptors are short, see
 //! [`crate::open_files`].
 
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::options::{Options, ReadOptions};
 use crate::table::{self, CursorOptions, Table, TableCursor};
 use crate::version::{FileName, TableFile};
 
-/// Opens tables, all with the same cache.
+/// Opens tables, which all share one cache.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub files: Arc<OpenFiles>,
@@ -28,7 +28,7 @@ impl Tables {
         Tables { files, path, cache: Arc::new(Cache::new(options.cache_bytes)), direct: options.direct_io }
     }
 
-    /// The reader of a version's table.
+    /// Returns the reader of a table of a version.
     #[inline]
     pub(crate) fn open<'a>(&self, file: &'a TableFile) -> Result<&'a Arc<Table>> {
         match file.reader.get() {
@@ -37,7 +37,7 @@ impl Tables {
         }
     }
 
-    /// A cursor over what of a table lies within `bounds`.
+    /// Returns a cursor over the part of a table within `bounds`.
     pub(crate) fn cursor(&self, table: &Arc<Table>, bounds: &Bounds, options: &ReadOptions) -> TableCursor {
         table.cursor(&cursor_options(bounds, options))
     }
@@ -52,12 +52,12 @@ impl Tables {
             table::OpenOptions { pin: file.pin, direct: self.direct, foreign: false, seqno, expected };
         let number = ingested.map_or(file.number(), |ingested| ingested.number);
         let table = Table::open_shared(&self.files, &path, number, &self.cache, options)?;
-        // Two threads may open the same table: one of the readers stays.
+        // Two threads may open the same table concurrently. The first reader stays.
         Ok(file.reader.get_or_init(|| table))
     }
 }
 
-/// What a table's cursor is told.
+/// Returns the options of a table cursor for a scan of `bounds`.
 pub(crate) fn cursor_options(bounds: &Bounds, options: &ReadOptions) -> CursorOptions {
     CursorOptions {
         lower: bounds.lower.clone(),

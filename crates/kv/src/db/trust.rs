@@ -1,7 +1,7 @@
-//! Whether the files of a store belong together.
+//! Checks that the files of a store belong together.
 //!
-//! Each knows something of the others, so that one that is missing, older than the rest, cut, or of
-//! another store is noticed before anything is written or removed by its word:
+//! Each file records something about the others. A file that is missing, outdated, truncated or of
+//! another store is therefore noticed before the store writes or removes anything because of it:
 //!
 //! ```text
 //!  CURRENT ── number, store ──► manifest ── length, checksum in the footer ──► tables, blob files
@@ -10,10 +10,10 @@
 //!                                  log
 //! ```
 //!
-//! The manifest learns how far the log is on stable storage with each edit, by the first `Sync`
-//! write in each segment, and when the store is closed. The log learns how far the manifest is by
-//! the header of each segment, by a note behind each flush, ingestion and change of keyspaces, and
-//! by the mark at its end.
+//! The manifest records how far the log is on stable storage: with each edit, at the first `Sync`
+//! write in each segment, and when the store is closed. The log records how far the manifest has
+//! got: in the header of each segment, in a note after each flush, ingestion and change of
+//! keyspaces, and in the mark at its end.
 
 use std::path::Path;
 
@@ -28,9 +28,9 @@ use crate::db::recovery::log_options;
 use crate::version::{KeyspaceId, Position, Version, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
-/// Checks the files of the store in `dir` against one another, writing nothing. Says which log the
-/// store has, or will have: `new_log`, where it has none yet; `None` of a store of an earlier
-/// version, which does not say.
+/// Checks the files of the store in `dir` against one another without writing anything. Returns the
+/// identity of the store's log: `new_log` if it has no log yet, and `None` for a store of an
+/// earlier version, which does not record it.
 ///
 /// Cost: reads the manifest, the length of each table and blob file, and the log, which replay then
 /// reads a second time.
@@ -45,15 +45,15 @@ pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Opti
     Ok(log)
 }
 
-/// Errors: [`Error::Corruption`] when the manifest of `set`, as it was read, is older than what the
-/// log has noted of it.
+/// Checks the manifest that `set` has read against `note`, the manifest position noted in the log.
+/// Errors: [`Error::Corruption`] if the manifest is older.
 pub(crate) fn check_note(set: &VersionSet, note: [u64; 2]) -> Result<()> {
     let [number, end] = note;
     set.check_reached(Position { number, end })
 }
 
-/// Errors: [`Error::Corruption`] when a file of the store is gone or has another length than it was
-/// written with.
+/// Checks that the store's files exist in their recorded length. Errors: [`Error::Corruption`] if a
+/// file is missing or has another length.
 fn check_files(fs: &Arc<dyn Fs>, dir: &Path, set: &VersionSet) -> Result<()> {
     if let Some(name) = set.stray_files()?.missing.first() {
         return Err(missing(&name.path(dir)));
@@ -73,14 +73,14 @@ fn check_files(fs: &Arc<dyn Fs>, dir: &Path, set: &VersionSet) -> Result<()> {
     Ok(())
 }
 
-/// The error of a file that the manifest refers to.
+/// Returns the error for a missing file to which the manifest refers.
 fn missing(path: &Path) -> Error {
     Error::corruption(path, 0, "it is missing, but the manifest refers to it")
 }
 
 impl Inner {
-    /// [`VersionSet::log_and_apply`], with what is known of the log by now; the log carries from
-    /// then on how far the manifest is.
+    /// Like [`VersionSet::log_and_apply`], but adds the current state of the log to the edit.
+    /// Afterwards the log carries the new position of the manifest.
     pub(crate) fn log_and_apply(
         &self,
         mut edit: VersionEdit,
@@ -96,7 +96,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Has the log carry along how far the manifest is.
+    /// Sets the position of the manifest as the note that the log carries.
     fn set_note(&self) {
         if let Some(log) = self.log.get() {
             let Position { number, end } = self.versions.position();
@@ -104,24 +104,24 @@ impl Inner {
         }
     }
 
-    /// Writes into the log how far the manifest is: after edits that the log cannot make good,
-    /// should the manifest be found as it was before them.
+    /// Appends the position of the manifest to the log. Called after edits that replay of the log
+    /// cannot reproduce, so that a manifest from before such an edit is detected.
     pub(crate) fn note_edit(&self, commit: &mut Commit) {
         let before = commit.position();
         let Some(appender) = &mut commit.appender else { return };
-        // What could not be written costs a check that nobody may ever need. A log that has failed
-        // tells the next writer.
+        // Without the note, at most a check is lost that may never be needed. A failed log reports
+        // its failure to the next writer.
         if let Ok(end) = appender.note() {
             let begin = if commit.noted.1 == before { commit.noted.0 } else { before };
             commit.noted = (begin, end);
         }
     }
 
-    /// Where the log is needed from, which is from `needed` on. Where nothing but notes is behind
-    /// that, the manifest learns that nobody needs them: the header of each new segment says what
-    /// they said.
+    /// Returns the position from which the log is needed, given that no keyspace needs it before
+    /// `needed`. If only notes follow `needed`, advances the start of all keyspaces in the manifest
+    /// past them: the header of each new segment repeats their content.
     pub(crate) fn pass_notes(&self, needed: Lsn) -> Lsn {
-        // Until it is done, so that no keyspace is dropped meanwhile.
+        // Held until the end, so that no keyspace is dropped meanwhile.
         let _structure = read(&self.structure);
         let (begin, end) = {
             let commit = lock(&self.commit);
@@ -134,13 +134,13 @@ impl Inner {
         for keyspace in self.all_keyspaces() {
             edit.keyspace(keyspace.id).log_start = Some(end.get());
         }
-        // What cannot be written now is the next time.
+        // A failed write is retried at the next call.
         self.log_and_apply(edit, |_, _| {}).map_or(needed, |()| end)
     }
 
-    /// Has the manifest know of the segment of the log that `synced`, a position on stable storage,
-    /// is in: without this, nobody would miss it. Once a segment, before a write with `Sync` is
-    /// acknowledged.
+    /// Records in the manifest the log segment that contains `synced`, a position on stable
+    /// storage. Without this record, the loss of the segment would go unnoticed. Done once per
+    /// segment, before a `Sync` write is acknowledged.
     #[inline]
     pub(crate) fn record_segment(&self, synced: Lsn) -> Result<()> {
         let recorded = Lsn::from(self.recorded.load(Relaxed));
@@ -149,23 +149,23 @@ impl Inner {
 
     #[cold]
     fn record_log(&self, synced: Lsn) -> Result<()> {
-        // One does it, for all who wait here.
+        // One thread records the segment for all that wait here.
         let _turn = lock(&self.recording);
         if synced.segment() <= Lsn::from(self.recorded.load(Relaxed)).segment() {
             return Ok(());
         }
         match self.log_and_apply(VersionEdit::default(), |_, _| {}) {
-            // The write is durable all the same, and the next one tries again.
+            // The write is durable nevertheless, and the next write tries again.
             Err(error) if error.is_full() && self.versions.check().is_ok() => Ok(()),
             recorded => recorded.map_err(|error| self.poison(error)),
         }
     }
 
-    /// The last edit of a store that is being closed: where its log ends.
+    /// Writes the last edit of a store that is being closed, which records the end of its log.
     pub(crate) fn record_end(&self) {
         let is_news = self.log.get().is_some_and(|log| log.synced().get() > self.recorded.load(Relaxed));
         if is_news && !self.failed.load(SeqCst) {
-            // What cannot be written is as after a crash.
+            // A failure leaves the same state as a crash.
             let _ = self.log_and_apply(VersionEdit::default(), |_, _| {});
         }
     }

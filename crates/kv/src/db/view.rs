@@ -1,4 +1,4 @@
-//! What a reader reads: the memtables and the tables of a keyspace, replaced as one.
+//! The view of a reader: the memtables and tables of a keyspace, replaced together.
 
 use cairn_vfs::sync::Arc;
 use cairn_wal::Lsn;
@@ -11,14 +11,15 @@ use crate::version::Version;
 #[derive(Debug)]
 pub(crate) struct Sealed {
     pub memtable: Arc<Memtable>,
-    /// Its last write has at most this number. When that is visible, all its writers are done.
+    /// An upper bound of its sequence numbers. Once this number is visible, all writers to the
+    /// memtable have finished.
     pub last_seqno: Seqno,
-    /// The log's position at the seal: its writes are all before, later ones of the keyspace all
-    /// after.
+    /// The log position at the seal. All writes of the memtable are before it, and all later writes
+    /// of the keyspace after it.
     pub end: Lsn,
 }
 
-/// The sources of a keyspace, newest first. Immutable; what holds it keeps its files alive.
+/// The sources of a keyspace, newest first. Immutable. Holding a view keeps its files alive.
 #[derive(Debug)]
 pub(crate) struct View {
     pub active: Arc<Memtable>,
@@ -28,12 +29,12 @@ pub(crate) struct View {
 }
 
 impl View {
-    /// True when nothing is in memtables.
+    /// Returns true if all memtables are empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.sealed.is_empty() && self.active.is_empty()
     }
 
-    /// With `fresh` in place of the active memtable, which is `sealed`.
+    /// Returns a view in which the active memtable has become `sealed` and `fresh` is active.
     pub(crate) fn with_sealed(&self, fresh: Arc<Memtable>, sealed: Arc<Sealed>) -> View {
         let mut all = Vec::with_capacity(self.sealed.len() + 1);
         all.push(sealed);
@@ -41,7 +42,8 @@ impl View {
         View { active: fresh, sealed: all, version: Arc::clone(&self.version) }
     }
 
-    /// With other tables, and without the sealed memtables `flushed` that they now contain.
+    /// Returns a view of `version` without the sealed memtables `flushed`, which its tables now
+    /// contain.
     pub(crate) fn with_version(&self, version: Arc<Version>, flushed: &[Arc<Sealed>]) -> View {
         let is_flushed = |sealed: &Arc<Sealed>| flushed.iter().any(|other| Arc::ptr_eq(sealed, other));
         let sealed = self.sealed.iter().filter(|sealed| !is_flushed(sealed)).cloned().collect();

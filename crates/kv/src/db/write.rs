@@ -1,8 +1,8 @@
 //! The write path: admission, order, log, memtables, visibility, sync.
 //!
-//! Only the middle of it is under a lock: a number, a slot in the log and the memtables to write
-//! to. Copying into the log and inserting into the memtables happen in parallel, and
-//! [`Order`](crate::db::order::Order) makes the results visible in order.
+//! Only the middle of a write runs under the commit lock: it takes a sequence number, reserves a
+//! slot in the log and picks the memtables. Writers copy into the log and insert into the memtables
+//! in parallel, and [`Order`](crate::db::order::Order) makes the results visible in order.
 
 use std::ops::RangeInclusive;
 
@@ -24,7 +24,8 @@ use crate::{Error, Result};
 #[cfg(test)]
 mod tests;
 
-/// A record of at least this many bytes does not stay in the process's memory until the next sync.
+/// A log record of at least this many bytes is released from the process's memory before the next
+/// sync.
 const LARGE_RECORD_BYTES: usize = 4 << 20;
 
 impl Inner {
@@ -38,8 +39,8 @@ impl Inner {
     ) -> Result<()> {
         operation.check()?;
         if operation.is_nothing() {
-            // Nothing of it would come into a memtable, so no flush would ever take it out of the
-            // log again.
+            // The operation would put nothing into a memtable, so no flush would ever release its
+            // log record.
             self.check_writable()?;
             return keyspace.check_open();
         }
@@ -48,13 +49,13 @@ impl Inner {
             return self.write_stored(keyspace, Operation::Put { key, value: &stamped }, durability);
         }
         if operation.is_removal() {
-            // Refused by a full disk, it has done nothing.
+            // Can be retried: a write that a full disk refuses has had no effect.
             return self.with_reserve(|| self.write_stored(keyspace, operation, durability));
         }
         self.write_stored(keyspace, operation, durability)
     }
 
-    /// Writes one operation as it is stored.
+    /// Writes one operation in its stored form.
     #[inline]
     fn write_stored(
         self: &Arc<Self>,
@@ -67,15 +68,16 @@ impl Inner {
         let bytes = HEADER_BYTES + operation.encoded_bytes(keyspace.id);
         self.admit(keyspace, bytes)?;
         let view = keyspace.view.load();
-        // Before there is a number: from then on all later writers wait for this one.
+        // Before the sequence number is taken, because from then on all later writers wait for this
+        // one.
         let mut place = operation.key().and_then(|key| view.active.locate(key));
 
         let mut commit = lock(&self.commit);
         let active = self.active(&commit, keyspace.id)?;
         let other;
         let memtable = if Arc::ptr_eq(active, &view.active) {
-            // The view keeps it alive: a count that all writers change would cost them more than
-            // the insert.
+            // The view keeps the memtable alive. Cloning the `Arc` would cost more than the insert,
+            // because all writers would change one reference count.
             &view.active
         } else {
             other = Arc::clone(active);
@@ -103,8 +105,8 @@ impl Inner {
         let end = self.publish(log, seqno..=seqno, logged, inserted, durability)?;
         if is_full(memtable, keyspace) || self.budget.is_some() {
             let memtable = Arc::clone(memtable);
-            // What a flush or a compaction makes superfluous can only be deleted when no view has
-            // it.
+            // Files that a flush or a compaction makes obsolete can only be deleted when no view
+            // refers to them.
             drop(view);
             self.seal_full(keyspace, &memtable)?;
         } else {
@@ -118,10 +120,10 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes a batch, all or nothing.
+    /// Writes a batch atomically.
     pub(crate) fn write_batch(self: &Arc<Self>, batch: &WriteBatch, durability: Durability) -> Result<()> {
         match self.write_batch_once(batch, durability) {
-            // Refused by a full disk, it has done nothing.
+            // Can be retried: a batch that a full disk refuses has had no effect.
             Err(error) if error.is_full() && batch.is_removal() => {
                 self.with_reserve(|| self.write_batch_once(batch, durability))
             }
@@ -133,11 +135,12 @@ impl Inner {
         self.write_batch_if(batch, durability, None::<fn(Option<Seqno>) -> Result<()>>)
     }
 
-    /// Writes a batch if `check` allows it, with nothing written between the check and the batch.
+    /// Writes a batch if `check` succeeds, with no other write between the check and the batch.
     ///
-    /// `check` is called twice: first beside other writers, with `None`, to look at everything that
-    /// was written since its reads; then with other writers held up, with the number up to which it
-    /// has looked.
+    /// `check` is called twice. The first call, with `None`, runs concurrently with other writers
+    /// and covers all writes since the transaction's reads. The second call runs while other
+    /// writers are blocked, and receives the sequence number up to which the first call has
+    /// checked.
     pub(crate) fn write_batch_if(
         self: &Arc<Self>,
         batch: &WriteBatch,
@@ -216,11 +219,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes writes visible that are logged and inserted, or were to be. Where their record ends.
+    /// Makes writes visible whose logging and insertion have ended with the given results. Returns
+    /// the end of their log record.
     ///
-    /// Errors: that of either, which poisons; and that of a record before this one, without which
-    /// no recovery reaches it. What has failed is never seen, not even in part, nor is what was
-    /// written after it.
+    /// Errors: the error of either step, which poisons the store, and that of an earlier record,
+    /// without which no recovery can reach this one. A failed write never becomes visible, not even
+    /// in part, nor does any later write.
     #[inline]
     fn publish(
         &self,
@@ -234,8 +238,8 @@ impl Inner {
             Ok(end) => end,
             Err(error) => {
                 let error = self.poison(error);
-                // ORDER: after that. Later writes and flushes wait for these numbers, and look at
-                // the failure when they are let go.
+                // ORDER: after poisoning the store. Later writes and flushes wait for these
+                // sequence numbers, and check for a failure once they are released.
                 self.order.fail(*seqnos.start());
                 return Err(error);
             }
@@ -244,14 +248,14 @@ impl Inner {
             return Err(self.refuse_write());
         }
         if durability != Durability::Memory {
-            // ORDER: behind all writes before this one. A record of theirs that could not be
-            // written has poisoned the log before it was their turn.
+            // ORDER: after all earlier writes have been published. An earlier record that could not
+            // be written has poisoned the log before its turn.
             log.check().map_err(|error| self.poison(error.into()))?;
         }
         Ok(end)
     }
 
-    /// The batch as it is stored, where a keyspace's entries expire.
+    /// Returns the batch with time stamps added, or `None` if none of its keyspaces has a TTL.
     fn stamped(&self, batch: &WriteBatch, touched: &[Arc<KeyspaceState>]) -> Result<Option<WriteBatch>> {
         let ttls: Vec<_> = touched.iter().filter_map(|it| Some((it.id, self.ttl(it)?))).collect();
         if ttls.is_empty() {
@@ -270,7 +274,7 @@ impl Inner {
         Ok(Some(stamped))
     }
 
-    /// The keyspaces that a batch writes to, each once.
+    /// Returns the keyspaces that a batch writes to, each once.
     fn touched(&self, batch: &WriteBatch) -> Result<Vec<Arc<KeyspaceState>>> {
         if batch.is_plain {
             return Ok(vec![self.keyspace(KeyspaceId(0))?]);
@@ -287,8 +291,8 @@ impl Inner {
         Ok(touched)
     }
 
-    /// Errors: [`Error::Unsupported`] when there are no more numbers for `count` operations.
-    /// Nothing is logged of them then.
+    /// Checks that the sequence numbers suffice for `count` more operations. Errors:
+    /// [`Error::Unsupported`] if they do not, in which case nothing has been logged.
     #[inline]
     fn check_numbers(&self, commit: &Commit, count: u64) -> Result<()> {
         if commit.next_seqno <= SEQNO_MAX - count {
@@ -305,9 +309,11 @@ impl Inner {
         }
     }
 
-    /// A slot in the log. A log that cannot go on poisons the store; one that has no room, or
-    /// refuses the record, does not. (A slot that was had and could not be filled always does: what
-    /// is logged later would stand behind a hole.)
+    /// Reserves a slot in the log.
+    ///
+    /// An error poisons the store if the log has failed, but not if the log has no space or refuses
+    /// the record. (A reserved slot that cannot be filled always poisons the store, because later
+    /// records would follow a hole.)
     #[inline]
     fn reserve(&self, commit: &mut Commit, bytes: usize) -> Result<Reservation> {
         match &mut commit.appender {
@@ -318,7 +324,7 @@ impl Inner {
 
     #[cold]
     fn log_failed(&self, error: cairn_wal::Error) -> Error {
-        // Refused, and nothing of it was written: the log takes the next one.
+        // The log refused the record without writing anything, and it accepts other records.
         let is_refused = matches!(error, cairn_wal::Error::Invalid { .. })
             && self.log.get().is_some_and(|log| log.check().is_ok());
         let goes_on = error.can_be_tried_again() || is_refused;
@@ -330,7 +336,7 @@ impl Inner {
         log.sync_to(end).map_err(|error| self.poison(error.into()))
     }
 
-    /// Makes all that was written so far durable.
+    /// Makes all earlier writes durable.
     pub(crate) fn sync_all(&self) -> Result<()> {
         let log = self.check_writable()?;
         let end = {
@@ -341,8 +347,8 @@ impl Inner {
         self.record_segment(end)
     }
 
-    /// Replaces the keyspace's active memtable by an empty one and has it flushed. With `full`,
-    /// only when that is still the active one. Nothing happens to an empty memtable.
+    /// Replaces the active memtable of the keyspace by an empty one and schedules its flush. With
+    /// `full`, only if that is still the active memtable. An empty memtable is left alone.
     pub(crate) fn seal(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
@@ -356,8 +362,8 @@ impl Inner {
         self.work_is_due(keyspace)
     }
 
-    /// Looks at the length of the log when a write has begun a segment of it: `end` is where its
-    /// record ends.
+    /// Checks the length of the log if a write has begun a new segment. `end` is the end of its
+    /// record.
     #[inline]
     fn hold_log_down(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
         if end.segment() <= self.segment.load(Relaxed) { Ok(()) } else { self.segment_begun(keyspace, end) }
@@ -366,13 +372,13 @@ impl Inner {
     #[cold]
     fn segment_begun(self: &Arc<Self>, keyspace: &KeyspaceState, end: Lsn) -> Result<()> {
         if self.segment.fetch_max(end.segment(), Relaxed) >= end.segment() {
-            return Ok(()); // another writer looks
+            return Ok(()); // another writer checks
         }
         self.seal_holders_of_the_log()?;
         self.work_is_due(keyspace)
     }
 
-    /// Seals memtables whose old writes keep the log from shrinking below its limit.
+    /// Seals memtables whose old writes keep the log above its maximum length.
     fn seal_holders_of_the_log(&self) -> Result<()> {
         let end = lock(&self.commit).position();
         let segments_max = (self.options.wal_bytes_max / self.options.wal_segment_bytes).max(1);
@@ -395,15 +401,15 @@ impl Inner {
     /// Seals the largest memtable.
     #[cold]
     fn seal_largest(self: &Arc<Self>, budget: &Budget) -> Result<()> {
-        // One that was dropped in between takes its memory with it.
+        // If the keyspace was dropped in the meantime, its memory is freed anyway.
         match budget.largest().map(|largest| self.keyspace(largest)) {
             Some(Ok(largest)) => self.seal(&largest, None),
             _ => Ok(()),
         }
     }
 
-    /// Seals what has become too large by a write to `memtable` of `keyspace`: that, or the largest
-    /// of all.
+    /// Seals memtables that have become too large through a write to `memtable` of `keyspace`: that
+    /// one, or the largest if all together exceed the budget.
     #[inline]
     fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, memtable: &Arc<Memtable>) -> Result<()> {
         if is_full(memtable, keyspace) {
@@ -415,8 +421,8 @@ impl Inner {
         }
     }
 
-    /// [`Inner::seal`] without the work that it makes due. Says whether there was something to
-    /// seal.
+    /// Like [`Inner::seal`], but does not schedule the flush. Returns true if a memtable was
+    /// sealed.
     pub(crate) fn seal_only(&self, keyspace: &KeyspaceState, full: Option<&Arc<Memtable>>) -> Result<bool> {
         self.check_alive()?;
         let mut commit = lock(&self.commit);
@@ -432,14 +438,14 @@ impl Inner {
             budget.sealed(keyspace.id, &memtable);
         }
         let sealed = Arc::new(Sealed { memtable, last_seqno, end });
-        // ORDER: readers know the fresh memtable before anybody, who must take the commit lock
-        // first, writes to it.
+        // ORDER: readers see the fresh memtable before anyone writes to it, because writers take
+        // the commit lock first.
         keyspace.view.rcu(|view| view.with_sealed(Arc::clone(&fresh), Arc::clone(&sealed)));
         Ok(true)
     }
 }
 
-/// Takes a large record out of the process's memory before the memtable takes as much.
+/// Releases a large log record from the process's memory before the memtable allocates as much.
 #[inline]
 fn let_go_of(log: &Log, record_bytes: usize) {
     if record_bytes >= LARGE_RECORD_BYTES {
@@ -452,7 +458,7 @@ fn is_full(memtable: &Memtable, keyspace: &KeyspaceState) -> bool {
     memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes
 }
 
-/// The memtables that a batch is inserted into.
+/// The memtables into which a batch is inserted.
 #[derive(Default)]
 struct Memtables {
     all: Vec<(KeyspaceId, Arc<Memtable>)>,
@@ -468,8 +474,8 @@ impl Memtables {
     }
 }
 
-/// Inserts an operation that was logged under `seqno`; `place` is where its key was located, if it
-/// was.
+/// Inserts an operation that was logged with `seqno`. `place` is the located position of its key,
+/// if known.
 #[inline]
 pub(crate) fn insert(
     memtable: &Memtable,

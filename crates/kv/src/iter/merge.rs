@@ -1,9 +1,9 @@
-//! Many cursors as one: the merge of memtables, tables and levels.
+//! Merges many cursors into one: over memtables, tables and levels.
 //!
-//! A binary heap of the children, ordered by (key, sequence number descending). Each child carries
-//! the first eight bytes of its key as a number, so that most comparisons touch no key. The child
-//! on top stays there while its next entry is still the first one, which costs one or two
-//! comparisons an entry.
+//! The children form a binary heap ordered by (key, sequence number descending). Each child stores
+//! the first eight bytes of its key as a number, so that most comparisons do not read the key. The
+//! child on top stays there while its next entry is still the first one, which costs one or two
+//! comparisons per entry.
 
 use std::cmp::Ordering;
 
@@ -11,8 +11,8 @@ use crate::Result;
 use crate::cursor::Cursor;
 use crate::kind::{Kind, Seqno};
 
-/// Merges `C`s. Among equal (key, sequence number) the child that was given first comes first: give
-/// newer ones first.
+/// Merges cursors of type `C`. Among equal (key, sequence number) the entry of the earlier child
+/// comes first, so newer children must be given first.
 pub(crate) struct MergeCursor<C> {
     children: Vec<Child<C>>,
     /// Indices of the valid children, as a binary heap.
@@ -32,7 +32,7 @@ enum Direction {
     Backward,
 }
 
-/// The first eight bytes of `key` as a number that orders as the bytes do; shorter keys are padded
+/// Returns the first eight bytes of `key` as a number with the same order; shorter keys are padded
 /// with zeros.
 #[inline]
 pub(crate) fn key_head(key: &[u8]) -> u64 {
@@ -52,7 +52,7 @@ impl<C: Cursor> Child<C> {
         self.head = key_head(self.cursor.key());
     }
 
-    /// By key ascending, then sequence number descending.
+    /// Orders by key ascending, then by sequence number descending.
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
         self.head
@@ -63,15 +63,15 @@ impl<C: Cursor> Child<C> {
 }
 
 impl<C: Cursor> MergeCursor<C> {
-    /// A cursor over all of `cursors`, the newest first.
+    /// Creates a cursor over all of `cursors`, the newest first.
     pub(crate) fn new(cursors: Vec<C>) -> Self {
         let heap = Vec::with_capacity(cursors.len());
         let children = cursors.into_iter().map(|cursor| Child { cursor, head: 0 }).collect();
         MergeCursor { children, heap, direction: Direction::Forward }
     }
 
-    /// True when the child at heap place `a` comes before the one at `b` in the direction of the
-    /// walk.
+    /// Returns true when the child at heap position `a` comes before the one at `b` in the
+    /// direction of iteration.
     #[inline]
     fn before(&self, a: usize, b: usize) -> bool {
         let (a, b) = (self.heap[a], self.heap[b]);
@@ -98,7 +98,7 @@ impl<C: Cursor> MergeCursor<C> {
         }
     }
 
-    /// Builds the heap of all children that stand on an entry.
+    /// Builds the heap from all children that are positioned on an entry.
     fn rebuild(&mut self, direction: Direction) {
         self.direction = direction;
         self.heap.clear();
@@ -118,7 +118,7 @@ impl<C: Cursor> MergeCursor<C> {
         &self.children[self.heap[0] as usize].cursor
     }
 
-    /// After the child on top has moved: puts it where it belongs, or out.
+    /// Restores the heap after the child on top has moved, or removes the child if it has ended.
     #[inline]
     fn settle_top(&mut self) {
         let child = &mut self.children[self.heap[0] as usize];
@@ -130,7 +130,7 @@ impl<C: Cursor> MergeCursor<C> {
         self.sift_down(0);
     }
 
-    /// Makes `result`'s error final: a failed merge is not valid any more.
+    /// Makes an error final: after a failed operation the cursor is no longer valid.
     fn guard(&mut self, result: Result<()>) -> Result<()> {
         if result.is_err() {
             self.heap.clear();
@@ -142,7 +142,8 @@ impl<C: Cursor> MergeCursor<C> {
         self.children.iter_mut().try_for_each(|child| f(&mut child.cursor))
     }
 
-    /// Turns round: all children but the one on top stand on the wrong side of the current entry.
+    /// Changes direction: all children except the one on top are positioned on the wrong side of
+    /// the current entry.
     fn turn(&mut self, direction: Direction) -> Result<()> {
         let top = self.heap[0] as usize;
         let (key, seqno) = (self.top().key().to_vec(), self.top().seqno());
@@ -151,8 +152,8 @@ impl<C: Cursor> MergeCursor<C> {
                 continue;
             }
             let cursor = &mut child.cursor;
-            // To the first entry at or after the current one; the current one itself only stands in
-            // one child.
+            // Seeks the first entry at or after the current one. The current entry itself is only
+            // in the top child.
             cursor.seek(&key, seqno)?;
             if direction == Direction::Backward {
                 if cursor.valid() {

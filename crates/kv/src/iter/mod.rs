@@ -1,4 +1,4 @@
-//! Walking: merges of sources, and what of them a reader may see.
+//! Iteration: merging sources, and resolving the entries that a reader sees.
 
 pub(crate) mod merge;
 pub(crate) mod resolve;

@@ -1,4 +1,4 @@
-//! From the versions of one key to its value.
+//! Resolving the versions of one key to its value.
 
 use std::path::Path;
 
@@ -6,30 +6,30 @@ use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::{OPERATOR, Operator};
 use crate::{Error, Result, foreign};
 
-/// What the versions of a key, seen newest first, come to.
+/// Resolves the versions of a key, fed newest first.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
-    /// Values of merge entries, newest first.
+    /// Merge operands, newest first.
     operands: Vec<Vec<u8>>,
 }
 
-/// What a resolver makes of a version.
+/// The result of one version.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// An operand: older versions decide.
     Older,
-    /// The key's value is this version's, its kind `Put` or `Blob`.
+    /// This version, of kind `Put` or `Blob`, is the key's value.
     Found,
-    /// The key has a base (this version, `Put` or `Blob`) below its operands: [`Resolver::merge`]
-    /// them.
+    /// This version, of kind `Put` or `Blob`, is the base of the key's operands: call
+    /// [`Resolver::merge`] with it.
     Base,
-    /// The key has no value, or only operands: [`Resolver::merge`] with no base.
+    /// The key has no value, or only operands: call [`Resolver::merge`] without a base.
     Gone,
 }
 
 impl Resolver {
-    /// Takes the next older version. `covered` is the newest range tombstone over the key that the
-    /// reader sees, 0 when there is none.
+    /// Processes the next older version. `covered` is the sequence number of the newest range
+    /// tombstone over the key that the reader sees, or 0 when there is none.
     #[inline]
     pub(crate) fn step(&mut self, version: Version<'_>, covered: Seqno) -> Step {
         if version.seqno < covered {
@@ -46,27 +46,28 @@ impl Resolver {
         }
     }
 
-    /// With operands, newest first, that somebody else has gathered.
+    /// Creates a resolver with operands that were collected elsewhere, newest first.
     pub(crate) fn from_operands(operands: Vec<Vec<u8>>) -> Self {
         Resolver { operands }
     }
 
-    /// True when merge operands wait for their base.
+    /// Returns true when merge operands wait for their base.
     #[inline]
     pub(crate) fn has_operands(&self) -> bool {
         !self.operands.is_empty()
     }
 
-    /// Forgets the operands.
+    /// Removes the operands.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.operands.clear();
     }
 
-    /// The operands applied to `base`.
+    /// Applies the operands to `base`.
     ///
     /// Errors: [`Error::NoMergeOperator`] when `keyspace` was opened without one,
-    /// [`Error::Invalid`] when it refuses the operands, [`Error::Panicked`].
+    /// [`Error::Invalid`] when the operator rejects the operands, [`Error::Panicked`] when it
+    /// panics.
     pub(crate) fn merge(
         &self,
         key: &[u8],
@@ -86,7 +87,7 @@ impl Resolver {
     }
 }
 
-/// A key for messages: as text where it is, escaped where not, cut when long.
+/// Formats a key for messages: non-printable bytes are escaped, and long keys are cut.
 pub(crate) fn printable(key: &[u8]) -> String {
     const SHOWN_BYTES: usize = 64;
     let shown = key.get(..SHOWN_BYTES).unwrap_or(key).escape_ascii();

@@ -1,4 +1,4 @@
-//! A cursor over a vector, the model of all others.
+//! A cursor over a vector, the model for all other cursors.
 
 use crate::Result;
 use crate::cursor::Cursor;
@@ -7,7 +7,7 @@ use crate::kind::{Kind, Seqno};
 /// One entry of a [`VecCursor`].
 pub(crate) type Entry = (Vec<u8>, Seqno, Kind, Vec<u8>);
 
-/// Walks entries that are sorted by key, then sequence number descending.
+/// Iterates over entries sorted by key, then by descending sequence number.
 pub(crate) struct VecCursor {
     entries: Vec<Entry>,
     at: Option<usize>,

@@ -1,4 +1,4 @@
-//! The cursors of this module against sorted vectors and maps.
+//! Compares the cursors of this module with sorted vectors and maps.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::{Append, MergeOperator, Operator};
 use crate::range_del::{RangeTombstone, RangeTombstones};
 
-/// Blob references are the value in capitals.
+/// A blob source in which a reference is its value in capitals.
 #[derive(Debug)]
 struct Capitals;
 
@@ -32,7 +32,7 @@ fn operator() -> Operator {
     Some(Arc::new(Append) as Arc<dyn MergeOperator>)
 }
 
-/// Makes one operand of several, and no values.
+/// A merge operator that combines operands but refuses to produce values.
 #[derive(Debug)]
 struct Refuses;
 
@@ -50,7 +50,7 @@ impl MergeOperator for Refuses {
     }
 }
 
-/// What a compaction may have for an operator, where readers have the right one.
+/// The operators that a compaction may have, while readers have the right one.
 fn any_operator() -> impl Strategy<Value = Operator> {
     prop_oneof![
         2 => Just(operator()),
@@ -59,8 +59,8 @@ fn any_operator() -> impl Strategy<Value = Operator> {
     ]
 }
 
-/// Entries of few keys and many versions, each with a number of its own, and range tombstones among
-/// them.
+/// Generates entries of few keys and many versions, each with its own sequence number, and range
+/// tombstones among them.
 fn history() -> impl Strategy<Value = (Vec<Entry>, Vec<RangeTombstone>)> {
     let key = prop::collection::vec(0u8..3, 0..4);
     let one = (key.clone(), 0u8..10, "[a-z]{0,3}", key);
@@ -80,7 +80,7 @@ fn history() -> impl Strategy<Value = (Vec<Entry>, Vec<RangeTombstone>)> {
     })
 }
 
-/// What a reader at `at` sees: the definition, by replay.
+/// Returns the pairs visible at `at`, computed by replay. This is the definition of visibility.
 fn model(entries: &[Entry], tombstones: &[RangeTombstone], at: Seqno) -> BTreeMap<Vec<u8>, Vec<u8>> {
     enum Change<'a> {
         Entry(&'a Entry),
@@ -128,7 +128,7 @@ fn visible<C: Cursor>(
     VisibleCursor::new(inner, context, bounds)
 }
 
-/// Everything that a reader at `at` sees, forwards.
+/// Returns the pairs visible at `at`, read by iterating forwards.
 fn walk<C: Cursor>(inner: C, covers: &Arc<RangeTombstones>, at: Seqno) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut cursor = visible(inner, covers, at, Bounds::default());
     let mut map = BTreeMap::new();
@@ -140,7 +140,7 @@ fn walk<C: Cursor>(inner: C, covers: &Arc<RangeTombstones>, at: Seqno) -> BTreeM
     map
 }
 
-/// Deals entries to `count` cursors.
+/// Distributes entries over `count` cursors.
 fn deal(entries: &[Entry], count: usize) -> Vec<VecCursor> {
     let mut hands = vec![Vec::new(); count];
     for entry in entries {
@@ -175,8 +175,10 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(512))]
 
-    /// Goal: a merge is the sorted whole, wherever it goes and turns. Method: the same random moves
-    /// over a merge of dealt entries and over one vector of all.
+    /// Goal: a merge behaves like one sorted cursor over everything, for all moves and changes of
+    /// direction.
+    /// Method: the same random moves over a merge of distributed entries and over one vector of all
+    /// entries.
     #[test]
     fn merge_is_the_whole((entries, _) in history(), count in 1usize..5, moves in moves()) {
         let mut merge = MergeCursor::new(deal(&entries, count));
@@ -203,7 +205,8 @@ proptest! {
         }
     }
 
-    /// Goal: a reader sees what replay up to its number gives, within its bounds, wherever it goes.
+    /// Goal: a reader sees the result of a replay up to its sequence number, within its bounds, for
+    /// all moves.
     /// Method: random moves over the visible cursor and a map.
     #[test]
     fn visible_is_replay(
@@ -244,10 +247,11 @@ proptest! {
         }
     }
 
-    /// Goal: compaction changes nothing for any reader that there is, drops what no reader can tell
-    /// apart, and at the bottom leaves neither tombstones nor numbers where no snapshot needs them.
-    /// Method: entries are cut by age into what is compacted and what lies below; walks at each
-    /// snapshot and at the end, before and after. The compaction's operator may be missing or
+    /// Goal: a compaction changes nothing for any existing reader, drops entries that no reader can
+    /// distinguish, and at the bottom leaves neither tombstones nor sequence numbers where no
+    /// snapshot needs them.
+    /// Method: entries are split by age into the compacted ones and those below; iterate at each
+    /// snapshot and at the end, before and after. The compaction's operator may be missing or may
     /// refuse.
     #[test]
     fn compaction_changes_nothing(
@@ -258,8 +262,7 @@ proptest! {
     ) {
         let snapshots: Vec<Seqno> = snapshots.into_iter().collect();
         let (below, input): (Vec<Entry>, Vec<Entry>) = entries.iter().cloned().partition(|e| e.1 <= bottom);
-        // Tombstones below have been applied to what they cover only for readers: they stay where
-        // they are.
+        // Tombstones below take effect only for readers. The compaction leaves them where they are.
         let (covers_below, covers): (Vec<_>, Vec<_>) = tombstones.iter().cloned().partition(|t| t.seqno <= bottom);
         let has_older = |key: &[u8]| {
             Ok(below.iter().any(|e| e.0 == key)

@@ -1,8 +1,8 @@
-//! What a reader sees of a merge: of each key the one value that it has at a sequence number.
+//! A reader's view of a merged cursor: for each key the one value that it has at a sequence number.
 //!
-//! Forwards the value is borrowed from the source; nothing is copied but the key, to know its older
-//! versions by. Backwards the versions of a key come oldest first, so the value is copied until a
-//! newer one shows up.
+//! Forwards, the value is borrowed from the source, and only the key is copied, to recognize its
+//! older versions. Backwards, the versions of a key come oldest first, so each value is copied
+//! until a newer one appears.
 
 use std::path::{Path, PathBuf};
 
@@ -18,36 +18,37 @@ use crate::table::prefix_end;
 use crate::ttl::{self, Ttl};
 use crate::{Error, Result};
 
-/// After this many entries that no reader sees, a walk seeks over the rest of the key's versions.
+/// After this many invisible entries, iteration seeks over the rest of the key's versions.
 const STEPS_BEFORE_SEEK: u32 = 8;
 
-/// Fetches values that live in blob files.
+/// Fetches values that are in blob files.
 pub(crate) trait BlobSource: Send + Sync {
-    /// Replaces `out` with the value that `reference`, the stored value of a [`Kind::Blob`] entry,
-    /// points at.
+    /// Replaces `out` with the value to which `reference`, the stored value of a [`Kind::Blob`]
+    /// entry, refers.
     fn load(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// All that a reader needs beside the entries.
+/// Everything that a reader needs besides the entries.
 pub(crate) struct ReadContext {
-    /// The newest sequence number that is seen.
+    /// The newest visible sequence number.
     pub at: Seqno,
-    /// Range tombstones of all sources; no empty ones.
+    /// Non-empty sets of range tombstones, of all sources.
     pub covers: Vec<Covers>,
-    /// For merge operands.
+    /// Combines merge operands.
     pub operator: Operator,
-    /// When entries expire.
+    /// Tells when entries expire.
     pub ttl: Option<Ttl>,
-    /// For large values.
+    /// Fetches values in blob files.
     pub blobs: Arc<dyn BlobSource>,
     /// The store's directory, for messages.
     pub store: Arc<PathBuf>,
-    /// The keyspace's name, likewise.
+    /// The keyspace's name, for messages.
     pub keyspace: String,
 }
 
 impl ReadContext {
-    /// The newest range tombstone over `key` that the reader sees, 0 when there is none.
+    /// Returns the sequence number of the newest range tombstone over `key` that the reader sees,
+    /// or 0 when there is none.
     #[inline]
     pub(crate) fn covered(&mut self, key: &[u8]) -> Seqno {
         let newest = self.covers.iter_mut().map(|covers| covers.newest(key, self.at)).max();
@@ -57,20 +58,21 @@ impl ReadContext {
 
 /// The range tombstones of a source.
 pub(crate) enum Covers {
-    /// Of tables.
+    /// The range tombstones of tables.
     Set(Arc<RangeTombstones>),
-    /// Of a memtable, to which others may be added while the reader goes on: it does not see those.
-    /// With the last answer, which holds for the keys around.
+    /// The range tombstones of a memtable. Tombstones added during the iteration are not visible to
+    /// the reader. The second field caches the last answer, which holds for adjacent keys too.
     Memtable(Arc<Memtable>, Option<Cover>),
 }
 
 impl Covers {
-    /// Those of `memtable`.
+    /// Returns the range tombstones of `memtable`.
     pub(crate) fn of_memtable(memtable: &Arc<Memtable>) -> Covers {
         Covers::Memtable(Arc::clone(memtable), None)
     }
 
-    /// The newest one over `key` that is seen at `at`, 0 when there is none.
+    /// Returns the sequence number of the newest one over `key` visible at `at`, or 0 when there is
+    /// none.
     #[inline]
     fn newest(&mut self, key: &[u8], at: Seqno) -> Seqno {
         match self {
@@ -82,12 +84,12 @@ impl Covers {
 }
 
 impl ReadContext {
-    /// Store and keyspace, for messages.
+    /// Returns store and keyspace, for messages.
     fn place(&self) -> (&Path, &str) {
         (&self.store, &self.keyspace)
     }
 
-    /// True when a stored value of `key` has outlived its time.
+    /// Returns true when a stored value of `key` has expired.
     #[inline]
     fn is_expired(&self, key: &[u8], stored: &[u8]) -> Result<bool> {
         match self.ttl {
@@ -100,12 +102,13 @@ impl ReadContext {
     }
 }
 
-/// A stored value without the time behind it.
+/// Returns a stored value without the time stamp after it.
 fn without_stamp(stored: &[u8]) -> &[u8] {
     &stored[..stored.len().saturating_sub(ttl::STAMP_BYTES)]
 }
 
-/// Half-open bounds: `lower` is the first key of the walk, `upper` the first one after it.
+/// Half-open bounds of an iteration: `lower` is the first key included, `upper` the first key
+/// excluded after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bounds {
     pub lower: Option<Vec<u8>>,
@@ -113,49 +116,51 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// True when `key` lies within.
+    /// Returns true when `key` lies within the bounds.
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.lower.as_deref().is_none_or(|lower| lower <= key)
             && self.upper.as_deref().is_none_or(|upper| key < upper)
     }
 
-    /// All keys that begin with `prefix`.
+    /// Returns the bounds of all keys that begin with `prefix`.
     pub(crate) fn of_prefix(prefix: &[u8]) -> Bounds {
         Bounds { lower: Some(prefix.to_vec()), upper: prefix_end(prefix) }
     }
 
-    /// What all keys within begin with, if the bounds are those of a prefix: filters may know it.
+    /// Returns the common prefix of all keys within the bounds, if the bounds are those of a
+    /// prefix. Filters may be able to check it.
     pub(crate) fn prefix(&self) -> Option<&[u8]> {
         self.lower.as_deref().filter(|lower| !lower.is_empty() && prefix_end(lower) == self.upper)
     }
 }
 
-/// Walks the visible entries of `C`.
+/// Iterates over the visible entries of `C`.
 pub(crate) struct VisibleCursor<C> {
     inner: C,
     context: ReadContext,
     bounds: Bounds,
     place: Place,
-    /// The current key unless `place` is `Inner`; while moving, the key whose older versions are to
-    /// be skipped.
+    /// The current key unless `place` is `Inner`. During a move, the key whose older versions are
+    /// skipped.
     key: Vec<u8>,
     /// The current value unless it is borrowed from `inner`.
     value: Vec<u8>,
     resolver: Resolver,
 }
 
-/// Where the current entry is.
+/// The place of the current entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Nowhere.
+    /// There is no current entry.
     Invalid,
-    /// `inner` stands on it, and holds its value.
+    /// `inner` is positioned on it and holds its value.
     Inner,
-    /// `inner` stands on it; the value was fetched into `value`.
+    /// `inner` is positioned on it; the value was fetched into `value`.
     Fetched,
-    /// Merged into `key` and `value`; `inner` stands somewhere in or after its versions.
+    /// The entry was merged into `key` and `value`; `inner` is positioned within or after its
+    /// versions.
     Merged,
-    /// Copied into `key` and `value`; `inner` stands before all its versions.
+    /// The entry was copied into `key` and `value`; `inner` is positioned before all its versions.
     Backward,
 }
 
@@ -226,7 +231,7 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// To the first entry at or after `key`.
+    /// Moves to the first entry at or after `key`.
     pub(crate) fn seek(&mut self, key: &[u8]) -> Result<()> {
         if self.bounds.lower.as_deref().is_some_and(|lower| key < lower) {
             return self.seek_first();
@@ -234,7 +239,7 @@ impl<C: Cursor> VisibleCursor<C> {
         self.run(|this| this.seek_inner(key))
     }
 
-    /// To the last entry at or before `key`.
+    /// Moves to the last entry at or before `key`.
     pub(crate) fn seek_for_prev(&mut self, key: &[u8]) -> Result<()> {
         if self.bounds.upper.as_deref().is_some_and(|upper| key >= upper) {
             return self.seek_last();
@@ -245,7 +250,7 @@ impl<C: Cursor> VisibleCursor<C> {
         })
     }
 
-    /// To the next entry. Stays invalid when it is.
+    /// Moves to the next entry. An invalid cursor stays invalid.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
         self.run(|this| match this.place {
@@ -267,7 +272,7 @@ impl<C: Cursor> VisibleCursor<C> {
         })
     }
 
-    /// To the entry before. Stays invalid when it is.
+    /// Moves to the previous entry. An invalid cursor stays invalid.
     pub(crate) fn prev(&mut self) -> Result<()> {
         self.run(|this| match this.place {
             Place::Invalid => Ok(()),
@@ -280,7 +285,7 @@ impl<C: Cursor> VisibleCursor<C> {
         })
     }
 
-    /// Runs a move; after an error the cursor is invalid.
+    /// Performs a move. After an error the cursor is invalid.
     #[inline]
     fn run(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let result = step(self);
@@ -295,8 +300,8 @@ impl<C: Cursor> VisibleCursor<C> {
         self.settle_forward(false)
     }
 
-    /// From where `inner` stands to the next visible entry. With `skipping`, entries of `self.key`
-    /// are passed over.
+    /// Moves from the position of `inner` to the next visible entry. With `skipping`, entries of
+    /// `self.key` are skipped.
     #[inline]
     fn settle_forward(&mut self, mut skipping: bool) -> Result<()> {
         let mut steps = 0;
@@ -355,8 +360,8 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Loads the value that the entry under `inner` refers to into `value`; false when it has
-    /// outlived its time.
+    /// Loads the value to which the entry under `inner` refers into `value`. Returns false when it
+    /// has expired.
     fn fetch(&mut self) -> Result<bool> {
         self.context.blobs.load(self.inner.value(), &mut self.value)?;
         let is_expired = self.context.is_expired(self.inner.key(), &self.value)?;
@@ -364,15 +369,14 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(!is_expired)
     }
 
-    /// Takes the time off `value`, where values have one.
+    /// Removes the time stamp from `value`, if values have one.
     fn strip(&mut self) {
         if self.context.ttl.is_some() {
             self.value.truncate(without_stamp(&self.value).len());
         }
     }
 
-    /// Leaves an entry that is not seen: by one step, or after many by a seek to (`self.key`,
-    /// `seqno`).
+    /// Skips an invisible entry with one step, or after many with a seek to (`self.key`, `seqno`).
     #[inline]
     fn step_over(&mut self, steps: u32, seqno: Seqno) -> Result<()> {
         if steps != STEPS_BEFORE_SEEK + 1 {
@@ -380,7 +384,7 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         let key = std::mem::take(&mut self.key);
         let mut result = self.inner.seek(&key, seqno);
-        // The entry of number 0 itself is the last one to be passed.
+        // The entry with sequence number 0 itself is the last one to skip.
         if result.is_ok() && seqno == 0 && self.inner.valid() && self.inner.key() == key {
             result = self.inner.next();
         }
@@ -388,7 +392,8 @@ impl<C: Cursor> VisibleCursor<C> {
         result
     }
 
-    /// Merges the operands of `self.key`, on whose newest one `inner` stands, with their base.
+    /// Merges the operands of `self.key` with their base. `inner` must be positioned on the newest
+    /// operand.
     fn merge_forward(&mut self, covered: Seqno) -> Result<()> {
         self.resolver.clear();
         let mut base = None;
@@ -409,7 +414,7 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(())
     }
 
-    /// The value that `inner` stands on, which is of kind `Put` or `Blob`.
+    /// Returns the value under `inner`, which is of kind `Put` or `Blob`.
     fn base(&self, kind: Kind) -> Result<Vec<u8>> {
         let mut value = Vec::new();
         match kind {
@@ -419,8 +424,8 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(value)
     }
 
-    /// From where `inner` stands, the oldest version of a key, to the last visible entry at or
-    /// before.
+    /// Moves from the position of `inner`, the oldest version of a key, to the last visible entry
+    /// at or before it.
     fn settle_backward(&mut self) -> Result<()> {
         loop {
             let below = |key: &[u8]| self.bounds.lower.as_deref().is_some_and(|lower| key < lower);

@@ -1,8 +1,8 @@
-//! The memory of one memtable: handed out from chunks, given back all at once.
+//! The memory of one memtable: allocated from chunks and freed all at once.
 //!
-//! Threads take memory from stripes, each with a chunk of its own, and count there what they write:
-//! one atomic exchange for an entry, on a cache line that threads rarely share. Tree nodes have
-//! chunks of their own, so that they stay aligned to cache lines and close to each other.
+//! Threads allocate from stripes, each with a chunk of its own, and also count their writes there.
+//! An entry costs one atomic exchange, on a cache line that threads rarely share. Tree nodes have
+//! chunks of their own, so that they stay aligned to cache lines and close together.
 //!
 //! ```text
 //! stripes  [ busy | next | left | entries … ] x 8      nodes  Mutex [ next | left ]
@@ -11,9 +11,9 @@
 //! chunks   [ record record …      ] [ record …     ]            [ node node …   ]
 //! ```
 //!
-//! Whoever is in a stripe owns it alone (`busy`); who finds it busy goes to the next one. Chunks
-//! start small, for the many keyspaces that hold little, and grow with the arena to
-//! [`CHUNK_BYTES_MAX`].
+//! A thread in a stripe owns it exclusively (`busy`); a thread that finds a stripe busy tries the
+//! next one. Chunks start small, for the many keyspaces with little data, and grow with the arena
+//! up to [`CHUNK_BYTES_MAX`].
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -27,38 +27,38 @@ use cairn_vfs::thread::{self, yield_now};
 
 use crate::kind::{Kind, Seqno};
 
-/// Threads that can take memory at the same moment without waiting.
+/// Number of threads that can allocate at once without waiting.
 const STRIPES: usize = 8;
 /// The smallest chunk.
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 /// The largest chunk, unless one entry needs more.
 pub(super) const CHUNK_BYTES_MAX: usize = 1 << 20;
-/// A chunk is at most this part of what the arena has already, so that little of it lies idle.
+/// A chunk is at most this fraction of the arena's size so far, so that little memory lies idle.
 const CHUNK_PART: usize = 8;
 /// Chunks start at a cache line.
 const CHUNK_ALIGN: usize = 64;
 /// Alignment of records.
 const RECORD_ALIGN: usize = 8;
 
-/// A reference to something in an arena.
+/// A reference to an object in an arena.
 ///
-/// Only the arena and [`Link`]s make them. Nothing in an arena is freed or moved before the arena
-/// goes, so everything reached from something in it lives as long. A memtable has one arena and no
-/// module here sees two: links never lead from one to another.
+/// Only the arena and [`Link`]s create them. Nothing in an arena is freed or moved before the arena
+/// is dropped, so everything reachable from an object in it lives as long. A memtable has one arena
+/// and no module here handles two, so links never cross arenas.
 pub(super) struct Held<'a, T>(NonNull<T>, PhantomData<&'a T>);
 
 impl<'a, T> Held<'a, T> {
     /// # Safety
     /// `target` must be a `T` in an arena that lives for `'a`, valid for shared use, and its
-    /// provenance must cover whatever trails it.
+    /// provenance must cover all bytes that trail it.
     pub(super) unsafe fn new(target: NonNull<T>) -> Self {
         Held(target, PhantomData)
     }
 
-    /// The same, no longer tied to a borrow of the arena.
+    /// Returns the same reference, no longer tied to a borrow of the arena.
     ///
     /// # Safety
-    /// The result and whatever is reached from it must not be used after the arena is gone.
+    /// Neither the result nor anything reached from it may be used after the arena is dropped.
     #[inline]
     pub(super) unsafe fn detached(self) -> Held<'static, T>
     where
@@ -67,22 +67,22 @@ impl<'a, T> Held<'a, T> {
         Held(self.0, PhantomData)
     }
 
-    /// The pointer, with the provenance that its allocation gave it.
+    /// Returns the pointer, with the provenance of its allocation.
     #[inline]
     pub(super) fn as_ptr(self) -> NonNull<T> {
         self.0
     }
 
-    /// The target, for as long as the arena lives.
+    /// Returns the target, for as long as the arena lives.
     #[inline]
     pub(super) fn get(self) -> &'a T {
-        // SAFETY: `new` demands a T that lives and is shared for 'a.
+        // SAFETY: `new` requires a `T` that lives and is shared for `'a`.
         unsafe { self.0.as_ref() }
     }
 }
 
-// SAFETY: a `Held` gives what a shared reference gives, and `&T` may go to other threads if T is
-// Sync.
+// SAFETY: a `Held` gives no more than a shared reference, and `&T` may be sent to other threads if
+// `T` is `Sync`.
 unsafe impl<T: Sync> Send for Held<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Held<'_, T> {}
@@ -110,37 +110,36 @@ impl<T> PartialEq for Held<'_, T> {
     }
 }
 
-/// A place in an arena that leads to something in the same arena, or nowhere.
+/// A location in an arena that leads to an object in the same arena, or nowhere.
 ///
-/// Setting it publishes what its target holds; loading it makes that visible.
+/// Setting a link publishes the contents of its target; loading it makes them visible.
 #[derive(Debug)]
 pub(super) struct Link<T>(AtomicPtr<T>);
 
 impl<T> Link<T> {
-    /// A link that leads nowhere.
+    /// Creates a link that leads nowhere.
     pub(super) const fn empty() -> Self {
         Link(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// A link to `target`.
+    /// Creates a link to `target`.
     pub(super) fn to(target: Option<Held<'_, T>>) -> Self {
         Link(AtomicPtr::new(raw(target)))
     }
 
-    /// Where it leads. The link itself lies in the arena, so what it leads to lives at least as
-    /// long.
+    /// Returns the target. The link itself is in the arena, so its target lives at least as long.
     #[inline]
     pub(super) fn get(&self) -> Option<Held<'_, T>> {
         NonNull::new(self.0.load(Ordering::Acquire)).map(|target| Held(target, PhantomData))
     }
 
-    /// Leads to `target` from now on.
+    /// Sets the target.
     #[inline]
     pub(super) fn set(&self, target: Option<Held<'_, T>>) {
         self.0.store(raw(target), Ordering::Release);
     }
 
-    /// Leads to `target` if it led to `seen` until now.
+    /// Sets the target if it is still `seen`. Returns true on success.
     #[inline]
     pub(super) fn replace(&self, seen: Option<Held<'_, T>>, target: Held<'_, T>) -> bool {
         self.0.compare_exchange(raw(seen), target.0.as_ptr(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -152,14 +151,14 @@ fn raw<T>(target: Option<Held<'_, T>>) -> *mut T {
     target.map_or(ptr::null_mut(), |target| target.0.as_ptr())
 }
 
-/// What was inserted, so far as a memtable has to know it as a whole.
+/// Statistics of the inserted entries, for the memtable as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Versions of keys.
+    /// Number of versions of keys.
     pub(super) entries: u64,
-    /// Of these, tombstones.
+    /// Number of versions that are tombstones.
     pub(super) tombstones: u64,
-    /// Bytes of their keys and values.
+    /// Bytes of keys and values.
     pub(super) raw_bytes: u64,
     /// The lowest sequence number; `u64::MAX` without entries.
     pub(super) smallest: Seqno,
@@ -176,8 +175,8 @@ pub(super) struct Arena {
     allocated: AtomicUsize,
 }
 
-/// A chunk and who may take from it. Everything but `busy` is touched by its owner alone, or read
-/// as a statistic.
+/// A chunk with the counters of its users. Only the owner of the stripe accesses the fields other
+/// than `busy`, except to read them as statistics.
 #[derive(Debug)]
 #[repr(align(128))] // processors fetch cache lines in pairs
 struct Stripe {
@@ -198,7 +197,7 @@ struct Region {
     left: usize,
 }
 
-// SAFETY: a region is plain memory that its owner alone takes from.
+// SAFETY: a region is plain memory from which only its owner allocates.
 unsafe impl Send for Region {}
 
 #[derive(Debug)]
@@ -207,7 +206,7 @@ struct Chunk {
     layout: Layout,
 }
 
-// SAFETY: a chunk is plain memory; it is freed once, by whoever drops the arena.
+// SAFETY: a chunk is plain memory, which is freed once, by the thread that drops the arena.
 unsafe impl Send for Chunk {}
 
 impl Drop for Chunk {
@@ -218,7 +217,7 @@ impl Drop for Chunk {
 }
 
 impl Arena {
-    /// An arena without memory.
+    /// Creates an arena without memory.
     pub(super) fn new() -> Self {
         Arena {
             stripes: std::array::from_fn(|_| Stripe::new()),
@@ -228,19 +227,19 @@ impl Arena {
         }
     }
 
-    /// Bytes of all chunks, their unused rests counted. One load of a word that changes once in a
-    /// chunk.
+    /// Returns the bytes of all chunks, including their unused rests. Cost: one load of a word that
+    /// changes once per chunk.
     #[inline]
     pub(super) fn allocated_bytes(&self) -> usize {
         self.allocated.load(Ordering::Relaxed)
     }
 
-    /// Counts memory that belongs to the memtable but lies elsewhere.
+    /// Counts memory that belongs to the memtable but is allocated elsewhere.
     pub(super) fn charge(&self, bytes: usize) {
         self.allocated.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// What was counted by [`Arena::entry`].
+    /// Returns the counts made by [`Arena::entry`].
     pub(super) fn counts(&self) -> Counts {
         let mut all = Counts { entries: 0, tombstones: 0, raw_bytes: 0, smallest: u64::MAX, largest: 0 };
         for stripe in &self.stripes {
@@ -253,7 +252,7 @@ impl Arena {
         all
     }
 
-    /// Memory for an entry, aligned to 8 bytes and not initialised, and counts the entry.
+    /// Allocates memory for an entry, aligned to 8 bytes and uninitialized, and counts the entry.
     #[inline]
     pub(super) fn entry(&self, bytes: usize, seqno: Seqno, kind: Kind, raw_bytes: usize) -> NonNull<u8> {
         let stripe = self.stripe();
@@ -261,11 +260,12 @@ impl Arena {
         self.take(stripe, bytes)
     }
 
-    /// Takes back what [`Arena::entry`] counted. The memory stays taken.
+    /// Reverts the counting of [`Arena::entry`]. The memory stays allocated.
     #[cold]
     pub(super) fn uncount(&self, kind: Kind, raw_bytes: usize) {
         let stripe = self.stripe();
-        // In another stripe than it was counted in, maybe: sums wrap, and so does the sum of all.
+        // This may be a different stripe from the one that counted the entry. A stripe's sum may
+        // then wrap below zero, but the total wraps back.
         stripe.add(
             1_u64.wrapping_neg(),
             u64::from(kind == Kind::Delete).wrapping_neg(),
@@ -274,12 +274,12 @@ impl Arena {
         stripe.leave();
     }
 
-    /// Memory for bytes that are no entry, as [`Arena::entry`].
+    /// Allocates memory for bytes that are not an entry, like [`Arena::entry`].
     pub(super) fn bytes(&self, bytes: usize) -> NonNull<u8> {
         self.take(self.stripe(), bytes)
     }
 
-    /// Moves `node` into the arena. Its alignment may be up to a cache line's.
+    /// Moves `node` into the arena. Its alignment may be up to that of a cache line.
     pub(super) fn node<T>(&self, node: T) -> Held<'_, T> {
         const { assert!(align_of::<T>() <= CHUNK_ALIGN && !std::mem::needs_drop::<T>()) };
         let bytes = size_of::<T>().next_multiple_of(CHUNK_ALIGN);
@@ -291,15 +291,15 @@ impl Arena {
         region.next = start.wrapping_add(bytes);
         region.left -= bytes;
         drop(region);
-        // SAFETY: `start` has `bytes` bytes, aligned to CHUNK_ALIGN, that nobody else was or will
-        // be given; they live as long as the arena. The chunk is not null.
+        // SAFETY: `start` has `bytes` bytes, aligned to CHUNK_ALIGN, that are given to nobody else
+        // and live as long as the arena. The chunk is not null.
         unsafe {
             start.cast::<T>().write(node);
             Held::new(NonNull::new_unchecked(start.cast()))
         }
     }
 
-    /// A stripe for this thread alone.
+    /// Returns a stripe that this thread owns exclusively.
     #[inline]
     fn stripe(&self) -> &Stripe {
         let first = thread::number();
@@ -323,7 +323,7 @@ impl Arena {
         }
     }
 
-    /// Takes `bytes` from the stripe's chunk and leaves the stripe.
+    /// Allocates `bytes` from the stripe's chunk and leaves the stripe.
     #[inline]
     fn take(&self, stripe: &Stripe, bytes: usize) -> NonNull<u8> {
         let bytes = bytes.next_multiple_of(RECORD_ALIGN);
@@ -341,8 +341,8 @@ impl Arena {
         unsafe { NonNull::new_unchecked(start) }
     }
 
-    /// Takes `bytes` from a new chunk, which becomes the stripe's if it leaves more than the old
-    /// one does.
+    /// Allocates `bytes` from a new chunk. The new chunk replaces the stripe's old one if it has
+    /// more memory left.
     #[cold]
     fn refill(&self, stripe: &Stripe, bytes: usize, left: usize) -> *mut u8 {
         let region = self.chunk(bytes);
@@ -353,13 +353,13 @@ impl Arena {
         region.next
     }
 
-    /// A new chunk of at least `bytes`, not null and aligned to a cache line.
+    /// Allocates a chunk of at least `bytes`, not null and aligned to a cache line.
     fn chunk(&self, bytes: usize) -> Region {
         let part = 1 << ((self.allocated_bytes() / CHUNK_PART) | 1).ilog2();
         let bytes = bytes.next_multiple_of(CHUNK_ALIGN).max(part.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
-        // A slice is at most isize::MAX bytes long; an entry is refused long before
-        // (`record::Sizes`), so the layout is always sound. Were it not, memory would be what is
-        // missing.
+        // A slice has at most isize::MAX bytes, and far smaller entries are already refused
+        // (`record::Entry::new`), so the layout is always valid. If it were not, out of memory
+        // would be the right error.
         let Ok(layout) = Layout::from_size_align(bytes, CHUNK_ALIGN) else {
             handle_alloc_error(Layout::new::<Chunk>())
         };
@@ -405,7 +405,7 @@ impl Stripe {
         add(&self.raw_bytes, raw_bytes);
     }
 
-    /// Counts an entry. Called by the stripe's owner, so that loads and stores suffice.
+    /// Counts an entry. Only the stripe's owner calls this, so plain loads and stores suffice.
     #[inline]
     fn count(&self, seqno: Seqno, kind: Kind, raw_bytes: usize) {
         self.add(1, u64::from(kind == Kind::Delete), raw_bytes as u64);

@@ -1,13 +1,15 @@
-//! What the memtable's operations cost, in nanoseconds each. Not part of a test run; by hand:
+//! Benchmarks of the memtable's operations, in nanoseconds each. Not part of a test run; to start
+//! them:
 //!
 //! ```text
-//! cargo test -p cairn-kv --profile bench --lib memtable::bench -- --ignored --nocapture --test-threads=1
+//! cargo test -p cairn-kv --profile bench --lib memtable::bench -- \
+//!     --ignored --nocapture --test-threads=1
 //! ```
 //!
-//! Keys have 16 bytes and values 8, as in `db_bench` and DKV's driver. `decimal` keys are numbers
-//! with leading zeros, dense, in random order; `binary` keys are random bytes. Each figure is the
-//! best of several rounds, because other work on the machine only ever makes them worse.
-//! `MEMTABLE_BENCH=random` runs the cases whose names contain that.
+//! Keys have 16 bytes and values 8, as in `db_bench` and DKV's driver. `decimal` keys are dense
+//! numbers with leading zeros, in random order; `binary` keys are random bytes. Each figure is the
+//! best of several rounds, because other work on the machine only ever slows a round down.
+//! `MEMTABLE_BENCH=random` runs the cases whose names contain `random`.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -26,7 +28,7 @@ const VALUE: [u8; 8] = *b"8 bytes.";
 
 type Key = [u8; KEY_BYTES];
 
-/// `count` keys in random order.
+/// Returns `count` keys in random order.
 fn decimal(count: usize) -> Vec<Key> {
     let mut numbers: Vec<usize> = (0..count).collect();
     let mut rng = SeededRng::new(1);
@@ -55,7 +57,7 @@ fn key_of(number: usize) -> Key {
     format!("{number:016}").into_bytes().try_into().unwrap()
 }
 
-/// Inserts `keys` with sequence numbers from `first` on.
+/// Inserts `keys` with sequence numbers starting at `first`.
 fn fill(memtable: &Memtable, keys: &[Key], first: Seqno) {
     for (seqno, key) in (first..).zip(keys) {
         memtable.insert(key, seqno, Kind::Put, &VALUE).unwrap();
@@ -68,7 +70,8 @@ fn filled(keys: &[Key]) -> Arc<Memtable> {
     memtable
 }
 
-/// The best time of [`ROUNDS`] runs of `run` on what `prepare` gives, for each of `operations`.
+/// Prints the best time per operation of [`ROUNDS`] runs of `run`, each on a fresh result of
+/// `prepare`.
 fn case<T>(name: &str, operations: usize, mut prepare: impl FnMut() -> T, mut run: impl FnMut(&mut T)) {
     if std::env::var("MEMTABLE_BENCH").is_ok_and(|wanted| !name.contains(&wanted)) {
         return;
@@ -97,7 +100,7 @@ fn get_all(memtable: &Memtable, keys: &[Key]) {
     assert_eq!(hits, keys.len());
 }
 
-/// Inserts with `threads` at once, each with its share of the keys.
+/// Inserts with `threads` threads at once, each with its share of the keys.
 fn fill_threads(memtable: &Memtable, keys: &[Key], threads: usize) {
     thread::scope(|scope| {
         for (index, part) in keys.chunks(keys.len().div_ceil(threads)).enumerate() {
@@ -107,7 +110,7 @@ fn fill_threads(memtable: &Memtable, keys: &[Key], threads: usize) {
     assert_eq!(memtable.entries(), keys.len() as u64);
 }
 
-/// Prints the costs of single operations.
+/// Prints the cost of single operations.
 #[test]
 #[ignore = "a benchmark"]
 fn costs() {

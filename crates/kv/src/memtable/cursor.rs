@@ -1,14 +1,14 @@
-//! Walks a memtable in order, both ways, while others insert into it.
+//! Iterates over a memtable in order, in both directions, while other threads insert into it.
 //!
-//! The cursor copies the records of one leaf at a time and validates the copy, so that it stands on
-//! solid ground while the tree moves on. It sees every entry that was there when it was placed,
-//! once each; of later ones it may see some.
+//! The cursor copies the records of one leaf at a time and validates the copy, so that it is
+//! unaffected by changes to the tree. It returns every entry that existed when it was positioned,
+//! exactly once, and possibly some later ones.
 //!
-//! - Forwards: a leaf that was copied may be split after that. What moved to its new neighbour is
-//!   in the copy, so the walk goes on with the neighbour that it had when it was copied.
-//! - Backwards: the left neighbour as remembered may have been split, and then the nearest leaf is
-//!   one of those split off. It is the one whose `next` leads to the leaf that the cursor comes
-//!   from.
+//! - Forward: a leaf may be split after it was copied. The entries that moved to its new neighbour
+//!   are in the copy, so the iteration continues with the neighbour that the leaf had when it was
+//!   copied.
+//! - Backward: the remembered left neighbour may have been split, and then the nearest leaf is one
+//!   of those split off. It is the one whose `next` leads to the leaf that the cursor comes from.
 #![allow(unsafe_code)]
 
 use cairn_vfs::sync::Arc;
@@ -24,20 +24,20 @@ use crate::Result;
 use crate::cursor::Cursor;
 use crate::kind::{Kind, Seqno, Version};
 
-/// How many records ahead of the cursor are asked for. A record that lies apart costs a cache miss
-/// otherwise.
+/// Number of records to prefetch ahead of the cursor. A record that was not prefetched costs a
+/// cache miss.
 const AHEAD: usize = 8;
-/// Cache lines of a record that are asked for.
+/// Number of cache lines to prefetch per record.
 const RECORD_LINES: usize = 1;
 
 /// A cursor over all versions in a memtable, which it keeps alive. Its moves never fail.
 ///
-/// `'static` in its fields means as long as `memtable`: nothing borrowed from them leaves for
-/// longer than a borrow of the cursor.
+/// `'static` in its fields means as long as `memtable`: nothing borrowed from them is handed out
+/// for longer than a borrow of the cursor.
 pub(crate) struct MemCursor {
     memtable: Arc<Memtable>,
     page: Page,
-    /// Of the current record in the page.
+    /// Index of the current record in the page.
     pos: usize,
     current: Option<Current>,
 }
@@ -51,7 +51,7 @@ struct Page {
     records: [Option<Held<'static, Record>>; CAPACITY],
 }
 
-/// Where a cursor stands.
+/// The position of a cursor.
 #[derive(Clone, Copy)]
 struct Current {
     record: Held<'static, Record>,
@@ -60,14 +60,14 @@ struct Current {
 }
 
 impl MemCursor {
-    /// A cursor that stands nowhere.
+    /// Creates an unpositioned cursor.
     pub(super) fn new(memtable: Arc<Memtable>) -> Self {
         let page = Page { leaf: None, next: None, prev: None, len: 0, records: [None; CAPACITY] };
         MemCursor { memtable, page, pos: 0, current: None }
     }
 
-    /// Copies the leaf that `probe` belongs to, and says where in the copy it stands: its position
-    /// and whether that is the key itself.
+    /// Copies the leaf that covers `probe`. Returns its position in the copy, and whether the key
+    /// itself is there.
     fn find(&mut self, probe: &Probe<'_>) -> (usize, bool) {
         loop {
             let (leaf, seen) = self.memtable.tree.leaf(probe);
@@ -83,11 +83,12 @@ impl MemCursor {
         }
     }
 
-    /// Stands on the newest version of the record at `pos`, or of the next one in the leaves to the
-    /// right.
+    /// Moves to the newest version of the record at `pos`, or of the first record in the leaves to
+    /// the right.
     fn settle_right(&mut self, pos: usize) {
         self.pos = pos;
-        // BOUND: leaves to the right; only the first one of an empty memtable is empty.
+        // BOUND: the number of leaves to the right. Only the first leaf of an empty memtable is
+        // empty.
         while self.pos >= self.page.len {
             let Some(next) = self.page.next else {
                 self.current = None;
@@ -103,11 +104,11 @@ impl MemCursor {
         }
     }
 
-    /// Stands on the oldest version of the record before `pos`, or of the one before in the leaves
+    /// Moves to the oldest version of the record before `pos`, or of the last record in the leaves
     /// to the left.
     fn settle_left(&mut self, pos: usize) {
         self.pos = pos;
-        // BOUND: leaves to the left.
+        // BOUND: the number of leaves to the left.
         while self.pos == 0 {
             if !self.page.load_left() {
                 self.current = None;
@@ -128,7 +129,7 @@ impl Page {
         if pos < self.len { self.records.get(pos).copied().flatten() } else { None }
     }
 
-    /// Becomes a copy of `leaf`, perhaps of a mixture of its states.
+    /// Copies `leaf`, possibly as a mixture of its states.
     fn copy(&mut self, leaf: Held<'static, Node>) {
         let node = leaf.get();
         self.leaf = Some(leaf);
@@ -137,7 +138,7 @@ impl Page {
         self.prev = node.prev.get();
     }
 
-    /// Becomes a copy of `leaf` as it was at some moment of the call.
+    /// Copies `leaf` as of some moment of the call.
     fn load(&mut self, leaf: Held<'static, Node>) {
         loop {
             let seen = leaf.lock.read();
@@ -151,10 +152,10 @@ impl Page {
         }
     }
 
-    /// Becomes a copy of the left neighbour. False if there is none.
+    /// Copies the left neighbour. Returns false if there is none.
     fn load_left(&mut self) -> bool {
         let (Some(from), Some(mut left)) = (self.leaf, self.prev) else { return false };
-        // BOUND: the leaves that were split off the left neighbour since `prev` was read.
+        // BOUND: the number of leaves split off the left neighbour since `prev` was read.
         loop {
             self.load(left);
             match self.next {
@@ -166,14 +167,14 @@ impl Page {
 }
 
 impl Current {
-    /// The first one of `versions` of `record`.
+    /// Takes the first of `versions` of `record`.
     #[inline]
     fn newest(mut versions: Versions<'static>, record: Held<'static, Record>) -> Option<Self> {
         let version = versions.next()?;
         Some(Current { record, version, older: versions })
     }
 
-    /// The oldest version of `record`.
+    /// Takes the oldest version of `record`.
     #[inline]
     fn oldest(record: Held<'static, Record>) -> Self {
         Current::at(record, versions::oldest(record))

@@ -1,35 +1,36 @@
-//! The version lock of a node: writers exclude each other, readers only check that nobody wrote.
+//! The version lock of a node: writers exclude each other, and readers only check that nobody
+//! wrote.
 //!
 //! ```text
-//! bit 0: a writer holds it      bits 1..64: how often it was changed
+//! bit 0: held by a writer      bits 1..64: number of changes
 //! ```
 //!
-//! A reader takes the version, reads what the lock protects and validates the version. Everything
-//! protected is an atomic, stored with Release and loaded with Acquire. That is enough, without
-//! fences: a reader that saw a store of a writer synchronises with it, so its validation, which
-//! comes after, sees at least that the writer held the lock. (Boehm, *Can seqlocks get along with
-//! programming language memory models?*, MSPC 2012; Leis et al., *The ART of Practical
-//! Synchronization*, DaMoN 2016.)
+//! A reader takes the version, reads the protected fields and then validates the version. All
+//! protected fields are atomics, stored with Release and loaded with Acquire. No fences are needed:
+//! a reader that saw a writer's store synchronizes with the writer, so its later validation sees at
+//! least that the writer held the lock. (Boehm, *Can seqlocks get along with programming language
+//! memory models?*, MSPC 2012; Leis et al., *The ART of Practical Synchronization*, DaMoN 2016.)
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::thread::{spin_loop, yield_now};
 
 const HELD: u64 = 1;
 
-/// Spins before the rest of a time slice is given away: the holder may be waiting for this very
-/// processor.
+/// Number of spins after which a waiter yields the rest of its time slice: the holder may be
+/// waiting for this very processor.
 const SPINS: u32 = 64;
 
-/// What [`VersionLock::read`] saw: validate it, or take the lock if nobody has written since.
+/// A version returned by [`VersionLock::read`]. Can be validated, or upgraded to the lock if nobody
+/// has written since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seen(u64);
 
-/// An optimistic lock, one word.
+/// An optimistic lock of one word.
 #[derive(Debug, Default)]
 pub(super) struct VersionLock(AtomicU64);
 
 impl VersionLock {
-    /// The version, as soon as no writer holds the lock.
+    /// Returns the version, waiting until no writer holds the lock.
     #[inline]
     pub(super) fn read(&self) -> Seen {
         match self.try_read() {
@@ -38,7 +39,7 @@ impl VersionLock {
         }
     }
 
-    /// The version, unless a writer holds the lock.
+    /// Returns the version, or `None` if a writer holds the lock.
     #[inline]
     pub(super) fn try_read(&self) -> Option<Seen> {
         shake();
@@ -58,7 +59,7 @@ impl VersionLock {
         }
     }
 
-    /// True if nobody wrote since `seen`: what was read under it is consistent.
+    /// Returns true if nobody wrote since `seen`, so that everything read since then is consistent.
     #[inline]
     pub(super) fn unchanged(&self, seen: Seen) -> bool {
         shake();
@@ -71,13 +72,13 @@ impl VersionLock {
         shake();
         let taken = self.0.compare_exchange(seen.0, seen.0 | HELD, Ordering::Acquire, Ordering::Relaxed);
         shake();
-        // Not made before it is known to be true: its drop releases the lock.
+        // Created lazily, because dropping a `Writing` releases the lock.
         taken.is_ok().then(|| Writing { lock: self, seen })
     }
 }
 
-/// The lock held for writing. Dropping it releases the lock and tells readers that they may have
-/// read a mixture.
+/// The lock held for writing. Dropping it releases the lock and makes the validation of concurrent
+/// readers fail.
 #[derive(Debug)]
 pub(super) struct Writing<'a> {
     lock: &'a VersionLock,
@@ -85,7 +86,7 @@ pub(super) struct Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Releases the lock of a node in which nothing was written: readers need not start again.
+    /// Releases the lock of a node that was not changed, so that readers need not restart.
     pub(super) fn cancel(self) {
         self.lock.0.store(self.seen.0, Ordering::Release);
         std::mem::forget(self);
@@ -96,13 +97,13 @@ impl Drop for Writing<'_> {
     #[inline]
     fn drop(&mut self) {
         shake();
-        // 63 bits of changes do not wrap in the life of a machine.
+        // A count of 63 bits does not wrap in the lifetime of a machine.
         self.lock.0.store(self.seen.0.wrapping_add(2), Ordering::Release);
     }
 }
 
-/// In tests, on threads that called [`tests::shake_this_thread`], gives the processor away now and
-/// then.
+/// In tests, yields the processor occasionally on threads that have called
+/// [`tests::shake_this_thread`].
 #[inline]
 fn shake() {
     #[cfg(test)]
@@ -116,13 +117,13 @@ pub(super) mod tests {
     use super::*;
 
     thread_local! {
-        /// The state of a generator; 0 is off.
+        /// The state of a random generator; 0 means off.
         static STATE: Cell<u32> = const { Cell::new(0) };
     }
 
-    /// Stops this thread at every two hundredth step or so that it takes with a lock, so that
-    /// threads meet in every state of a node. Few processors hardly ever stop a thread between two
-    /// given instructions otherwise.
+    /// Makes this thread yield at about every two hundredth step on a lock, so that threads meet in
+    /// every state of a node. On few processors, a thread is otherwise hardly ever preempted
+    /// between two given instructions.
     pub(in crate::memtable) fn shake_this_thread(seed: u64) {
         STATE.set(seed as u32 | 1);
     }
@@ -139,7 +140,8 @@ pub(super) mod tests {
         }
     }
 
-    /// Goal: a version lock admits one writer, tells readers of every change, and of nothing else.
+    /// Goal: a version lock admits one writer, and validation fails after every change and only
+    /// then.
     #[test]
     fn version_lock() {
         let lock = VersionLock::default();

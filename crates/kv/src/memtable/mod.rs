@@ -1,16 +1,17 @@
-//! The memtable: what was written last, in memory and in order, until it is flushed to a table.
+//! The memtable: a sorted buffer in memory that takes the newest writes until it is flushed to a
+//! table.
 //!
-//! A B+tree that any number of threads insert into and read from without a common lock, over an
-//! arena that is freed as a whole. `docs/src/engines/kv.md` says why a tree and not a skip list.
-//! From the ground up:
+//! It is a B+tree into which any number of threads insert and from which they read without a common
+//! lock, over an arena that is freed as a whole. `docs/src/engines/kv.md` explains why it is a tree
+//! and not a skip list. From the bottom up:
 //!
-//! | module | what |
+//! | module | contents |
 //! |---|---|
-//! | `arena` | memory, and links between what lies in it |
+//! | `arena` | memory, and links between objects in it |
 //! | `record`, `versions` | a key with its versions in a chain |
 //! | `lock`, `probe`, `node` | one node: its version lock, prefix, heads and search |
-//! | `tree`, `split` | the way down, inserts, splits |
-//! | `cursor` | iteration both ways |
+//! | `tree`, `split` | descent, inserts, splits |
+//! | `cursor` | iteration in both directions |
 //! | `ranges` | range tombstones, beside the tree |
 
 mod arena;
@@ -47,46 +48,46 @@ pub(crate) use self::cursor::MemCursor;
 pub(crate) use self::ranges::Cover;
 pub(crate) use self::tree::Place;
 
-/// Entries in memory, ordered by key, and within a key from the newest version to the oldest.
+/// Entries in memory, ordered by key and, within a key, from the newest version to the oldest.
 ///
-/// Everything may be called from any number of threads at once. What [`Memtable::insert`] returned
-/// from, every later call sees, from whatever thread.
+/// All methods may be called from any number of threads at once. Once [`Memtable::insert`] has
+/// returned, every later call in any thread sees its entry.
 #[derive(Debug)]
 pub(crate) struct Memtable {
     tree: Tree,
     ranges: Ranges,
-    /// See [`Memtable::noted_bytes`]; [`NO_LONGER_NOTED`] for `None`.
+    /// See [`Memtable::noted_bytes`]. [`NO_LONGER_NOTED`] stands for `None`.
     noted: AtomicU64,
 }
 
 const NO_LONGER_NOTED: u64 = u64::MAX;
 
 impl Memtable {
-    /// An empty memtable, of some kilobytes.
+    /// Creates an empty memtable of a few kilobytes.
     pub(crate) fn new() -> Self {
         Memtable { tree: Tree::new(), ranges: Ranges::new(), noted: AtomicU64::new(0) }
     }
 
-    /// Adds a version of `key`. The pair of key and sequence number must be new; versions may come
-    /// in any order.
+    /// Adds a version of `key`. The pair of key and sequence number must be new; versions may be
+    /// added in any order.
     ///
-    /// Errors: [`crate::Error::Invalid`], and nothing is added, for keys and values of 4 GiB or
-    /// more and sequence numbers over [`crate::kind::SEQNO_MAX`].
+    /// Errors: [`crate::Error::Invalid`], without adding anything, for keys and values of 4 GiB or
+    /// more and sequence numbers above [`crate::kind::SEQNO_MAX`].
     ///
-    /// Cost: about three cache misses in a large memtable; none for keys that ascend.
+    /// Cost: about three cache misses in a large memtable; none for ascending keys.
     #[cfg(test)]
     pub(crate) fn insert(&self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         self.insert_at(None, key, seqno, kind, value)
     }
 
-    /// Looks where `key` belongs, for [`Memtable::insert_at`]: what takes most of an insert's time
-    /// can so be done before others have to wait for the insert. `None` does no harm.
+    /// Finds the position of `key` for [`Memtable::insert_at`]. Most of the time of an insert can
+    /// thus be spent before other writers have to wait for it. `None` is harmless.
     #[inline]
     pub(crate) fn locate<'k>(&self, key: &'k [u8]) -> Option<Place<'_, 'k>> {
         self.tree.locate(key)
     }
 
-    /// As [`Memtable::insert`] of the key that was located at `place` of this memtable.
+    /// Like [`Memtable::insert`], for a key that was located at `place` of this memtable.
     #[inline]
     pub(crate) fn insert_at(
         &self,
@@ -100,32 +101,33 @@ impl Memtable {
         Ok(())
     }
 
-    /// The versions of `key` written at or before `at`, newest first.
+    /// Returns the versions of `key` written at or before `at`, newest first.
     #[inline]
     pub(crate) fn versions(&self, key: &[u8], at: Seqno) -> impl Iterator<Item = Version<'_>> {
         self.tree.find(key).into_iter().flat_map(move |record| Versions::at(record, at))
     }
 
-    /// Shows `visit` the versions of `key` written at or before `at`, newest first, until it
+    /// Calls `visit` with the versions of `key` written at or before `at`, newest first, until it
     /// breaks.
     #[inline]
     pub(crate) fn get(&self, key: &[u8], at: Seqno, visit: impl FnMut(Version<'_>) -> ControlFlow<()>) {
         if let Some(record) = self.tree.find(key) {
-            // Whether it broke or ran out of versions is nothing to the caller, who saw it.
+            // Whether the loop broke or ran out of versions is irrelevant here: the caller knows
+            // from `visit`.
             let _ = Versions::at(record, at).try_for_each(visit);
         }
     }
 
-    /// A cursor over all versions. Range tombstones are not applied.
+    /// Returns a cursor over all versions. It does not apply range tombstones.
     pub(crate) fn cursor(self: &Arc<Self>) -> MemCursor {
         MemCursor::new(Arc::clone(self))
     }
 
-    /// Adds a range tombstone: it covers the versions written before `seqno` of the keys from
-    /// `start` (inclusive) to `end` (exclusive). Nothing is added if that is no key. It covers
-    /// nothing by itself: readers ask [`Memtable::newest_covering`].
+    /// Adds a range tombstone, which covers the versions written before `seqno` of the keys from
+    /// `start` (inclusive) to `end` (exclusive). An empty range adds nothing. The memtable does not
+    /// apply range tombstones itself: readers must call [`Memtable::newest_covering`].
     ///
-    /// Errors: [`crate::Error::Invalid`] for sequence numbers over [`crate::kind::SEQNO_MAX`].
+    /// Errors: [`crate::Error::Invalid`] for sequence numbers above [`crate::kind::SEQNO_MAX`].
     pub(crate) fn delete_range(&self, start: &[u8], end: &[u8], seqno: Seqno) -> Result<()> {
         if seqno > SEQNO_MAX {
             return Err(Error::invalid(format!("sequence number {seqno}, expected at most {SEQNO_MAX}")));
@@ -136,32 +138,33 @@ impl Memtable {
         Ok(())
     }
 
-    /// Whether there are range tombstones. Cost: one load.
+    /// Returns true if there are range tombstones. Cost: one load.
     #[inline]
     pub(crate) fn has_range_tombstones(&self) -> bool {
         self.ranges.count() > 0
     }
 
-    /// The highest sequence number, up to `at`, of the range tombstones that cover `key`. Cost: one
-    /// branch while there are none.
+    /// Returns the highest sequence number, up to `at`, of a range tombstone that covers `key`.
+    /// Cost: one branch if there are none.
     #[inline]
     pub(crate) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
         self.ranges.newest_covering(key, at)
     }
 
-    /// As [`Memtable::newest_covering`], with how far that holds around `key` for this `at`, of
-    /// which all tombstones must be there: of an `at` that is visible.
+    /// Like [`Memtable::newest_covering`], together with the key range around `key` in which the
+    /// result holds for this `at`. All tombstones up to `at` must have been added, as is the case
+    /// if `at` is visible.
     pub(crate) fn cover(&self, key: &[u8], at: Seqno) -> Cover {
         self.ranges.cover(key, at)
     }
 
-    /// Whether a range tombstone that was written after `seqno` covers `key`. `visible` is what
-    /// readers see by now.
+    /// Returns true if a range tombstone written after `seqno` covers `key`. `visible` is the
+    /// number that readers currently see.
     pub(crate) fn covers_after(&self, key: &[u8], seqno: Seqno, visible: Seqno) -> bool {
         self.has_range_tombstones() && self.ranges.covers_after(key, seqno, visible)
     }
 
-    /// Shows `look` the range tombstones that were written after `seqno`, until it gives something.
+    /// Calls `look` with the range tombstones written after `seqno`, until it returns a value.
     pub(crate) fn find_range_tombstone<T>(
         &self,
         seqno: Seqno,
@@ -170,65 +173,66 @@ impl Memtable {
         if self.has_range_tombstones() { self.ranges.find_after(seqno, look) } else { None }
     }
 
-    /// The range tombstones that somebody may miss: of those over a key that lie between the same
-    /// two of `snapshots` (ascending), the newest. Cost: n log n.
+    /// Returns the range tombstones that some reader needs: of the tombstones over a key between
+    /// the same two of `snapshots` (ascending), only the newest. Cost: O(n log n).
     pub(crate) fn range_tombstones_for(&self, snapshots: &[Seqno]) -> RangeTombstones {
         self.ranges.for_snapshots(snapshots)
     }
 
-    /// All range tombstones.
+    /// Returns all range tombstones.
     #[cfg(test)]
     pub(crate) fn range_tombstones(&self) -> RangeTombstones {
         self.ranges.all()
     }
 
-    /// Work done so far for range tombstones, in painted ones.
+    /// Returns the work done for range tombstones so far, as the number of painted ones.
     #[cfg(test)]
     pub(crate) fn range_work(&self) -> u64 {
         self.ranges.work()
     }
 
-    /// Whether nothing was inserted, range tombstones counted.
+    /// Returns true if nothing was inserted, including range tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries() == 0 && !self.has_range_tombstones()
     }
 
-    /// Versions of keys, tombstones counted, range tombstones not.
+    /// Returns the number of versions of keys, including tombstones but not range tombstones.
     pub(crate) fn entries(&self) -> u64 {
         self.tree.arena.counts().entries
     }
 
-    /// Versions that are tombstones.
+    /// Returns the number of versions that are tombstones.
     #[cfg(test)]
     pub(crate) fn tombstones(&self) -> u64 {
         self.tree.arena.counts().tombstones
     }
 
-    /// Bytes of keys and values of all versions, each with its key.
+    /// Returns the bytes of keys and values of all versions, counting the key for each version.
     pub(crate) fn raw_bytes(&self) -> u64 {
         self.tree.arena.counts().raw_bytes
     }
 
-    /// Bytes taken from the allocator, what is not used yet counted. Cost: one load of a word that
-    /// rarely changes.
+    /// Returns the bytes taken from the allocator, including unused ones. Cost: one load of a word
+    /// that rarely changes.
     #[inline]
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.tree.arena.allocated_bytes()
     }
 
-    /// The bytes under which the store's [`Budget`](crate::db::budget::Budget) has it in its list:
-    /// 0 before it is there, `None` once it is not to come back.
+    /// Returns the size under which the store's [`Budget`](crate::db::budget::Budget) lists the
+    /// memtable: 0 if it is not listed yet, `None` if it has been removed for good.
     #[inline]
     pub(crate) fn noted_bytes(&self) -> Option<u64> {
         Some(self.noted.load(Ordering::Relaxed)).filter(|noted| *noted != NO_LONGER_NOTED)
     }
 
-    /// Only for the budget, under its lock.
+    /// Sets [`Memtable::noted_bytes`]. For the budget only, under its lock.
     pub(crate) fn note_bytes(&self, bytes: Option<u64>) {
         self.noted.store(bytes.unwrap_or(NO_LONGER_NOTED), Ordering::Relaxed);
     }
 
-    /// The lowest and the highest sequence number, range tombstones counted; `None` if it is empty.
+    /// Returns the lowest and the highest sequence number, including range tombstones; `None` if
+    /// the memtable is empty.
     pub(crate) fn seqnos(&self) -> Option<(Seqno, Seqno)> {
         let counts = self.tree.arena.counts();
         let entries = (counts.entries > 0).then_some((counts.smallest, counts.largest));

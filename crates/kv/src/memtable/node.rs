@@ -1,19 +1,20 @@
-//! A node of the tree: up to [`CAPACITY`] keys in order, and what of them a search needs without
-//! leaving the node.
+//! A node of the tree: up to [`CAPACITY`] sorted keys, with the parts of them that a search needs
+//! without leaving the node.
 //!
 //! ```text
 //! line 0       lock | next | prev | count, level, prefix_len | prefix (24 bytes) | end
-//! lines 1..9   heads: of each key, the eight bytes after the prefix; u64::MAX behind the last
+//! lines 1..9   heads: for each key, the eight bytes after the prefix; u64::MAX after the last key
 //! lines 9..17  refs: the records that hold the keys
-//! inner nodes  children: one more than keys; child i holds the keys from key i-1 (inclusive) to key i (exclusive)
+//! inner nodes  children: one more than keys
+//!              child i holds the keys from key i-1 (inclusive) to key i (exclusive)
 //! ```
 //!
-//! All keys of the node begin with its prefix. Of longer prefixes the first 24 bytes are inline and
-//! the rest is read in the first key.
+//! All keys of the node begin with its prefix. If the prefix is longer than 24 bytes, the rest of
+//! it is read from the first key.
 //!
-//! Readers hold no lock: whatever they read may be a mixture of states until they validate the
-//! version. It is never out of bounds, though: indices are clamped, links lead to live records or
-//! nowhere, and a mixture that makes no sense is [`None`].
+//! Readers hold no lock, so they may see a mixture of states until they validate the version. Such
+//! a mixture is memory-safe: indexes are clamped, links lead to live records or nowhere, and a
+//! mixture that is recognizably inconsistent yields [`None`].
 #![allow(unsafe_code)]
 
 use std::cmp::Ordering as Order;
@@ -26,38 +27,38 @@ use super::prefetch::prefetch_line;
 use super::probe::{self, INLINE_PREFIX_BYTES, Probe};
 use super::record::Record;
 
-/// Keys of a node. Few where schedules are explored, so that there are splits in all of them.
+/// Number of keys in a node. Small under schedule exploration, so that every test splits nodes.
 pub(super) const CAPACITY: usize = if cfg!(cairn_shuttle) { 4 } else { 64 };
 const _: () = assert!(CAPACITY.is_power_of_two());
-#[cfg(not(cairn_shuttle))] // whose atomics are larger
+#[cfg(not(cairn_shuttle))] // shuttle's atomics are larger
 const _: () = assert!(size_of::<Node>() == 64 + 16 * CAPACITY);
 
-/// Heads that differ within so many leading bytes tell keys apart well enough to leave a prefix as
-/// it is.
+/// If the first and the last head agree in at least this many leading bytes, the node takes a
+/// longer prefix.
 const HEAD_BYTES_SPENT: u32 = 4;
 
-/// What leaves and inner nodes have in common; a leaf is nothing else.
+/// The common part of leaves and inner nodes. A leaf consists of nothing else.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Node {
     pub(super) lock: VersionLock,
-    /// Leaves: the leaf with the next higher keys.
+    /// In leaves: the leaf with the next higher keys.
     pub(super) next: Link<Node>,
-    /// Leaves: some leaf to the left, from which `next` leads here.
+    /// In leaves: some leaf to the left, from which `next` links lead here.
     pub(super) prev: Link<Node>,
     count: AtomicU16,
-    /// Steps to the leaves; 0 is a leaf. Never changes.
+    /// Distance to the leaves; 0 for a leaf. Never changes.
     level: u16,
     prefix_len: AtomicU32,
     prefix: [AtomicU64; INLINE_PREFIX_BYTES / 8],
-    /// Leaves: the key that the next leaf begins at, so that a key can be told to belong here
-    /// without coming from the root. Nowhere in the last leaf.
+    /// In leaves: the lower bound of the next leaf, by which a key is known to belong here without
+    /// a descent from the root. Empty in the last leaf.
     pub(super) end: Link<Record>,
     heads: [AtomicU64; CAPACITY],
     refs: [Link<Record>; CAPACITY],
 }
 
-/// A node with children.
+/// An inner node: a node with children.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Inner {
@@ -65,17 +66,17 @@ pub(super) struct Inner {
     children: [Link<Node>; CAPACITY + 1],
 }
 
-/// Where a key stands among the keys of a node.
+/// The position of a key among the keys of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Rank<'a> {
-    /// How many keys are less.
+    /// Number of smaller keys.
     pub(super) pos: usize,
-    /// The key itself, if it is here; then at `pos`.
+    /// The record of the key itself, at `pos`, if it is in the node.
     pub(super) equal: Option<Held<'a, Record>>,
 }
 
 impl Rank<'_> {
-    /// The child that the key belongs to.
+    /// Returns the index of the child that covers the key.
     #[inline]
     pub(super) fn child(&self) -> usize {
         self.pos + usize::from(self.equal.is_some())
@@ -83,7 +84,7 @@ impl Rank<'_> {
 }
 
 impl Node {
-    /// An empty leaf.
+    /// Creates an empty leaf.
     pub(super) fn leaf() -> Self {
         Node::new(0)
     }
@@ -103,25 +104,25 @@ impl Node {
         }
     }
 
-    /// Steps to the leaves.
+    /// Returns the distance to the leaves.
     #[inline]
     pub(super) fn level(&self) -> u16 {
         self.level
     }
 
-    /// How many keys.
+    /// Returns the number of keys.
     #[inline]
     pub(super) fn count(&self) -> usize {
         usize::from(self.count.load(Ordering::Acquire)).min(CAPACITY)
     }
 
-    /// Whether no more keys fit.
+    /// Returns true if no more keys fit.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.count() == CAPACITY
     }
 
-    /// The record at `pos`, if there is one.
+    /// Returns the record at `pos`, if there is one.
     #[inline]
     pub(super) fn record(&self, pos: usize) -> Option<Held<'_, Record>> {
         self.refs.get(pos)?.get()
@@ -132,7 +133,7 @@ impl Node {
         self.prefix_len.load(Ordering::Acquire) as usize
     }
 
-    /// How the key compares with the prefix: equal if it begins with it.
+    /// Compares the key with the prefix. `Equal` means that the key begins with it.
     #[inline]
     fn compare_prefix(&self, probe: &Probe<'_>, len: usize) -> Option<Order> {
         if len == 0 {
@@ -146,14 +147,14 @@ impl Node {
                 order => return Some(order),
             }
         }
-        // Bytes that the key does not have counted as zeros.
+        // The comparison above treated missing bytes of the key as zeros.
         if probe.key.len() < len.min(INLINE_PREFIX_BYTES) {
             return Some(Order::Less);
         }
         if len <= INLINE_PREFIX_BYTES { Some(Order::Equal) } else { self.compare_long_prefix(probe.key, len) }
     }
 
-    /// As [`Node::compare_prefix`] for the part that is not inline.
+    /// Like [`Node::compare_prefix`], for the part that is not inline.
     #[cold]
     fn compare_long_prefix(&self, key: &[u8], len: usize) -> Option<Order> {
         let prefix = self.record(0)?.key().get(INLINE_PREFIX_BYTES..len)?;
@@ -162,7 +163,8 @@ impl Node {
         Some(key.cmp(prefix))
     }
 
-    /// Where `probe` stands among the keys. `None` for what can only be a mixture of states.
+    /// Returns the position of `probe` among the keys, or `None` for an inconsistent mixture of
+    /// states.
     #[inline]
     pub(super) fn rank(&self, probe: &Probe<'_>) -> Option<Rank<'_>> {
         let len = self.prefix_len();
@@ -179,7 +181,7 @@ impl Node {
         self.rank_in_tie(probe.key, len, head, pos)
     }
 
-    /// As [`Node::rank`] among the keys with the head `head`, the first of which is at `low`.
+    /// Like [`Node::rank`], among the keys whose head is `head`. The first of them is at `low`.
     #[inline]
     fn rank_in_tie(&self, key: &[u8], prefix_len: usize, head: u64, low: usize) -> Option<Rank<'_>> {
         let count = self.count();
@@ -197,9 +199,8 @@ impl Node {
             let middle = (low + high) / 2;
             match compare(middle)? {
                 (Order::Less, _) => low = middle + 1,
-                // A mixture may hold the prefix of one state against the records of another.
-                // Whoever is given a record takes it without validation, so it must have the whole
-                // key.
+                // A mixture may combine the prefix of one state with the records of another.
+                // Callers use a returned record without validation, so the whole key must match.
                 (Order::Equal, record) if record.key().get(..prefix_len) == key.get(..prefix_len) => {
                     return Some(Rank { pos: middle, equal: Some(record) });
                 }
@@ -210,15 +211,16 @@ impl Node {
         Some(Rank { pos: low, equal: None })
     }
 
-    /// The first position whose head is not less than `head`; at most `CAPACITY`. Without branches.
+    /// Returns the first position whose head is not less than `head`; at most `CAPACITY`.
+    /// Branch-free.
     #[inline]
     fn lower_bound(&self, head: u64) -> usize {
         let mut base = 0;
         let mut size = CAPACITY;
         while size > 1 {
             size /= 2;
-            // SAFETY: base + size <= CAPACITY holds at first with the old size, and base grows by
-            // at most the new one.
+            // SAFETY: `base + size <= CAPACITY` holds initially with the old size, and `base` grows
+            // by at most the new size.
             let middle = unsafe { self.heads.get_unchecked(base + size - 1) };
             base += if middle.load(Ordering::Acquire) < head { size } else { 0 };
         }
@@ -230,10 +232,10 @@ impl Node {
         self.heads.get(pos).map_or(u64::MAX, |head| head.load(Ordering::Acquire))
     }
 
-    /// As [`Node::rank`] if the key is known to belong to this leaf: where it stands among its
-    /// keys, or behind the last one and before the next leaf's. `None` says nothing.
+    /// Like [`Node::rank`], if the key provably belongs to this leaf: between two of its keys, or
+    /// after the last one and before the next leaf. `None` proves nothing.
     ///
-    /// Keys that ascend are found at the end, without a search.
+    /// Ascending keys are found at the end, without a search.
     #[inline]
     pub(super) fn rank_within(&self, probe: &Probe<'_>) -> Option<Rank<'_>> {
         let (len, count) = (self.prefix_len(), self.count());
@@ -256,7 +258,7 @@ impl Node {
         is_within.then_some(rank)
     }
 
-    /// Asks for what an insert at `pos` moves and no search has touched.
+    /// Prefetches the references that an insert at `pos` moves, which no search has touched.
     #[inline]
     pub(super) fn prefetch_refs(&self, pos: usize) {
         const LINE: usize = 64_usize.div_ceil(size_of::<Link<Record>>());
@@ -266,7 +268,7 @@ impl Node {
     }
 
     /// Inserts `record` before position `pos`. The caller holds the lock, the node is not full, and
-    /// `probe` is the record's key, which stands at that position.
+    /// `probe` is the record's key, whose position is `pos`.
     #[inline]
     pub(super) fn insert(&self, probe: &Probe<'_>, pos: usize, record: Held<'_, Record>) {
         let count = self.count();
@@ -284,12 +286,12 @@ impl Node {
         }
     }
 
-    /// Takes a longer prefix, which is known to be there. Nodes that began with few keys come here
-    /// once or twice; after that the first and the last head differ early.
+    /// Takes a longer prefix if the keys have one. A node that started with few keys gets here once
+    /// or twice; after that its first and last heads differ early.
     #[cold]
     fn lengthen(&self) {
         let (entries, prefix_len) = self.entries();
-        // Keys that end soon agree in zeros that they do not have.
+        // Heads of short keys may agree only in their zero padding, which is not part of the keys.
         if longer_prefix(&entries, prefix_len) > prefix_len {
             self.fill(&entries, prefix_len);
         }
@@ -309,7 +311,7 @@ impl Node {
         let key = self.record(0).map_or(&[][..], Held::key);
         let shorter = probe::common_prefix(key.get(..len).unwrap_or(key), probe.key);
         let freed = len - shorter;
-        // The new heads begin with what the prefix loses and go on with the old ones.
+        // Each new head starts with the bytes that the prefix loses, followed by the old head.
         let lost = probe::head(key, shorter);
         for head in self.heads.iter().take(self.count()) {
             let rest = head.load(Ordering::Acquire);
@@ -325,7 +327,7 @@ impl Node {
     }
 }
 
-/// Moves `cells[pos..count]` one to the right.
+/// Moves `cells[pos..count]` one position to the right.
 #[inline]
 fn shift<T>(cells: &[T], pos: usize, count: usize, copy: impl Fn(&T, &T)) {
     if let Some(moved) = cells.get(pos..=count) {
@@ -338,11 +340,11 @@ fn shift<T>(cells: &[T], pos: usize, count: usize, copy: impl Fn(&T, &T)) {
 }
 
 impl Node {
-    /// Makes `entries`, heads and records in order, the node's keys. The caller holds the lock or
-    /// owns the node alone.
+    /// Replaces the node's keys by `entries`, which are heads and records in order. The caller
+    /// holds the lock or is the only owner of the node.
     ///
-    /// All keys begin with the first `prefix_len` bytes of the first; the heads stand behind these.
-    /// A longer common prefix is taken if the heads tell little without.
+    /// All keys begin with the first `prefix_len` bytes of the first key, and the heads follow
+    /// these. Takes a longer common prefix if the heads would distinguish too little without it.
     pub(super) fn fill(&self, entries: &[(u64, Held<'_, Record>)], prefix_len: usize) {
         let len = longer_prefix(entries, prefix_len);
         let mut cells = self.heads.iter().zip(&self.refs);
@@ -362,8 +364,8 @@ impl Node {
         self.count.store(entries.len().min(CAPACITY) as u16, Ordering::Release);
     }
 
-    /// Copies the records to the front of `into` and returns how many there are. The caller
-    /// validates the version.
+    /// Copies the records to the front of `into` and returns their number. The caller validates the
+    /// version.
     #[inline]
     pub(super) fn copy_records<'a>(&'a self, into: &mut [Option<Held<'a, Record>>; CAPACITY]) -> usize {
         let count = self.count();
@@ -373,8 +375,8 @@ impl Node {
         count
     }
 
-    /// The node's entries for [`Node::fill`], and the length of their prefix. The caller holds the
-    /// lock.
+    /// Returns the node's entries in the form for [`Node::fill`], and the length of their prefix.
+    /// The caller holds the lock.
     pub(super) fn entries(&self) -> (Vec<(u64, Held<'_, Record>)>, usize) {
         let mut entries = Vec::with_capacity(CAPACITY + 1);
         let cells = self.heads.iter().zip(&self.refs).take(self.count());
@@ -383,7 +385,7 @@ impl Node {
     }
 }
 
-/// The prefix length that [`Node::fill`] takes.
+/// Returns the prefix length that [`Node::fill`] uses.
 fn longer_prefix(entries: &[(u64, Held<'_, Record>)], len: usize) -> usize {
     match entries {
         [(low, first), .., (high, last)] if head_tells_little(*low, *high) => {
@@ -393,20 +395,20 @@ fn longer_prefix(entries: &[(u64, Held<'_, Record>)], len: usize) -> usize {
     }
 }
 
-/// Whether the first and the last head of a node agree in so much that little is left to tell keys
-/// apart.
+/// Returns true if the first and the last head of a node agree in so many bytes that few are left
+/// to distinguish keys.
 #[inline]
 fn head_tells_little(low: u64, high: u64) -> bool {
     (low ^ high).leading_zeros() / 8 >= HEAD_BYTES_SPENT
 }
 
 impl Inner {
-    /// A node over `left` alone, without keys.
+    /// Creates a node whose only child is `left`, without keys.
     pub(super) fn over(left: Held<'_, Node>) -> Self {
         Inner::of(left.level() + 1, std::iter::once(left))
     }
 
-    /// A node at `level` with `children`, whose keys are still to come.
+    /// Creates a node at `level` with `children`. The caller adds the keys.
     pub(super) fn of<'a>(level: u16, children: impl Iterator<Item = Held<'a, Node>>) -> Self {
         let inner = Inner { node: Node::new(level), children: std::array::from_fn(|_| Link::empty()) };
         for (link, child) in inner.children.iter().zip(children) {
@@ -415,30 +417,30 @@ impl Inner {
         inner
     }
 
-    /// What it has in common with leaves.
+    /// Returns the part shared with leaves.
     #[inline]
     pub(super) fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The child at `pos`.
+    /// Returns the child at `pos`.
     #[inline]
     pub(super) fn child(&self, pos: usize) -> Option<Held<'_, Node>> {
         self.children.get(pos)?.get()
     }
 
-    /// The children from `pos` on. The caller holds the lock.
+    /// Returns the children from `pos` on. The caller holds the lock.
     pub(super) fn children_from(&self, pos: usize) -> impl Iterator<Item = Held<'_, Node>> {
         let count = self.node.count() + 1;
         self.children.iter().take(count).skip(pos).filter_map(Link::get)
     }
 
-    /// Inserts `right`, which begins at `separator`, behind the child that it was split from. The
+    /// Inserts `right`, which begins at `separator`, after the child from which it was split. The
     /// caller holds the lock, and the node is not full.
     pub(super) fn insert(&self, separator: Held<'_, Record>, right: Held<'_, Node>) {
         let probe = Probe::new(separator.key());
         let count = self.node.count();
-        // Under the lock nothing is a mixture, and separators are distinct.
+        // Always matches: under the lock there are no mixtures, and separators are distinct.
         let Some(Rank { pos, equal: None }) = self.node.rank(&probe) else { return };
         shift(&self.children, pos + 1, count + 1, |from, to| to.set(from.get()));
         if let Some(link) = self.children.get(pos + 1) {
@@ -449,21 +451,21 @@ impl Inner {
 }
 
 impl<'a> Held<'a, Node> {
-    /// The node with its children, unless it is a leaf.
+    /// Returns the inner node, or `None` for a leaf.
     #[inline]
     pub(super) fn inner(self) -> Option<Held<'a, Inner>> {
         if self.get().level == 0 {
             return None;
         }
-        // SAFETY: a node over level 0 is the beginning of an `Inner` (`Inner::of` alone makes such
-        // levels, and inner nodes are handed out as nodes by `as_node` alone, whose pointer covers
-        // the whole).
+        // SAFETY: a node above level 0 is the beginning of an `Inner`: only `Inner::of` creates
+        // such levels, and only `as_node` hands out inner nodes as nodes, with a pointer that
+        // covers the whole.
         Some(unsafe { Held::new(self.as_ptr().cast()) })
     }
 }
 
 impl<'a> Held<'a, Inner> {
-    /// The node as its parent knows it.
+    /// Returns the node as its parent refers to it.
     pub(super) fn as_node(self) -> Held<'a, Node> {
         // SAFETY: an `Inner` begins with a `Node`.
         unsafe { Held::new(self.as_ptr().cast()) }
@@ -477,9 +479,9 @@ mod tests {
     use crate::memtable::arena::Arena;
     use crate::memtable::record::Entry;
 
-    /// Goal: a key that agrees with a record only behind the prefix is never taken for the
-    /// record's. Method: make the mixture that a reader sees who read the prefix before, and the
-    /// record after somebody divided the node.
+    /// Goal: a key that equals a record only after the prefix never gets that record. Method:
+    /// builds the mixture seen by a reader that read the prefix before another thread split the
+    /// node, and the record after.
     #[test]
     fn mixtures_name_no_record() {
         let arena = Arena::new();

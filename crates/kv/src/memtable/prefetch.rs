@@ -1,4 +1,4 @@
-//! Asks the processor to bring cache lines in while something else is done.
+//! Prefetches cache lines.
 #![allow(unsafe_code)]
 
 use super::arena::Held;
@@ -12,21 +12,21 @@ pub(super) fn prefetch<T>(target: Held<'_, T>, lines: usize) {
     }
 }
 
-/// Starts loading the cache line that `target` begins in.
+/// Starts loading the cache line in which `target` begins.
 #[inline(always)]
 pub(super) fn prefetch_line<T>(target: &T) {
     hint(std::ptr::from_ref(target).cast());
 }
 
-/// Nothing that can be seen, and nothing at all on architectures without a stable prefetch
-/// intrinsic.
+/// Issues a prefetch. It has no observable effect, and does nothing on architectures without a
+/// stable prefetch intrinsic.
 #[inline(always)]
 fn hint(address: *const i8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch is a hint: it faults at no address and reads nothing that the program
-        // could see.
+        // SAFETY: a prefetch is only a hint. It faults at no address and reads nothing visible to
+        // the program.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
     }
     #[cfg(not(target_arch = "x86_64"))]

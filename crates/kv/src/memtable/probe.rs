@@ -1,18 +1,18 @@
-//! A key while it is looked for: what of it stands against prefixes and heads.
+//! The key of a search, prepared for comparison with prefixes and heads.
 //!
-//! A *head* is eight bytes of a key as a number, most significant first, zeros after the key's end.
-//! Numbers order as the bytes do, with one gap: `a` and `a\0` have the same head. Equal heads
-//! therefore decide nothing, and whoever meets them compares the keys.
+//! A *head* is eight bytes of a key as a number, most significant byte first, padded with zeros
+//! past the end of the key. Heads order like keys, with one exception: `a` and `a\0` have the same
+//! head. Equal heads therefore decide nothing, and the full keys must be compared.
 
-/// Bytes of a prefix that a node has inline.
+/// Bytes of the prefix that a node stores inline.
 pub(super) const INLINE_PREFIX_BYTES: usize = 24;
 
-/// A key to look for.
+/// A key to search for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Probe<'k> {
     /// The whole key.
     pub(super) key: &'k [u8],
-    /// Its first bytes as heads, to stand against a node's inline prefix.
+    /// The first bytes of the key as heads, for comparison with the inline prefix of a node.
     pub(super) words: [u64; INLINE_PREFIX_BYTES / 8],
 }
 
@@ -23,20 +23,20 @@ impl<'k> Probe<'k> {
         Probe { key, words: prefix_words(key) }
     }
 
-    /// The head after the first `at` bytes.
+    /// Returns the head after the first `at` bytes.
     #[inline]
     pub(super) fn head(&self, at: usize) -> u64 {
         head(self.key, at)
     }
 }
 
-/// The first bytes of `key` as heads.
+/// Returns the first bytes of `key` as heads.
 #[inline]
 pub(super) fn prefix_words(key: &[u8]) -> [u64; INLINE_PREFIX_BYTES / 8] {
     [head(key, 0), head(key, 8), head(key, 16)]
 }
 
-/// The head of `key` after its first `at` bytes; 0 past its end.
+/// Returns the head of `key` after its first `at` bytes; 0 past its end.
 #[inline]
 pub(super) fn head(key: &[u8], at: usize) -> u64 {
     let Some(rest) = key.get(at..) else { return 0 };
@@ -46,18 +46,19 @@ pub(super) fn head(key: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The head of `rest`, the last bytes of `key`, fewer than eight.
+/// Returns the head of `rest`, which is the end of `key` and shorter than eight bytes.
 #[inline]
 fn short_head(key: &[u8], rest: &[u8]) -> u64 {
     let word = match key.last_chunk() {
         Some(bytes) => u64::from_be_bytes(*bytes),
         None => rest.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
     };
-    // What is wanted stands in the low bytes. In two steps, because a shift by 64 is not allowed.
+    // The wanted bytes are the low ones of `word`. Shifts in two steps, because a shift by 64 is
+    // not allowed.
     word << 8 << (8 * (7 - rest.len() % 8))
 }
 
-/// How many leading bytes `a` and `b` have in common.
+/// Returns the length of the common prefix of `a` and `b`.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

@@ -1,20 +1,21 @@
-//! The range tombstones of a memtable: added one by one, asked for with every read.
+//! The range tombstones of a memtable: added one by one, and consulted by every read.
 //!
-//! What most readers want is the newest tombstone over a key. So the tombstones up to some number
-//! are kept *painted*: each over the ones before it, as pieces that do not overlap and have one
-//! number each. Painting one takes away what lies under it, so that pieces are never more than
-//! twice the tombstones, however they overlap, and each costs a logarithm.
+//! Most readers need the newest tombstone over a key. Therefore the tombstones up to some sequence
+//! number are kept *painted*: each is drawn over the earlier ones, which yields non-overlapping
+//! pieces with one number each. Painting a tombstone removes the parts below it, so there are never
+//! more than twice as many pieces as tombstones, however they overlap, and each costs amortized
+//! logarithmic time.
 //!
 //! ```text
-//! all       1 [b ──────── f)   2 [d ─────────── m)   3 [a ── c)          4 [e ── k)      5 [x ── z)
-//! painted   up to 3:  [a ─3─ c)[c ─1─ d)[d ──2── m)
-//! recent    4 and 5, looked through one by one
+//! all      1 [b ──────── f)  2 [d ─────────── m)  3 [a ── c)  4 [e ── k)  5 [x ── z)
+//! painted  up to 3:  [a ─3─ c)[c ─1─ d)[d ──2── m)
+//! recent   4 and 5, searched one by one
 //! ```
 //!
-//! A writer only adds to the recent ones. A reader who finds too many of them that it sees paints
-//! the older half. So what is painted is behind what readers see, but for one who holds on to an
-//! earlier moment: for that moment, all tombstones up to it are painted apart, and kept for the
-//! next who asks.
+//! A writer only adds to the recent tombstones. A reader that sees too many of them paints all but
+//! the newest few. The painted tombstones are thus visible to all readers except those at an
+//! earlier moment. For such a moment, all tombstones up to it are painted separately and kept for
+//! further readers.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
@@ -25,20 +26,20 @@ use cairn_vfs::sync::{Arc, RwLock, read, write};
 use crate::kind::Seqno;
 use crate::range_del::{RangeTombstoneRef, RangeTombstones};
 
-/// Recent tombstones that a reader looks through, at most.
+/// Maximum number of recent tombstones that a reader searches.
 const RECENT_MAX: usize = if cfg!(cairn_shuttle) { 2 } else { 16 };
 
-/// Earlier moments that are kept painted.
+/// Maximum number of earlier moments that are kept painted.
 const EARLIER_MAX: usize = 8;
 
-/// What a tombstone takes beside the bytes of its keys: two shared keys, its place among all, and
+/// Memory of a tombstone without the bytes of its keys: two shared keys, its entry in `all`, and
 /// two pieces.
 const TOMBSTONE_BYTES: usize = 192;
 
-/// Range tombstones that are added one by one and read by many.
+/// Range tombstones that are added one by one and read by many threads.
 #[derive(Debug)]
 pub(super) struct Ranges {
-    /// How many there are; not 0 only after `state` holds them.
+    /// The number of tombstones. Becomes nonzero only after `state` contains them.
     count: AtomicUsize,
     state: RwLock<State>,
 }
@@ -47,28 +48,28 @@ pub(super) struct Ranges {
 struct State {
     all: BTreeMap<Seqno, Span>,
     painted: Painted,
-    /// Those that are not painted, ascending.
+    /// The unpainted tombstones, in ascending order of numbers.
     recent: VecDeque<(Seqno, Span)>,
-    /// As of earlier moments, the one that was asked for last at the end.
+    /// Painted tombstones as of earlier moments, the most recently painted one last.
     earlier: Vec<Painted>,
-    /// How many tombstones were painted so far, each time counted.
+    /// Number of tombstones painted so far, counting repetitions.
     #[cfg(test)]
     work: u64,
 }
 
-/// What a tombstone covers. Its keys are shared with the pieces that are made of it.
+/// The range of a tombstone. Its keys are shared with the pieces made from it.
 #[derive(Debug, Clone)]
 struct Span {
     start: Arc<[u8]>,
     end: Arc<[u8]>,
 }
 
-/// The newest tombstone over each key, of those up to a number.
+/// The newest tombstone over each key, considering tombstones up to a sequence number.
 #[derive(Debug, Default)]
 struct Painted {
-    /// The highest number of them; 0 for none.
+    /// The highest sequence number included; 0 if there is none.
     to: Seqno,
-    /// By their first keys; they do not overlap.
+    /// Non-overlapping pieces by their first keys.
     pieces: BTreeMap<Arc<[u8]>, Piece>,
 }
 
@@ -78,22 +79,22 @@ struct Piece {
     seqno: Seqno,
 }
 
-/// The newest tombstone over a key, and how far around the key that holds.
+/// The newest tombstone over a key, and the range around the key in which it is the newest.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Cover {
-    /// Its number; 0 for none.
+    /// The tombstone's sequence number; 0 if there is none.
     pub seqno: Seqno,
-    /// The first key for which it is so; `None` from the beginning on.
+    /// The first key of the range; `None` if it has no lower bound.
     pub from: Option<Arc<[u8]>>,
-    /// The first key behind; `None` up to the end.
+    /// The first key after the range; `None` if it has no upper bound.
     pub until: Option<Arc<[u8]>>,
 }
 
-/// What has to be done before a question can be answered.
+/// Work that must be done before a query can be answered.
 enum Missing {
-    /// Many of the recent ones are to be painted.
+    /// Paint most of the recent tombstones.
     Paint,
-    /// The moment of this number is to be painted.
+    /// Paint the tombstones up to this sequence number separately.
     Earlier(Seqno),
 }
 
@@ -102,16 +103,17 @@ impl Ranges {
         Ranges { count: AtomicUsize::new(0), state: RwLock::new(State::default()) }
     }
 
-    /// How many were added. Cost: one load.
+    /// Returns the number of tombstones added. Cost: one load.
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Adds one and returns how many bytes of memory it takes; `None` if it covers nothing.
+    /// Adds a tombstone and returns the bytes of memory that it takes, or `None` if it covers
+    /// nothing.
     ///
-    /// Cost: a search among all by number; where it comes later than ones with higher numbers that
-    /// are painted, also the pieces that it reaches over.
+    /// Cost: a search among all tombstones by number. If tombstones with higher numbers have
+    /// already been painted, also the pieces that it overlaps.
     pub(super) fn add(&self, tombstone: RangeTombstoneRef<'_>) -> Option<usize> {
         let RangeTombstoneRef { start, end, seqno } = tombstone;
         if start >= end {
@@ -124,8 +126,8 @@ impl Ranges {
             state.painted.paint_under(seqno, &span);
             state.earlier.retain(|painted| painted.to < seqno);
         } else {
-            // The last place, or a few before it: writers come in nearly the order of their
-            // numbers.
+            // Usually the last position or a few before it, because writers arrive almost in the
+            // order of their numbers.
             let at = state.recent.partition_point(|(other, _)| *other < seqno);
             state.recent.insert(at, (seqno, span));
         }
@@ -134,12 +136,12 @@ impl Ranges {
         Some(TOMBSTONE_BYTES + start.len() + end.len())
     }
 
-    /// Runs `look` on the state, which can tell what tombstones up to `at` come to.
+    /// Calls `look` with the state, which can answer queries as of `at`.
     #[inline]
     fn look<T>(&self, at: Seqno, look: impl Fn(&State) -> Result<T, Missing>) -> T {
-        // BOUND: each turn does what the one before missed. Another reader may paint for a later
-        // moment in between, and only as many of them come as there are readers; then `at` is an
-        // earlier moment, which stays.
+        // BOUND: each iteration does the work that the previous one missed. Another reader may
+        // paint for a later moment in between, but at most once per reader. `at` is then an earlier
+        // moment, whose painting is kept.
         loop {
             let missing = match look(&read(&self.state)) {
                 Ok(found) => return found,
@@ -149,8 +151,8 @@ impl Ranges {
         }
     }
 
-    /// The highest sequence number, up to `at`, of those that cover `key`. Cost: one branch while
-    /// there are none.
+    /// Returns the highest sequence number, up to `at`, of a tombstone that covers `key`. Cost: one
+    /// branch if there are none.
     #[inline]
     pub(super) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
         if self.count() == 0 {
@@ -163,7 +165,8 @@ impl Ranges {
         })
     }
 
-    /// As [`Ranges::newest_covering`], with how far that holds around `key` for this `at`.
+    /// Like [`Ranges::newest_covering`], together with the range around `key` in which the result
+    /// holds for this `at`.
     pub(super) fn cover(&self, key: &[u8], at: Seqno) -> Cover {
         self.look(at, |state| {
             let (painted, recent) = state.as_of(at)?;
@@ -173,11 +176,11 @@ impl Ranges {
         })
     }
 
-    /// Whether one of those written after `seqno` covers `key`. `visible` is what readers see:
-    /// later ones are looked through one by one.
+    /// Returns true if a tombstone written after `seqno` covers `key`. `visible` is the number that
+    /// readers see; later tombstones are searched one by one.
     pub(super) fn covers_after(&self, key: &[u8], seqno: Seqno, visible: Seqno) -> bool {
         self.look(visible, |state| {
-            // A reader who sees more may have painted more.
+            // A reader that sees more may have painted more.
             let at = visible.max(state.painted.to);
             let (painted, recent) = state.as_of(at)?;
             let unseen = state.recent.iter().rev().take_while(|(other, _)| *other > at);
@@ -187,8 +190,8 @@ impl Ranges {
         })
     }
 
-    /// The result of `look` at each tombstone written after `seqno`, from the oldest on, until
-    /// there is one.
+    /// Calls `look` with each tombstone written after `seqno`, oldest first, and returns its first
+    /// result.
     pub(super) fn find_after<T>(
         &self,
         seqno: Seqno,
@@ -202,8 +205,8 @@ impl Ranges {
             .find_map(|(&seqno, span)| look(RangeTombstoneRef { start: &span.start, end: &span.end, seqno }))
     }
 
-    /// Those that somebody may miss who has one of `snapshots` (ascending) or sees all: see
-    /// [`RangeTombstones::build_for`].
+    /// Returns the tombstones needed by a reader that has one of `snapshots` (ascending) or sees
+    /// everything: see [`RangeTombstones::build_for`].
     pub(super) fn for_snapshots(&self, snapshots: &[Seqno]) -> RangeTombstones {
         let state = read(&self.state);
         let all = state.all.iter();
@@ -211,7 +214,7 @@ impl Ranges {
         RangeTombstones::build_for(all, Some(snapshots))
     }
 
-    /// All of them.
+    /// Returns all tombstones.
     #[cfg(test)]
     pub(super) fn all(&self) -> RangeTombstones {
         let state = read(&self.state);
@@ -223,13 +226,13 @@ impl Ranges {
         }))
     }
 
-    /// How many tombstones were painted so far, each time counted.
+    /// Returns the number of tombstones painted so far, counting repetitions.
     #[cfg(test)]
     pub(super) fn work(&self) -> u64 {
         read(&self.state).work
     }
 
-    /// The lowest and the highest sequence number.
+    /// Returns the lowest and the highest sequence number.
     pub(super) fn seqnos(&self) -> Option<(Seqno, Seqno)> {
         let state = read(&self.state);
         Some((*state.all.first_key_value()?.0, *state.all.last_key_value()?.0))
@@ -237,13 +240,13 @@ impl Ranges {
 }
 
 impl State {
-    /// What tombstones up to `at` come to: those that are painted, and the others.
+    /// Returns the tombstones up to `at`: the painted ones, and the recent ones.
     #[inline]
     fn as_of(&self, at: Seqno) -> Result<(Option<&Painted>, impl Iterator<Item = &(Seqno, Span)>), Missing> {
         let mut painted = Some(&self.painted);
         let mut recent = 0;
         if at >= self.painted.to {
-            // Not counted to the end: there may be thousands that the reader does not see.
+            // Not counted to the end, because there may be thousands that the reader does not see.
             recent = self.recent.iter().take(RECENT_MAX + 1).take_while(|(seqno, _)| *seqno <= at).count();
             if recent > RECENT_MAX {
                 return Err(Missing::Paint);
@@ -260,7 +263,7 @@ impl State {
         Ok((painted, self.recent.iter().take(recent)))
     }
 
-    /// Does what was missing for a reader at `at`.
+    /// Does the missing work for a reader at `at`.
     #[cold]
     fn make(&mut self, at: Seqno, missing: Missing) {
         match missing {
@@ -296,13 +299,13 @@ impl Span {
 }
 
 impl Painted {
-    /// Puts a tombstone over the others: it has the highest number.
+    /// Paints a tombstone with the highest number, over the others.
     fn paint(&mut self, seqno: Seqno, span: &Span) {
         self.cover_up(seqno, &span.start, &span.end);
         self.to = self.to.max(seqno);
     }
 
-    /// Puts a tombstone where no newer one is.
+    /// Paints a tombstone only where there is no newer one.
     fn paint_under(&mut self, seqno: Seqno, span: &Span) {
         let mut free = Vec::new();
         let mut from = Arc::clone(&span.start);
@@ -327,8 +330,8 @@ impl Painted {
         }
     }
 
-    /// Makes everything from `start` to before `end` one piece. Each piece is taken away once and a
-    /// call adds two at most, so that calls cost a logarithm each, all counted together.
+    /// Makes everything from `start` (inclusive) to `end` (exclusive) one piece. Each piece is
+    /// removed once and a call adds at most two, so a call costs amortized logarithmic time.
     fn cover_up(&mut self, seqno: Seqno, start: &Arc<[u8]>, end: &Arc<[u8]>) {
         let mut rest = None;
         let before = (Bound::Unbounded, Bound::Excluded(&**start));
@@ -350,7 +353,7 @@ impl Painted {
         self.pieces.insert(Arc::clone(start), Piece { end: Arc::clone(end), seqno });
     }
 
-    /// The last piece that begins at or before `key`.
+    /// Returns the last piece that begins at or before `key`.
     #[inline]
     fn at_or_before(&self, key: &[u8]) -> Option<(&Arc<[u8]>, &Piece)> {
         self.pieces.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back()
@@ -378,14 +381,14 @@ impl Painted {
 }
 
 impl Cover {
-    /// True when it holds for `key` too.
+    /// Returns true if the cover also holds for `key`.
     #[inline]
     pub(crate) fn holds_for(&self, key: &[u8]) -> bool {
         self.from.as_deref().is_none_or(|from| from <= key)
             && self.until.as_deref().is_none_or(|until| key < until)
     }
 
-    /// Takes a tombstone into account that lies around `key`, before it or behind it.
+    /// Takes another tombstone into account, which may cover `key` or lie before or after it.
     fn narrow(&mut self, key: &[u8], seqno: Seqno, span: &Span) {
         let covers = span.covers(key);
         if covers {

@@ -1,20 +1,19 @@
-//! Keys and versions as they lie in the arena. Nothing in them changes after publication but the
-//! links.
+//! Keys and versions as stored in the arena. After publication only their links change.
 //!
 //! ```text
-//! Record   chain u64 | tag u64 | key_len u32 | value_len u32 | key … | value …        the key and its first version
-//!            │
+//! Record   chain u64 | tag u64 | key_len u32 | value_len u32 | key … | value …
+//!            │          the key and its first version
 //!            ▼
-//! Update   next u64  | tag u64 | value_len u32 | place u32 | [Tower] | value …        a further version
-//!            │
+//! Update   next u64  | tag u64 | value_len u32 | place u32 | [Tower] | value …
+//!            │          a further version
 //!            ▼ …older
 //! ```
 //!
-//! A tag is a sequence number and a kind: `seqno << 8 | kind`. Tags order as sequence numbers do.
-//! The key stands only in the record; a version after the first costs 24 bytes and its value.
+//! A tag combines a sequence number and a kind: `seqno << 8 | kind`. Tags order like sequence
+//! numbers. Only the record contains the key; each further version costs 24 bytes plus its value.
 //!
-//! The chain descends by tag. The record's own version stands somewhere in that order (first come,
-//! so mostly last): [`super::versions`] merges the two.
+//! The chain is in descending order of tags. The record's own version has some position in that
+//! order (usually the last, as it arrived first); [`super::versions`] merges the two.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -29,7 +28,7 @@ pub(crate) const KEY_BYTES_MAX: usize = u32::MAX as usize;
 /// The longest value, in bytes.
 pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
-/// Updates from one that has a tower to the next.
+/// Distance between two updates with towers, in updates.
 const TOWER_EVERY: u32 = if cfg!(cairn_shuttle) { 2 } else { 16 };
 
 /// A sequence number and a kind in one word.
@@ -37,33 +36,34 @@ const TOWER_EVERY: u32 = if cfg!(cairn_shuttle) { 2 } else { 16 };
 pub(super) struct Tag(u64);
 
 impl Tag {
-    /// The tag of a version.
+    /// Returns the tag of a version.
     #[inline]
     pub(super) fn new(seqno: Seqno, kind: Kind) -> Self {
         Tag(seqno << 8 | kind as u64)
     }
 
-    /// Not less than the tag of any version written at or before `seqno`, less than that of any
-    /// later one.
+    /// Returns a tag that is not less than that of any version written at or before `seqno`, and
+    /// less than that of any later one.
     #[inline]
     pub(super) fn last_at(seqno: Seqno) -> Self {
         Tag(seqno.min(SEQNO_MAX) << 8 | 0xff)
     }
 
-    /// When the version was written.
+    /// Returns the sequence number of the version.
     #[inline]
     pub(super) fn seqno(self) -> Seqno {
         self.0 >> 8
     }
 
-    /// What it does. Tags are made from kinds only, so the default is never met.
+    /// Returns the kind of the version. Tags are only made from valid kinds, so the default is
+    /// never used.
     #[inline]
     pub(super) fn kind(self) -> Kind {
         Kind::from_byte(self.0 as u8).unwrap_or(Kind::Delete)
     }
 }
 
-/// What is inserted, checked.
+/// An entry to insert, validated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry<'e> {
     pub(super) key: &'e [u8],
@@ -73,8 +73,8 @@ pub(super) struct Entry<'e> {
 }
 
 impl<'e> Entry<'e> {
-    /// Errors: [`Error::Invalid`] for a key or value too long, or a sequence number over
-    /// [`SEQNO_MAX`].
+    /// Validates an entry. Errors: [`Error::Invalid`] if the key or value is too long, or the
+    /// sequence number is above [`SEQNO_MAX`].
     #[inline]
     pub(super) fn new(key: &'e [u8], seqno: Seqno, kind: Kind, value: &'e [u8]) -> Result<Self> {
         if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX || seqno > SEQNO_MAX {
@@ -83,7 +83,7 @@ impl<'e> Entry<'e> {
         Ok(Entry { key, seqno, kind, value })
     }
 
-    /// Bytes of key and value.
+    /// Returns the bytes of key and value.
     #[inline]
     pub(super) fn raw_bytes(&self) -> usize {
         self.key.len() + self.value.len()
@@ -103,63 +103,63 @@ fn unacceptable(key: usize, value: usize, seqno: Seqno) -> Error {
     ))
 }
 
-/// A key, with the version that came first.
+/// A key, with the version that arrived first.
 #[repr(C)]
 pub(super) struct Record {
     /// The other versions.
     pub(super) chain: Link<Update>,
-    /// Of the first version.
+    /// The tag of the first version.
     pub(super) tag: Tag,
     key_len: u32,
     value_len: u32,
-    // Then `key_len` bytes of key, then `value_len` bytes of value.
+    // Followed by `key_len` bytes of key and `value_len` bytes of value.
 }
 
-/// A version of a key that another version of came before.
+/// A further version of a key that already had one.
 #[repr(C)]
 pub(super) struct Update {
-    /// The next older one in the chain.
+    /// The next older update in the chain.
     pub(super) next: Link<Update>,
-    /// Of this version.
+    /// The tag of this version.
     pub(super) tag: Tag,
     value_len: u32,
     place: Place,
-    // Then a Tower if the place says so, then `value_len` bytes of value.
+    // Followed by a `Tower`, if `place` says so, and `value_len` bytes of value.
 }
 
-/// Where in a chain an update was linked, so that long chains get towers at even distances.
+/// The ordinal of an update in its chain. It spaces the towers of long chains evenly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place(u32);
 
 impl Place {
     const STEPS: u32 = TOWER_EVERY - 1;
 
-    /// Updates since the last one with a tower; 0 is one with a tower.
+    /// Returns the number of updates since the last one with a tower; 0 if this one has a tower.
     fn steps(self) -> u32 {
         self.0 & Self::STEPS
     }
 
-    /// Towers up to here.
+    /// Returns the number of towers up to here.
     fn towers(self) -> u32 {
         self.0 / TOWER_EVERY
     }
 }
 
-/// Shortcuts over a chain, in every sixteenth update: with these any version is found in a
+/// Shortcuts over a chain, in every sixteenth update. They make any version reachable in a
 /// logarithmic number of steps (Myers, *An applicative random-access stack*, IPL 1983).
 #[repr(C)]
 pub(super) struct Tower {
     /// The next older update with a tower.
     pub(super) below: Link<Update>,
-    /// One further down.
+    /// An update with a tower further down.
     pub(super) jump: Link<Update>,
 }
 
-/// An update that is not linked yet.
+/// An update that has not been linked yet.
 pub(super) struct Unlinked<'a>(Held<'a, Update>);
 
 impl Record {
-    /// Puts an entry with a new key into the arena.
+    /// Stores an entry with a new key in the arena.
     #[inline]
     pub(super) fn create<'a>(arena: &'a Arena, entry: &Entry<'_>) -> Held<'a, Record> {
         let bytes = size_of::<Record>() + entry.raw_bytes();
@@ -168,7 +168,7 @@ impl Record {
         unsafe { Record::write(start, entry) }
     }
 
-    /// Puts a key without a version into the arena: what separates nodes of the tree.
+    /// Stores a key without a version in the arena, as a separator between nodes of the tree.
     pub(super) fn separator<'a>(arena: &'a Arena, key: &[u8]) -> Held<'a, Record> {
         let start = arena.bytes(size_of::<Record>() + key.len());
         // SAFETY: `start` has room for a record with this key and no value.
@@ -186,8 +186,8 @@ impl Record {
             key_len: entry.key.len() as u32,
             value_len: entry.value.len() as u32,
         };
-        // SAFETY: the caller gives the room; it is new memory, so nothing overlaps with the entry's
-        // bytes.
+        // SAFETY: the caller provides the room. It is new memory, so it does not overlap with the
+        // entry's bytes.
         unsafe {
             start.cast::<Record>().write(header);
             let bytes = start.add(size_of::<Record>());
@@ -200,18 +200,18 @@ impl Record {
 }
 
 impl<'a> Held<'a, Record> {
-    /// The key.
+    /// Returns the key.
     #[inline]
     pub(super) fn key(self) -> &'a [u8] {
-        // SAFETY: `write` put `key_len` bytes behind the header, and they do not change.
+        // SAFETY: `write` stored `key_len` bytes after the header, and they do not change.
         unsafe { trailing(self, size_of::<Record>(), self.get().key_len) }
     }
 
-    /// The first version.
+    /// Returns the first version.
     #[inline]
     pub(super) fn first(self) -> Version<'a> {
         let record = self.get();
-        // SAFETY: `write` put `value_len` bytes behind the key, and they do not change.
+        // SAFETY: `write` stored `value_len` bytes after the key, and they do not change.
         let value =
             unsafe { trailing(self, size_of::<Record>() + record.key_len as usize, record.value_len) };
         Version { seqno: record.tag.seqno(), kind: record.tag.kind(), value }
@@ -219,31 +219,31 @@ impl<'a> Held<'a, Record> {
 }
 
 impl<'a> Held<'a, Update> {
-    /// The version.
+    /// Returns the version.
     #[inline]
     pub(super) fn version(self) -> Version<'a> {
         let update = self.get();
         let tower = if update.place.steps() == 0 { size_of::<Tower>() } else { 0 };
-        // SAFETY: `Unlinked::create` put `value_len` bytes behind header and tower, and they do not
-        // change.
+        // SAFETY: `Unlinked::create` stored `value_len` bytes after the header and tower, and they
+        // do not change.
         let value = unsafe { trailing(self, size_of::<Update>() + tower, update.value_len) };
         Version { seqno: update.tag.seqno(), kind: update.tag.kind(), value }
     }
 
-    /// Its shortcuts, if it has some.
+    /// Returns the tower, if the update has one.
     #[inline]
     pub(super) fn tower(self) -> Option<&'a Tower> {
         if self.get().place.steps() != 0 {
             return None;
         }
-        // SAFETY: an update with this place was created with a tower behind its header, and its
+        // SAFETY: an update with this place was created with a tower after its header, and its
         // pointer covers it.
         Some(unsafe { self.as_ptr().add(1).cast::<Tower>().as_ref() })
     }
 
-    /// The nearest update with a tower, this one or an older one.
+    /// Returns the nearest update with a tower: this one or an older one.
     fn nearest_tower(self) -> Option<Held<'a, Update>> {
-        // BOUND: towers stand sixteen apart, but for late arrivals between them.
+        // BOUND: towers are sixteen updates apart, apart from late arrivals between them.
         let mut at = Some(self);
         while let Some(update) = at
             && update.place.steps() != 0
@@ -255,7 +255,8 @@ impl<'a> Held<'a, Update> {
 }
 
 impl<'a> Unlinked<'a> {
-    /// Puts a further version of a key into the arena, to stand above `newest` unless it is late.
+    /// Stores a further version of a key in the arena. It is to be linked above `newest`, unless it
+    /// arrives late.
     pub(super) fn create(arena: &'a Arena, entry: &Entry<'_>, newest: Option<Held<'a, Update>>) -> Self {
         let place = Place(newest.map_or(1, |newest| newest.place.0.wrapping_add(1)));
         let tower = if place.steps() == 0 { size_of::<Tower>() } else { 0 };
@@ -263,8 +264,8 @@ impl<'a> Unlinked<'a> {
         let start = arena.entry(bytes, entry.seqno, entry.kind, entry.raw_bytes());
         let header =
             Update { next: Link::empty(), tag: entry.tag(), value_len: entry.value.len() as u32, place };
-        // SAFETY: `start` has room for `bytes`, aligned for header and tower; it is new memory, so
-        // nothing overlaps with the entry's bytes.
+        // SAFETY: `start` has room for `bytes`, aligned for header and tower. It is new memory, so
+        // it does not overlap with the entry's bytes.
         unsafe {
             start.cast::<Update>().write(header);
             let bytes = start.add(size_of::<Update>());
@@ -277,8 +278,8 @@ impl<'a> Unlinked<'a> {
         }
     }
 
-    /// Links it into `link`, which led to `older` until now. False, and nothing is done, if it does
-    /// not any more.
+    /// Links the update into `link`, which must lead to `older`. Returns false, without any effect,
+    /// if it no longer does.
     pub(super) fn link(&self, link: &Link<Update>, older: Option<Held<'a, Update>>) -> bool {
         self.0.next.set(older);
         if let Some(tower) = self.0.tower() {
@@ -290,24 +291,24 @@ impl<'a> Unlinked<'a> {
     }
 }
 
-/// Where a tower above `below` jumps to.
+/// Returns the jump target of a tower above `below`.
 fn jump_above<'a>(below: Held<'a, Update>) -> Option<Held<'a, Update>> {
     let jump_of = |update: Option<Held<'a, Update>>| update?.tower()?.jump.get();
     let towers = |update: Option<Held<'a, Update>>| update.map_or(0, |update| update.place.towers());
     let first = jump_of(Some(below));
     let second = jump_of(first);
-    // Two jumps of equal length from below become one.
+    // Two jumps of equal length from `below` are combined into one.
     let lengths =
         (towers(Some(below)).wrapping_sub(towers(first)), towers(first).wrapping_sub(towers(second)));
     if lengths.0 == lengths.1 { second } else { Some(below) }
 }
 
 /// # Safety
-/// `len` bytes at `offset` behind the start of `held` must be initialised, covered by its
-/// provenance and immutable.
+/// `len` bytes at `offset` from the start of `held` must be initialized, covered by its provenance
+/// and immutable.
 #[inline]
 unsafe fn trailing<'a, T>(held: Held<'a, T>, offset: usize, len: u32) -> &'a [u8] {
-    // SAFETY: as the caller promises; they live as long as the arena.
+    // SAFETY: guaranteed by the caller; the bytes live as long as the arena.
     unsafe { std::slice::from_raw_parts(held.as_ptr().cast::<u8>().as_ptr().add(offset), len as usize) }
 }
 

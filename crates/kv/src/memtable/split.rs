@@ -1,8 +1,8 @@
-//! Splits of full nodes: the upper part moves to a new node at the right, and the parent learns of
-//! it.
+//! Splits of full nodes: the upper part moves to a new right sibling, which is then added to the
+//! parent.
 //!
-//! Locks are taken from the top down, by upgrading versions that were read on the way: whoever
-//! comes second starts again, so nobody waits while holding one.
+//! Locks are taken from the top down by upgrading versions read during the descent. A thread whose
+//! upgrade fails restarts, so no thread waits while it holds a lock.
 
 use super::arena::Held;
 use super::lock::{Seen, Writing};
@@ -13,7 +13,7 @@ use super::tree::{Path, Tree};
 
 impl Tree {
     /// Splits the full leaf of `path` and inserts `record`, the key of `probe`, before position
-    /// `pos` of it. `None`, and nothing is done, if somebody else was quicker.
+    /// `pos` of the leaf. Returns `None`, without any effect, if another thread was faster.
     #[cold]
     pub(super) fn split_leaf<'a>(
         &'a self,
@@ -31,7 +31,7 @@ impl Tree {
             return None;
         };
         let right = self.divide_leaf(leaf, probe, pos, record);
-        // Under the lock both have keys.
+        // Both exist: the lock is held and both leaves have keys.
         let (last, first) = (leaf.record(leaf.count() - 1)?, right.get().record(0)?);
         let separator = Record::separator(&self.arena, between(last.key(), first.key()));
         let next = leaf.next.get();
@@ -50,8 +50,8 @@ impl Tree {
         Some(())
     }
 
-    /// Distributes the keys of the full `leaf` and one more over it and a new leaf, which is
-    /// returned.
+    /// Distributes the keys of the full `leaf` and one more over it and a new leaf, which it
+    /// returns.
     fn divide_leaf<'a>(
         &'a self,
         leaf: &'a Node,
@@ -60,7 +60,8 @@ impl Tree {
         record: Held<'a, Record>,
     ) -> Held<'a, Node> {
         let right = self.arena.node(Node::leaf());
-        // Ascending keys leave full leaves behind them, descending ones in front of them.
+        // A key at either end gets a leaf of its own, so that ascending and descending insertions
+        // leave full leaves.
         if pos == 0 || pos == CAPACITY {
             let (entries, prefix_len) = leaf.entries();
             let neighbour = if pos == 0 { entries.first() } else { entries.last() };
@@ -83,7 +84,7 @@ impl Tree {
         right
     }
 
-    /// Splits the full `inner`, if nobody wrote to it or to its parent since they were seen.
+    /// Splits the full `inner`, unless it or its parent was changed since they were seen.
     #[cold]
     pub(super) fn split_inner<'a>(
         &'a self,
@@ -112,7 +113,8 @@ impl Tree {
         drop(above);
     }
 
-    /// Locks the parent for writing; there is none above the root.
+    /// Locks the parent for writing. The inner `None` means that there is no parent, above the
+    /// root.
     #[allow(clippy::type_complexity)]
     fn lock_parent<'a>(
         &self,
@@ -123,8 +125,9 @@ impl Tree {
         Some(Some((inner, inner.node().lock.upgrade(seen)?)))
     }
 
-    /// Makes `right`, split off from `left` at `separator`, a child of `parent`, or both of them
-    /// children of a new root. The locks of `parent` and `left` are held.
+    /// Adds `right`, which was split off from `left` at `separator`, to `parent`. Without a parent,
+    /// makes both of them children of a new root. The caller holds the locks of `parent` and
+    /// `left`.
     fn adopt<'a>(
         &'a self,
         parent: Option<&Inner>,
@@ -143,8 +146,8 @@ impl Tree {
     }
 }
 
-/// The shortest key that is greater than `low` and not greater than `high`, which is greater than
-/// `low`.
+/// Returns the shortest key greater than `low` and not greater than `high`. `high` must be greater
+/// than `low`.
 fn between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
     high.get(..common_prefix(low, high) + 1).unwrap_or(high)
 }
@@ -153,8 +156,8 @@ fn between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
 mod tests {
     use super::*;
 
-    /// Goal: separators separate and are no longer than needed. Method: pairs that differ at once,
-    /// late, by length only, and by a zero byte.
+    /// Goal: separators separate, and are no longer than needed. Method: pairs that differ early,
+    /// late, only in length, and in a zero byte.
     #[test]
     fn separators() {
         let cases: [(&[u8], &[u8], &[u8]); 5] = [

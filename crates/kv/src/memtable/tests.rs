@@ -1,4 +1,4 @@
-//! What the tests of a memtable share: the model, and keys that are hard on prefixes and heads.
+//! Shared parts of the memtable tests: the model, and keys that stress prefixes and heads.
 
 mod concurrent;
 mod model;
@@ -15,14 +15,14 @@ use cairn_vfs::{Rng, SeededRng};
 use super::*;
 use crate::cursor::Cursor;
 
-/// Where an entry stands in the order of the store.
+/// The position of an entry in the order of the store.
 type Place = (Vec<u8>, Reverse<Seqno>);
 
-/// What a memtable should hold.
+/// The expected content of a memtable.
 #[derive(Debug, Clone, Default)]
 struct Model(BTreeMap<Place, (Kind, Vec<u8>)>);
 
-/// An entry as a test compares it.
+/// An entry in the form that tests compare.
 type Shown = (Vec<u8>, Seqno, Kind, Vec<u8>);
 
 impl Model {
@@ -37,12 +37,12 @@ impl Model {
         self.0.iter().map(show)
     }
 
-    /// The first entry at or after a place.
+    /// Returns the first entry at or after a position.
     fn from(&self, key: &[u8], seqno: Seqno) -> Option<Shown> {
         self.0.range((key.to_vec(), Reverse(seqno))..).next().map(show)
     }
 
-    /// The last entry before the keys that are greater than `key`, or not less if it is not
+    /// Returns the last entry whose key is less than `key`, or less than or equal to it if
     /// `inclusive`.
     fn back_from(&self, key: &[u8], inclusive: bool) -> Option<Shown> {
         let end = if inclusive { (key.to_vec(), Reverse(0)) } else { (key.to_vec(), Reverse(Seqno::MAX)) };
@@ -64,7 +64,7 @@ fn shown(cursor: &MemCursor) -> Option<Shown> {
     cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.kind(), cursor.value().to_vec()))
 }
 
-/// Everything from the first entry to the last.
+/// Returns all entries from the first to the last.
 fn forwards(cursor: &mut MemCursor) -> Vec<Shown> {
     cursor.seek_first().unwrap();
     let mut all = Vec::new();
@@ -75,7 +75,7 @@ fn forwards(cursor: &mut MemCursor) -> Vec<Shown> {
     all
 }
 
-/// Everything from the last entry to the first.
+/// Returns all entries from the last to the first.
 fn backwards(cursor: &mut MemCursor) -> Vec<Shown> {
     cursor.seek_last().unwrap();
     let mut all = Vec::new();
@@ -90,7 +90,8 @@ fn versions(memtable: &Memtable, key: &[u8], at: Seqno) -> Vec<(Seqno, Kind, Vec
     memtable.versions(key, at).map(|version| (version.seqno, version.kind, version.value.to_vec())).collect()
 }
 
-/// Checks that `memtable` holds exactly what `model` does, by walks both ways and its counters.
+/// Checks with scans in both directions and with the counters that `memtable` holds exactly the
+/// entries of `model`.
 fn check_content(memtable: &Arc<Memtable>, model: &Model) {
     let mut cursor = memtable.cursor();
     assert!(!cursor.valid());
@@ -107,7 +108,7 @@ fn check_content(memtable: &Arc<Memtable>, model: &Model) {
     assert_eq!(memtable.is_empty(), model.0.is_empty());
 }
 
-/// Checks lookups and seeks at `key` as of `at`, and the steps from there.
+/// Checks lookups and seeks at `key` as of `at`, and single moves from there.
 fn check_at(memtable: &Memtable, cursor: &mut MemCursor, model: &Model, key: &[u8], at: Seqno) {
     assert_eq!(versions(memtable, key, at), model.versions(key, at), "{key:?} at {at}");
     let neighbours = |entry: &Option<Shown>| {
@@ -137,8 +138,8 @@ fn check_at(memtable: &Memtable, cursor: &mut MemCursor, model: &Model, key: &[u
     }
 }
 
-/// A key that shares up to 40 bytes with others and then differs early, late, by length, by zero
-/// bytes or not at all.
+/// Returns a key that shares up to 40 bytes with others and then differs early, late, in length, in
+/// zero bytes or not at all.
 fn hard_key(rng: &mut SeededRng) -> Vec<u8> {
     let mut key = vec![b"aab"[rng.below(3) as usize]; rng.below(41) as usize];
     for _ in 0..rng.below(5) {

@@ -1,12 +1,13 @@
-//! The B+tree: keys to records, without a common lock.
+//! The B+tree, which maps keys to records without a common lock.
 //!
-//! Readers go down by optimistic lock coupling: they take the version of a node, read which child
-//! to follow, take the child's version and only then validate the node's, so that the child was the
-//! right one at that moment. If anything changed they start again. Writers go down alike and lock
-//! the leaf, and its parent if the leaf has to be split.
+//! Readers descend by optimistic lock coupling: they take the version of a node, choose the child,
+//! take the child's version and only then validate the node's version, which proves that the child
+//! was the right one at that moment. If anything changed, they restart. Writers descend likewise
+//! and lock the leaf, and also its parent if the leaf must be split.
 //!
-//! Nodes are split but never merged or freed: keys are not removed from a memtable. So a leaf's
-//! lowest possible key never changes, and what leaves a leaf is always found by following `next`.
+//! Nodes are split but never merged or freed, because keys are not removed from a memtable.
+//! Therefore the lower bound of a leaf never changes, and keys that have left a leaf can always be
+//! found by following `next`.
 
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::thread;
@@ -19,27 +20,27 @@ use super::probe::Probe;
 use super::record::{Entry, Record};
 use super::versions;
 
-/// Cache lines of a node that a search may touch: the first and the heads.
+/// Cache lines of a node that a search may touch: the first one and the heads.
 const SEARCHED_LINES: usize = 9;
 
-/// Threads that remember where they inserted last without disturbing each other.
+/// Number of threads that can remember their last insert position without interfering.
 const FINGERS: usize = 8;
 
-/// A tree and the arena that it lives in.
+/// A tree and the arena in which it lives.
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) arena: Arena,
-    /// Changed only under the lock of the node that it leads to.
+    /// Changed only under the lock of the node to which it leads.
     pub(super) root: Link<Node>,
-    /// The rightmost leaf, or one that was until a moment ago.
+    /// The rightmost leaf, or one that recently was.
     pub(super) last: Link<Node>,
     fingers: [Finger; FINGERS],
 }
 
-/// Where a thread inserted last, for keys that follow each other.
+/// The leaf of a thread's last insert, for sequences of nearby keys.
 ///
-/// Random keys hardly ever meet the leaf of the one before, and trying it would cost them: it is
-/// tried once two inserts in a row went down to the same leaf.
+/// Random keys hardly ever hit the leaf of the previous insert, and trying it would cost them time.
+/// Therefore it is tried only after two consecutive inserts have descended to the same leaf.
 #[derive(Debug)]
 #[repr(align(128))] // processors fetch cache lines in pairs
 struct Finger {
@@ -52,13 +53,13 @@ impl Finger {
         Finger { leaf: Link::empty(), is_tried: AtomicBool::new(false) }
     }
 
-    /// The leaf to try.
+    /// Returns the leaf to try.
     #[inline]
     fn leaf(&self) -> Option<Held<'_, Node>> {
         if self.is_tried.load(Ordering::Relaxed) { self.leaf.get() } else { None }
     }
 
-    /// An insert went down to `leaf`.
+    /// Records that an insert has descended to `leaf`.
     #[inline]
     fn moved_to(&self, leaf: Held<'_, Node>) {
         let is_same = self.leaf.get() == Some(leaf);
@@ -69,17 +70,17 @@ impl Finger {
     }
 }
 
-/// Where a key belongs, as it was seen a moment ago: for an insert soon.
+/// The position of a key as seen a moment ago, for an insert that follows soon.
 pub(crate) struct Place<'a, 'k> {
     probe: Probe<'k>,
     leaf: Held<'a, Node>,
     seen: Seen,
     rank: Rank<'a>,
-    /// The leaf was found by going down.
+    /// True if the leaf was found by a descent.
     is_far: bool,
 }
 
-/// A leaf, and what leads to it, as an insert found them.
+/// A leaf and its parent, as found by an insert.
 pub(super) struct Path<'a> {
     /// `None` if the leaf is the root.
     pub(super) parent: Option<(Held<'a, Inner>, Seen)>,
@@ -88,7 +89,7 @@ pub(super) struct Path<'a> {
 }
 
 impl Tree {
-    /// A tree with one empty leaf.
+    /// Creates a tree with one empty leaf.
     pub(super) fn new() -> Self {
         let arena = Arena::new();
         let leaf = arena.node(Node::leaf());
@@ -96,13 +97,13 @@ impl Tree {
         Tree { arena, root, last, fingers: std::array::from_fn(|_| Finger::new()) }
     }
 
-    /// The record of `key`.
+    /// Returns the record of `key`.
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Option<Held<'_, Record>> {
         let probe = Probe::new(key);
         loop {
             let (leaf, seen) = self.leaf(&probe);
-            // Records never leave the tree, so that one that has the key needs no validation.
+            // Records never leave the tree, so a record with the key needs no validation.
             match leaf.get().rank(&probe) {
                 Some(rank) if rank.equal.is_some() || leaf.lock.unchanged(seen) => return rank.equal,
                 _ => {}
@@ -110,8 +111,8 @@ impl Tree {
         }
     }
 
-    /// The leaf that `probe` belongs to if its version is still the one given when the caller is
-    /// done with it.
+    /// Returns the leaf that covers `probe`. The caller must check at the end that the returned
+    /// version is still current.
     #[inline]
     pub(super) fn leaf(&self, probe: &Probe<'_>) -> (Held<'_, Node>, Seen) {
         loop {
@@ -136,7 +137,7 @@ impl Tree {
         Some((node, seen))
     }
 
-    /// The root and its version.
+    /// Returns the root and its version.
     #[inline]
     pub(super) fn top(&self) -> Option<(Held<'_, Node>, Seen)> {
         let root = self.root.get()?;
@@ -144,18 +145,18 @@ impl Tree {
         (self.root.get() == Some(root)).then_some((root, seen))
     }
 
-    /// The leaf with the highest keys, at some moment of the call.
+    /// Returns the leaf that had the highest keys at some moment of the call.
     pub(super) fn last_leaf(&self) -> Option<Held<'_, Node>> {
         let mut leaf = self.last.get()?;
-        // BOUND: leaves that are split off at the end while this runs.
+        // BOUND: the number of leaves that are split off at the end during the loop.
         while let Some(next) = leaf.get().next.get() {
             leaf = next;
         }
         Some(leaf)
     }
 
-    /// Where `key` belongs now; `None` when that takes more than a look. Costs the cache misses of
-    /// an insert.
+    /// Returns the current position of `key`, or `None` if a single attempt does not find it. Costs
+    /// the cache misses that an insert would otherwise have.
     #[inline]
     pub(super) fn locate<'a, 'k>(&'a self, key: &'k [u8]) -> Option<Place<'a, 'k>> {
         let probe = Probe::new(key);
@@ -182,10 +183,10 @@ impl Tree {
         Some((leaf, seen, leaf.get().rank_within(probe)?, false))
     }
 
-    /// Adds a version. `place` is what [`Tree::locate`] said of its key, when it was asked.
+    /// Adds a version. `place` is the result of [`Tree::locate`] for its key, if that was called.
     #[inline]
     pub(super) fn insert(&self, entry: &Entry<'_>, place: Option<Place<'_, '_>>) {
-        // Made at the first attempt that needs it and kept for the next ones.
+        // Created by the first attempt that needs it, and reused by later attempts.
         let mut record = None;
         let probe = match place {
             Some(place) => {
@@ -204,8 +205,8 @@ impl Tree {
         while self.try_insert(&probe, entry, &mut record).is_none() {}
     }
 
-    /// Inserts where the key was seen to belong. False, and nothing is done, if it takes a split or
-    /// somebody else was quicker.
+    /// Inserts at the located position. Returns false, without any effect, if a split is needed or
+    /// another thread was faster.
     #[inline]
     fn insert_into<'a>(
         &'a self,
@@ -224,9 +225,9 @@ impl Tree {
         is_done
     }
 
-    /// Inserts into `leaf`, if the key is seen to belong there and there is room: what spares keys
-    /// that follow each other the way down. False, and nothing is done, if that is not so or
-    /// somebody else was quicker.
+    /// Inserts into `leaf` if the key provably belongs there and there is room. This saves the
+    /// descent for sequences of nearby keys. Returns false, without any effect, if these conditions
+    /// do not hold or another thread was faster.
     #[inline]
     fn insert_near<'a>(
         &'a self,
@@ -244,7 +245,7 @@ impl Tree {
         self.insert_at(leaf, seen, rank, probe, entry, record).is_some()
     }
 
-    /// `None` if somebody else was quicker.
+    /// Tries to insert by a descent. Returns `None` if another thread was faster.
     #[inline]
     fn try_insert<'a>(
         &'a self,
@@ -265,8 +266,8 @@ impl Tree {
         Some(())
     }
 
-    /// Inserts where `rank` says, into the version of `leaf` that was `seen`. `None`, and nothing
-    /// is done, if somebody else was quicker.
+    /// Inserts at `rank` if the version of `leaf` is still `seen`. Returns `None`, without any
+    /// effect, if another thread was faster.
     #[inline]
     fn insert_at<'a>(
         &'a self,
@@ -280,7 +281,8 @@ impl Tree {
         if let Some(present) = rank.equal {
             versions::push(&self.arena, present, entry);
             if record.is_some() {
-                // Somebody inserted the key first. Memory is not given back, but the entry is one.
+                // Another thread inserted the key first, so this record stays unused. Its memory is
+                // not returned, but the entry must not be counted twice.
                 self.arena.uncount(entry.kind, entry.raw_bytes());
             }
             return Some(());
@@ -297,8 +299,8 @@ impl Tree {
         &self.fingers[thread::number() % FINGERS]
     }
 
-    /// The way to the leaf that `probe` belongs to. Splits full inner nodes on the way, so that the
-    /// leaf's parent has room for one more.
+    /// Returns the path to the leaf that covers `probe`. Splits full inner nodes during the
+    /// descent, so that the leaf's parent has room for one more child.
     #[inline]
     fn path(&self, probe: &Probe<'_>) -> Option<Path<'_>> {
         let (mut node, mut seen) = self.top()?;

@@ -1,28 +1,29 @@
-//! The versions of one key, newest first: the record's own one merged with the chain of later
+//! The versions of one key, newest first: the record's own version merged with the chain of later
 //! arrivals.
 
 use super::arena::{Arena, Held, Link};
 use super::record::{Entry, Record, Tag, Unlinked, Update};
 use crate::kind::{Seqno, Version};
 
-/// Walks versions of a key from newer to older.
+/// Iterates over versions of a key from newer to older.
 #[derive(Clone, Copy)]
 pub(super) struct Versions<'a> {
     record: Held<'a, Record>,
-    /// The next one of the chain.
+    /// The next update of the chain.
     chain: Option<Held<'a, Update>>,
-    /// Whether the record's own version is still to come.
+    /// True while the record's own version has not been returned.
     first: bool,
 }
 
 impl<'a> Versions<'a> {
-    /// All versions.
+    /// Iterates over all versions.
     #[inline]
     pub(super) fn all(record: Held<'a, Record>) -> Self {
         Versions { record, chain: record.get().chain.get(), first: true }
     }
 
-    /// The versions written at or before `seqno`. Cost: logarithmic in the number of later ones.
+    /// Iterates over the versions written at or before `seqno`. Cost: logarithmic in the number of
+    /// newer ones.
     #[inline]
     pub(super) fn at(record: Held<'a, Record>, seqno: Seqno) -> Self {
         let limit = Tag::last_at(seqno);
@@ -35,8 +36,8 @@ impl<'a> Versions<'a> {
 }
 
 impl<'a> Versions<'a> {
-    /// The versions older than the one written at `seqno`. Cost: logarithmic in the number of later
-    /// ones.
+    /// Iterates over the versions older than the one written at `seqno`. Cost: logarithmic in the
+    /// number of newer ones.
     pub(super) fn before(record: Held<'a, Record>, seqno: Seqno) -> Self {
         match seqno.checked_sub(1) {
             Some(at) => Versions::at(record, at),
@@ -45,7 +46,7 @@ impl<'a> Versions<'a> {
     }
 }
 
-/// The oldest version. Cost: logarithmic in their number.
+/// Returns the oldest version. Cost: logarithmic in the number of versions.
 #[inline]
 pub(super) fn oldest(record: Held<'_, Record>) -> Version<'_> {
     let first = record.first();
@@ -55,7 +56,7 @@ pub(super) fn oldest(record: Held<'_, Record>) -> Version<'_> {
     }
 }
 
-/// The oldest of the versions written after `seqno`. Cost: logarithmic in the number of all.
+/// Returns the oldest version written after `seqno`. Cost: logarithmic in the number of versions.
 #[inline]
 pub(super) fn oldest_after(record: Held<'_, Record>, seqno: Seqno) -> Option<Version<'_>> {
     let newer = |tag: Tag| tag > Tag::last_at(seqno);
@@ -83,7 +84,7 @@ impl<'a> Iterator for Versions<'a> {
     }
 }
 
-/// The older one of two versions, or the only one.
+/// Returns the older of two versions, or the only one.
 fn older<'a>(a: Option<Version<'a>>, b: Option<Version<'a>>) -> Option<Version<'a>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if a.seqno < b.seqno { a } else { b }),
@@ -91,17 +92,17 @@ fn older<'a>(a: Option<Version<'a>>, b: Option<Version<'a>>) -> Option<Version<'
     }
 }
 
-/// Down from `newest`, which is `wanted`, as far as tags are: the last update that is wanted and
-/// the one below it.
+/// Descends the chain from `newest`, which is `wanted`. Returns the last update whose tag is
+/// wanted, and the update below it.
 ///
-/// `wanted` holds for all tags above some tag.
+/// `wanted` must hold for all tags above some tag, and for no others.
 fn descend<'a>(
     newest: Held<'a, Update>,
     wanted: impl Fn(Tag) -> bool,
 ) -> (Held<'a, Update>, Option<Held<'a, Update>>) {
     let wanted = |update: Option<Held<'a, Update>>| update.filter(|update| wanted(update.tag));
     let mut last = newest;
-    // BOUND: each step goes down the chain, which ends.
+    // BOUND: each step moves down the chain, which ends.
     loop {
         let tower = last.tower();
         let shortcut = tower.and_then(|tower| wanted(tower.jump.get()).or_else(|| wanted(tower.below.get())));
@@ -113,7 +114,7 @@ fn descend<'a>(
     }
 }
 
-/// Adds a version to a key that has one already. Any number of threads may do so at the same time.
+/// Adds a version to a key that already has one. Any number of threads may do so at once.
 pub(super) fn push<'a>(arena: &'a Arena, record: Held<'a, Record>, entry: &Entry<'_>) {
     let tag = entry.tag();
     let newest: Option<Held<'a, Update>> = record.get().chain.get();
@@ -129,8 +130,8 @@ pub(super) fn push<'a>(arena: &'a Arena, record: Held<'a, Record>, entry: &Entry
         if update.link(link, older) {
             return;
         }
-        // Somebody linked another one here. Nothing is ever unlinked, so the place is the same link
-        // or further down.
+        // Another thread linked an update here. Updates are never unlinked, so the right position
+        // is this link or one further down.
         older = link.get();
     }
 }

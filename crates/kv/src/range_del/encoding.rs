@@ -1,14 +1,14 @@
-//! Range tombstones as bytes, for tables. The block that they stand in has the checksum.
+//! Encoding of range tombstones for tables. The block that contains them has the checksum.
 //!
 //! ```text
 //! format 1u8 | cuts varint | cut … cut
 //! cut = key_len varint | key | count varint | newest seqno varint | seqno before - seqno, varint …
 //! ```
 //!
-//! The list of a cut holds from its key to the next cut's. Keys ascend, lists descend, neighbouring
-//! lists differ, and the first list is not empty while the last one is: a set has one encoding, and
-//! whatever decodes encodes to the same bytes. Keys stand in full, so that no few bytes decode to
-//! many; compression is the block's.
+//! The list of a cut applies from its key to the next cut's key. Keys are ascending, lists are
+//! descending, adjacent lists differ, the first list is not empty, and the last one is. So a set
+//! has exactly one encoding, and all bytes that decode are encoded to the same bytes again. Keys
+//! are stored in full, so that few bytes never decode to many; the block compresses them.
 
 use cairn_codec::varint;
 
@@ -17,12 +17,12 @@ use crate::kind::{SEQNO_MAX, Seqno};
 
 const FORMAT: u8 = 1;
 
-/// Bytes that no writer of range tombstones writes.
+/// The reason why bytes cannot be a valid encoding of range tombstones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed {
-    /// Where, from the start of the encoding.
+    /// The offset from the start of the encoding.
     pub offset: usize,
-    /// What was expected there.
+    /// The expected content at that offset.
     pub what: &'static str,
 }
 
@@ -44,15 +44,15 @@ impl RangeTombstones {
         }
     }
 
-    /// Reads what [`RangeTombstones::encode`] wrote, all of `bytes`.
+    /// Decodes the output of [`RangeTombstones::encode`], which must be all of `bytes`.
     ///
-    /// Errors: [`Malformed`] for anything else. Memory: at most 24 bytes for each byte of input.
+    /// Errors: [`Malformed`] for anything else. Memory: at most 24 bytes per byte of input.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut input = Input { bytes, at: 0 };
         if input.take(1, "a format byte")? != [FORMAT] {
             return Err(Malformed { offset: 0, what: "format 1 of range tombstones" });
         }
-        // A cut takes two bytes at least.
+        // A cut takes at least two bytes.
         let count = input.count(2, "a number of cuts that fits")?;
         let mut set = RangeTombstones::default();
         set.cuts.reserve_exact(count);
@@ -77,7 +77,7 @@ impl RangeTombstones {
     }
 }
 
-/// Bytes to decode, and how far they are.
+/// The bytes to decode, and the current position.
 struct Input<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -100,7 +100,8 @@ impl<'a> Input<'a> {
         Ok(value)
     }
 
-    /// A number of things of at least `bytes_each` that the rest of the input can hold.
+    /// Reads a count of items of at least `bytes_each` bytes. The rest of the input must be large
+    /// enough for them.
     fn count(&mut self, bytes_each: usize, what: &'static str) -> Result<usize, Malformed> {
         let offset = self.at;
         let count = self.varint(what)?;
@@ -108,7 +109,7 @@ impl<'a> Input<'a> {
         if fits { Ok(count as usize) } else { Err(Malformed { offset, what }) }
     }
 
-    /// Reads a cut to the end of `set`.
+    /// Decodes a cut and appends it to `set`.
     fn cut(&mut self, set: &mut RangeTombstones) -> Result<(), Malformed> {
         let len = self.count(1, "a key that fits")?;
         set.keys.extend_from_slice(self.take(len, "a key")?);

@@ -1,17 +1,18 @@
-//! Range tombstones: deletions of all keys from one to another, by one entry.
+//! Range tombstones: single entries that delete all keys in a range.
 //!
-//! A set of them is kept *fragmented*: cut at every start and end, so that its pieces do not
-//! overlap, each with the sequence numbers of all tombstones that cover it. Whether a key is
-//! covered is then one binary search.
+//! A set of them is kept *fragmented*: it is cut at every start and end into fragments that do not
+//! overlap, each with the sequence numbers of all tombstones that cover it. One binary search then
+//! tells whether a key is covered.
 //!
 //! ```text
 //! tombstones   [a ──────── 7 ──────── m)            bounds   a      f      m      t
 //!                     [f ──────── 9 ──────── t)     seqnos     7     9,7     9
 //! ```
 //!
-//! The pieces' lists together can be longer than the tombstones are many: of n that all overlap,
-//! n²/2. Whoever keeps a set accounts for [`RangeTombstones::memory_bytes`]; compactions drop what
-//! no snapshot tells apart ([`RangeTombstones::for_snapshots`]).
+//! The total length of the fragments' lists can exceed the number of tombstones: for n tombstones
+//! that all overlap, it is n²/2. Owners of a set account for [`RangeTombstones::memory_bytes`], and
+//! compactions drop tombstones that no snapshot can distinguish
+//! ([`RangeTombstones::for_snapshots`]).
 
 mod encoding;
 #[cfg(test)]
@@ -21,54 +22,56 @@ use std::collections::BTreeMap;
 
 use crate::kind::Seqno;
 
-/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before
-/// it.
+/// Deletes the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
 #[cfg(test)]
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RangeTombstone {
-    /// The first key that it covers.
+    /// The first covered key.
     pub start: Vec<u8>,
-    /// The first key behind it.
+    /// The first key after the covered ones.
     pub end: Vec<u8>,
-    /// When it was written.
+    /// The sequence number of its write.
     pub seqno: Seqno,
 }
 
-/// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before
-/// it.
+/// Deletes the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RangeTombstoneRef<'a> {
-    /// The first key that it covers.
+    /// The first covered key.
     pub start: &'a [u8],
-    /// The first key behind it.
+    /// The first key after the covered ones.
     pub end: &'a [u8],
-    /// When it was written.
+    /// The sequence number of its write.
     pub seqno: Seqno,
 }
 
-/// A set of range tombstones, cut into pieces that do not overlap. Immutable.
+/// A set of range tombstones, cut into fragments that do not overlap. Immutable.
 ///
-/// Sets that delete the same are equal: neighbours with the same sequence numbers are one piece.
+/// Sets that delete the same keys are equal, because adjacent fragments with the same sequence
+/// numbers are joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct RangeTombstones {
-    /// Ascending by key. The list of the last one is empty, as are those before gaps.
+    /// Ascending by key. The list of the last cut is empty, as are those before gaps.
     cuts: Vec<Cut>,
-    /// The cuts' keys, one after the other.
+    /// The cuts' keys, concatenated.
     keys: Vec<u8>,
-    /// The sequence numbers from each cut to the next, one list after the other, each descending.
+    /// The sequence numbers that apply from each cut to the next: concatenated lists, each
+    /// descending.
     seqnos: Vec<Seqno>,
 }
 
-/// A key where a piece begins or ends.
+/// A key at which a fragment begins or ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Cut {
-    /// Where the key ends in `keys`; it begins where the one before ends.
+    /// End of the key in `keys`. It begins at the end of the previous one.
     key_end: usize,
-    /// Where the list of the piece behind the cut ends in `seqnos`, likewise.
+    /// End of the list in `seqnos` that applies after the cut. It begins at the end of the previous
+    /// one.
     seqnos_end: usize,
 }
 
-/// Of the numbers in `active` between the same two of `snapshots`, the highest; descending.
+/// Returns, in descending order, the highest number in `active` in each interval between adjacent
+/// `snapshots`.
 fn newest_of_each<'a>(
     active: &'a BTreeMap<Seqno, usize>,
     snapshots: &'a [Seqno],
@@ -81,20 +84,20 @@ fn newest_of_each<'a>(
 
 #[cfg(test)]
 impl RangeTombstone {
-    /// The same, borrowed.
+    /// Returns a borrowed form.
     pub(crate) fn borrow(&self) -> RangeTombstoneRef<'_> {
         RangeTombstoneRef { start: &self.start, end: &self.end, seqno: self.seqno }
     }
 }
 
 impl RangeTombstones {
-    /// The set of `tombstones`, in any order. Those that cover nothing are left out.
+    /// Builds the set of `tombstones`, which may be in any order. Empty ranges are left out.
     #[cfg(test)]
     pub(crate) fn new(tombstones: Vec<RangeTombstone>) -> Self {
         RangeTombstones::build(tombstones.iter().map(RangeTombstone::borrow))
     }
 
-    /// All tombstones of `sets` together.
+    /// Builds the union of `sets`.
     pub(crate) fn merge<'a>(sets: impl IntoIterator<Item = &'a RangeTombstones>) -> Self {
         let mut sets = sets.into_iter().filter(|set| !set.is_empty());
         match (sets.next(), sets.next()) {
@@ -105,32 +108,32 @@ impl RangeTombstones {
         }
     }
 
-    /// Cuts `tombstones` into pieces. Cost: n log n, and the length of the lists.
+    /// Cuts `tombstones` into fragments. Cost: n log n, and the total length of the lists.
     pub(crate) fn build<'a>(tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>) -> Self {
         RangeTombstones::build_for(tombstones, None)
     }
 
-    /// As [`RangeTombstones::build`] and then [`RangeTombstones::for_snapshots`], where `snapshots`
-    /// are given. The lists in between, which can be n²/2 long, are not made. Cost: n log n for
-    /// each snapshot and one more.
+    /// Builds a set as [`RangeTombstones::build`] does and, if `snapshots` are given, reduces it as
+    /// [`RangeTombstones::for_snapshots`] does. The intermediate lists, which can have n²/2
+    /// entries, are not created. Cost: n log n per snapshot, and once more.
     pub(crate) fn build_for<'a>(
         tombstones: impl Iterator<Item = RangeTombstoneRef<'a>>,
         snapshots: Option<&[Seqno]>,
     ) -> Self {
-        // Where tombstones begin (true) and end, in order.
+        // The starts (true) and ends of tombstones, in order.
         let mut edges: Vec<(&[u8], Seqno, bool)> = tombstones
             .filter(|tombstone| tombstone.start < tombstone.end)
             .flat_map(|t| [(t.start, t.seqno, true), (t.end, t.seqno, false)])
             .collect();
         edges.sort_unstable();
         let mut set = RangeTombstones::default();
-        // Those that cover the current piece. One may do so twice: cut into parts that overlap and
-        // merged again.
+        // The tombstones that cover the current fragment. One can do so twice if it was cut into
+        // overlapping parts that are merged again.
         let mut active: BTreeMap<Seqno, usize> = BTreeMap::new();
         for edges in edges.chunk_by(|a, b| a.0 == b.0) {
             for &(_, seqno, begins) in edges {
                 let count = active.entry(seqno).or_default();
-                // At one key, ends come before beginnings.
+                // At equal keys, ends come before starts.
                 *count = if begins { *count + 1 } else { count.saturating_sub(1) };
                 if *count == 0 {
                     active.remove(&seqno);
@@ -145,8 +148,7 @@ impl RangeTombstones {
         set
     }
 
-    /// Lets `seqnos`, descending, cover what follows from `key` on, which is greater than the cuts
-    /// so far.
+    /// Makes `seqnos`, descending, apply from `key` on, which must be greater than all cuts so far.
     fn cut(&mut self, key: &[u8], seqnos: impl Iterator<Item = Seqno>) {
         let begin = self.seqnos.len();
         self.seqnos.extend(seqnos);
@@ -159,35 +161,35 @@ impl RangeTombstones {
         self.cuts.push(Cut { key_end: self.keys.len(), seqnos_end: self.seqnos.len() });
     }
 
-    /// The list behind cut `index`, which ends at `end`.
+    /// Returns the list after cut `index`, which ends at `end`.
     fn list_before(&self, index: usize, end: usize) -> &[Seqno] {
         self.seqnos.get(self.before(index).seqnos_end..end).unwrap_or_default()
     }
 
-    /// Where the key and the list of cut `index` begin.
+    /// Returns the starts of the key and the list of cut `index`.
     fn before(&self, index: usize) -> Cut {
         index.checked_sub(1).and_then(|before| self.cuts.get(before)).copied().unwrap_or_default()
     }
 
-    /// The key of cut `index`.
+    /// Returns the key of cut `index`.
     fn key(&self, index: usize) -> &[u8] {
         let end = self.cuts.get(index).map_or(0, |cut| cut.key_end);
         self.keys.get(self.before(index).key_end..end).unwrap_or_default()
     }
 
-    /// The sequence numbers behind cut `index`, descending.
+    /// Returns the sequence numbers after cut `index`, descending.
     fn list(&self, index: usize) -> &[Seqno] {
         self.list_before(index, self.cuts.get(index).map_or(0, |cut| cut.seqnos_end))
     }
 
-    /// Whether it covers nothing.
+    /// Returns true if the set covers nothing.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.cuts.is_empty()
     }
 
-    /// The highest sequence number, up to `at`, of the tombstones that cover `key`. Cost: a binary
-    /// search; one branch for an empty set.
+    /// Returns the highest sequence number, up to `at`, of the tombstones that cover `key`. Cost: a
+    /// binary search; one branch for an empty set.
     #[inline]
     pub(crate) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
         if self.is_empty() { None } else { self.search(key, at) }
@@ -203,45 +205,47 @@ impl RangeTombstones {
         list.get(list.partition_point(|&seqno| seqno > at)).copied()
     }
 
-    /// Its tombstones as pieces: by start ascending, within a piece from the newest to the oldest.
+    /// Returns the tombstones as fragments: ascending by start, and within a fragment from the
+    /// newest to the oldest.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstoneRef<'_>> {
         self.pieces().flat_map(|(start, end, seqnos)| {
             seqnos.iter().map(move |&seqno| RangeTombstoneRef { start, end, seqno })
         })
     }
 
-    /// Its pieces, ascending: start, end, and the sequence numbers, descending, never none.
+    /// Returns the fragments in ascending order: start, end, and the sequence numbers, descending
+    /// and not empty.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = (&[u8], &[u8], &[Seqno])> {
         (0..self.cuts.len())
             .map(|index| (self.key(index), self.key(index + 1), self.list(index)))
             .filter(|(_, _, seqnos)| !seqnos.is_empty())
     }
 
-    /// How many tombstones [`RangeTombstones::iter`] gives.
+    /// Returns the number of tombstones that [`RangeTombstones::iter`] yields.
     pub(crate) fn len(&self) -> usize {
         self.seqnos.len()
     }
 
-    /// The first key that it covers and the first one behind all that it covers.
+    /// Returns the first covered key, and the first key after all covered ones.
     pub(crate) fn span(&self) -> Option<(&[u8], &[u8])> {
         let last = self.cuts.len().checked_sub(1)?;
         Some((self.key(0), self.key(last)))
     }
 
-    /// The lowest and the highest sequence number.
+    /// Returns the lowest and the highest sequence number.
     pub(crate) fn seqno_range(&self) -> Option<(Seqno, Seqno)> {
         Some((*self.seqnos.iter().min()?, *self.seqnos.iter().max()?))
     }
 
-    /// Bytes of memory that it takes.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.keys.capacity()
             + self.cuts.capacity() * size_of::<Cut>()
             + self.seqnos.capacity() * size_of::<Seqno>()
     }
 
-    /// What covers the keys from `start` (inclusive) to `end` (exclusive); no bound where it is
-    /// `None`.
+    /// Returns the part that covers keys from `start` (inclusive) to `end` (exclusive). `None`
+    /// means no bound.
     pub(crate) fn clip(&self, start: Option<&[u8]>, end: Option<&[u8]>) -> Self {
         let mut clipped = RangeTombstones::default();
         for (from, to, seqnos) in self.pieces() {
@@ -254,13 +258,14 @@ impl RangeTombstones {
         clipped.shrink()
     }
 
-    /// Those written after `seqno`.
+    /// Returns the tombstones written after `seqno`.
     pub(crate) fn newer_than(&self, seqno: Seqno) -> Self {
         self.keep(|seqnos| seqnos.iter().copied().take_while(move |&newer| newer > seqno))
     }
 
-    /// Those that somebody may miss: of the tombstones over a piece that lie between the same two
-    /// of `snapshots` (ascending), the newest hides all that the others do.
+    /// Returns the tombstones that some reader needs. Among the tombstones over a fragment that lie
+    /// between the same two `snapshots` (ascending), the newest hides everything that the others
+    /// hide.
     pub(crate) fn for_snapshots(&self, snapshots: &[Seqno]) -> Self {
         let stripe = |seqno: Seqno| snapshots.partition_point(|&snapshot| snapshot < seqno);
         self.keep(|seqnos| {
@@ -269,7 +274,7 @@ impl RangeTombstones {
         })
     }
 
-    /// The set with the part of each piece's list that `keep` gives.
+    /// Returns the set with each fragment's list reduced to the part that `keep` returns.
     fn keep<'a, I: Iterator<Item = Seqno>>(&'a self, keep: impl Fn(&'a [Seqno]) -> I) -> Self {
         let mut kept = RangeTombstones::default();
         for (start, end, seqnos) in self.pieces() {
@@ -278,9 +283,9 @@ impl RangeTombstones {
         kept.shrink()
     }
 
-    /// Appends a piece that begins where the last one ends, or later.
+    /// Appends a fragment that begins at the end of the last one, or later.
     fn piece(&mut self, start: &[u8], end: &[u8], seqnos: impl Iterator<Item = Seqno>) {
-        // The cut that ended the last piece begins this one if they touch.
+        // If the fragments touch, the cut that ended the last one begins this one.
         if self.cuts.len().checked_sub(1).is_some_and(|last| self.key(last) == start) {
             self.cuts.pop();
             self.keys.truncate(self.cuts.last().map_or(0, |cut| cut.key_end));

@@ -6,7 +6,8 @@ use super::encoding::Malformed;
 use super::*;
 use crate::kind::SEQNO_MAX;
 
-/// A tombstone over one- or two-letter keys, so that many of them overlap, touch or cover nothing.
+/// Generates a tombstone over keys of up to two letters, so that many of them overlap, touch or
+/// cover nothing.
 fn tombstone() -> impl Strategy<Value = RangeTombstone> {
     let key = || prop::collection::vec(prop_oneof![Just(0_u8), b'a'..b'e', Just(255)], 0..3);
     (key(), key(), 1..40_u64).prop_map(|(start, end, seqno)| RangeTombstone { start, end, seqno })
@@ -16,7 +17,7 @@ fn tombstones() -> impl Strategy<Value = Vec<RangeTombstone>> {
     prop::collection::vec(tombstone(), 0..12)
 }
 
-/// All keys of up to two letters of the alphabet that tombstones are made of, and some between.
+/// Returns all keys of up to two letters of the tombstones' alphabet, and some between them.
 fn keys() -> Vec<Vec<u8>> {
     let letters = [0, b'a', b'b', b'c', b'd', b'e', 255];
     let mut keys = vec![vec![]];
@@ -28,14 +29,13 @@ fn keys() -> Vec<Vec<u8>> {
     keys
 }
 
-/// The sequence numbers that cover `key`.
+/// Returns the sequence numbers that cover `key`.
 fn covering<'a>(tombstones: impl IntoIterator<Item = &'a RangeTombstone>, key: &[u8]) -> BTreeSet<Seqno> {
     let covers = |t: &&RangeTombstone| t.start.as_slice() <= key && key < t.end.as_slice();
     tombstones.into_iter().filter(covers).map(|t| t.seqno).collect()
 }
 
-/// Checks the order that the type promises, and that the set covers what `expected` says of each
-/// key.
+/// Checks the order that the type guarantees, and that the set covers each key as `expected` says.
 fn check(set: &RangeTombstones, expected: impl Fn(&[u8]) -> BTreeSet<Seqno>) {
     let pieces: Vec<_> = set.pieces().collect();
     assert!(pieces.iter().all(|(start, end, seqnos)| start < end && seqnos.is_sorted_by(|a, b| a > b)));
@@ -72,8 +72,9 @@ fn encoded(set: &RangeTombstones) -> Vec<u8> {
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: a set covers what its tombstones cover, in whatever order and parts they come. Method:
-    /// all short keys at all sequence numbers against a list that is searched from end to end.
+    /// Goal: a set covers the same keys as its tombstones, in whatever order and parts they are
+    /// added.
+    /// Method: all short keys at all sequence numbers, compared with a linear search.
     #[test]
     fn covers(tombstones in tombstones(), parts in 1..4_usize) {
         let set = RangeTombstones::new(tombstones.clone());
@@ -85,8 +86,8 @@ proptest! {
         prop_assert_eq!(&RangeTombstones::merge([&set, &set]), &set);
     }
 
-    /// Goal: clipped sets cover nothing outside and the same inside, and parts that touch merge to
-    /// the whole again.
+    /// Goal: clipped sets cover nothing outside the bounds and the same inside, and merging
+    /// adjacent parts restores the whole.
     #[test]
     fn clips(tombstones in tombstones(), a in 0..58_usize, b in 0..58_usize) {
         let (keys, set) = (keys(), RangeTombstones::new(tombstones.clone()));
@@ -99,8 +100,9 @@ proptest! {
         prop_assert_eq!(&set.clip(None, None), &set);
     }
 
-    /// Goal: what is left out by age, or because no snapshot sees it, changes nothing for those who
-    /// remain. Method: all keys, against the list.
+    /// Goal: tombstones dropped by age, or because no snapshot sees them, change nothing for the
+    /// remaining readers.
+    /// Method: all keys, compared with a linear search.
     #[test]
     fn drops(tombstones in tombstones(), limit in 0..41_u64, snapshots in prop::collection::btree_set(1..40_u64, 0..4)) {
         let set = RangeTombstones::new(tombstones.clone());
@@ -117,8 +119,8 @@ proptest! {
         prop_assert_eq!(at_once, thin);
     }
 
-    /// Goal: sets survive encoding, and no cut or changed byte panics or passes as something that
-    /// no writer writes.
+    /// Goal: sets survive encoding, and no truncation or changed byte causes a panic or passes as
+    /// an encoding that no writer produces.
     /// Method: every prefix, and one random change.
     #[test]
     fn encodes(tombstones in tombstones(), at: prop::sample::Index, byte: u8) {
@@ -135,8 +137,8 @@ proptest! {
         }
     }
 
-    /// Goal: what decodes is canonical and sound, whatever the bytes. Method: small bytes, which
-    /// often make sense.
+    /// Goal: all bytes that decode are canonical and sound.
+    /// Method: small bytes, which are often valid.
     #[test]
     fn decodes_garbage(bytes in prop::collection::vec(prop_oneof![0..4_u8, any::<u8>()], 0..24)) {
         let bytes: Vec<u8> = [1].into_iter().chain(bytes).collect();
@@ -147,7 +149,8 @@ proptest! {
     }
 }
 
-/// Goal: the bytes are those of the drawing. Method: the two tombstones of the module's picture, by
+/// Goal: the bytes match the documented format.
+/// Method: compare the encoding of the drawing in the module documentation with bytes written by
 /// hand.
 #[test]
 fn known_encoding() {
@@ -158,8 +161,8 @@ fn known_encoding() {
     assert_eq!(encoded(&RangeTombstones::default()), [1, 0]);
 }
 
-/// Goal: each rule of the encoding is checked. Method: one violation each, and where it is
-/// reported.
+/// Goal: each rule of the encoding is checked.
+/// Method: one violation each, and the offset at which it is reported.
 #[test]
 fn violations() {
     let cases: [(&[u8], usize, &str); 10] = [

@@ -1,4 +1,4 @@
-//! The data blocks of a table, one by one, for whoever shows it.
+//! Describes the data blocks of a table, for tools that display it.
 
 use super::block::BlockCursor;
 use super::frame::Role;
@@ -11,15 +11,15 @@ use crate::kind::Kind;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockInfo {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Its bytes in the file, header counted.
+    /// Its length in the file, including the header.
     pub bytes: u64,
-    /// Its bytes when it is unpacked.
+    /// Its length after decompression.
     pub raw_bytes: u64,
-    /// Entries, each version of a key counted.
+    /// Number of entries, each version of a key counted.
     pub entries: u64,
-    /// Of these, tombstones.
+    /// Number of tombstones among the entries.
     pub tombstones: u64,
     /// Its first key.
     pub first_key: Vec<u8>,
@@ -28,8 +28,9 @@ pub struct BlockInfo {
 }
 
 impl Table {
-    /// The blocks from the one numbered `from` on, `most` at most. Costs reading the index and
-    /// these blocks, past the cache.
+    /// Returns at most `most` blocks, from the one numbered `from` on. Reads the index and these
+    /// blocks, bypassing the cache.
+    ///
     /// Errors: [`Corruption`](crate::Error::Corruption).
     pub(crate) fn blocks(&self, from: usize, most: usize) -> Result<Vec<BlockInfo>> {
         let mut found = Vec::new();

@@ -1,13 +1,13 @@
-//! Memory of blocks.
+//! Memory for blocks.
 
 use std::ops::Deref;
 
-/// Cache lines begin at multiples of this, and so does a block: a line of a bloom filter is one
-/// line of memory.
+/// The size of a cache line, to which blocks are aligned. A line of a bloom filter is then one
+/// cache line.
 const ALIGNMENT: usize = 64;
 
-/// The bytes of one block, beginning with a cache line. May have a header in front that is not part
-/// of it.
+/// The bytes of one block, aligned to a cache line. There may be a header before them that is not
+/// part of the block.
 pub(crate) struct BlockBytes {
     memory: Vec<u8>,
     start: usize,
@@ -15,10 +15,10 @@ pub(crate) struct BlockBytes {
 }
 
 impl BlockBytes {
-    /// Zeros, behind a header of zeros.
+    /// Allocates a zeroed block after a zeroed header.
     pub(crate) fn zeroed(header_bytes: usize, len: usize) -> Self {
         let memory = vec![0; header_bytes + len + ALIGNMENT - 1];
-        // The memory never moves: the vector is not touched again.
+        // The memory does not move, because the vector is never resized.
         let misaligned = (memory.as_ptr().addr() + header_bytes) % ALIGNMENT;
         let start = header_bytes + (ALIGNMENT - misaligned) % ALIGNMENT;
         BlockBytes { memory, start, len }
@@ -34,12 +34,12 @@ impl BlockBytes {
         &mut self.memory[self.start..self.start + self.len]
     }
 
-    /// The header of so many bytes, and the block.
+    /// Returns the header, of this length, together with the block.
     pub(crate) fn with_header_mut(&mut self, header_bytes: usize) -> &mut [u8] {
         &mut self.memory[self.start - header_bytes..self.start + self.len]
     }
 
-    /// What it takes of memory.
+    /// Returns the bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memory.capacity()
     }

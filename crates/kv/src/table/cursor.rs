@@ -1,4 +1,4 @@
-//! Walking a table in both directions.
+//! Iteration over a table in both directions.
 
 use cairn_vfs::sync::Arc;
 
@@ -11,32 +11,33 @@ use crate::cursor::Cursor;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Error, Result};
 
-/// What the first read of several blocks takes.
+/// Size of the first read that spans several blocks.
 const READAHEAD_BYTES_MIN: u64 = 16 << 10;
 
-/// A cursor over the entries of a table. Owns what it stands on, so that it may live as long as it
-/// likes.
+/// A cursor over the entries of a table. It owns the blocks that it is positioned in, so its
+/// lifetime is not bounded.
 ///
 /// Blocks are read one by one, or from a window of the file that is read ahead (or, backwards,
-/// behind) and doubles as long as blocks are asked for one after the other.
+/// behind). The window doubles as long as blocks are read sequentially.
 #[derive(Debug)]
 pub(crate) struct TableCursor {
     table: Arc<Table>,
     options: CursorOptions,
-    /// The index partition, and where in it the current block is named.
+    /// The index partition, and the position of the current block's entry in it.
     partition: usize,
     index: Option<BlockRef>,
     index_at: BlockCursor,
     data: Option<BlockRef>,
     at: BlockCursor,
-    /// Whether the current block may have keys at or above the upper bound.
+    /// True if the current block may contain keys at or above the upper bound.
     near_upper: bool,
     window: Window,
-    /// Why the last move failed: only a seek goes on from there.
+    /// The error of the last move, after which only a seek can continue.
     failed: Option<Error>,
-    /// The prefix filter could not be asked, which the first seek says. Later ones go without it.
+    /// The error of checking the prefix filter. The first seek returns it; later ones proceed
+    /// without the filter.
     filter_failed: Option<Error>,
-    /// The prefix filter says that there is nothing to show.
+    /// True if the prefix filter excludes all keys.
     is_empty: bool,
 }
 
@@ -45,14 +46,14 @@ pub(crate) struct TableCursor {
 struct Window {
     start: u64,
     bytes: Vec<u8>,
-    /// The size of the next one.
+    /// The size of the next window.
     next_bytes: u64,
     /// The ordinal of the last block that was not in the cache.
     last: Option<u32>,
 }
 
 impl Table {
-    /// A cursor, standing nowhere yet. Reads nothing, but for a filter partition where
+    /// Creates a cursor without a position. Reads nothing, except for a filter partition if
     /// `options.prefix` is set.
     pub(crate) fn cursor(self: &Arc<Self>, options: &CursorOptions) -> TableCursor {
         let mut options = options.clone();
@@ -86,8 +87,8 @@ impl Table {
         }
     }
 
-    /// False when no key of the table begins with `prefix`, as far as the filter knows. It knows
-    /// only prefixes that the table's extractor takes from keys.
+    /// Returns false when the filter excludes all keys that begin with `prefix`. The filter only
+    /// has prefixes that the table's extractor takes from keys.
     pub(crate) fn may_contain_prefix(&self, prefix: &[u8]) -> Result<bool> {
         let known =
             self.properties.prefix.is_some_and(|extractor| extractor.prefix_of(prefix) == Some(prefix));
@@ -99,15 +100,15 @@ impl Table {
         if self.filter_passes(partition, hash)? {
             return Ok(true);
         }
-        // The separator may be a shortened one that itself begins so; then all of them may come in
-        // the next partition.
+        // The separator may be a shortened key that itself begins with `prefix`. Then all keys with
+        // the prefix may be in the next partition.
         let top = self.top.as_ref().and_then(|top| top.entries());
         let goes_on =
             top.is_some_and(|top| top.key_at_or_after(prefix).is_some_and(|key| key.starts_with(prefix)));
         Ok(goes_on && partition + 1 < self.partitions.len() && self.filter_passes(partition + 1, hash)?)
     }
 
-    /// About where in the file `key` is, or would be.
+    /// Returns the approximate offset in the file of `key`, or of its place if it is missing.
     pub(crate) fn approximate_offset(&self, key: &[u8]) -> Result<u64> {
         let Some(partition) = self.partition_of(key) else { return Ok(self.properties.data_bytes) };
         let data = self.with_index(partition, |index| {
@@ -118,7 +119,8 @@ impl Table {
     }
 }
 
-/// The least key that is greater than all that begin with `prefix`; `None` when there is none.
+/// Returns the least key that is greater than all keys that begin with `prefix`, or `None` when
+/// there is none.
 pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut after = prefix[..=last].to_vec();
@@ -132,14 +134,14 @@ impl TableCursor {
         data.as_ref().and_then(|block| block.entries())
     }
 
-    /// Runs a move to a place that does not depend on where the cursor stands, so that it may be
-    /// tried again after an error.
+    /// Performs a move that does not depend on the current position, so that it can be retried
+    /// after an error.
     fn seek_by(&mut self, seek: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.failed = self.filter_failed.take();
         self.run(seek)
     }
 
-    /// Runs a move. After an error the cursor is invalid, and stays so until a seek.
+    /// Performs a move. After an error the cursor is invalid until the next seek.
     fn run(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -155,7 +157,7 @@ impl TableCursor {
         done
     }
 
-    /// Loads index partition `partition`; false when there is none.
+    /// Loads index partition `partition`. Returns false when it does not exist.
     fn load_index(&mut self, partition: usize) -> Result<bool> {
         if self.index.is_some() && self.partition == partition {
             return Ok(true);
@@ -173,7 +175,8 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// Loads the data block that the index stands on; false when it stands nowhere.
+    /// Loads the data block of the current index entry. Returns false without a current index
+    /// entry.
     fn load_data(&mut self) -> Result<bool> {
         self.at.invalidate();
         self.data = None;
@@ -204,7 +207,7 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// The next data block, of the next partition if need be; false at the end.
+    /// Moves to the next data block, if necessary in the next partition. Returns false at the end.
     fn next_block(&mut self) -> Result<bool> {
         if let Some(entries) = Self::entries(&self.index) {
             self.index_at.next(&entries);
@@ -220,7 +223,7 @@ impl TableCursor {
         self.load_data()
     }
 
-    /// The data block before; false at the beginning.
+    /// Moves to the previous data block. Returns false at the beginning.
     fn prev_block(&mut self) -> Result<bool> {
         if let Some(entries) = Self::entries(&self.index) {
             self.index_at.prev(&entries);
@@ -237,8 +240,8 @@ impl TableCursor {
         self.load_data()
     }
 
-    /// While the block has nothing more, on to the first entry of the next; then stops at the upper
-    /// bound.
+    /// Moves to the first entry of the next block while the current one has no more entries, then
+    /// stops at the upper bound.
     fn settle_forward(&mut self) -> Result<()> {
         while !self.at.valid() {
             if !self.next_block()? {
@@ -279,7 +282,8 @@ impl TableCursor {
         }
     }
 
-    /// To the first entry whose key is not less than `key`, bounds apart; false when there is none.
+    /// Moves to the first entry whose key is not less than `key`, ignoring the bounds. Returns
+    /// false when there is none.
     fn seek_block(&mut self, key: &[u8]) -> Result<bool> {
         self.at.invalidate();
         let Some(partition) = self.table.partition_of(key) else { return Ok(false) };
@@ -304,7 +308,7 @@ impl TableCursor {
         Ok(true)
     }
 
-    /// To the last entry of the table, bounds apart.
+    /// Moves to the last entry of the table, ignoring the bounds.
     fn last_entry(&mut self) -> Result<()> {
         self.at.invalidate();
         let Some(last) = self.table.partitions.len().checked_sub(1) else { return Ok(()) };
@@ -459,7 +463,7 @@ impl Cursor for TableCursor {
 }
 
 impl Window {
-    /// A block that is not in the cache.
+    /// Returns a block that is not in the cache.
     fn block(&mut self, table: &Table, ordinal: u32, handle: Handle, bytes_max: u64) -> Result<BlockRef> {
         let end = table.properties.data_bytes;
         if handle.end() > end || (handle.len as usize) < HEADER_BYTES {
@@ -467,7 +471,8 @@ impl Window {
         }
         let last = self.last.replace(ordinal);
         if u64::from(handle.len) > bytes_max.max(READAHEAD_BYTES_MIN) && self.frame(handle).is_none() {
-            // Larger than any window: into its own memory at once, and none of it twice.
+            // A block larger than any window is read into its own memory at once, so that no byte
+            // is copied twice.
             return table.read_block(handle, Role::Data);
         }
         if self.frame(handle).is_none() {

@@ -1,13 +1,14 @@
-//! The last bytes of a table, by which a reader finds the rest.
+//! The footer: the last bytes of a table, from which a reader finds the rest.
 //!
 //! ```text
-//!  0 offset of the top index u64    8 its length u32    12 length of the properties u32
-//! 16 offset of the properties u64  24 number u64        32 XXH3 of the file in front of the footer
-//! 40 version u32 = 2               44 zero u32          48 XXH3 of bytes 0 to 47    56 magic "cairnsst"
+//!  0 offset of the top index u64     8 its length u32    12 length of the properties u32
+//! 16 offset of the properties u64   24 number u64        32 XXH3 of the file before the footer
+//! 40 version u32 = 2                44 zero u32          48 XXH3 of bytes 0 to 47
+//! 56 magic "cairnsst"
 //! ```
 //!
-//! The checksum at 48 thus stands for the whole file: whoever remembers it knows the table again by
-//! its last bytes. Version 1 had a zero at 32.
+//! The checksum at 48 therefore covers the whole file: to recognize a table, it suffices to compare
+//! this checksum. Version 1 had a zero at 32.
 
 use cairn_codec::checksum::xxh3_64;
 
@@ -18,22 +19,22 @@ pub(crate) const FOOTER_BYTES: usize = 64;
 pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"cairnsst";
 
-/// What the footer says.
+/// The content of the footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Footer {
     pub top: Handle,
     pub properties: Handle,
-    /// The number that the table was written under.
+    /// The number under which the table was written.
     pub number: FileNumber,
-    /// XXH3 of all that is in front of the footer; 0 in version 1, which does not say.
+    /// XXH3 of everything before the footer; 0 in version 1, which does not store it.
     pub body: u64,
 }
 
-/// Why a footer is none.
+/// The reason why a footer is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FooterError {
     Damaged(&'static str),
-    /// Sound, but of this version.
+    /// Sound, but of this unsupported version.
     Version(u32),
 }
 
@@ -53,14 +54,14 @@ impl Footer {
         bytes
     }
 
-    /// The checksum in the footer that `bytes` are: what stands for the whole table.
+    /// Returns the checksum in a footer, which covers the whole table.
     pub(crate) fn sum_of(bytes: &[u8; FOOTER_BYTES]) -> u64 {
         let (words, _) = bytes.as_chunks::<8>();
         words.get(6).map_or(0, |sum| u64::from_le_bytes(*sum))
     }
 
-    /// Reads the footer of a file of `file_bytes`. The handles it gives lie within the file, in
-    /// front of the footer.
+    /// Decodes the footer of a file of `file_bytes`. The handles in the result lie within the file,
+    /// before the footer.
     pub(crate) fn decode(bytes: &[u8; FOOTER_BYTES], file_bytes: u64) -> Result<Footer, FooterError> {
         let (words, _) = bytes.as_chunks::<8>();
         let [top, lengths, properties, number, body, version, checksum, magic] = *words else {

@@ -1,12 +1,14 @@
-//! Blocks as they lie in the file.
+//! Frames: the format of blocks in the file.
 //!
 //! ```text
-//! frame := checksum u64 | stored u32 | raw u32 | role u8 | compression u8 | zero u16 | payload of `stored` bytes
+//! frame := checksum u64 | stored u32 | raw u32 | role u8 | compression u8 | zero u16
+//!          | payload of `stored` bytes
 //! ```
 //!
-//! `stored` and `raw` are the payload's length in the file and decompressed. The checksum is XXH3
-//! of all bytes after it, seeded with the table's number and the frame's offset: a sound block of
-//! another table, of another place, or of an earlier life of the same disk blocks does not pass.
+//! `stored` and `raw` are the length of the payload in the file and after decompression. The
+//! checksum is XXH3 of all bytes after it, seeded with the table's number and the frame's offset. A
+//! sound block of another table, from another offset, or from an earlier use of the same disk
+//! blocks does not pass.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{
@@ -20,10 +22,10 @@ use super::options::Compression;
 use crate::file::FileNumber;
 use crate::{Error, Result};
 
-/// Bytes in front of a payload.
+/// Bytes before a payload.
 pub(crate) const HEADER_BYTES: usize = 20;
 
-/// What a block is for.
+/// The purpose of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Role {
@@ -36,12 +38,12 @@ pub(crate) enum Role {
     TopIndex = 7,
 }
 
-/// Where a frame is.
+/// The place of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handle {
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Its length, header counted.
+    /// Its length, including the header.
     pub len: u32,
 }
 
@@ -58,12 +60,12 @@ const ZSTD: u8 = 3;
 const ZSTD_WITH_DICTIONARY: u8 = 4;
 
 fn seed(number: FileNumber, offset: u64) -> u64 {
-    // Odd multipliers spread both over the word, so that no two places of one table and hardly any
-    // of two share a seed.
+    // Odd multipliers spread both numbers over the word, so that no two offsets of one table, and
+    // hardly any of two tables, have the same seed.
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32)
 }
 
-/// Makes frames of blocks.
+/// Encodes blocks as frames.
 pub(crate) struct Sealer {
     number: FileNumber,
     method: Method,
@@ -76,7 +78,7 @@ enum Method {
 }
 
 impl Sealer {
-    /// Errors: [`Error::Invalid`] for a level that zstd does not know.
+    /// Errors: [`Error::Invalid`] for a level that zstd does not support.
     pub(crate) fn new(number: FileNumber, compression: Compression) -> Result<Self> {
         let other = |compression, code| {
             Compressor::new(compression)
@@ -92,7 +94,7 @@ impl Sealer {
         Ok(Sealer { number, method })
     }
 
-    /// From here on, blocks that may be compressed are compressed with a dictionary.
+    /// Compresses compressible blocks with a dictionary from here on.
     pub(crate) fn set_dictionary(&mut self, dictionary: &CompressionDictionary) -> Result<()> {
         let compressor =
             Compressor::with_dictionary(dictionary).map_err(|error| Error::invalid(error.to_string()))?;
@@ -111,7 +113,7 @@ impl Sealer {
         if matches!(role, Role::Data | Role::Index) {
             compression = self.compress(raw, out)?;
         }
-        // Whoever saves less than an eighth is not worth decompressing at every read.
+        // Savings of less than an eighth are not worth the decompression at every read.
         if compression == STORED || out.len() - start - HEADER_BYTES > raw.len() - raw.len() / 8 {
             compression = STORED;
             out.truncate(start + HEADER_BYTES);
@@ -120,8 +122,9 @@ impl Sealer {
         Ok(self.head(&mut out[start..], raw.len(), role, compression, offset))
     }
 
-    /// As [`Sealer::seal`] of a block that has room for the header before it. The frame is `framed`
-    /// where the block stays as it is, else `scratch`, which the flag says.
+    /// Encodes a block that has room for the header before it, as [`Sealer::seal`] does. The frame
+    /// is in `scratch` if the returned flag is true; otherwise the block is unchanged and the frame
+    /// is in `framed`.
     pub(crate) fn seal_in_place(
         &mut self,
         role: Role,
@@ -142,7 +145,7 @@ impl Sealer {
         Ok((self.head(framed, raw_bytes, role, STORED, offset), false))
     }
 
-    /// Fills the header of a frame in, of a block that has `raw_bytes` when it is unpacked.
+    /// Fills in the header of the frame of a block with `raw_bytes` after decompression.
     fn head(&self, frame: &mut [u8], raw_bytes: usize, role: Role, compression: u8, offset: u64) -> Handle {
         let stored = (frame.len() - HEADER_BYTES) as u32;
         frame[8..12].copy_from_slice(&stored.to_le_bytes());
@@ -166,14 +169,14 @@ impl Sealer {
     }
 }
 
-/// Gives a frame the checksum that it should have: for fuzzing what comes behind it.
+/// Corrects the checksum of a frame, for fuzzing the decoders behind it.
 pub(super) fn reseal(frame: &mut [u8], number: FileNumber, offset: u64) {
     if let Some((checksum, rest)) = frame.split_first_chunk_mut::<8>() {
         *checksum = xxh3_64_seeded(rest, seed(number, offset)).to_le_bytes();
     }
 }
 
-/// What a frame's header says, once its checksum is found right.
+/// The header of a frame whose checksum matches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Header {
     raw: u32,
@@ -181,12 +184,14 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// True when the payload is the block itself.
+    /// Returns true when the payload is the uncompressed block.
     pub(crate) fn is_stored(self) -> bool {
         self.compression == STORED
     }
 
-    /// Checks a whole frame: length, checksum, role. Errors: what is wrong with it.
+    /// Validates a frame: length, checksum, role.
+    ///
+    /// Errors: a description of the damage.
     pub(crate) fn check(
         frame: &[u8],
         number: FileNumber,
@@ -236,7 +241,7 @@ impl Header {
         Ok(Header { raw, compression })
     }
 
-    /// Decompresses a payload. Allocates no more than so many compressed bytes can expand to.
+    /// Decompresses a payload. Allocates no more than that many compressed bytes can expand to.
     pub(crate) fn unpack(
         self,
         payload: &[u8],

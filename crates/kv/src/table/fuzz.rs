@@ -1,5 +1,5 @@
-//! Decoders of tables, for the fuzz targets: bytes in, nothing out, a panic when something is
-//! wrong.
+//! Table decoders for the fuzz targets. They take bytes, return nothing, and panic when a check
+//! fails.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -16,14 +16,14 @@ use crate::cache::Cache;
 use crate::cursor::Cursor;
 use crate::kind::SEQNO_MAX;
 
-/// BOUND: an index may name one block again and again, so that a small file can show very many
-/// entries.
+/// BOUND: an index may refer to one block repeatedly, so a small file can yield very many entries.
 const STEPS_MAX: usize = 20_000;
 
-/// The number under which the corpus was written.
+/// The table number with which the corpus was written.
 pub const NUMBER: u64 = 42;
 
-/// A block of entries: what passes the check is walked to its end both ways, and searched.
+/// Decodes a block of entries. If it passes validation, it is iterated in both directions and
+/// searched.
 pub fn block(data: &[u8]) {
     let Ok(layout) = Layout::check(data) else { return };
     let entries = Entries::new(data, &layout);
@@ -57,7 +57,7 @@ pub fn block(data: &[u8]) {
     }
 }
 
-/// A filter: what parses answers.
+/// Decodes a filter and, if it is valid, looks up hashes in it.
 pub fn filter(data: &[u8]) {
     let Ok(filter) = Filter::parse(data) else { return };
     let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
@@ -68,8 +68,8 @@ pub fn filter(data: &[u8]) {
     assert!(filter.may_contain(&[], hash), "what was not parsed proves nothing");
 }
 
-/// `how u8 | table`. Where bit 0 of `how` is set, the checksums are made right first, so that the
-/// decoders behind them see the damage.
+/// Decodes `how u8 | table`. If bit 0 of `how` is set, the checksums are corrected first, so that
+/// the decoders behind them see the damage.
 pub fn table(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else { return };
     let mut bytes = bytes.to_vec();
@@ -90,7 +90,7 @@ pub fn table(data: &[u8]) {
     assert_eq!((stats.used_bytes, stats.pinned_bytes), (0, 0), "a dropped table leaves nothing behind");
 }
 
-/// Errors are fine, panics and endless walks are not.
+/// Reads a table through all interfaces. Errors are fine; panics and endless loops are not.
 fn exercise(table: &Arc<Table>) {
     assert!(!table.properties().to_string().is_empty());
     let mut cursor = table.cursor(&CursorOptions::default());
@@ -126,8 +126,7 @@ fn exercise(table: &Arc<Table>) {
     let _ = table.verify(None);
 }
 
-/// Gives every frame, as far as they follow one another, and the footer the checksums that they
-/// should have.
+/// Corrects the checksums of all consecutive frames and of the footer.
 fn make_checksums_right(bytes: &mut [u8]) {
     let Some(frames_end) = bytes.len().checked_sub(FOOTER_BYTES) else { return };
     let (frames, footer) = bytes.split_at_mut(frames_end);

@@ -11,14 +11,16 @@ use crate::Result;
 use crate::kind::{Seqno, Version};
 
 impl Table {
-    /// Shows the versions of `key` written at or before `at`, newest first, until `visit` breaks or
-    /// there are no more. `hash` is [`hash_key`](super::hash_key) of `key`. `visit` also gets the
-    /// block that the version's value is in: a clone of it keeps the value.
+    /// Passes the versions of `key` written at or before `at` to `visit`, newest first, until
+    /// `visit` breaks or there are no more. `hash` is [`hash_key`](super::hash_key) of `key`.
+    /// `visit` also gets the block that contains the version's value: a clone of the reference
+    /// keeps the value alive.
     ///
-    /// Allocates nothing when the blocks are cached. Cost then: about a cache miss for the filter,
-    /// and for a key that is there two or three each for the index partition and the data block.
+    /// Allocates nothing when the blocks are cached. The cost is then about one cache miss for the
+    /// filter and, for an existing key, two or three each for the index partition and the data
+    /// block.
     ///
-    /// Errors: those of reading blocks. Versions that were shown before stay true.
+    /// Errors: those of reading blocks. Versions passed to `visit` before the error are correct.
     #[inline]
     pub(crate) fn get(
         &self,
@@ -37,8 +39,8 @@ impl Table {
         self.get_from(partition, 0, key, at, &mut visit)
     }
 
-    /// False when no version of a key of this hash is in the table; `key` says in which partition
-    /// it would be.
+    /// Returns false when the table has no version of a key with this hash. `key` determines the
+    /// partition.
     #[cfg(test)]
     pub(crate) fn may_contain(&self, key: &[u8], hash: u64) -> Result<bool> {
         match self.partition_of(key) {
@@ -47,7 +49,7 @@ impl Table {
         }
     }
 
-    /// The partition in which `key` begins, if it is there; `None` when all keys are less.
+    /// Returns the partition in which `key` begins, if it exists, or `None` when all keys are less.
     #[inline(always)]
     pub(super) fn partition_of(&self, key: &[u8]) -> Option<usize> {
         let top = self.top.as_ref()?;
@@ -55,7 +57,7 @@ impl Table {
         partition_ordinal(&top.bytes()[value]).map(|ordinal| ordinal as usize)
     }
 
-    /// As `filter_passes`, counted: for lookups of whole keys.
+    /// Checks the filter as `filter_passes` does and counts the result, for lookups of whole keys.
     #[inline(always)]
     pub(super) fn key_passes(&self, partition: usize, hash: u64) -> Result<bool> {
         let passes = self.filter_passes(partition, hash)?;
@@ -78,7 +80,7 @@ impl Table {
         }
     }
 
-    /// Lends an index partition to `work`.
+    /// Passes an index partition to `work`.
     #[inline(always)]
     pub(super) fn with_index<T>(&self, partition: usize, work: impl FnOnce(&BlockRef) -> T) -> Result<T> {
         if let Some(pinned) = self.pinned.get(partition) {
@@ -89,7 +91,7 @@ impl Table {
         self.with_block(self.index_slot(partition), handle, Role::Index, work)
     }
 
-    /// Looks `key` up in data blocks from partition `first` on, leaving out those before ordinal
+    /// Looks up `key` in data blocks from partition `first` on, skipping blocks before ordinal
     /// `skip`.
     #[inline]
     pub(super) fn get_from(
@@ -109,7 +111,7 @@ impl Table {
         Ok(())
     }
 
-    /// Looks `key` up in the data blocks of one index partition.
+    /// Looks up `key` in the data blocks of one index partition.
     #[inline(always)]
     fn get_in(
         &self,
@@ -136,8 +138,8 @@ impl Table {
         Ok(Lookup::More)
     }
 
-    /// What an index entry says. A partition has passed its checksum, so that only a writer's
-    /// mistake can be wrong here.
+    /// Decodes an index entry. The partition has passed its checksum, so an error can only come
+    /// from a faulty writer.
     #[inline(always)]
     pub(super) fn data_value(&self, bytes: &[u8]) -> Result<DataValue> {
         match DataValue::decode(bytes) {
@@ -146,7 +148,7 @@ impl Table {
         }
     }
 
-    /// Looks `key` up in one data block.
+    /// Looks up `key` in one data block.
     #[inline(always)]
     pub(super) fn get_in_block(
         &self,
@@ -157,7 +159,7 @@ impl Table {
     ) -> Lookup {
         let Some(entries) = block.entries() else { return Lookup::Done };
         entries.lookup(key, at, &mut |seqno, kind, value| {
-            // Where the table has a number for all, those of the file are 0.
+            // If the table has one sequence number for all entries, the numbers in the file are 0.
             let seqno = seqno | self.seqno;
             visit(Version { seqno, kind, value: &block.bytes()[value] }, block)
         })

@@ -1,4 +1,4 @@
-//! Many point lookups at once.
+//! Batches of point lookups.
 
 use std::ops::ControlFlow;
 
@@ -9,10 +9,10 @@ use super::open::Table;
 use crate::Result;
 use crate::kind::{Seqno, Version};
 
-/// Blocks that lie side by side are read together up to this.
+/// Adjacent blocks are read together up to this size.
 const READ_BYTES_MAX: u64 = 256 << 10;
 
-/// One of the keys of a batch.
+/// One key of a batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Query<'k> {
     /// The key.
@@ -21,7 +21,7 @@ pub(crate) struct Query<'k> {
     pub hash: u64,
 }
 
-/// A key that the filter let pass, and the block in which it would begin.
+/// A key that passed the filter, and the block in which it would begin.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     query: usize,
@@ -31,11 +31,11 @@ struct Candidate {
 }
 
 impl Table {
-    /// As [`Table::get`] for each of `queries`; `visit` also gets the number of the query. In no
-    /// particular order of queries; breaking ends only the current one.
+    /// Looks up each of `queries`, as [`Table::get`] does; `visit` also gets the index of the
+    /// query. The order of queries is unspecified, and breaking ends only the current one.
     ///
-    /// All filters are asked first, then all index partitions, then each data block once; blocks
-    /// that are not cached and lie side by side are read together.
+    /// Checks all filters first, then all index partitions, then each data block once. Adjacent
+    /// blocks that are not cached are read together.
     pub(crate) fn get_many(
         &self,
         queries: &[Query<'_>],
@@ -60,7 +60,7 @@ impl Table {
         Ok(())
     }
 
-    /// The queries that pass the filters, by the data block that they go to.
+    /// Returns the queries that pass the filters, ordered by data block.
     fn candidates(&self, queries: &[Query<'_>]) -> Result<Vec<Candidate>> {
         let mut passed = Vec::with_capacity(queries.len());
         for (query, Query { key, hash }) in queries.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Table {
         Ok(candidates)
     }
 
-    /// Looks up in one block all queries that go to it.
+    /// Looks up all queries of one block.
     fn get_group(
         &self,
         block: &BlockRef,
@@ -104,8 +104,8 @@ impl Table {
         Ok(())
     }
 
-    /// Reads the first of the blocks and those behind it that are wanted, not cached and adjacent;
-    /// answers what goes to them and returns the rest.
+    /// Reads the first block together with the wanted, uncached, adjacent blocks after it, answers
+    /// the queries of these blocks, and returns the other candidates.
     fn get_uncached<'c>(
         &self,
         candidates: &'c [Candidate],
@@ -144,7 +144,7 @@ impl Table {
     }
 }
 
-/// The candidates of the first one's block, and the others.
+/// Splits off the candidates that have the same block as the first.
 fn split_group(candidates: &[Candidate]) -> (&[Candidate], &[Candidate]) {
     let ordinal = candidates.first().map(|candidate| candidate.ordinal);
     let group = candidates.iter().take_while(|candidate| Some(candidate.ordinal) == ordinal).count();

@@ -1,30 +1,31 @@
-//! What the values of both levels of the index say.
+//! The values in both levels of the index.
 //!
 //! ```text
-//! index partition   separator -> offset u64 | length u32 | ordinal u32                       of a data block
-//! top index         separator -> offset u64 | length u32 | ordinal u32 | offset u64 | length u32
-//!                                of an index partition                   of its filter, length 0 for none
+//! index partition   separator -> offset u64 | length u32 | ordinal u32     of a data block
+//! top index         separator -> offset u64 | length u32 | ordinal u32     of an index partition
+//!                                | offset u64 | length u32                 of its filter, length 0
+//!                                                                          for none
 //! ```
 //!
-//! A separator is not less than any key of what it stands for, and less than every key of what
-//! follows; only a key whose versions go on in the next block stands there itself. Ordinals count
-//! data blocks, and partitions, from 0 on.
+//! A separator is not less than any key of its block or partition, and less than every key after
+//! it. The exception is a key whose versions continue in the next block: it is the separator
+//! itself. Ordinals number data blocks, and partitions, from 0 on.
 
 use super::frame::{HEADER_BYTES, Handle};
 
-/// Length of an index partition's values.
+/// Length of a value in an index partition.
 pub(crate) const DATA_VALUE_BYTES: usize = 16;
-/// Length of the top index's values.
+/// Length of a value in the top index.
 pub(crate) const PARTITION_VALUE_BYTES: usize = 28;
 
-/// Where a data block is, and which one it is.
+/// The place and ordinal of a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DataValue {
     pub handle: Handle,
     pub ordinal: u32,
 }
 
-/// Where a partition is.
+/// The places of an index partition and its filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub index: Handle,
@@ -61,8 +62,8 @@ impl Partition {
         bytes
     }
 
-    /// The partition and its ordinal, when its handles lie within the first `end` bytes of the
-    /// file.
+    /// Decodes a partition and its ordinal. Its handles must lie within the first `end` bytes of
+    /// the file.
     pub(crate) fn decode(bytes: &[u8], end: u64) -> Option<(Self, u32)> {
         let (index, filter) = bytes.split_at_checked(DATA_VALUE_BYTES)?;
         let DataValue { handle, ordinal } = DataValue::decode(index)?;
@@ -76,19 +77,19 @@ impl Partition {
     }
 }
 
-/// The ordinal in a value of the top index.
+/// Returns the ordinal in a value of the top index.
 #[inline(always)]
 pub(crate) fn partition_ordinal(bytes: &[u8]) -> Option<u32> {
     bytes.get(12..)?.first_chunk::<4>().map(|ordinal| u32::from_le_bytes(*ordinal))
 }
 
-/// Makes `out` a short key that is not less than `last` and less than `next`, where there is one;
-/// else `last`.
+/// Sets `out` to a short key that is not less than `last` and less than `next`, if there is one,
+/// otherwise to `last`.
 pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     out.clear();
     let common = super::block::common_len(last, next);
     let (Some(&low), Some(&high)) = (last.get(common), next.get(common)) else {
-        out.extend_from_slice(last); // equal, or the beginning of `next`
+        out.extend_from_slice(last); // equal, or a prefix of `next`
         return;
     };
     if low.saturating_add(1) < high {
@@ -97,8 +98,8 @@ pub(crate) fn separator(last: &[u8], next: &[u8], out: &mut Vec<u8>) {
     } else if next.len() > common + 1 {
         out.extend_from_slice(&next[..=common]);
     } else {
-        // The bytes differ by one and `next` ends there: cut `last` at the first byte after it that
-        // can grow.
+        // The bytes differ by one and `next` ends there: cut `last` at the next byte that can be
+        // incremented.
         let tail = &last[common + 1..];
         let cut = tail.iter().position(|byte| *byte != 0xff).map(|at| common + 1 + at);
         match cut {

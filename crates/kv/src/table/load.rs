@@ -1,4 +1,4 @@
-//! Blocks in memory: read, checked once, then shared.
+//! Blocks in memory: read and validated once, then shared.
 
 use std::ops::Range;
 
@@ -11,15 +11,14 @@ use super::frame::{HEADER_BYTES, Handle, Header, Role};
 use super::open::Table;
 use crate::{Error, Result};
 
-/// A block whose checksum and structure were found right. Immutable; the cache, cursors and values
-/// share it.
+/// A block with a valid checksum and structure. Immutable; the cache, cursors and values share it.
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: BlockBytes,
     body: Body,
 }
 
-/// Keeps a block, and with it the values in it, in memory.
+/// A reference that keeps a block, and the values in it, in memory.
 pub(crate) type BlockRef = Arc<Block>;
 
 #[derive(Debug)]
@@ -29,7 +28,9 @@ enum Body {
 }
 
 impl Block {
-    /// Checks a block of this role. Errors: where in the block, and what is wrong.
+    /// Validates a block of this role.
+    ///
+    /// Errors: the offset in the block, and a description.
     pub(super) fn new(bytes: BlockBytes, role: Role) -> std::result::Result<Self, (usize, String)> {
         let body = match role {
             Role::Filter => Body::Filter(Filter::parse(&bytes).map_err(|error| (0, error.to_string()))?),
@@ -38,13 +39,13 @@ impl Block {
         Ok(Block { bytes, body })
     }
 
-    /// The whole block.
+    /// Returns the whole block.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Where in the block `value` is, if it is a part of it.
+    /// Returns the range of `value` within the block, if it is a part of it.
     #[inline]
     pub(crate) fn range_of(&self, value: &[u8]) -> Option<Range<u32>> {
         let start = value.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
@@ -52,7 +53,7 @@ impl Block {
         Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
     }
 
-    /// Its entries; of a filter there are none.
+    /// Returns its entries, or `None` for a filter.
     #[inline(always)]
     pub(super) fn entries(&self) -> Option<Entries<'_>> {
         match &self.body {
@@ -61,8 +62,8 @@ impl Block {
         }
     }
 
-    /// Whether a key of this hash may be in what the filter is for; what is no filter does not
-    /// know.
+    /// Returns false if the filter excludes keys with this hash. A block that is not a filter
+    /// excludes nothing.
     #[inline(always)]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         match &self.body {
@@ -71,18 +72,18 @@ impl Block {
         }
     }
 
-    /// What it takes of memory, its own bookkeeping counted.
+    /// Returns the bytes of memory in use, including bookkeeping.
     pub(crate) fn weight(&self) -> usize {
         self.bytes.memory_bytes() + size_of::<Block>() + 2 * size_of::<usize>()
     }
 
-    /// [`Block::may_contain`], for tests of the cache.
+    /// Calls [`Block::may_contain`], for tests of the cache.
     #[cfg(test)]
     pub(crate) fn may_contain_for_tests(&self, hash: u64) -> bool {
         self.may_contain(hash)
     }
 
-    /// A block for tests of the cache: any bytes, under a filter's name.
+    /// Creates a block of any content with the role of a filter, for tests of the cache.
     #[cfg(test)]
     pub(crate) fn for_tests(len: usize) -> Self {
         let mut filter = Vec::new();
@@ -95,7 +96,7 @@ impl Block {
 }
 
 impl Table {
-    /// Reads a frame and gives its payload, decompressed.
+    /// Reads a frame and returns its payload, decompressed.
     pub(super) fn read_payload(&self, handle: Handle, role: Role) -> Result<BlockBytes> {
         let payload_bytes = (handle.len as usize)
             .checked_sub(HEADER_BYTES)
@@ -111,12 +112,12 @@ impl Table {
         self.unpack(header, &bytes, handle)
     }
 
-    /// Reads and checks a block.
+    /// Reads and validates a block.
     pub(super) fn read_block(&self, handle: Handle, role: Role) -> Result<BlockRef> {
         self.checked(self.read_payload(handle, role)?, handle, role)
     }
 
-    /// As `read_block`, from a frame that was read already.
+    /// Decodes and validates a block, as `read_block` does, from a frame that was read already.
     pub(super) fn block_of_frame(&self, frame: &[u8], handle: Handle, role: Role) -> Result<BlockRef> {
         let header = self.check_frame(frame, handle, role)?;
         let payload = &frame[HEADER_BYTES..];
@@ -146,7 +147,7 @@ impl Table {
         Error::corruption(self.source.path(), offset, what)
     }
 
-    /// Reads a block that is not in the cache, and puts it there if `fill`.
+    /// Reads a block that is not in the cache, and caches it if `fill` is set.
     #[cold]
     pub(super) fn load_missing(
         &self,
@@ -160,7 +161,7 @@ impl Table {
         Ok(if fill { self.cache.insert(&self.slots, slot, block) } else { block })
     }
 
-    /// Lends a block to `work`: from the cache, or read and put there.
+    /// Passes a block to `work`, from the cache or after reading and caching it.
     #[inline(always)]
     pub(super) fn with_block<T>(
         &self,
@@ -184,7 +185,7 @@ impl Table {
         Ok(work(block))
     }
 
-    /// A block, to keep.
+    /// Returns a reference to a block.
     pub(super) fn block(&self, slot: usize, handle: Handle, role: Role, fill: bool) -> Result<BlockRef> {
         match self.slots.get(slot).and_then(|guard| guard.as_ref().map(Arc::clone)) {
             Some(block) => {

@@ -1,5 +1,5 @@
-//! Immutable sorted files. The format is drawn in `docs/src/formats/sstable.md`, and each part
-//! above its code.
+//! Tables: immutable sorted files. `docs/src/formats/sstable.md` shows the whole format; each part
+//! is also documented with its code.
 //!
 //! ```text
 //!  add(key, …) ─► BlockBuilder ─► Sealer ─► data blocks ────────────────┐
@@ -9,7 +9,7 @@
 //!                     └────────────► BlockBuilder ─► index partitions ──┘
 //!
 //!  get(key, hash) ─► top index (pinned) ─► filter partition ─► index partition ─► data block
-//!                                              └──── each under its own slot of the block cache ────┘
+//!                                               └── each in its own block cache slot ───┘
 //! ```
 
 pub(crate) mod block;
@@ -45,14 +45,15 @@ pub use options::{Compression, PrefixExtractor};
 pub(crate) use options::{CursorOptions, Expected, OpenOptions, TableOptions};
 pub(crate) use writer::{ENTRY_BYTES_MAX, TableWriter};
 
-/// The hash of a user's key, for filters: computed once a lookup, then handed to every table.
+/// Computes the hash of a user key for filters. A lookup computes it once and passes it to every
+/// table.
 #[inline]
 pub(crate) fn hash_key(key: &[u8]) -> u64 {
     cairn_codec::checksum::xxh3_64(key)
 }
 
-/// The hash of a prefix. Another function than for keys, so that a prefix does not pass for a key
-/// that is equal to it.
+/// Computes the hash of a prefix. The seed differs from that of [`hash_key`], so that a prefix does
+/// not pass as an equal key.
 #[inline]
 fn hash_prefix(prefix: &[u8]) -> u64 {
     cairn_codec::checksum::xxh3_64_seeded(prefix, 0x7072_6566_6978)

@@ -20,30 +20,30 @@ use crate::open_files::OpenFiles;
 use crate::range_del::RangeTombstones;
 use crate::{Error, Result};
 
-/// What an open reads from the end of the file at once: footer, top index and properties of most
-/// tables.
+/// Bytes that opening a table reads from the end of the file at once. For most tables they contain
+/// the footer, the top index and the properties.
 const TAIL_BYTES: u64 = 16 << 10;
 
-/// A table, open for reading by any number of threads.
+/// A table that is open for reading by any number of threads.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(super) source: Source,
-    /// The number that seeds the checksums.
+    /// The table number that seeds the checksums.
     pub(super) frame_number: FileNumber,
-    /// The checksum in the footer, and what that says of the file in front of it.
+    /// The checksum in the footer, and the footer's checksum of everything before it.
     footer: u64,
     pub(super) body: u64,
-    /// Of all entries, where that is not 0: those of the file are 0 then.
+    /// If not 0, the sequence number of all entries, whose numbers in the file are then 0.
     pub(super) seqno: Seqno,
     pub(super) properties: Properties,
-    /// Separators of partitions; none in a table that has range tombstones only.
+    /// Separators of partitions; `None` in a table with range tombstones only.
     pub(super) top: Option<BlockRef>,
     pub(super) partitions: Box<[Partition]>,
     pub(super) dictionary: Option<DecompressionDictionary>,
     pub(super) cache: Arc<Cache>,
-    /// First those of data blocks, then of index partitions, then of filters.
+    /// Cache slots: first those of data blocks, then of index partitions, then of filters.
     pub(super) slots: Arc<Slots>,
-    /// Index partitions and filters that stay, by partition; empty when they do not.
+    /// Pinned index partitions and filters, by partition; empty when they are not pinned.
     pub(super) pinned: Box<[PinnedPartition]>,
     range_tombstones: Arc<RangeTombstones>,
     pinned_bytes: u64,
@@ -56,11 +56,11 @@ pub(super) struct PinnedPartition {
 }
 
 impl Table {
-    /// Opens the table `number` at `path`, with two or three reads: none of data blocks. Their
-    /// blocks go to `cache`.
+    /// Opens the table `number` at `path`, with two or three reads, none of them of data blocks.
+    /// Its blocks are cached in `cache`.
     ///
-    /// Errors: [`Error::Corruption`] when it is no table, was not finished, or has another number;
-    /// [`Error::Unsupported`] for a version that is not known here; those of the file system.
+    /// Errors: [`Error::Corruption`] when the file is not a table, was not finished, or has a
+    /// different number; [`Error::Unsupported`] for an unknown version; those of the file system.
     pub(crate) fn open(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -71,7 +71,7 @@ impl Table {
         Table::of(Source::open(&**fs, path, options.direct)?, number, cache, options)
     }
 
-    /// As [`Table::open`], as one of `files`.
+    /// Opens a table as [`Table::open`] does, as one of `files`.
     pub(crate) fn open_shared(
         files: &Arc<OpenFiles>,
         path: &Path,
@@ -141,28 +141,28 @@ impl Table {
         Ok(Arc::new(table))
     }
 
-    /// The number that it was written under.
+    /// Returns the number under which the table was written.
     pub(crate) fn written_number(&self) -> FileNumber {
         self.frame_number
     }
 
-    /// What the table says about itself.
+    /// Returns the properties that the table stores about itself.
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// The range tombstones.
+    /// Returns the range tombstones.
     #[inline]
     pub(crate) fn range_tombstones(&self) -> &Arc<RangeTombstones> {
         &self.range_tombstones
     }
 
-    /// The checksum in its footer, which stands for the whole file.
+    /// Returns the checksum in its footer, which covers the whole file.
     pub(crate) fn footer_sum(&self) -> u64 {
         self.footer
     }
 
-    /// Length of the file.
+    /// Returns the length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.source.len()
     }
@@ -182,8 +182,8 @@ impl Table {
         let sections = [properties.data_bytes, properties.filter_bytes, properties.index_bytes];
         let sum = sections.iter().try_fold(0u64, |sum, bytes| sum.checked_add(*bytes));
         let blocks = u64::from(properties.data_blocks) + 2 * u64::from(properties.partitions);
-        // No block is smaller than its header: so a count cannot ask for more slots than the file
-        // justifies.
+        // No block is smaller than its header, so the count cannot allocate more slots than the
+        // file justifies.
         let possible =
             sum.is_some_and(|sum| sum <= handle.offset && blocks <= 2 * (sum / HEADER_BYTES as u64));
         if !possible {
@@ -248,7 +248,7 @@ impl Table {
         Ok(())
     }
 
-    /// The payload of a block, from the tail where it is in there.
+    /// Returns the payload of a block, from the tail if it is in there.
     fn meta_payload(&self, handle: Handle, role: Role, tail: &Tail<'_>) -> Result<Vec<u8>> {
         if let Some(frame) = tail.frame(handle) {
             let header = Header::check(frame, self.frame_number, handle.offset, role);
@@ -268,9 +268,9 @@ impl Table {
         self.pinned_bytes += bytes;
     }
 
-    /// Reads all partitions of index and filter, if the cache has room to count them and they are
-    /// sound. Of a table with a damaged one all are read when they are needed: what does not need
-    /// that one is still answered.
+    /// Reads and pins all partitions of index and filter, if the cache has room to account for them
+    /// and they are sound. If one is damaged, none is pinned and each is read when it is needed, so
+    /// that lookups that do not need the damaged one still succeed.
     fn pin_partitions(&mut self) -> Result<()> {
         if !self.cache.can_pin(self.properties.filter_bytes + self.properties.index_bytes) {
             return Ok(());
@@ -299,7 +299,7 @@ impl Drop for Table {
     }
 }
 
-/// The last bytes of the file, as read by `open`.
+/// The last bytes of the file, as read when it is opened.
 struct Tail<'a> {
     start: u64,
     bytes: &'a [u8],

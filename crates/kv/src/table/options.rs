@@ -1,4 +1,4 @@
-//! What can be chosen about tables.
+//! Options of tables.
 
 use cairn_codec::filter::FilterPolicy;
 
@@ -6,43 +6,43 @@ use crate::file::TableMeta;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
-/// How the blocks of a table are compressed.
+/// The compression of a table's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// LZ4: the default, since reading it back costs less than what it saves in the cache of the
-    /// kernel and on the device.
+    /// LZ4. The default, because decompression costs less than the space it saves in the kernel's
+    /// cache and on the device.
     #[default]
     Lz4,
     /// Snappy.
     Snappy,
-    /// zstd, with a dictionary for each table where it is long enough to train one.
+    /// zstd, with a dictionary per table if the table is large enough to train one.
     Zstd {
-        /// zstd's level, -7 to 22.
+        /// The compression level, -7 to 22.
         level: i32,
-        /// The most bytes of the dictionary; 0 does without.
+        /// The largest size of the dictionary; 0 for none.
         dictionary_bytes: u32,
     },
 }
 
-/// How a table is written.
+/// Options for writing a table.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TableOptions {
-    /// A data block is closed before it would exceed this. 4 KiB by default: what a point lookup
-    /// reads.
+    /// A data block is closed before it would exceed this size. 4 KiB by default. A point lookup
+    /// reads one data block.
     pub block_bytes: usize,
     /// As `block_bytes`, for index partitions. 4 KiB by default.
     pub partition_bytes: usize,
-    /// Entries from one restart to the next. 8 by default: a lookup passes 4 entries on average; 16
-    /// saves some space.
+    /// Entries from one restart to the next. 8 by default: a lookup then skips 4 entries on
+    /// average; 16 saves some space.
     pub restart_interval: u32,
     /// Compression of data blocks and index partitions. A block that would save less than an eighth
-    /// is stored as it is.
+    /// is stored uncompressed.
     pub compression: Compression,
-    /// Filters over whole keys, and over prefixes if there is an extractor. `None` writes none.
+    /// The filters, over whole keys and, with an extractor, over prefixes. `None` writes none.
     pub filter: Option<FilterPolicy>,
-    /// What the prefix of a key is.
+    /// The extractor for prefixes of keys.
     pub prefix: Option<PrefixExtractor>,
     /// For [`TableMeta::oldest_secs`](crate::file::TableMeta::oldest_secs).
     pub oldest_secs: u64,
@@ -72,7 +72,9 @@ impl Default for TableOptions {
 }
 
 impl TableOptions {
-    /// Errors: [`Error::Invalid`] naming the option that is out of range.
+    /// Checks the options.
+    ///
+    /// Errors: [`Error::Invalid`] with the name of the option that is out of range.
     pub(crate) fn check(&self) -> Result<()> {
         let sizes = 256..=16 << 20;
         for (name, bytes) in [("block_bytes", self.block_bytes), ("partition_bytes", self.partition_bytes)] {
@@ -98,17 +100,18 @@ impl TableOptions {
     }
 }
 
-/// What of a key is its prefix, for filters that are asked for whole groups of keys.
+/// Extracts the prefix of a key, for filters that are checked for whole groups of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PrefixExtractor {
-    /// The first so many bytes. Shorter keys have none.
+    /// The first bytes of a key, this many. Shorter keys have no prefix.
     Fixed(u32),
-    /// Everything up to and including the first of this byte. Keys without it have none.
+    /// Everything up to and including the first occurrence of this byte. Keys without it have no
+    /// prefix.
     UpTo(u8),
 }
 
 impl PrefixExtractor {
-    /// The prefix of `key`, if it has one.
+    /// Returns the prefix of `key`, if it has one.
     #[inline]
     pub(crate) fn prefix_of(self, key: &[u8]) -> Option<&[u8]> {
         match self {
@@ -120,57 +123,55 @@ impl PrefixExtractor {
     }
 }
 
-/// How a table is opened.
+/// Options for opening a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OpenOptions {
-    /// Reads all index and filter partitions now and keeps them: for the upper levels, which every
-    /// lookup asks. They count as pinned in the cache; where that has no room for them, they are
-    /// cached as others are.
+    /// Reads all index and filter partitions at once and keeps them in memory, for the upper
+    /// levels, which every lookup reads. They count as pinned in the cache. If the cache has no
+    /// room for them, they are cached like others.
     pub pin: bool,
-    /// Reads past the kernel's page cache (`O_DIRECT`), which makes sense with a block cache that
-    /// is large.
+    /// Reads bypass the kernel's page cache (`O_DIRECT`), which is useful with a large block cache.
     pub direct: bool,
-    /// Takes a table whose number is not that of its name: one that was written elsewhere and
-    /// ingested.
+    /// Accepts a table whose number differs from the one in its name, because it was written
+    /// elsewhere and ingested.
     pub foreign: bool,
-    /// The sequence number of all entries, instead of the 0 that they have in the file; 0 for a
-    /// table whose entries have their own.
+    /// The sequence number of all entries, replacing the 0 in the file; 0 for a table whose entries
+    /// have their own.
     pub seqno: Seqno,
-    /// Which table it has to be.
+    /// The identity of the table, to be checked.
     pub expected: Option<Expected>,
 }
 
-/// What the manifest knows of a table, by its length and its last bytes.
+/// The identity of a table according to the manifest: its length and the checksum in its footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Expected {
-    /// Length of the file.
+    /// The length of the file.
     pub bytes: u64,
-    /// The checksum in the footer, which stands for the whole file; 0 where the manifest has none.
+    /// The checksum in the footer, which covers the whole file; 0 if the manifest does not have it.
     pub footer: u64,
 }
 
 impl Expected {
-    /// Of the table that the manifest describes so.
+    /// Returns the identity of the table described by `meta`.
     pub(crate) fn of(meta: &TableMeta) -> Option<Expected> {
         Some(Expected { bytes: meta.bytes, footer: meta.footer })
     }
 }
 
-/// How a cursor reads.
+/// Options of a cursor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CursorOptions {
-    /// The first key that may be shown.
+    /// The lower bound, inclusive.
     pub lower: Option<Vec<u8>>,
-    /// The first key that may no longer be shown.
+    /// The upper bound, exclusive.
     pub upper: Option<Vec<u8>>,
-    /// Shows only keys that begin so, and asks the prefix filter first where the table has one for
-    /// such a prefix.
+    /// Restricts the cursor to keys with this prefix, and checks the prefix filter first if the
+    /// table has one for such prefixes.
     pub prefix: Option<Vec<u8>>,
-    /// Whether blocks that were not in the cache are put there. Off for compactions and backups.
-    /// Default: on.
+    /// Caches blocks that were not in the cache. Off for compactions and backups. Default: on.
     pub fill_cache: bool,
-    /// The most bytes to read at once when blocks are read one after the other; it begins with 16
-    /// KiB and doubles. 0 reads block by block. Default: 256 KiB.
+    /// The most bytes to read at once when blocks are read sequentially. The read-ahead begins with
+    /// 16 KiB and doubles. 0 reads block by block. Default: 256 KiB.
     pub readahead_bytes: usize,
 }
 

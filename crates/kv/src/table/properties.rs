@@ -1,11 +1,10 @@
-//! What a table says about itself.
+//! The properties that a table stores about itself.
 //!
 //! ```text
 //! properties := (id varint | length varint | bytes)*     ids ascend
 //! ```
 //!
-//! Numbers are varints. A reader skips ids that it does not know, so that later versions can add
-//! some.
+//! Numbers are varints. Readers skip unknown ids, so that later versions can add some.
 
 use std::fmt;
 
@@ -17,36 +16,36 @@ use super::options::{Compression, PrefixExtractor};
 use crate::file::FileNumber;
 use crate::kind::Seqno;
 
-/// Facts about a table, counted while it was written.
+/// Facts about a table, collected while it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Properties {
-    /// Entries of data blocks.
+    /// Number of entries in data blocks.
     pub entries: u64,
-    /// Of these, tombstones.
+    /// Number of tombstones among the entries.
     pub deletes: u64,
-    /// Of these, merge operands.
+    /// Number of merge operands among the entries.
     pub merges: u64,
-    /// Range tombstones.
+    /// Number of range tombstones.
     pub range_tombstones: u64,
-    /// Bytes of keys, each version counted.
+    /// Total bytes of keys, each version counted.
     pub key_bytes: u64,
-    /// Bytes of values.
+    /// Total bytes of values.
     pub value_bytes: u64,
-    /// How many data blocks there are.
+    /// Number of data blocks.
     pub data_blocks: u32,
-    /// How many index partitions there are.
+    /// Number of index partitions.
     pub partitions: u32,
-    /// Bytes of the data blocks in the file: from its beginning on.
+    /// Bytes of the data blocks in the file, which begin at offset 0.
     pub data_bytes: u64,
-    /// Bytes of the filter partitions in the file: behind the data blocks.
+    /// Bytes of the filter partitions in the file, which follow the data blocks.
     pub filter_bytes: u64,
-    /// Bytes of the index partitions in the file: behind the filters.
+    /// Bytes of the index partitions in the file, which follow the filters.
     pub index_bytes: u64,
-    /// The first and the last key, range tombstones counted.
+    /// The first key, range tombstones included.
     pub smallest: Vec<u8>,
-    /// See `smallest`.
+    /// The last key, range tombstones included.
     pub largest: Vec<u8>,
-    /// The lowest and the highest sequence number, range tombstones counted.
+    /// The lowest and the highest sequence number, range tombstones included.
     pub seqnos: (Seqno, Seqno),
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub oldest_secs: u64,
@@ -54,24 +53,23 @@ pub(crate) struct Properties {
     pub newest_secs: u64,
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub expires_secs: u64,
-    /// What the writer was told; single blocks may be stored as they are.
+    /// The compression option of the writer. Single blocks may be stored uncompressed.
     pub compression: Compression,
     /// The filters' policy.
     pub filter: Option<FilterPolicy>,
-    /// What the filters took for prefixes.
+    /// The extractor of the filters' prefixes.
     pub prefix: Option<PrefixExtractor>,
-    /// Where the block of range tombstones is, if there is one.
+    /// The place of the block of range tombstones, if there is one.
     pub range_tombstone_block: Option<Handle>,
-    /// Where the dictionary is, if there is one.
+    /// The place of the dictionary, if there is one.
     pub dictionary_block: Option<Handle>,
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub blobs: Vec<(FileNumber, u64)>,
-    /// All writes to its keyspace up to this number were in tables when it was written; 0 when
-    /// nobody said so. Compactions forget the numbers of entries; a log without manifest is
-    /// replayed from here.
+    /// All writes to the keyspace up to this sequence number were in tables when this one was
+    /// written; 0 if unknown. It tells where to start the replay of a log without manifest, because
+    /// compactions set the sequence numbers of entries to 0.
     pub flushed_seqno: Seqno,
-    /// Id and name of the keyspace that it was written for, so that a store can be put together
-    /// again without its manifest.
+    /// Id and name of its keyspace, so that a store can be rebuilt without its manifest.
     pub keyspace: Option<(u32, String)>,
 }
 
@@ -107,7 +105,7 @@ impl Default for Properties {
     }
 }
 
-/// Ids in the order in which they are written. Never reused.
+/// Property ids, in the order in which they are written. Never reused.
 mod id {
     pub(super) const COUNTS: u64 = 1;
     pub(super) const SIZES: u64 = 2;
@@ -195,7 +193,7 @@ impl Properties {
         out
     }
 
-    /// Reads what `encode` wrote. `None` when it cannot have.
+    /// Decodes the output of `encode`. Returns `None` for bytes that `encode` cannot produce.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut properties = Properties::default();
         let mut seen = 0;
@@ -210,7 +208,7 @@ impl Properties {
             seen = id;
             properties.set(id, field)?;
         }
-        // What every table has was there.
+        // All mandatory properties were present.
         (seen >= id::BLOBS && properties.data_blocks as u64 <= properties.data_bytes).then_some(properties)
     }
 
@@ -231,7 +229,7 @@ impl Properties {
             id::SEQNOS => self.seqnos = numbers::<2>(field)?.into(),
             id::TIMES => {
                 [self.oldest_secs, self.expires_secs] = numbers(field)?;
-                // Unless it says otherwise.
+                // The default, unless a later field sets it.
                 self.newest_secs = self.oldest_secs;
             }
             id::COMPRESSION => {
@@ -289,7 +287,7 @@ fn take(bytes: &mut &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Exactly so many varints.
+/// Decodes exactly `N` varints.
 fn numbers<const N: usize>(mut field: &[u8]) -> Option<[u64; N]> {
     let mut numbers = [0; N];
     for number in &mut numbers {

@@ -1,4 +1,4 @@
-//! Reading ranges of the file.
+//! Reading byte ranges of a table file.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,7 +10,7 @@ use cairn_vfs::{ErrorKind, File, Fs};
 use crate::open_files::{OpenFiles, SharedFile};
 use crate::{Error, Result};
 
-/// What every device takes: direct reads that are refused are tried again with it.
+/// The alignment that every device accepts. Direct reads that are refused are retried with it.
 const DIRECT_ALIGNMENT_MAX: u64 = 4096;
 
 /// A table's file.
@@ -18,14 +18,14 @@ const DIRECT_ALIGNMENT_MAX: u64 = 4096;
 pub(super) struct Source {
     file: SharedFile,
     direct: bool,
-    /// Direct reads begin, end and land at multiples of this: the device's, which is less than a
-    /// page as a rule. Each lookup reads a block, which lies anywhere, and what is read around it
-    /// is read for nothing.
+    /// The alignment in file and memory of direct reads. It is the device's, which is usually less
+    /// than a page: a lookup reads one block at an arbitrary offset, and the bytes around it are
+    /// read for nothing.
     alignment: AtomicU64,
 }
 
 thread_local! {
-    /// Where direct reads land before what was asked for is copied out.
+    /// The aligned buffer of direct reads, from which the requested bytes are copied.
     static LANDING: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -53,7 +53,7 @@ impl Source {
         self.file.path()
     }
 
-    /// Fills `buffer` from `offset`.
+    /// Fills `buffer` with the bytes at `offset`.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<()> {
         self.file.with(|file| {
             if !self.direct {
@@ -75,7 +75,7 @@ impl Source {
     ) -> Result<()> {
         let alignment = self.alignment.load(Relaxed);
         match read_aligned(file, landing, buffer, offset, alignment) {
-            // The device takes less than the system says of it.
+            // The device requires a larger alignment than the system reports.
             Err(Error::Vfs(error))
                 if error.kind() == ErrorKind::Invalid && alignment < DIRECT_ALIGNMENT_MAX =>
             {
@@ -87,7 +87,8 @@ impl Source {
     }
 }
 
-/// Fills `buffer` from `offset` by reads that begin, end and land at multiples of `alignment`.
+/// Fills `buffer` with the bytes at `offset`, using reads whose offset, length and address are
+/// multiples of `alignment`.
 fn read_aligned(
     file: &dyn File,
     landing: &mut Vec<u8>,
@@ -104,8 +105,8 @@ fn read_aligned(
     let wanted = (offset - start) as usize..(offset - start) as usize + buffer.len();
     let mut have = 0;
     while have < wanted.end {
-        // The end of the file comes short. After a short read elsewhere, the piece that it ended in
-        // is read again: direct reads begin at a multiple.
+        // At the end of the file, less is read. After a short read elsewhere, its last partial unit
+        // is read again, because direct reads begin at multiples of the alignment.
         let again = have - have % step;
         let read = file.read_at(&mut pages[again..], start + again as u64)?;
         if again + read <= have {
@@ -130,7 +131,8 @@ mod tests {
 
     use super::*;
 
-    /// A file of a device with blocks of 512 bytes, which says so, or lies.
+    /// A file on a device with blocks of 512 bytes that requires an alignment of `takes`, whatever
+    /// it reports.
     #[derive(Debug)]
     struct Device {
         inner: Box<dyn File>,
@@ -185,9 +187,10 @@ mod tests {
         }
     }
 
-    /// Goal: a direct read takes no more than the device's blocks around what is wanted, also where
-    /// the device takes only pages although it says otherwise. Method: reads of a block's size from
-    /// anywhere, ends of the file included; bytes read are counted.
+    /// Goal: a direct read covers no more than the device's blocks around the requested bytes, even
+    /// if the device accepts only pages although it reports smaller blocks.
+    /// Method: reads of a block's size from arbitrary offsets, including the end of the file; count
+    /// the bytes read.
     #[test]
     fn direct_reads_take_the_devices_blocks() {
         for takes in [512, 4096] {

@@ -1,4 +1,4 @@
-//! Tables against a model, damaged, cut, swapped and on failing disks.
+//! Tests of tables: compared with a model, damaged, cut, swapped and on failing disks.
 
 mod cursors;
 mod damage;
@@ -23,13 +23,13 @@ use crate::file::{FileNumber, TableMeta};
 use crate::kind::{Kind, Seqno};
 use crate::{Error, Result};
 
-/// All versions of all keys, in a table's order.
+/// All versions of all keys, in the order of a table.
 type Model = BTreeMap<Place, (Kind, Vec<u8>)>;
 
-/// A key and its number, in a table's order.
+/// A key and its sequence number, in the order of a table.
 type Place = (Vec<u8>, Reverse<Seqno>);
 
-/// An entry as a cursor shows it.
+/// An entry as returned by a cursor.
 type Shown = (Vec<u8>, Seqno, Kind, Vec<u8>);
 
 fn disk() -> Arc<dyn Fs> {
@@ -78,7 +78,7 @@ fn entry((key, value): (&Place, &(Kind, Vec<u8>))) -> Shown {
     (key.0.clone(), key.1.0, value.0, value.1.clone())
 }
 
-/// Every entry of a table, by its cursor.
+/// Returns all entries of a table, read with a cursor.
 fn scan(table: &Arc<Table>) -> Result<Vec<Shown>> {
     let mut cursor = table.cursor(&CursorOptions::default());
     cursor.seek_first()?;
@@ -90,7 +90,7 @@ fn scan(table: &Arc<Table>) -> Result<Vec<Shown>> {
     Ok(entries)
 }
 
-/// The versions of a key that `get` shows.
+/// Returns the versions of a key that `get` finds.
 fn versions(table: &Table, key: &[u8], at: Seqno) -> Result<Vec<(Seqno, Kind, Vec<u8>)>> {
     let mut versions = Vec::new();
     table.get(key, hash_key(key), at, |version, block| {
@@ -102,7 +102,7 @@ fn versions(table: &Table, key: &[u8], at: Seqno) -> Result<Vec<(Seqno, Kind, Ve
     Ok(versions)
 }
 
-/// A model of numbered keys, every seventh one with older versions, every eleventh deleted.
+/// Returns a model of numbered keys; every seventh has older versions, every eleventh is deleted.
 fn numbered(count: u64, value_bytes: usize) -> Model {
     let mut model = Model::new();
     for n in 0..count {
@@ -119,7 +119,7 @@ fn numbered(count: u64, value_bytes: usize) -> Model {
     model
 }
 
-/// Every compression, the last with a dictionary.
+/// Returns all kinds of compression, the last with a dictionary.
 fn compressions() -> [Compression; 5] {
     [
         Compression::None,

@@ -1,12 +1,12 @@
-//! Blocks that wait until there are enough of them to learn a dictionary from.
+//! Holds back the first blocks of a table until there are enough to train a dictionary.
 
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
 
-/// zstd advises a hundred times the dictionary's size as samples. Ten times does nearly as well
-/// here and bounds what the writer holds.
+/// zstd recommends samples of a hundred times the dictionary's size. Ten times gives nearly the
+/// same result here and bounds the memory of the writer.
 const SAMPLES_PER_DICTIONARY: usize = 10;
 
-/// A data block that is not written yet, with what the index and the filter will need.
+/// A data block that is not written yet, with its data for the index and the filter.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) raw: Vec<u8>,
@@ -28,7 +28,7 @@ impl Training {
         Training { waiting: Vec::new(), bytes: 0, dictionary_bytes, level }
     }
 
-    /// Keeps a block; true when there are enough.
+    /// Keeps a block. Returns true when there are enough.
     pub(super) fn push(&mut self, raw: &[u8], separator: &[u8], hashes: &[u64]) -> bool {
         self.bytes += raw.len();
         let (raw, separator, hashes) = (raw.to_vec(), separator.to_vec(), hashes.to_vec());
@@ -36,16 +36,16 @@ impl Training {
         self.bytes >= self.dictionary_bytes * SAMPLES_PER_DICTIONARY
     }
 
-    /// Bytes that wait.
+    /// Returns the total bytes of the blocks held back.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Learns a dictionary from the blocks; none when they are too few or have too little in
-    /// common, which is no error.
+    /// Trains a dictionary from the blocks. Returns `None` when they are too few or too dissimilar,
+    /// which is not an error.
     pub(super) fn train(&self) -> Option<(Dictionary, CompressionDictionary)> {
-        // Pieces of about the size of a few records: zstd looks for what many samples have in
-        // common.
+        // Samples of about the size of a few records, because zstd looks for sequences that many
+        // samples share.
         let samples: Vec<&[u8]> = self.waiting.iter().flat_map(|block| block.raw.chunks(512)).collect();
         let dictionary_bytes = self.dictionary_bytes.min(self.bytes / SAMPLES_PER_DICTIONARY);
         if dictionary_bytes < 256 || samples.len() < 8 {

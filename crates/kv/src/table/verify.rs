@@ -1,4 +1,4 @@
-//! Reading a whole table, and believing nothing.
+//! Verification of a whole table, which trusts none of its bytes.
 
 use std::cmp::Ordering;
 
@@ -15,18 +15,18 @@ use crate::kind::{Kind, SEQNO_MAX, Seqno};
 
 const READ_BYTES: usize = 256 << 10;
 
-/// What a whole table was found to hold.
+/// The verified content of a whole table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TableSummary {
-    /// Entries.
+    /// Number of entries.
     pub entries: u64,
-    /// Data blocks.
+    /// Number of data blocks.
     pub data_blocks: u64,
     /// XXH3 of the file.
     pub checksum: u64,
 }
 
-/// What has been seen so far.
+/// The state of the verification.
 struct Walk<'t> {
     table: &'t Table,
     summary: TableSummary,
@@ -35,18 +35,22 @@ struct Walk<'t> {
     merges: u64,
     seqnos: (Seqno, Seqno),
     bytes: (u64, u64),
-    /// Where the next block of each section has to begin.
+    /// The offset at which the next data block must begin.
     next_data: u64,
 }
 
 impl Table {
-    /// Reads every block from the file, past the cache, and checks: checksums and structure; that
-    /// entries ascend, within blocks and from one to the next, and lie between the separators
-    /// around them; that the filters let every key and every prefix pass; that blocks follow one
-    /// another without gaps; that the properties count right; and, if `checksum` is given, that the
-    /// file as a whole is the one that was written.
+    /// Reads every block from the file, bypassing the cache, and verifies:
     ///
-    /// Errors: [`Corruption`](crate::Error::Corruption) naming the first thing that is wrong.
+    /// - checksums and structure;
+    /// - that entries ascend, within blocks and from one block to the next, and lie between the
+    ///   separators around them;
+    /// - that the filters pass every key and every prefix;
+    /// - that blocks follow one another without gaps;
+    /// - that the properties have the right counts;
+    /// - and, if `checksum` is given, that the file has this checksum.
+    ///
+    /// Errors: [`Corruption`](crate::Error::Corruption) with the first defect found.
     pub(crate) fn verify(&self, checksum: Option<u64>) -> Result<TableSummary> {
         let found = self.file_checksum()?;
         if let Some(expected) = checksum.filter(|expected| *expected != found) {
@@ -91,7 +95,8 @@ impl Table {
         walk.finish()
     }
 
-    /// XXH3 of the whole file, whose footer must know the part in front of it.
+    /// Returns XXH3 of the whole file, and checks that the footer has the checksum of everything
+    /// before it.
     fn file_checksum(&self) -> Result<u64> {
         let mut checksum = Xxh3::new();
         let mut buffer = vec![0; READ_BYTES];
@@ -110,7 +115,7 @@ impl Table {
         Ok(checksum.digest())
     }
 
-    /// The top index says of each partition what its last separator says.
+    /// Checks that the top index has the last separator of each partition.
     fn check_separators(&self) -> Result<()> {
         let Some(top) = &self.top else { return Ok(()) };
         let Some(entries) = top.entries() else { return Ok(()) };
@@ -139,7 +144,8 @@ impl Walk<'_> {
         self.table.damaged(handle.offset, what)
     }
 
-    /// Where the next block has to begin, given that `handle` begins where it has to.
+    /// Checks that `handle` begins at `expected`, and returns the offset at which the next block
+    /// must begin.
     fn adjoin(&self, handle: Handle, expected: u64) -> Result<u64> {
         if handle.offset != expected {
             return Err(
@@ -175,7 +181,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The entries of one block, none of which may exceed `separator`.
+    /// Verifies the entries of one block, none of which may exceed `separator`.
     fn data(
         &mut self,
         block: &BlockRef,

@@ -1,4 +1,4 @@
-//! Writing a table from entries that come in order.
+//! Writes a table from entries in order.
 
 use cairn_codec::checksum::Xxh3;
 use cairn_codec::compress::Dictionary;
@@ -18,23 +18,22 @@ use crate::file::{FileNumber, TableMeta};
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Error, Result};
 
-/// The file is written in pieces of this size.
+/// Size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 256 << 10;
-/// A value of at least this many bytes ends its block and is copied once, into the block.
+/// A value of at least this size ends its block and is copied only once, into the block.
 const LARGE_BYTES: usize = 1 << 20;
-/// Buffers that are larger are not kept for the next block.
+/// Larger buffers are released after use instead of kept for the next block.
 const KEPT_BYTES: usize = 4 << 20;
-/// Room that an entry is granted beside its key and its value, so that every block stays within its
-/// bounds.
+/// Bytes reserved for an entry besides its key and value, so that no block exceeds its limit.
 const ENTRY_ROOM: usize = 64;
-/// The most bytes of a key and its value together.
+/// The largest total size of a key and its value.
 pub(crate) const ENTRY_BYTES_MAX: usize = MAX_BLOCK_BYTES / 2 - ENTRY_ROOM;
 
-/// Writes one table. Holds a block, the index and the filters in memory, and what a dictionary is
-/// learnt from.
+/// Writes one table. Keeps a block, the index, the filters and the training samples of a dictionary
+/// in memory.
 ///
-/// Not usable after an error: drop it and delete the file. A file that was not finished has no
-/// footer and is refused by [`Table::open`](super::Table::open).
+/// After an error the writer cannot be used: drop it and delete the file. A file that was not
+/// finished has no footer, and [`Table::open`](super::Table::open) refuses it.
 #[derive(Debug)]
 pub(crate) struct TableWriter {
     options: TableOptions,
@@ -43,11 +42,11 @@ pub(crate) struct TableWriter {
     checksum: Xxh3,
     sealer: Sealer,
     data: BlockBuilder,
-    /// Hashes of the keys and prefixes of the data block that is being built.
+    /// Hashes of the keys and prefixes in the current data block.
     hashes: Vec<u64>,
     /// The last prefix in `hashes`.
     last_prefix: Vec<u8>,
-    /// The last key and its number.
+    /// The last key and its sequence number.
     last: Option<(Vec<u8>, Seqno)>,
     training: Option<Training>,
     dictionary: Option<Dictionary>,
@@ -56,7 +55,7 @@ pub(crate) struct TableWriter {
     partitions: Vec<PendingPartition>,
     range_tombstones: Option<RangeBlock>,
     properties: Properties,
-    /// Bytes of index and filter partitions that wait.
+    /// Bytes of the index and filter partitions that are not written yet.
     pending_bytes: usize,
     failed: bool,
     /// The checksum in the footer, once it is written.
@@ -66,7 +65,7 @@ pub(crate) struct TableWriter {
     separator: Vec<u8>,
 }
 
-/// Range tombstones, encoded, and the first and the last key that they touch.
+/// Encoded range tombstones, and the first and the last key of their ranges.
 #[derive(Debug)]
 struct RangeBlock {
     encoded: Vec<u8>,
@@ -74,7 +73,7 @@ struct RangeBlock {
     largest: Vec<u8>,
 }
 
-/// A partition of the index, and its filter, not yet compressed.
+/// A partition of the index and its filter, not yet compressed.
 #[derive(Debug)]
 struct PendingPartition {
     separator: Vec<u8>,
@@ -83,7 +82,7 @@ struct PendingPartition {
 }
 
 impl TableWriter {
-    /// A table that will be `number`, written to `file` from its beginning.
+    /// Creates a writer for table `number`, which is written to `file` from its beginning.
     ///
     /// Errors: [`Error::Invalid`] for options out of range.
     pub(crate) fn new(file: Arc<dyn File>, number: FileNumber, options: TableOptions) -> Result<Self> {
@@ -116,7 +115,7 @@ impl TableWriter {
             last: None,
             training,
             dictionary: None,
-            // Every separator is a restart: a search of the index is then one over heads alone.
+            // Every separator is a restart, so an index search only reads heads.
             index: BlockBuilder::new(1),
             filter: options.filter.map(FilterBuilder::new),
             partitions: Vec::new(),
@@ -132,12 +131,13 @@ impl TableWriter {
         })
     }
 
-    /// Adds an entry: keys ascending, and within a key sequence numbers descending.
+    /// Adds an entry. Keys must ascend, and sequence numbers descend within a key.
     ///
-    /// Cost: some 100 ns and a copy of key and value; compression comes on top, and the file's
-    /// write every 256 KiB.
+    /// Cost: about 100 ns and a copy of key and value, plus compression, plus a write to the file
+    /// every 256 KiB.
     ///
-    /// Errors: [`Error::Invalid`] when it is out of order, or longer than [`ENTRY_BYTES_MAX`].
+    /// Errors: [`Error::Invalid`] when the entry is out of order or longer than
+    /// [`ENTRY_BYTES_MAX`].
     pub(crate) fn add(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
         self.check_usable()?;
         let shared = self.check_order(key, seqno)?;
@@ -182,8 +182,9 @@ impl TableWriter {
         if is_large { self.cut_block_with(None, Some(value)) } else { Ok(()) }
     }
 
-    /// Adds all range tombstones, encoded, with how many they are, the first and the last key that
-    /// they touch, and their lowest and highest number. Once a table, at any time before `finish`.
+    /// Adds all range tombstones: encoded, with their count, the first and the last key of their
+    /// ranges, and their lowest and highest sequence number. May be called once per table, at any
+    /// time before `finish`.
     pub(crate) fn add_range_tombstones(
         &mut self,
         encoded: &[u8],
@@ -204,12 +205,12 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Says that an entry expires at this time.
+    /// Records that an entry expires at this time.
     pub(crate) fn note_expiry(&mut self, secs: u64) {
         self.properties.expires_secs = self.properties.expires_secs.min(secs);
     }
 
-    /// Says that an entry points at so many bytes of a blob file.
+    /// Records that an entry refers to this many bytes of a blob file.
     pub(crate) fn note_blob(&mut self, number: FileNumber, bytes: u64) {
         let blobs = &mut self.properties.blobs;
         match blobs.binary_search_by_key(&number, |(number, _)| *number) {
@@ -218,7 +219,7 @@ impl TableWriter {
         }
     }
 
-    /// About how long the file would be if it were finished now.
+    /// Returns the approximate length of the file if it were finished now.
     pub(crate) fn estimated_bytes(&self) -> u64 {
         let filter = self.filter.as_ref().map_or(0, FilterBuilder::estimated_bytes);
         let waiting: usize = self.training.as_ref().map_or(0, Training::bytes);
@@ -226,13 +227,13 @@ impl TableWriter {
         self.out.position() + (blocks + self.pending_bytes + FOOTER_BYTES) as u64
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     pub(crate) fn entries(&self) -> u64 {
         self.properties.entries
     }
 
-    /// Writes what is left, syncs the file, and says what is in it. The file's name is not made
-    /// durable by it.
+    /// Writes the remaining data, syncs the file, and returns its description. Does not make the
+    /// file's name durable.
     ///
     /// Errors: those of the file, and [`Error::Invalid`] for a table without entries and range
     /// tombstones.
@@ -252,8 +253,8 @@ impl TableWriter {
         let top = self.write_partitions()?;
         self.write_rest(&top)?;
         self.out.flush()?;
-        // ORDER: every byte is in the file before the sync; only a synced table may be named in the
-        // manifest.
+        // ORDER: every byte is in the file before the sync. The manifest may only refer to a synced
+        // table.
         self.out.file().sync_data()?;
         let properties = self.properties;
         Ok(TableMeta {
@@ -282,7 +283,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// The bytes that `key` has in common with the last one; `None` when it is the same.
+    /// Returns the number of bytes that `key` shares with the last one, or `None` when it is the
+    /// same key.
     #[inline]
     fn check_order(&self, key: &[u8], seqno: Seqno) -> Result<Option<usize>> {
         let Some((last, last_seqno)) = &self.last else { return Ok(Some(0)) };
@@ -301,8 +303,8 @@ impl TableWriter {
         Err(Error::invalid(format!("{key} at {seqno} does not come after {last} at {last_seqno}")))
     }
 
-    /// Adds what filters are asked for. A block begins anew, since it may begin a partition, whose
-    /// filter stands alone.
+    /// Adds the hashes for the filters. Each block adds its first prefix again, because it may
+    /// begin a partition, whose filter must be complete.
     fn note_hashes(&mut self, key: &[u8], shared: Option<usize>) {
         let fresh = self.data.is_empty();
         if shared.is_none() && !fresh {
@@ -317,12 +319,13 @@ impl TableWriter {
         }
     }
 
-    /// Closes the data block; `next` is the key that comes after it.
+    /// Closes the data block. `next` is the first key after it.
     fn cut_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.cut_block_with(next, None)
     }
 
-    /// As `cut_block`, where `last` is the value of the last entry, if that was added without.
+    /// Closes the data block as `cut_block` does. `last_value` is the value of the last entry, if
+    /// that was added without it.
     fn cut_block_with(&mut self, next: Option<&[u8]>, last_value: Option<&[u8]>) -> Result<()> {
         let mut between = std::mem::take(&mut self.separator);
         between.clear();
@@ -333,7 +336,8 @@ impl TableWriter {
         }
         let mut raw = std::mem::take(&mut self.raw);
         raw.clear();
-        // Room for the header of its frame: a block that is stored as it is, is written from here.
+        // Room for the header of the frame: a block that is stored uncompressed is written from
+        // this buffer.
         raw.resize(HEADER_BYTES, 0);
         self.data.finish_with(last_value, &mut raw);
         let hashes = std::mem::take(&mut self.hashes);
@@ -366,13 +370,13 @@ impl TableWriter {
             .try_for_each(|block| self.write_data(&block.raw, &block.separator, &block.hashes))
     }
 
-    /// Writes a data block and notes it.
+    /// Writes a data block and adds it to index and filter.
     fn write_data(&mut self, raw: &[u8], between: &[u8], hashes: &[u64]) -> Result<()> {
         let handle = self.write_block(Role::Data, raw)?;
         self.note_data(handle, between, hashes)
     }
 
-    /// Notes a data block in index and filter.
+    /// Adds a data block to index and filter.
     fn note_data(&mut self, handle: Handle, between: &[u8], hashes: &[u64]) -> Result<()> {
         let ordinal = self.properties.data_blocks;
         self.properties.data_blocks =
@@ -478,7 +482,7 @@ impl TableWriter {
         done
     }
 
-    /// As `write_block`, of a block with room for the header before it.
+    /// Writes a block as `write_block` does, if it has room for the header before it.
     fn write_framed(&mut self, role: Role, framed: &mut [u8]) -> Result<Handle> {
         let mut sealed = std::mem::take(&mut self.sealed);
         let handle = self.sealer.seal_in_place(role, framed, self.out.position(), &mut sealed);
@@ -499,7 +503,8 @@ impl TableWriter {
     }
 }
 
-/// A buffer for the next block, unless this one was so large that its memory is better given back.
+/// Returns the buffer for reuse, or an empty one if it is so large that its memory should be
+/// released.
 fn kept(buffer: Vec<u8>) -> Vec<u8> {
     if buffer.capacity() > KEPT_BYTES { Vec::new() } else { buffer }
 }

@@ -1,8 +1,9 @@
-//! Locks of pessimistic transactions: on keys and on ranges, shared or exclusive.
+//! Locks of pessimistic transactions: on keys and ranges, shared or exclusive.
 //!
-//! One mutex over ordered maps. A lock is granted when nobody else holds one that conflicts; else
-//! the transaction waits. Who waits for whom is kept as a graph: a wait that would close a cycle is
-//! refused at once (deadlock), so that of the transactions in the cycle the last one gives way.
+//! The table consists of ordered maps under one mutex. A lock is granted if no other transaction
+//! holds a conflicting one; otherwise the transaction waits. The table keeps a graph of which
+//! transaction waits for which. A wait that would close a cycle is refused at once (deadlock), so
+//! the last transaction to join the cycle gives way.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Bound;
@@ -19,18 +20,18 @@ use crate::{Error, Result};
 #[cfg(all(test, cairn_shuttle))]
 mod shuttle;
 
-/// Names a transaction among those that run.
+/// Identifies a running transaction.
 pub(crate) type TransactionId = u64;
 
-/// A sleeping waiter looks at its deadline at least this often.
+/// Interval at which a sleeping waiter checks its deadline.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a lock keeps others from.
+/// The access that a lock denies to others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// From writing.
+    /// Denies writing.
     Shared,
-    /// From reading under a lock, and from writing.
+    /// Denies writing, and reading under a lock.
     Exclusive,
 }
 
@@ -45,7 +46,7 @@ impl Holders {
         self.exclusive.is_none() && self.shared.is_empty()
     }
 
-    /// The others whose locks conflict with `mode` for `id`.
+    /// Adds to `out` the other transactions whose locks conflict with `mode` for `id`.
     fn conflicts(&self, id: TransactionId, mode: Mode, out: &mut HashSet<TransactionId>) {
         out.extend(self.exclusive.filter(|holder| *holder != id));
         if mode == Mode::Exclusive {
@@ -66,9 +67,9 @@ struct RangeLock {
 struct State {
     keys: BTreeMap<(KeyspaceId, Vec<u8>), Holders>,
     ranges: Vec<RangeLock>,
-    /// Keys that each transaction has locked.
+    /// The keys that each transaction has locked.
     held: HashMap<TransactionId, Vec<(KeyspaceId, Vec<u8>)>>,
-    /// For whom each waiting transaction waits.
+    /// The transactions for which each waiting transaction waits.
     waits: HashMap<TransactionId, HashSet<TransactionId>>,
     next_id: TransactionId,
 }
@@ -80,12 +81,12 @@ pub(crate) struct LockTable {
     released: Condvar,
 }
 
-/// What is locked.
+/// The object of a lock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Target<'a> {
-    /// One key, there or not.
+    /// One key, present or absent.
     Key(&'a [u8]),
-    /// All keys within the bounds, there or not; always shared.
+    /// All keys within the bounds, present or absent. Always shared.
     Range(&'a Bounds),
 }
 
@@ -146,7 +147,7 @@ impl State {
         }
     }
 
-    /// True when somebody in `from` waits for `id`, directly or not.
+    /// Returns true if a transaction in `from` waits for `id`, directly or indirectly.
     fn reaches(&self, from: &HashSet<TransactionId>, id: TransactionId) -> bool {
         let mut seen: HashSet<TransactionId> = HashSet::new();
         let mut next: Vec<TransactionId> = from.iter().copied().collect();
@@ -163,18 +164,17 @@ impl State {
 }
 
 impl LockTable {
-    /// An id for a new transaction.
+    /// Returns an id for a new transaction.
     pub(crate) fn begin(&self) -> TransactionId {
         let mut state = lock(&self.state);
         state.next_id += 1;
         state.next_id
     }
 
-    /// Takes a lock for `id`, waiting at most `timeout`. Taking one again, or more of what is held,
-    /// is fine.
+    /// Acquires a lock for `id`, waiting at most `timeout`. A transaction may lock a key again, or
+    /// with a stronger mode.
     ///
-    /// Errors: [`Error::Conflict`] when waiting would be a deadlock, [`Error::Busy`] after
-    /// `timeout`.
+    /// Errors: [`Error::Conflict`] if waiting would be a deadlock, [`Error::Busy`] after `timeout`.
     pub(crate) fn acquire(
         &self,
         id: TransactionId,
@@ -211,7 +211,7 @@ impl LockTable {
         }
     }
 
-    /// Gives back all locks of `id`.
+    /// Releases all locks of `id`.
     pub(crate) fn release(&self, id: TransactionId) {
         let mut state = lock(&self.state);
         for key in state.held.remove(&id).unwrap_or_default() {
@@ -229,13 +229,13 @@ impl LockTable {
         self.released.notify_all();
     }
 
-    /// True while `id` waits for a lock.
+    /// Returns true while `id` waits for a lock.
     #[cfg(test)]
     pub(crate) fn is_waiting(&self, id: TransactionId) -> bool {
         lock(&self.state).waits.contains_key(&id)
     }
 
-    /// True when nobody holds or awaits anything.
+    /// Returns true if no lock is held or awaited.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         let state = lock(&self.state);

@@ -1,18 +1,18 @@
-//! Transactions: several reads and writes that happen as if nothing else did.
+//! Transactions: several reads and writes that are executed as if nothing else ran.
 //!
-//! Both kinds are serialisable and buffer their writes until `commit`, which is one atomic batch.
+//! Both kinds are serializable and buffer their writes until `commit`, which is one atomic batch.
 //!
 //! | | optimistic | pessimistic |
 //! |---|---|---|
 //! | reads | as of its begin | newest, under a lock held to the end |
-//! | others may meanwhile | write anything | not write what it read, not touch what it wrote |
-//! | conflict | found at commit: run it again | waits, and fails on deadlock or when the wait gets too long |
+//! | other transactions may | write anything | not write keys it read, not touch keys it wrote |
+//! | conflict | found at commit: run it again | waits; fails on deadlock or timeout |
 //! | for | little contention | hot keys, long transactions |
 //!
-//! Scans count as reads of all that they passed, absent keys included, so there are no phantoms
+//! A scan counts as a read of everything it passed, including absent keys, so there are no phantoms
 //! (Kung and Robinson, *On Optimistic Methods for Concurrency Control*, TODS 1981; Gray et al.,
-//! *Granularity of Locks*, 1976). Plain writes beside transactions take no locks; a transaction of
-//! either kind that depends on what they changed fails with a conflict.
+//! *Granularity of Locks*, 1976). Plain writes concurrent with transactions take no locks. A
+//! transaction of either kind that depends on data changed by them fails with a conflict.
 
 mod lock_table;
 mod overlay;

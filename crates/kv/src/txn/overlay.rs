@@ -1,4 +1,4 @@
-//! What a transaction has written and not yet committed.
+//! The uncommitted writes of a transaction.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,11 +8,11 @@ use crate::batch::{Operation, WriteBatch};
 use crate::iter::visible::Bounds;
 use crate::version::KeyspaceId;
 
-/// What the writes to one key come to.
+/// The combined effect of the writes to one key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pending {
-    /// The value set, or the removal, that the operands follow; `None` when they apply to what is
-    /// stored.
+    /// The value set, or the removal, to which the operands apply. `None` if they apply to the
+    /// stored value.
     pub base: Option<Option<Vec<u8>>>,
     /// Merge operands, oldest first.
     pub operands: Vec<Vec<u8>>,
@@ -25,7 +25,7 @@ pub(crate) struct Overlay {
 }
 
 impl Overlay {
-    /// Sets or, with `None`, removes a key.
+    /// Sets a key, or removes it if `value` is `None`.
     pub(crate) fn set(&mut self, keyspace: KeyspaceId, key: &[u8], value: Option<&[u8]>) {
         let pending = Pending { base: Some(value.map(<[u8]>::to_vec)), operands: Vec::new() };
         self.keyspaces.entry(keyspace).or_default().insert(key.to_vec(), pending);
@@ -38,12 +38,12 @@ impl Overlay {
         pending.operands.push(operand.to_vec());
     }
 
-    /// What was written to `key`.
+    /// Returns the writes to `key`.
     pub(crate) fn get(&self, keyspace: KeyspaceId, key: &[u8]) -> Option<&Pending> {
         self.keyspaces.get(&keyspace)?.get(key)
     }
 
-    /// What was written within `bounds`, in key order.
+    /// Returns the writes within `bounds`, in key order.
     pub(crate) fn range(&self, keyspace: KeyspaceId, bounds: &Bounds) -> Vec<(Vec<u8>, Pending)> {
         let lower = bounds.lower.clone().map_or(Bound::Unbounded, Bound::Included);
         let upper = bounds.upper.clone().map_or(Bound::Unbounded, Bound::Excluded);
@@ -56,7 +56,7 @@ impl Overlay {
         }
     }
 
-    /// The writes as a batch.
+    /// Returns the writes as a batch.
     pub(crate) fn batch(&self) -> Result<WriteBatch> {
         let mut batch = WriteBatch::new();
         for (&id, keys) in &self.keyspaces {
@@ -74,7 +74,7 @@ impl Overlay {
         Ok(batch)
     }
 
-    /// True when nothing was written.
+    /// Returns true if nothing was written.
     pub(crate) fn is_empty(&self) -> bool {
         self.keyspaces.values().all(BTreeMap::is_empty)
     }

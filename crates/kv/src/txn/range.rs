@@ -1,4 +1,4 @@
-//! A transaction's view of a range: stored entries with its own writes over them.
+//! A transaction's view of a range: stored entries merged with its own writes.
 
 use std::iter::Peekable;
 use std::vec::IntoIter;
@@ -12,7 +12,7 @@ use crate::iter::visible::Bounds;
 use crate::txn::overlay::Pending;
 use crate::txn::transaction::Transaction;
 
-/// Entries in key order. Made by [`Transaction::range`]; ends after an error.
+/// An iterator over entries in key order. Created by [`Transaction::range`]; ends after an error.
 #[derive(Debug)]
 pub struct TransactionRange<'a> {
     transaction: &'a Transaction,
@@ -20,7 +20,7 @@ pub struct TransactionRange<'a> {
     cursor: DbCursor,
     own: Peekable<IntoIter<(Vec<u8>, Pending)>>,
     bounds: Bounds,
-    /// The place of this range among the transaction's reads.
+    /// The index of this range in the transaction's reads.
     place: usize,
     is_over: bool,
 }
@@ -39,7 +39,7 @@ impl<'a> TransactionRange<'a> {
         Ok(TransactionRange { transaction, keyspace, cursor, own, bounds, place, is_over: false })
     }
 
-    /// Everything up to `key`, or with `None` to the end, now counts as read.
+    /// Records everything up to `key`, or up to the end if `None`, as read.
     fn note(&self, key: Option<&[u8]>) {
         let upper = match key {
             None => self.bounds.upper.clone(),

@@ -1,4 +1,4 @@
-//! What a transaction has read, and whether somebody has changed it since.
+//! The read set of a transaction, and the check for later changes to it.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::iter::visible::Bounds;
 use crate::kind::Seqno;
 use crate::version::KeyspaceId;
 
-/// Keys and ranges that a transaction depends on, with the number up to which it has seen them.
+/// Keys and ranges on which a transaction depends, each with the sequence number as of which it was
+/// read.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     keys: BTreeMap<(KeyspaceId, Vec<u8>), Seqno>,
@@ -18,29 +19,30 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// `key`, there or not, was read as of `at`. Of several reads the oldest counts.
+    /// Records a read of `key`, present or absent, as of `at`. Of several reads the oldest counts.
     pub(crate) fn key(&mut self, keyspace: KeyspaceId, key: &[u8], at: Seqno) {
         let seen = self.keys.entry((keyspace, key.to_vec())).or_insert(at);
         *seen = (*seen).min(at);
     }
 
-    /// Everything within `bounds` was read as of `at`. Gives back its place, for [`Reads::widen`].
+    /// Records a read of everything within `bounds` as of `at`. Returns its index for
+    /// [`Reads::widen`].
     pub(crate) fn range(&mut self, keyspace: KeyspaceId, bounds: Bounds, at: Seqno) -> usize {
         self.ranges.push((keyspace, bounds, at));
         self.ranges.len() - 1
     }
 
-    /// The range at `place` was read further: it is now `bounds`.
+    /// Extends the range at index `place` to `bounds`.
     pub(crate) fn widen(&mut self, place: usize, bounds: Bounds) {
         if let Some((_, old, _)) = self.ranges.get_mut(place) {
             *old = bounds;
         }
     }
 
-    /// What was changed after it was read, if anything: its keyspace and key. `after` replaces
-    /// older read numbers: what was before is known to be unchanged.
+    /// Returns the keyspace and key of a change made after it was read, if there is one. Read
+    /// numbers below `after` are raised to it, because earlier changes have been ruled out.
     ///
-    /// Costs a lookup for each key read, in memtables only unless flushes have come since.
+    /// Costs a lookup for each key read, in memtables only unless there were flushes since.
     pub(crate) fn changed(
         &self,
         inner: &Inner,

@@ -1,4 +1,4 @@
-//! Locks, deadlocks, and that nothing of a transaction stays behind.
+//! Locks and deadlocks, and the cleanup after a transaction.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn bounds(lower: &str, upper: &str) -> Bounds {
     Bounds { lower: Some(lower.into()), upper: Some(upper.into()) }
 }
 
-/// A lock at once or not at all.
+/// Acquires a lock without waiting, or fails.
 fn attempt(locks: &LockTable, id: TransactionId, target: Target<'_>, mode: Mode) -> Result<()> {
     locks.acquire(id, KEYSPACE, target, mode, Duration::ZERO, &ManualClock::new(Duration::ZERO))
 }
@@ -28,15 +28,16 @@ fn wait_for(locks: &LockTable, id: TransactionId, key: &str, mode: Mode) -> Resu
     locks.acquire(id, KEYSPACE, Target::Key(key.as_bytes()), mode, LONG, &ManualClock::new(Duration::ZERO))
 }
 
-/// Returns when `id` waits for somebody.
+/// Returns once `id` waits for a lock.
 fn until_waiting(locks: &LockTable, id: TransactionId) {
     while !locks.is_waiting(id) {
         thread::yield_now();
     }
 }
 
-/// Goal: who may hold what beside whom. Method: each pair of a held and a wanted lock, on keys and
-/// ranges that meet and that do not; the table is empty when all are given back.
+/// Goal: exactly the compatible locks can be held together. Method: each pair of a held and a
+/// requested lock, on keys and ranges that do and do not overlap; the table is empty after their
+/// release.
 #[test]
 fn what_excludes_what() {
     use Mode::{Exclusive, Shared};
@@ -62,7 +63,7 @@ fn what_excludes_what() {
         let locks = LockTable::default();
         let (first, second) = (locks.begin(), locks.begin());
         attempt(&locks, first, held.0, held.1).unwrap();
-        // Again, and more of it, is fine.
+        // Acquiring the same lock again is allowed.
         attempt(&locks, first, held.0, held.1).unwrap();
         let result = attempt(&locks, second, wanted.0, wanted.1);
         assert_eq!(result.is_ok(), is_fine, "{held:?} {wanted:?}");
@@ -74,7 +75,7 @@ fn what_excludes_what() {
     }
 }
 
-/// Goal: locks of one keyspace leave the others alone.
+/// Goal: locks of one keyspace do not affect the others.
 #[test]
 fn keyspaces_are_apart() {
     let locks = LockTable::default();
@@ -92,9 +93,10 @@ fn keyspaces_are_apart() {
     assert!(locks.is_empty());
 }
 
-/// Goal: of transactions that wait for each other in a circle, the one that closes it is told at
-/// once, and the others go on.
-/// Method: circles of two to six on threads, each holding its key and wanting the next one's.
+/// Goal: if transactions wait for one another in a cycle, the one that closes the cycle is refused
+/// at once and the others continue.
+/// Method: cycles of two to six transactions on threads, each of which holds its key and requests
+/// that of the next.
 #[test]
 fn circles_are_refused() {
     for size in 2..=6 {
@@ -122,7 +124,7 @@ fn circles_are_refused() {
     }
 }
 
-/// Goal: two readers of a key that both want to write it are a deadlock, too.
+/// Goal: two readers of a key that both request to write it are also a deadlock.
 #[test]
 fn upgrades_that_cross() {
     let locks = LockTable::default();
@@ -141,14 +143,14 @@ fn upgrades_that_cross() {
     assert!(locks.is_empty());
 }
 
-/// Goal: an exclusive lock is exclusive, whatever is asked for in whatever order, and nothing is
-/// left over. Method: threads that lock keys and ranges at random, and note who is inside;
-/// conflicts give everything back.
+/// Goal: an exclusive lock is exclusive, whatever is requested in whatever order, and no lock is
+/// left over. Method: threads lock random keys and ranges and record which of them are inside; a
+/// conflict releases everything.
 #[test]
 fn nobody_is_inside_twice() {
     const KEYS: u64 = 6;
     let (locks, clock) = (LockTable::default(), SystemClock::new());
-    // For each key: readers, or 1000 for a writer.
+    // For each key: the number of readers, or 1000 for a writer.
     let inside: Vec<AtomicU64> = (0..KEYS).map(|_| AtomicU64::new(0)).collect();
     let (granted, refused) = (AtomicU64::new(0), AtomicU64::new(0));
     thread::scope(|scope| {
@@ -201,7 +203,7 @@ fn store() -> Db {
 }
 
 /// Goal: however a transaction ends (commit, conflict, rollback, drop, panic of its owner), its
-/// locks and its snapshot are gone.
+/// locks and its snapshot are released.
 #[test]
 fn nothing_stays_behind() {
     let db = store();
@@ -218,7 +220,7 @@ fn nothing_stays_behind() {
                 1 => transaction.rollback(),
                 2 => drop(transaction),
                 3 => {
-                    // A plain write takes no lock: it is found at the commit.
+                    // A plain write takes no lock; the commit detects it.
                     db.put("b", "2").unwrap();
                     assert!(transaction.commit().unwrap_err().is_conflict());
                 }
@@ -237,8 +239,8 @@ fn nothing_stays_behind() {
     }
 }
 
-/// Goal: what pessimistic transactions have locked others cannot get, and may after the end.
-/// Method: two on one thread.
+/// Goal: a lock of a pessimistic transaction blocks others until the transaction ends, and no
+/// longer. Method: two transactions on one thread.
 #[test]
 fn locks_last_to_the_end() {
     let db = store();
@@ -268,13 +270,13 @@ fn locks_last_to_the_end() {
     assert!(db.core.inner.locks.is_empty());
 }
 
-/// Goal: who is ready to wait for ever may say so. Method: a lock that another transaction holds
-/// and gives back.
+/// Goal: a transaction may wait without a time limit. Method: a lock that another transaction holds
+/// and then releases.
 #[test]
 fn a_timeout_without_end() {
     let locks = Arc::new(LockTable::default());
     let (first, second) = (locks.begin(), locks.begin());
-    // A clock on which time has passed.
+    // A clock that does not start at zero.
     let clock = ManualClock::new(Duration::ZERO);
     clock.advance(LONG);
     attempt(&locks, first, Target::Key(b"k"), Mode::Exclusive).unwrap();

@@ -1,4 +1,4 @@
-//! A transaction of either kind.
+//! A transaction, optimistic or pessimistic.
 
 use std::time::Duration;
 
@@ -21,14 +21,15 @@ use crate::value::Value;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
 
-/// How a transaction runs.
+/// Options of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransactionOptions {
-    /// Takes locks as it goes instead of looking for conflicts at the end. Default: false.
+    /// Takes locks during the transaction instead of checking for conflicts at the commit. Default:
+    /// false.
     pub pessimistic: bool,
-    /// How long a pessimistic transaction waits for one lock. Default: 1 second.
+    /// Maximum time that a pessimistic transaction waits for one lock. Default: 1 second.
     pub lock_timeout: Duration,
-    /// Durability of the commit. Default: `None`, the store's.
+    /// Durability of the commit. Default: `None`, that of the store.
     pub durability: Option<Durability>,
 }
 
@@ -38,11 +39,12 @@ impl Default for TransactionOptions {
     }
 }
 
-/// Reads and writes that take effect together, as if nothing else ran meanwhile. Made by
+/// Reads and writes that take effect together, as if nothing else ran meanwhile. Created by
 /// [`crate::Db::transaction`].
 ///
-/// Writes are buffered in memory and seen by the transaction's own reads. Dropping it without a
-/// commit undoes everything. Keyspaces of another store are refused ([`Error::Invalid`]).
+/// Writes are buffered in memory and visible to the transaction's own reads. Dropping the
+/// transaction without a commit discards them. Keyspaces of another store are refused
+/// ([`Error::Invalid`]).
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -68,7 +70,8 @@ impl Default for TransactionOptions {
 pub struct Transaction {
     pub(super) core: Arc<Core>,
     options: TransactionOptions,
-    /// What optimistic reads see; keeps what conflicts are found by.
+    /// The state that optimistic reads see. It also keeps compactions from dropping the versions by
+    /// which conflicts are detected.
     pub(super) snapshot: SnapshotGuard,
     id: TransactionId,
     pub(super) overlay: Overlay,
@@ -82,7 +85,7 @@ impl Transaction {
         Transaction { options, snapshot, id, overlay: Overlay::default(), reads: Arc::default(), core }
     }
 
-    /// The number of the newest write that an optimistic transaction sees.
+    /// Returns the sequence number of the newest write that an optimistic transaction sees.
     pub fn seqno(&self) -> Seqno {
         self.snapshot.seqno()
     }
@@ -95,8 +98,9 @@ impl Transaction {
         inner.locks.acquire(self.id, keyspace, target, mode, self.options.lock_timeout, &*inner.clock)
     }
 
-    /// As of which number a read sees, and what it is noted under. Pessimistic ones see the newest;
-    /// noting an older number is safe.
+    /// Returns the sequence number at which a read runs, `None` for the newest, and the one
+    /// recorded for the conflict check. A pessimistic read may see a newer state than the recorded
+    /// number, which is safe.
     fn read_number(&self) -> (Option<Seqno>, Seqno) {
         if self.options.pessimistic {
             (None, self.core.inner.order.visible())
@@ -105,16 +109,18 @@ impl Transaction {
         }
     }
 
-    /// The value of `key`, own writes included. The commit fails if somebody changes it before.
+    /// Returns the value of `key`, including the transaction's own writes. The commit fails if
+    /// another writer changes the key before.
     ///
-    /// Errors of pessimistic transactions: [`Error::Busy`] when the lock cannot be had in time,
+    /// Errors of pessimistic transactions: [`Error::Busy`] if the lock cannot be acquired in time,
     /// [`Error::Conflict`] for a deadlock.
     pub fn get(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.read(keyspace, key.as_ref(), Mode::Shared)
     }
 
-    /// As [`Transaction::get`], for a key that is going to be written: a pessimistic transaction
-    /// takes the exclusive lock at once, which spares a deadlock with others that do the same.
+    /// Like [`Transaction::get`], for a key that the transaction is going to write. A pessimistic
+    /// transaction takes the exclusive lock right away, which prevents a deadlock with others that
+    /// do the same.
     pub fn get_for_update(&self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.read(keyspace, key.as_ref(), Mode::Exclusive)
     }
@@ -137,7 +143,7 @@ impl Transaction {
         }
     }
 
-    /// What own writes make of the value that is stored.
+    /// Applies the transaction's own writes to the stored value.
     pub(super) fn apply(
         &self,
         keyspace: &Keyspace,
@@ -177,7 +183,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Adds an operand for the keyspace's merge operator. Errors: [`Error::Invalid`] without one.
+    /// Adds an operand for the keyspace's merge operator. Errors: [`Error::Invalid`] if the
+    /// keyspace has none.
     pub fn merge(
         &mut self,
         keyspace: &Keyspace,
@@ -194,7 +201,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Errors: [`Error::Invalid`] for a keyspace of another store.
+    /// Checks that `keyspace` belongs to this store. Errors: [`Error::Invalid`] if it belongs to
+    /// another.
     fn check_keyspace(&self, keyspace: &Keyspace) -> Result<()> {
         if Arc::ptr_eq(&self.core, &keyspace.core) {
             return Ok(());
@@ -202,8 +210,8 @@ impl Transaction {
         Err(self.core.inner.of_another_store(&format!("keyspace {:?}", keyspace.name())))
     }
 
-    /// A pessimistic transaction locks what it writes; plain writes to it before the commit are
-    /// then a conflict.
+    /// Prepares a write of `key`. A pessimistic transaction locks the key and records it as read,
+    /// so that a plain write to it before the commit is a conflict.
     fn will_write(&self, keyspace: &Keyspace, key: &[u8]) -> Result<()> {
         self.check_keyspace(keyspace)?;
         if self.options.pessimistic {
@@ -213,8 +221,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// The entries of a range, own writes included. What it passes counts as read, what is not
-    /// there included; a pessimistic transaction locks the whole range.
+    /// Returns the entries of a range, including the transaction's own writes. Everything that the
+    /// iterator passes counts as read, including absent keys. A pessimistic transaction locks the
+    /// whole range.
     pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Result<TransactionRange<'_>> {
         self.check_keyspace(keyspace)?;
         let bounds = half_open(&range);
@@ -233,17 +242,18 @@ impl Transaction {
             options: ReadOptions::default(),
             snapshot,
         };
-        // Nothing of it has been read yet; the iterator widens it as it goes.
+        // Nothing of the range has been read yet. The iterator widens the recorded range as it
+        // advances.
         let start = bounds.lower.clone().unwrap_or_default();
         let none = Bounds { lower: Some(start.clone()), upper: Some(start) };
         let place = lock(&self.reads).range(keyspace.id(), none, noted);
         TransactionRange::new(self, keyspace.clone(), maker, bounds, place)
     }
 
-    /// Makes all writes visible and, by the durability asked for, durable: all or none.
+    /// Makes all writes visible atomically, and durable according to the transaction's durability.
     ///
-    /// Errors: [`Error::Conflict`] when somebody has changed what this transaction depends on:
-    /// nothing was written, run it again ([`Error::is_conflict`]).
+    /// Errors: [`Error::Conflict`] if another writer has changed data on which this transaction
+    /// depends. Nothing was written; run the transaction again ([`Error::is_conflict`]).
     pub fn commit(self) -> Result<()> {
         let inner = &self.core.inner;
         let reads = lock(&self.reads);
@@ -257,8 +267,8 @@ impl Transaction {
             }
         };
         if self.overlay.is_empty() {
-            // A reader at a snapshot stands for that moment. One that read under locks saw nothing
-            // change either.
+            // A read-only optimistic transaction is serializable as of its snapshot. A pessimistic
+            // one must check that plain writes have not changed its reads.
             return if self.options.pessimistic { check(None) } else { Ok(()) };
         }
         let batch = self.overlay.batch()?;
@@ -266,7 +276,7 @@ impl Transaction {
         inner.write_batch_if(&batch, durability, Some(check))
     }
 
-    /// Forgets all writes; the same as dropping it.
+    /// Discards all writes, like dropping the transaction.
     pub fn rollback(self) {}
 }
 

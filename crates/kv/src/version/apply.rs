@@ -1,4 +1,4 @@
-//! From one version of a keyspace to the next, with the checks that keep nonsense out of the
+//! Applies an edit to a version of a keyspace, with checks that keep invalid states out of the
 //! manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,19 +12,19 @@ use super::order::check_order;
 use super::run::Run;
 use crate::file::FileNumber;
 
-/// A version and what it no longer has of the one before.
+/// A new version, and its differences from the previous one.
 #[derive(Debug)]
 pub(super) struct Change {
     pub(super) version: Version,
     pub(super) tables_gone: Vec<Arc<TableFile>>,
     pub(super) blobs_gone: Vec<Arc<BlobFile>>,
-    /// Files that were not there before.
+    /// Files that the previous version did not have.
     pub(super) files_new: Vec<FileNumber>,
 }
 
-/// The version that `edit` makes of `base`. Says what is wrong when it does not fit. The order of
-/// the tables of a keyspace that `is_made` by the same edit is not asked for: nothing was there
-/// before to hold it against.
+/// Returns the version that results from applying `edit` to `base`, or a description of the
+/// conflict. If the same edit creates the keyspace (`is_made`), the order of its tables is not
+/// checked, because there are no older tables to compare it with.
 pub(super) fn apply(
     base: &Version,
     edit: &KeyspaceEdit,
@@ -41,8 +41,8 @@ pub(super) fn apply(
     for new in &edit.added {
         check_table(new)?;
         let table = match removed.remove(&new.meta.number) {
-            // The same file somewhere else: versions before and after share the handle, so it does
-            // not end.
+            // The file moves: versions before and after share the handle, so the file is not
+            // deleted.
             Some((_, table)) if table.meta == new.meta => table,
             Some(_) => return Err(format!("table {} moves and changes in one edit", new.meta.number)),
             None => {
@@ -79,7 +79,7 @@ pub(super) fn apply(
     })
 }
 
-/// The tables that leave their places, by number.
+/// Returns the tables that leave their places, by number.
 fn remove_tables(
     base: &Version,
     edit: &KeyspaceEdit,
@@ -157,7 +157,7 @@ fn change_level(
     Ok(Level::new(after))
 }
 
-/// The blob files after the edit, and those that it removes.
+/// Returns the blob files after the edit, and those that it removes.
 fn change_blobs(
     base: &Version,
     edit: &KeyspaceEdit,

@@ -1,13 +1,13 @@
-//! `CURRENT`: the one file whose content says which manifest counts.
+//! `CURRENT`, the file that names the valid manifest.
 //!
 //! ```text
 //! MANIFEST-000007 5eed5eed5eed5eed 0123456789abcdef\n
 //! ```
 //!
-//! That is the name, the store's id, and the XXH3 of both with the space between, numbers in
-//! hexadecimal digits. Earlier versions left out the id.
+//! These are the name, the store's id, and the XXH3 of both including the space between them;
+//! numbers are hexadecimal. Earlier versions omit the id.
 //!
-//! It is only ever replaced as a whole, so a crash leaves the old one or the new one.
+//! The file is only replaced as a whole, so a crash leaves the old content or the new one.
 
 use std::path::Path;
 
@@ -19,13 +19,13 @@ use super::names::FileName;
 use crate::file::FileNumber;
 use crate::{Error, Result};
 
-/// More bytes than the longest name and its checksum take.
+/// More than the length of the longest content.
 const BYTES_MAX: u64 = 96;
 
-/// The manifest that counts: its number, and whose it is if that is said.
+/// Reads the number of the valid manifest and, if present, the id of its store.
 ///
 /// Errors: `NotFound` (of the file system) without a `CURRENT`, [`Error::Corruption`] when it is
-/// not as it was written.
+/// damaged.
 pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(FileNumber, Option<u64>)> {
     let path = FileName::Current.path(dir);
     let file = fs.open(&path, OpenOptions::read())?;
@@ -43,8 +43,9 @@ pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<(FileNumber, Option<u
     read.ok_or_else(|| Error::corruption(&path, 0, "expected a manifest's name and its checksum"))
 }
 
-/// Makes `number` of this store the manifest that counts, durably. ORDER: the manifest and its name
-/// are durable before this.
+/// Begins to make `number` the valid manifest of this store, durably.
+///
+/// ORDER: the manifest and its name are durable before this.
 pub(super) fn begin(fs: &Arc<dyn Fs>, dir: &Path, number: FileNumber, store: u64) -> Result<AtomicFile> {
     let file = AtomicFile::create(fs, &FileName::Current.path(dir))?;
     file.file().write_all_at(format(number, Some(store)).as_bytes(), 0)?;
@@ -63,7 +64,8 @@ fn parse(text: &str) -> Option<(FileNumber, Option<u64>)> {
     let (name, rest) = text.split_once(' ')?;
     let store = rest.split_once(' ').and_then(|(store, _)| u64::from_str_radix(store, 16).ok());
     match FileName::parse(Path::new(name))? {
-        // Written back, so that no second spelling of a number or the line end passes.
+        // Formatted again and compared, so that no alternative spelling of a number or line end
+        // passes.
         FileName::Manifest(number) if format(number, store) == text => Some((number, store)),
         _ => None,
     }
@@ -73,7 +75,8 @@ fn parse(text: &str) -> Option<(FileNumber, Option<u64>)> {
 mod tests {
     use super::*;
 
-    /// Goal: only what was written is read. Method: every bit of it flipped, and every cut.
+    /// Goal: every damage is detected.
+    /// Method: every bit flipped, and every truncation.
     #[test]
     fn damage_is_seen() {
         for store in [Some(0x5eed), Some(u64::MAX), None] {

@@ -1,4 +1,4 @@
-//! What changes from one state of the store to the next.
+//! Edits: changes from one state of the store to the next.
 
 use std::collections::BTreeMap;
 
@@ -8,54 +8,55 @@ use super::handle::BlobMeta;
 use crate::file::{FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
 
-/// Names a keyspace in log and manifest. Never given to a second one, so that old log records
-/// cannot reach a new keyspace.
+/// The id of a keyspace in log and manifest. Never reused, so that old log records are not applied
+/// to a new keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyspaceId(pub u32);
 
 /// A table that an edit adds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NewTable {
-    /// Where it goes.
+    /// Its level.
     pub level: usize,
-    /// The run of the level that it belongs to; higher ids are newer. A flush takes a file number
-    /// that was drawn when its memtable was sealed, so that flushes may finish out of order; a
+    /// The run of the level that it belongs to; higher ids are newer. A flush uses a file number
+    /// allocated when its memtable was sealed, so that flushes may finish out of order. A
     /// compaction's output has the highest id of its inputs, and 0 in levels of one run.
     pub run: u64,
     /// The table.
     pub meta: TableMeta,
 }
 
-/// A table that an edit removes from a level. Removing and adding the same number moves it.
+/// A table that an edit removes from a level. An edit that removes and adds the same number moves
+/// the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct OldTable {
-    /// Where it is.
+    /// Its level.
     pub level: usize,
-    /// Which it is.
+    /// Its file number.
     pub number: FileNumber,
 }
 
-/// What an edit does to one keyspace.
+/// The changes of one keyspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceEdit {
-    /// Replay of the log starts here for this keyspace: everything before is in tables. Never moves
-    /// back: a lower position than the one before is without effect.
+    /// The position where log replay starts for this keyspace: everything before it is in tables.
+    /// It never moves back; a lower position than the previous one has no effect.
     pub log_start: Option<u64>,
-    /// Tables that go.
+    /// Tables to remove.
     pub removed: Vec<OldTable>,
-    /// Tables that come.
+    /// Tables to add.
     pub added: Vec<NewTable>,
-    /// Blob files that go.
+    /// Blob files to remove.
     pub blobs_removed: Vec<FileNumber>,
-    /// Blob files that come, without garbage.
+    /// Blob files to add, without garbage.
     pub blobs_added: Vec<BlobMeta>,
-    /// Garbage to add to blob files, in bytes: increments, so that those of jobs that ran side by
-    /// side add up.
+    /// Garbage to add to blob files, in bytes. Increments, so that the changes of parallel jobs add
+    /// up.
     pub blob_garbage: Vec<(FileNumber, u64)>,
 }
 
 impl KeyspaceEdit {
-    /// False when at most the log's start changes.
+    /// Returns false when nothing but the log's start changes.
     pub(crate) fn changes_files(&self) -> bool {
         let KeyspaceEdit { log_start: _, removed, added, blobs_removed, blobs_added, blob_garbage } = self;
         let tables = !removed.is_empty() || !added.is_empty();
@@ -68,48 +69,50 @@ impl KeyspaceEdit {
 pub(crate) struct NewKeyspace {
     /// Its id, never used before.
     pub id: KeyspaceId,
-    /// Its name, not empty, used by no other now.
+    /// Its name, not empty and not in use.
     pub name: String,
-    /// Its options as their owner encodes them.
+    /// Its options, as encoded by their owner.
     pub options: Vec<u8>,
 }
 
-/// One atomic change of the whole store: after a crash it has happened everywhere or nowhere.
+/// One atomic change of the whole store. After a crash it has either happened completely or not at
+/// all.
 ///
-/// Applied in this order: keyspaces created, options changed, tables and blobs, keyspaces dropped,
-/// counters.
+/// Changes are applied in this order: keyspaces created, options changed, tables and blobs,
+/// keyspaces dropped, counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct VersionEdit {
-    /// Keyspaces that come.
+    /// Keyspaces to create.
     pub created: Vec<NewKeyspace>,
     /// New options of keyspaces.
     pub options: Vec<(KeyspaceId, Vec<u8>)>,
-    /// Keyspaces that go, with all their files.
+    /// Keyspaces to drop, with all their files.
     pub dropped: Vec<KeyspaceId>,
-    /// Changes of files, by keyspace.
+    /// Changes of files and log starts, by keyspace.
     pub keyspaces: BTreeMap<KeyspaceId, KeyspaceEdit>,
-    /// The highest sequence number in use, at least.
+    /// A lower bound of the highest sequence number in use.
     pub last_seqno: Option<Seqno>,
-    /// The number of the tables that were ingested last. They are in no log, and a compaction may
-    /// forget where they came from: by this a reader beside the writer sees that there were some.
+    /// The sequence number of the last ingested tables. They are in no log, and a compaction may
+    /// merge them with others. A read-only process beside the writer compares this number to detect
+    /// ingestions.
     pub last_ingest: Option<Seqno>,
-    /// Which log the store has, and how far that is on stable storage, at least; zeros of a store
-    /// that has none yet.
+    /// The id of the store's log and a lower bound of its durable end; zeros for a store without a
+    /// log.
     pub log: Option<Known>,
-    /// All file numbers in use are below. The version set fills this in.
+    /// All file numbers in use are lower. The version set fills this in.
     pub next_file: Option<FileNumber>,
-    /// All keyspace ids ever used are below. The version set fills this in.
+    /// All keyspace ids ever used are lower. The version set fills this in.
     pub next_keyspace: Option<u32>,
 }
 
 impl VersionEdit {
-    /// The part of one keyspace.
+    /// Returns the changes of one keyspace.
     pub(crate) fn keyspace(&mut self, id: KeyspaceId) -> &mut KeyspaceEdit {
         self.keyspaces.entry(id).or_default()
     }
 }
 
-/// An edit that has everything in it, for tests and the fuzz corpus.
+/// Returns an edit with all kinds of changes, for tests and the fuzz corpus.
 pub(super) fn example() -> VersionEdit {
     let table = |number: FileNumber, smallest: &str, largest: &str| TableMeta {
         number,

@@ -1,35 +1,36 @@
-//! Version edits as bytes: the payload of a manifest record.
+//! Encoding of version edits, the payload of manifest records.
 //!
 //! ```text
 //! edit         field*                                  in any order; those of keyspaces may repeat
 //!
-//!  1 last seqno        seqno                            all numbers are varints,
-//!  2 next file         number                           strings and keys are varint bytes | bytes
+//!  1 last seqno        seqno                           all numbers are varints,
+//!  2 next file         number                          strings and keys are varint bytes | bytes
 //!  3 next keyspace     id
 //!  4 keyspace created  id | name | options
 //!  5 keyspace dropped  id
 //!  6 options changed   id | options
 //!  7 log start         id | position
 //!  8 table removed     id | level | number
-//!  9 table added       id | level | run | number | bytes | smallest | largest | lowest seqno | highest seqno
-//!                      | entries | tombstones | raw bytes | oldest secs | expires secs | checksum
+//!  9 table added       id | level | run | number | bytes | smallest | largest
+//!                      | lowest seqno | highest seqno | entries | tombstones | raw bytes
+//!                      | oldest secs | expires secs | checksum
 //!                      | blob count | (blob number | bytes)* | field*
 //! 10 blob added        id | number | bytes | values | value bytes | checksum | field*
 //! 11 blob removed      id | number
 //! 12 blob garbage      id | number | bytes
-//! 13 last ingest       seqno                            may be skipped
-//! 14 log               id | position reached | salt of its segment; zeros of a store that has none yet
+//! 13 last ingest       seqno                           may be skipped
+//! 14 log               id | position reached | salt of its segment; zeros for a store without one
 //!
 //!  fields of a table:
-//!  1 ingested          seqno of all its entries | number that it was written under
-//!  2 newest secs       secs                             may be skipped; left out where they are the oldest secs
-//!  3 footer            checksum                         may be skipped; left out where it is not known
+//!  1 ingested          seqno of all its entries | number under which it was written
+//!  2 newest secs       secs                            may be skipped; absent if = oldest secs
+//!  3 footer            checksum                        may be skipped; absent if unknown
 //!
 //!  fields of a blob file:
-//!  1 footer            checksum                         may be skipped; left out where it is not known
+//!  1 footer            checksum                        may be skipped; absent if unknown
 //! ```
 //!
-//! The trailing fields of tables and blobs are there for later versions. Docs:
+//! The trailing fields of tables and blobs are for later versions. Docs:
 //! `docs/src/formats/manifest.md`.
 
 use cairn_codec::varint;
@@ -56,15 +57,15 @@ const BLOB_GARBAGE: u64 = 12;
 const LAST_INGEST: u64 = 13;
 const LOG: u64 = 14;
 
-/// Fields behind the values of an added table.
+/// Fields after the values of an added table.
 const INGESTED: u64 = 1;
 const NEWEST_SECS: u64 = 2;
 const TABLE_FOOTER: u64 = 3;
 
-/// Fields behind the values of an added blob file.
+/// Fields after the values of an added blob file.
 const BLOB_FOOTER: u64 = 1;
 
-/// The bytes of `edit`.
+/// Encodes `edit`.
 pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
     let mut out = Vec::new();
     for new in &edit.created {
@@ -160,7 +161,7 @@ fn push_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// The edit that `bytes` are.
+/// Decodes an edit.
 pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
     let mut edit = VersionEdit::default();
     let mut rest = Reader::new(bytes);
@@ -193,7 +194,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
     Ok(edit)
 }
 
-/// The fields that belong to one keyspace, after its id.
+/// Decodes a field of one keyspace, after its id.
 fn decode_change(number: u64, value: &mut Reader<'_>, edit: &mut KeyspaceEdit) -> Result<(), Malformed> {
     match number {
         LOG_START => edit.log_start = Some(value.u64()?),
@@ -224,7 +225,8 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
     let seqnos = (value.u64()?, value.u64()?);
     let (entries, tombstones, raw_bytes) = (value.u64()?, value.u64()?, value.u64()?);
     let (oldest_secs, expires_secs, checksum) = (value.u64()?, value.u64()?, value.u64()?);
-    // BOUND: every round takes at least two bytes of the record, so the count need not be believed.
+    // BOUND: every iteration consumes at least two bytes of the record, so an excessive count does
+    // no harm.
     let blobs =
         (0..value.u64()?).map(|_| Ok((value.u64()?, value.u64()?))).collect::<Result<_, Malformed>>()?;
     let mut meta = TableMeta {
@@ -248,7 +250,7 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
     Ok(NewTable { level, run, meta })
 }
 
-/// The fields behind a table's values.
+/// Decodes the fields after a table's values.
 fn decode_table_fields(value: &mut Reader<'_>, meta: &mut TableMeta) -> Result<(), Malformed> {
     while !value.is_empty() {
         let (number, skippable, mut field) = value.field()?;
@@ -264,7 +266,7 @@ fn decode_table_fields(value: &mut Reader<'_>, meta: &mut TableMeta) -> Result<(
     Ok(())
 }
 
-/// The fields behind a blob file's values: the checksum in its footer, or 0.
+/// Decodes the fields after a blob file's values. Returns the checksum in its footer, or 0.
 fn decode_blob_fields(value: &mut Reader<'_>) -> Result<u64, Malformed> {
     let mut footer = 0;
     while !value.is_empty() {

@@ -1,9 +1,9 @@
-//! Key ranges cut down to eight bytes each, so that searching them stays within a few cache lines.
+//! Key ranges reduced to eight bytes per bound, so that a search stays within a few cache lines.
 
-/// Heads of the bounds of ascending or unordered ranges: their common prefix once, then the next
-/// eight bytes of each bound as a big-endian number, short ones filled up with zeros.
+/// Heads of the bounds of ranges, which may be ascending or unordered: their common prefix once,
+/// then the next eight bytes of each bound as a big-endian number, padded with zeros.
 ///
-/// A smaller head means a smaller key; equal heads say nothing, and the caller looks at the keys.
+/// A smaller head means a smaller key. If heads are equal, the caller must compare the keys.
 #[derive(Debug)]
 pub(super) struct Fences {
     prefix: Box<[u8]>,
@@ -12,11 +12,11 @@ pub(super) struct Fences {
 }
 
 impl Fences {
-    /// The heads of `ranges`, in their order.
+    /// Creates the heads of `ranges`, in their order.
     pub(super) fn new<'a>(ranges: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> Fences {
         let first = ranges.clone().map(|(smallest, _)| smallest).min().unwrap_or(&[]);
         let last = ranges.clone().map(|(_, largest)| largest).max().unwrap_or(&[]);
-        // Everything between two keys begins with what the two have in common.
+        // Every key between two keys begins with the common prefix of the two.
         let prefix_len = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let cut = |key: &[u8]| head(key.get(prefix_len..).unwrap_or(&[]));
         Fences {
@@ -26,20 +26,20 @@ impl Fences {
         }
     }
 
-    /// The head of `key`; `None` when it lacks the common prefix and so lies outside of every
-    /// range.
+    /// Returns the head of `key`, or `None` when it does not have the common prefix and therefore
+    /// lies outside all ranges.
     #[inline]
     pub(super) fn head(&self, key: &[u8]) -> Option<u64> {
         key.strip_prefix(&self.prefix[..]).map(head)
     }
 
-    /// Whether every range lies after `key`, which lacks the common prefix.
+    /// Returns true if every range lies after `key`, which must not have the common prefix.
     pub(super) fn all_after(&self, key: &[u8]) -> bool {
         key < &self.prefix[..]
     }
 
-    /// Of ascending ranges, the last that starts at or before the key with this head. `starts_by`
-    /// compares in full; it is asked only where heads tie.
+    /// In ascending ranges, returns the last one that starts at or before the key with this head.
+    /// `starts_by` compares full keys; it is only called for equal heads.
     #[inline]
     pub(super) fn last_starting_by(&self, head: u64, starts_by: impl Fn(usize) -> bool) -> Option<usize> {
         let mut end = self.smallest.partition_point(|&smallest| smallest <= head);
@@ -59,7 +59,8 @@ impl Fences {
         low
     }
 
-    /// Whether range `at` ends before the key with this head; `in_full` decides ties.
+    /// Returns true if range `at` ends before the key with this head. `in_full` decides for equal
+    /// heads.
     #[inline]
     pub(super) fn ends_before(&self, at: usize, head: u64, in_full: impl FnOnce() -> bool) -> bool {
         match self.largest.get(at) {
@@ -69,14 +70,15 @@ impl Fences {
         }
     }
 
-    /// Whether range `at` may hold the key with this head. True too often only where heads tie.
+    /// Returns true if range `at` may contain the key with this head. False positives occur only
+    /// with equal heads.
     #[inline]
     pub(super) fn may_hold(&self, at: usize, head: u64) -> bool {
         matches!((self.smallest.get(at), self.largest.get(at)), (Some(&s), Some(&l)) if s <= head && head <= l)
     }
 }
 
-/// The first eight bytes as a number that sorts as they do.
+/// Returns the first eight bytes as a number with the same order.
 #[inline]
 fn head(key: &[u8]) -> u64 {
     match key.first_chunk() {
@@ -94,8 +96,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(512))]
 
-        /// Goal: heads never contradict the keys. Method: random keys of two letters and zero
-        /// bytes, compared both ways.
+        /// Goal: heads never contradict the keys.
+        /// Method: random keys of two letters and zero bytes; compare heads and keys.
         #[test]
         fn heads_sort_as_keys(a in "[a-b\\x00]{0,12}", b in "[a-b\\x00]{0,12}") {
             match head(a.as_bytes()).cmp(&head(b.as_bytes())) {

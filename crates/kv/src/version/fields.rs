@@ -4,20 +4,20 @@
 //! field   varint tag | varint bytes | value          tag = number << 1 | skippable
 //! ```
 //!
-//! A reader that does not know a field's number skips it when the tag says skippable and refuses
-//! the record otherwise. So a newer version may add what an older one can do without, and is not
-//! misread where it cannot.
+//! A reader that does not know a field's number skips the field if the tag is marked skippable, and
+//! refuses the record otherwise. So newer versions can add optional fields, and older versions
+//! never misread mandatory ones.
 
 use cairn_codec::varint;
 
-/// Why a record cannot be decoded.
+/// The reason why a record cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Malformed {
-    /// Not what any writer writes.
+    /// No writer writes these bytes.
     Damaged {
-        /// Where in the record, in bytes.
+        /// The byte offset in the record.
         at: usize,
-        /// What was expected.
+        /// The expected content.
         what: &'static str,
     },
     /// A field of a newer version that must not be skipped.
@@ -27,11 +27,11 @@ pub(crate) enum Malformed {
     },
 }
 
-/// Takes values off the front of a slice.
+/// Decodes values from the front of a slice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Where `bytes` starts in the record.
+    /// The offset of `bytes` in the record.
     at: usize,
 }
 
@@ -69,14 +69,14 @@ impl<'a> Reader<'a> {
         Ok(text.to_owned())
     }
 
-    /// The next field: its number, whether it may be skipped, and its value.
+    /// Decodes the next field: its number, whether it may be skipped, and its value.
     pub(super) fn field(&mut self) -> Result<(u64, bool, Reader<'a>), Malformed> {
         let tag = self.u64()?;
         Ok((tag >> 1, tag & 1 == 1, self.part()?))
     }
 
-    /// Nothing may be left: what is behind a value's end would be lost when the record is written
-    /// again.
+    /// Checks that nothing is left. Bytes after the end of a value would be lost when the record is
+    /// written again.
     pub(super) fn finish(self) -> Result<(), Malformed> {
         if self.is_empty() { Ok(()) } else { Err(self.damaged("expected the end of the field")) }
     }
@@ -103,12 +103,12 @@ pub(super) fn push_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Appends a required field whose value `write` makes.
+/// Appends a mandatory field whose value `write` produces.
 pub(super) fn push_field(number: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     push_tagged(number << 1, out, write);
 }
 
-/// Appends a field that a reader without a use for it may skip.
+/// Appends a field that readers may skip if they do not know it.
 pub(super) fn push_skippable(number: u64, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     push_tagged(number << 1 | 1, out, write);
 }

@@ -1,4 +1,4 @@
-//! The manifest's decoder, for the fuzz targets.
+//! The manifest decoder, for the fuzz targets.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ use super::manifest::read::ManifestBytes;
 use super::state::StoreState;
 use cairn_vfs::sync::Arc;
 
-/// `how u8 | bytes`. Where bit 0 of `how` is set, the bytes are one edit's payload, which is put
-/// behind a sound header; otherwise they are a whole manifest.
+/// Decodes `how u8 | bytes`. If bit 0 of `how` is set, the bytes are the payload of one edit, which
+/// is wrapped into a sound file; otherwise they are a whole manifest.
 ///
-/// Beside panics it looks for edits that change when they are written again, and for states whose
-/// snapshot makes another state.
+/// Besides panics, it detects edits that change when they are encoded again, and states whose
+/// snapshot leads to a different state.
 pub fn manifest(data: &[u8]) {
     let Some((how, bytes)) = data.split_first() else { return };
     let identity = Identity { store: 7, number: 1 };
@@ -40,7 +40,7 @@ pub fn manifest(data: &[u8]) {
     assert!(again.snapshot() == snapshot, "and makes the same state");
 }
 
-/// A manifest whose first record has this payload.
+/// Returns a manifest whose first record has this payload.
 fn framed(identity: Identity, payload: &[u8]) -> Vec<u8> {
     let mut file = header(identity).to_vec();
     file.extend(frame(identity, file.len() as u64, payload));
@@ -48,7 +48,7 @@ fn framed(identity: Identity, payload: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Inputs that reach everything: the start of a corpus.
+/// Returns inputs that reach all of the decoder, as the initial corpus.
 pub fn manifest_corpus() -> Vec<(&'static str, Vec<u8>)> {
     let payload = encode(&super::edit::example());
     let mut as_edit = vec![1];

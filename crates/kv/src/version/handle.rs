@@ -1,10 +1,11 @@
-//! Files that versions share, and how the last version to let go of one has it deleted.
+//! Files shared by versions, and their deletion when the last version releases them.
 //!
-//! A table is an [`Arc<TableFile>`] in every version that has it. When an edit that removes it is
-//! durable, the version set marks it *dead*; when then the last version that has it is dropped, its
-//! name goes to the [`ObsoleteFiles`] queue of the store. Counting is thus the `Arc`s' own: no
-//! lists of live versions to walk, and a reader that drops its view pays one queue push at most.
-//! Files that are not dead (the store is closing) are left alone.
+//! A table is an [`Arc<TableFile>`] in every version that contains it. When the edit that removes
+//! it is durable, the version set marks it *dead*. When the last version with the table is then
+//! dropped, its name is added to the [`ObsoleteFiles`] queue of the store. The `Arc`s do all
+//! reference counting: there are no lists of live versions to walk, and a reader that drops its
+//! view pays at most one push to the queue. Files that are not marked dead are kept, because the
+//! store is only closing.
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
@@ -14,21 +15,22 @@ use crate::blob::BlobReader;
 use crate::file::{FileNumber, TableMeta};
 use crate::table::Table;
 
-/// Names of files that no version has any more, to be deleted by whoever takes them.
+/// A queue of names of files that no version contains. The thread that takes them deletes the
+/// files.
 #[derive(Debug, Default)]
 pub(crate) struct ObsoleteFiles {
-    /// Length of `names`, so that looking for work takes no lock.
+    /// Length of `names`, so that checking for work takes no lock.
     count: AtomicUsize,
     names: Mutex<Vec<FileName>>,
 }
 
 impl ObsoleteFiles {
-    /// True when there is nothing to delete. One load.
+    /// Returns true when there is nothing to delete. Costs one load.
     pub(crate) fn is_empty(&self) -> bool {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// All names since the last call, in the order in which the files were let go of.
+    /// Returns all names since the last call, in the order in which the files were released.
     pub(crate) fn take(&self) -> Vec<FileName> {
         let mut names = lock(&self.names);
         self.count.store(0, Ordering::Relaxed);
@@ -42,7 +44,7 @@ impl ObsoleteFiles {
     }
 }
 
-/// Puts the file's name into the queue when it is dropped dead.
+/// Adds the file's name to the queue when it is dropped after being marked dead.
 #[derive(Debug)]
 struct Lifetime {
     name: FileName,
@@ -55,8 +57,8 @@ impl Lifetime {
         Lifetime { name, dead: AtomicBool::new(false), obsolete: Arc::clone(obsolete) }
     }
 
-    /// ORDER: only after the edit that removes the file is durable; the version that had it last is
-    /// dropped later.
+    /// ORDER: only after the edit that removes the file is durable. The last version with the file
+    /// is dropped later.
     fn end(&self) {
         self.dead.store(true, Ordering::Release);
     }
@@ -70,27 +72,27 @@ impl Drop for Lifetime {
     }
 }
 
-/// A table that at least one version has.
+/// A table that at least one version contains.
 #[derive(Debug)]
 pub(crate) struct TableFile {
-    /// What the manifest says of it.
+    /// Its description in the manifest.
     pub(crate) meta: TableMeta,
-    /// Whether its index and filter are to stay in memory: it was made for one of the levels above
-    /// the last.
+    /// True if its index and filter should stay in memory, because it was created for one of the
+    /// levels above the last.
     pub(crate) pin: bool,
-    /// Its reader, once somebody has opened it.
+    /// Its reader, once it has been opened.
     pub(crate) reader: OnceLock<Arc<Table>>,
     lifetime: Lifetime,
 }
 
 impl TableFile {
-    /// A table of a version to come.
+    /// Creates the handle of a table for a new version.
     pub(crate) fn new(meta: TableMeta, pin: bool, obsolete: &Arc<ObsoleteFiles>) -> Self {
         let lifetime = Lifetime::new(FileName::Table(meta.number), obsolete);
         TableFile { meta, pin, reader: OnceLock::new(), lifetime }
     }
 
-    /// The number in its name.
+    /// Returns the number in its name.
     pub(crate) fn number(&self) -> FileNumber {
         self.meta.number
     }
@@ -100,37 +102,38 @@ impl TableFile {
     }
 }
 
-/// What the store knows of a blob file without opening it. Immutable once it is installed.
+/// The store's description of a blob file, available without opening it. Immutable once it is
+/// installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlobMeta {
     /// The number in its name: `000042.blob`.
     pub number: FileNumber,
     /// Length of the file.
     pub bytes: u64,
-    /// Values in it.
+    /// Number of values in it.
     pub values: u64,
-    /// Bytes of its values as tables count them ([`TableMeta::blobs`]): what garbage is measured
-    /// against.
+    /// Bytes of its values as counted by tables ([`TableMeta::blobs`]). Garbage is compared with
+    /// this number.
     pub value_bytes: u64,
     /// XXH3 of the whole file, as written.
     pub checksum: u64,
-    /// The checksum in its footer, which stands for the whole file: what an open holds against the
-    /// file that it finds. 0 where nothing is known of it.
+    /// The checksum in its footer, which covers the whole file. Opening the file compares it with
+    /// the footer. 0 if unknown.
     pub footer: u64,
 }
 
-/// A blob file that at least one version has.
+/// A blob file that at least one version contains.
 #[derive(Debug)]
 pub(crate) struct BlobFile {
-    /// What the manifest says of it.
+    /// Its description in the manifest.
     pub(crate) meta: BlobMeta,
-    /// Its reader, once somebody has opened it.
+    /// Its reader, once it has been opened.
     pub(crate) reader: OnceLock<BlobReader>,
     lifetime: Lifetime,
 }
 
 impl BlobFile {
-    /// A blob file of a version to come.
+    /// Creates the handle of a blob file for a new version.
     pub(crate) fn new(meta: BlobMeta, obsolete: &Arc<ObsoleteFiles>) -> Self {
         let lifetime = Lifetime::new(FileName::Blob(meta.number), obsolete);
         BlobFile { meta, reader: OnceLock::new(), lifetime }

@@ -1,4 +1,4 @@
-//! The tables and blob files of one keyspace at one moment.
+//! Versions: the tables and blob files of one keyspace at one moment.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::{Bound, ControlFlow};
@@ -11,13 +11,13 @@ use super::handle::{BlobFile, TableFile};
 use super::run::Run;
 use crate::file::FileNumber;
 
-/// More levels than any strategy uses; an edit that asks for more is refused.
+/// More levels than any strategy uses. An edit that uses more is refused.
 pub(crate) const LEVELS_MAX: usize = 32;
 
-/// One level: sorted runs, the newest first. A key's newest version is in the first run that has
-/// the key.
+/// One level: sorted runs, the newest first. The newest version of a key is in the first run that
+/// contains the key.
 ///
-/// In leveled trees level 0 has one run for each flush and the others have at most one; tiered
+/// In leveled trees, level 0 has one run per flush and the other levels have at most one; tiered
 /// trees have several in every level.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
@@ -25,29 +25,29 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// `runs` in any order, ids distinct.
+    /// Creates a level of `runs` in any order, whose ids must be distinct.
     pub(super) fn new(mut runs: Vec<Arc<Run>>) -> Level {
         runs.sort_by_key(|run| std::cmp::Reverse(run.id()));
         Level { runs }
     }
 
-    /// The runs, newest first.
+    /// Returns the runs, newest first.
     pub(crate) fn runs(&self) -> &[Arc<Run>] {
         &self.runs
     }
 
-    /// Bytes of all tables.
+    /// Returns the total bytes of its tables.
     pub(crate) fn bytes(&self) -> u64 {
         self.runs.iter().map(|run| run.bytes()).fold(0, u64::saturating_add)
     }
 
-    /// All tables, run by run.
+    /// Returns all tables, run by run.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableFile>> {
         self.runs.iter().flat_map(|run| run.tables())
     }
 
-    /// For each run, the tables that may have entries between the bounds; newest run first, runs
-    /// without any left out.
+    /// Returns, for each run, the tables that may have entries between the bounds. The newest run
+    /// comes first; runs without such tables are left out.
     pub(crate) fn overlapping<'a>(
         &'a self,
         lower: Bound<&'a [u8]>,
@@ -58,16 +58,16 @@ impl Level {
     }
 }
 
-/// A blob file, and how much of it nobody points at any more.
+/// A blob file and the amount of garbage in it.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveBlob {
     /// The file.
     pub(crate) file: Arc<BlobFile>,
-    /// Of its `value_bytes`, those of values whose entries compactions have dropped.
+    /// The part of its `value_bytes` whose entries were dropped by compactions.
     pub(crate) garbage_bytes: u64,
 }
 
-/// The runs of all levels in the order in which a lookup asks them, in one array.
+/// The runs of all levels in the order in which a lookup searches them, in one array.
 #[derive(Debug)]
 struct SearchOrder {
     fences: Fences,
@@ -86,8 +86,7 @@ impl SearchOrder {
     }
 }
 
-/// What one keyspace consists of at one moment. Immutable: whoever holds its `Arc` keeps the files
-/// alive.
+/// The files of one keyspace at one moment. Immutable. Holding its `Arc` keeps the files alive.
 #[derive(Debug)]
 pub(crate) struct Version {
     levels: Vec<Level>,
@@ -97,7 +96,7 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// A keyspace without files.
+    /// Returns a version without files.
     pub(crate) fn empty() -> Version {
         Version::new(Vec::new(), Vec::new())
     }
@@ -111,24 +110,25 @@ impl Version {
         Version { levels, order, blobs }
     }
 
-    /// The levels from 0 to the last that has tables.
+    /// Returns the levels from 0 to the last that has tables.
     pub(crate) fn levels(&self) -> &[Level] {
         &self.levels
     }
 
-    /// The live blob files, ascending by number.
+    /// Returns the live blob files, ascending by number.
     pub(crate) fn blobs(&self) -> &[LiveBlob] {
         &self.blobs
     }
 
-    /// One blob file.
+    /// Returns one blob file.
     pub(crate) fn blob(&self, number: FileNumber) -> Option<&LiveBlob> {
         let at = self.blobs.binary_search_by_key(&number, |blob| blob.file.meta.number).ok()?;
         self.blobs.get(at)
     }
 
-    /// The blob files that nobody needs once `change` is made: all of their bytes are garbage, and
-    /// no table names them. The bytes alone do not say so, for an empty value has none.
+    /// Returns the blob files that are no longer needed after `change`: all their bytes are
+    /// garbage, and no table refers to them. Bytes alone are not sufficient, because an empty value
+    /// has none.
     pub(crate) fn dead_blobs(&self, change: &KeyspaceEdit) -> Vec<FileNumber> {
         let added: HashMap<FileNumber, u64> = change.blob_garbage.iter().copied().collect();
         let is_garbage = |blob: &&LiveBlob| {
@@ -148,17 +148,18 @@ impl Version {
         numbers
     }
 
-    /// All tables with their levels.
+    /// Returns all tables with their levels.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
         let levels = self.levels.iter().enumerate();
         levels.flat_map(|(at, level)| level.tables().map(move |table| (at, table)))
     }
 
-    /// Shows `visit` the tables that may have `key`, the newest first, with their levels, until it
-    /// breaks.
+    /// Passes the tables that may contain `key` to `visit`, the newest first, with their levels,
+    /// until it breaks.
     ///
-    /// This is on the point lookup's way. Runs are ruled out by two words of one array each; of
-    /// those that are left, [`Run::find`] names the one table. Nothing is allocated.
+    /// This is on the path of point lookups. Comparing two words per run, from one array each,
+    /// excludes most runs; in each remaining run, [`Run::find`] finds the one table. Nothing is
+    /// allocated.
     #[inline]
     pub(crate) fn search<'a, B>(
         &'a self,
@@ -176,7 +177,7 @@ impl Version {
         ControlFlow::Continue(())
     }
 
-    /// All runs in the order in which [`Version::search`] goes through them.
+    /// Returns all runs in the order in which [`Version::search`] searches them.
     pub(crate) fn runs(&self) -> impl Iterator<Item = &Run> {
         self.order.runs.iter().map(|(_, run)| &**run)
     }

@@ -1,12 +1,12 @@
-//! Which files make up the store, and how that changes so that no crash tears it apart.
+//! The files of the store, and how their set changes atomically despite crashes.
 //!
 //! ```text
 //!  VersionEdit ──► Manifest (append, sync) ──► StoreState: per keyspace Arc<Version>
 //!                                                 Version: levels of runs of tables, blob files
 //! ```
 //!
-//! A [`Version`] is immutable; readers hold an `Arc` of one and need no lock. An edit makes the
-//! next one. How the bytes look: `docs/src/formats/manifest.md`.
+//! A [`Version`] is immutable; readers hold an `Arc` of one and need no lock. An edit creates the
+//! next one. For the file format, see `docs/src/formats/manifest.md`.
 
 mod apply;
 mod current;

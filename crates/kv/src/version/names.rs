@@ -1,4 +1,4 @@
-//! The names of the files that the version set knows.
+//! Names of the files that the version set manages.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -11,23 +11,23 @@ use crate::file::FileNumber;
 /// 000042.table   000043.blob   MANIFEST-000044   CURRENT   CURRENT.tmp
 /// ```
 ///
-/// Numbers have six digits, more when they need more; any other spelling is not ours.
+/// Numbers have at least six digits. Files with any other spelling are foreign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FileName {
     /// A sorted table.
     Table(FileNumber),
-    /// Values that stand apart from their keys.
+    /// Values stored apart from their keys.
     Blob(FileNumber),
     /// A log of version edits.
     Manifest(FileNumber),
-    /// Names the manifest in use.
+    /// Names the valid manifest.
     Current,
     /// `CURRENT` while it is being replaced.
     CurrentTemporary,
 }
 
 impl FileName {
-    /// What `path`'s last part is; `None` for files of others.
+    /// Parses the last component of `path`. Returns `None` for foreign files.
     pub(crate) fn parse(path: &Path) -> Option<FileName> {
         let text = path.file_name()?.to_str()?;
         let name = match text.split_once('.') {
@@ -38,16 +38,17 @@ impl FileName {
             Some((number, "blob")) => FileName::Blob(number.parse().ok()?),
             Some(_) => return None,
         };
-        // `parse` of a number is lenient (`+7`, missing zeros); only our own spelling counts.
+        // Parsing a number is lenient (`+7`, missing zeros); only the canonical spelling is
+        // accepted.
         (name.to_string() == text).then_some(name)
     }
 
-    /// The path in the store's directory.
+    /// Returns the path in the store's directory.
     pub(crate) fn path(self, dir: &Path) -> PathBuf {
         dir.join(self.to_string())
     }
 
-    /// The number in the name.
+    /// Returns the number in the name.
     pub(crate) fn number(self) -> Option<FileNumber> {
         match self {
             FileName::Table(number) | FileName::Blob(number) | FileName::Manifest(number) => Some(number),
@@ -72,8 +73,8 @@ impl fmt::Display for FileName {
 mod tests {
     use super::*;
 
-    /// Goal: names are read as they are written, and nothing else is taken for ours. Method: both
-    /// ways, and near misses.
+    /// Goal: names survive the round trip, and no others are accepted.
+    /// Method: both directions, and similar names.
     #[test]
     fn names_round_trip() {
         let numbers = [0, 1, 42, 999_999, 1_000_000, u64::MAX];

@@ -1,12 +1,12 @@
-//! No table stands above a newer one.
+//! Checks that no table is placed above a newer one.
 //!
-//! Lookups ask the runs from the newest to the oldest and stop at the first hit, so of two tables
-//! with a key in common the newer one has to stand first. Sequence numbers do not tell which one
-//! that is: parts of levels sink by themselves, and compactions forget numbers. The edit tells. A
-//! table that an edit adds in place of others has their age: it is newer than the tables below its
-//! inputs and older than the tables above them. A table that replaces nothing of the same keys is
-//! newer than every table there. If the order was right before an edit that keeps these rules, it
-//! is right afterwards.
+//! Lookups search the runs from the newest to the oldest and stop at the first hit, so of two
+//! tables with a common key the newer one must come first. Sequence numbers do not tell which one
+//! is newer: parts of levels move down separately, and compactions set numbers to 0. The edit
+//! tells. A table that an edit adds in place of others has their age: it is newer than the tables
+//! below its inputs and older than the tables above them. A table that replaces no table with its
+//! keys is newer than every table there. If the order was right before an edit that follows these
+//! rules, it is right afterwards.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -19,14 +19,13 @@ use super::handle::TableFile;
 use super::levels::Version;
 use crate::file::{FileNumber, TableMeta};
 
-/// Where a lookup comes to a table: a lower one is asked first.
+/// The position of a table in the search order: lower places are searched first.
 type Place = (usize, Reverse<u64>);
 
-/// Checks that `edit` leaves every table of `base`, and every table that it adds, above the older
-/// ones of the same keys.
+/// Checks that after `edit`, every table of `base` and every added table is above the older tables
+/// with its keys.
 ///
-/// Costs a search of each run for each table that is added. Says which tables are the wrong way
-/// round.
+/// Costs a search of each run per added table. The error names the tables in the wrong order.
 pub(super) fn check_order(base: &Version, edit: &KeyspaceEdit) -> Result<(), String> {
     if edit.added.is_empty() {
         return Ok(());
@@ -45,10 +44,11 @@ pub(super) fn check_order(base: &Version, edit: &KeyspaceEdit) -> Result<(), Str
     check_together(&fresh)
 }
 
-/// A table and where it is.
+/// A table and its place.
 type Placed<'a> = (Place, &'a Arc<TableFile>);
 
-/// The tables of `base` with keys in the range of `meta`: those that go, and those that stay.
+/// Returns the tables of `base` with keys in the range of `meta`: those that are removed, and those
+/// that stay.
 fn overlapping<'a>(
     base: &'a Version,
     gone: &BTreeSet<FileNumber>,
@@ -71,9 +71,9 @@ fn share_keys(a: &TableMeta, b: &TableMeta) -> bool {
     a.smallest <= b.largest && b.smallest <= a.largest
 }
 
-/// A table of new writes is above all that is there, but for what has higher numbers throughout:
-/// tables that were taken in while it was being written. Tables of its own run are looked at where
-/// runs are put together.
+/// A table of new writes must be above all existing tables. The exception is a table whose sequence
+/// numbers are all higher: it was ingested while the new table was being written. Tables of its own
+/// run are checked where runs are assembled.
 fn check_fresh(new: &NewTable, others: &[(Place, &Arc<TableFile>)]) -> Result<(), String> {
     let is_older = |other: &TableMeta| other.seqnos.0 <= new.meta.seqnos.1;
     match others.iter().find(|(at, other)| *at < place(new) && is_older(&other.meta)) {
@@ -82,7 +82,8 @@ fn check_fresh(new: &NewTable, others: &[(Place, &Arc<TableFile>)]) -> Result<()
     }
 }
 
-/// A table that was made of others stands to those that stay as they did.
+/// A table merged from others must have the same order relative to the tables that stay as its
+/// inputs had.
 fn check_merged(
     new: &NewTable,
     inputs: &[(Place, &Arc<TableFile>)],
@@ -103,8 +104,8 @@ fn check_merged(
     Ok(())
 }
 
-/// Of two tables of new writes in one edit, the upper one cannot have only numbers below those of
-/// the lower one.
+/// Of two tables of new writes in one edit, the upper one must not have only sequence numbers below
+/// those of the lower one.
 fn check_together(fresh: &[&NewTable]) -> Result<(), String> {
     for (at, a) in fresh.iter().enumerate() {
         for b in fresh.iter().skip(at + 1).filter(|b| place(b) != place(a)) {

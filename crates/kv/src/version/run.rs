@@ -1,4 +1,4 @@
-//! A sorted run: tables in key order that do not overlap, and the search among them.
+//! A sorted run: tables in key order that do not overlap, and the search within it.
 
 use std::ops::Bound;
 
@@ -7,11 +7,11 @@ use cairn_vfs::sync::Arc;
 use super::fences::Fences;
 use super::handle::TableFile;
 
-/// Tables in key order, disjoint: a key has all its versions of this run in one table. Never empty,
-/// immutable.
+/// Tables in key order with disjoint ranges: all versions of a key in this run are in one table.
+/// Immutable and never empty.
 ///
-/// A table whose range tombstones were cut at the next table's first key *touches* it: its largest
-/// key equals that first key. It has no entry of its own there and the tombstone does not reach it,
+/// A table whose range tombstones were cut at the next table's first key *touches* that table: its
+/// largest key equals that first key. It has no entry with that key, and the tombstone excludes it,
 /// so lookups of that key go to the later table.
 #[derive(Debug)]
 pub(crate) struct Run {
@@ -22,7 +22,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A run of `tables` in any order. Says what is wrong when they overlap or there are none.
+    /// Creates a run of `tables` in any order. Returns a description of the error when they overlap
+    /// or there are none.
     pub(crate) fn new(id: u64, mut tables: Vec<Arc<TableFile>>) -> Result<Run, String> {
         if tables.is_empty() {
             return Err(format!("run {id} has no tables"));
@@ -43,35 +44,35 @@ impl Run {
         Ok(Run { id, bytes, fences, tables })
     }
 
-    /// Where it stands among the runs of its level: a higher one is newer.
+    /// Returns its id. Within a level, a run with a higher id is newer.
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    /// Bytes of all tables.
+    /// Returns the total bytes of its tables.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The tables in key order.
+    /// Returns the tables in key order.
     pub(crate) fn tables(&self) -> &[Arc<TableFile>] {
         &self.tables
     }
 
-    /// The first key of all.
+    /// Returns the first key of the run.
     pub(crate) fn smallest(&self) -> &[u8] {
         self.tables.first().map_or(&[], |table| &table.meta.smallest)
     }
 
-    /// The last key of all.
+    /// Returns the last key of the run.
     pub(crate) fn largest(&self) -> &[u8] {
         self.tables.last().map_or(&[], |table| &table.meta.largest)
     }
 
-    /// The one table that may have `key`.
+    /// Returns the one table that may contain `key`.
     ///
-    /// Touches one cache line for each step of a binary search over eight bytes a table, and a
-    /// table's own keys only where those eight bytes tie.
+    /// Reads one cache line per step of a binary search over eight bytes per table, and full keys
+    /// of tables only where these eight bytes are equal.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<TableFile>> {
         let head = self.fences.head(key)?;
@@ -81,8 +82,8 @@ impl Run {
         (!ends_before).then_some(table)
     }
 
-    /// The position of the first table that may have an entry at or after `key`; the number of
-    /// tables when none does. Costs as much as [`Run::find`].
+    /// Returns the index of the first table that may have an entry at or after `key`, or the number
+    /// of tables if none does. Costs as much as [`Run::find`].
     pub(crate) fn seek(&self, key: &[u8]) -> usize {
         let Some(head) = self.fences.head(key) else {
             return if self.fences.all_after(key) { 0 } else { self.tables.len() };
@@ -94,7 +95,7 @@ impl Run {
         at + usize::from(ends_before)
     }
 
-    /// The tables that may have entries between the bounds.
+    /// Returns the tables that may have entries between the bounds.
     pub(crate) fn overlapping(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> &[Arc<TableFile>] {
         let from = match lower {
             Bound::Unbounded => 0,

@@ -1,4 +1,5 @@
-//! The version set: all keyspaces' current versions, and the manifest that they are recovered from.
+//! The version set: the current versions of all keyspaces, and the manifest from which they are
+//! recovered.
 
 use std::path::{Path, PathBuf};
 
@@ -20,24 +21,24 @@ use crate::file::FileNumber;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
-/// A manifest may grow by this much, and by as much as it began with, before it is rewritten:
-/// recovery reads a few megabytes at most, and rewriting adds less than a byte to each byte of
-/// edits.
+/// A manifest is rewritten when its edits exceed this size and the size of its initial state. So
+/// recovery reads a few megabytes at most, and rewriting adds less than one byte per byte of edits.
 pub(crate) const REWRITE_BYTES: u64 = 1 << 20;
 
-/// The files of a store that do not fit its manifest.
+/// The differences between a store's directory and its manifest.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct StrayFiles {
-    /// Files in the directory that nothing refers to: left by a crash, to be deleted.
+    /// Files in the directory that nothing refers to. A crash left them, and they are to be
+    /// deleted.
     pub unreferenced: Vec<PathBuf>,
-    /// Files that are referred to and not in the directory: the store is damaged.
+    /// Files that are referred to but missing: the store is damaged.
     pub missing: Vec<FileName>,
 }
 
 /// The current versions of all keyspaces, and the only way to change them.
 ///
-/// One per open store. All methods may be called from any thread; changes happen one after the
-/// other, each with one sync of the manifest.
+/// There is one per open store. All methods may be called from any thread. Changes are serialized,
+/// and each costs one sync of the manifest.
 #[derive(Debug)]
 pub(crate) struct VersionSet {
     fs: Arc<dyn Fs>,
@@ -54,28 +55,30 @@ struct Inner {
     state: StoreState,
     /// `None` when the store was opened for reading only.
     manifest: Option<Manifest>,
-    /// What was read of the manifest, when the store was opened for reading only.
+    /// The end of the manifest as it was read at the opening.
     read: Position,
 }
 
-/// A place in a manifest: its number, and where an edit ends. Of two, the later one is the higher.
+/// A position in a manifest: its number, and the end of an edit. Later positions are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Position {
     /// The number in the manifest's name.
     pub number: FileNumber,
-    /// Behind the edit.
+    /// The offset after the edit.
     pub end: u64,
 }
 
 impl VersionSet {
-    /// Whether a store is in `dir`.
+    /// Returns true if there is a store in `dir`.
     pub(crate) fn exists(fs: &Arc<dyn Fs>, dir: &Path) -> Result<bool> {
         Ok(fs.exists(&FileName::Current.path(dir))?)
     }
 
-    /// Errors: [`Error::Corruption`] when the existing directory `dir`, which has no `CURRENT`, has
-    /// tables, blob files or a log: there was a store. One that is being made has no log before its
-    /// `CURRENT` is durable.
+    /// Checks that the existing directory `dir`, which has no `CURRENT`, does not have other files
+    /// of a store.
+    ///
+    /// Errors: [`Error::Corruption`] when there are tables, blob files or a log, because then there
+    /// was a store. A store that is being created has no log before its `CURRENT` is durable.
     pub(crate) fn check_no_orphans(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
         let is_data = |path: &Path| match FileName::parse(path) {
             Some(name) => matches!(name, FileName::Table(_) | FileName::Blob(_)),
@@ -88,18 +91,18 @@ impl VersionSet {
         }
     }
 
-    /// The error of a store in `dir` that has lost its `CURRENT`.
+    /// Returns the error for a store in `dir` that has lost its `CURRENT`.
     pub(crate) fn no_current(dir: &Path) -> Error {
         let what = "it is missing, and without it the other files of the store cannot be used";
         Error::corruption(&FileName::Current.path(dir), 0, what)
     }
 
-    /// Makes a store in the existing directory `dir`, which begins with the state that `edit` makes
-    /// of nothing. A crash leaves no store or this one.
+    /// Creates a store in the existing directory `dir`. `edit` creates its initial state from an
+    /// empty one. A crash leaves no store or this one.
     ///
-    /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables,
-    /// blob files or a log but no `CURRENT`: a new store would delete them, or replay what is none
-    /// of its.
+    /// Errors: [`Error::Invalid`] when a store exists; [`Error::Corruption`] when there are tables,
+    /// blob files or a log but no `CURRENT`. A new store would delete these files, or replay a
+    /// foreign log.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -113,9 +116,9 @@ impl VersionSet {
         VersionSet::found(fs, dir, store_id, edit)
     }
 
-    /// As [`VersionSet::create`], of files that are there already: those that `edit` adds, durable,
-    /// names included. Takes the place of a store that was there. A crash leaves what was there
-    /// before or this one.
+    /// Creates a store as [`VersionSet::create`] does, from existing files: those that `edit` adds
+    /// must be durable, including their names. Replaces an existing store. A crash leaves the old
+    /// state or this one.
     pub(crate) fn found(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -136,12 +139,12 @@ impl VersionSet {
         Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (Some(manifest), read)))
     }
 
-    /// Recovers the store in `dir` and begins a new manifest. `log` says which log the store has,
-    /// if it is known by now: of a store that has none yet, which it will have.
+    /// Recovers the store in `dir` and begins a new manifest. `log` is the identity of the store's
+    /// log if it is already known: for a store without a log, the one that it will have.
     ///
-    /// The state is that after some edit, at least the last one that was acknowledged. Reads the
-    /// manifest once, and costs some four syncs. Crashing in here at any point, any number of
-    /// times, changes nothing.
+    /// The recovered state is that after some edit, the last acknowledged one or a later one. Reads
+    /// the manifest once, and costs about four syncs. Crashes during recovery, any number of them,
+    /// change nothing.
     pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path, log: Option<Known>) -> Result<VersionSet> {
         let Recovered { store_id, mut state, obsolete, path: old, read } = recover(fs, dir)?;
         state.log = log.or(state.log);
@@ -155,8 +158,8 @@ impl VersionSet {
         Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (Some(manifest), read)))
     }
 
-    /// Recovers the store in `dir` without writing anything, also beside a process that is writing
-    /// to it. [`VersionSet::log_and_apply`] is refused.
+    /// Recovers the store in `dir` without writing anything, even while another process writes to
+    /// it. [`VersionSet::log_and_apply`] then returns an error.
     pub(crate) fn open_read_only(fs: &Arc<dyn Fs>, dir: &Path) -> Result<VersionSet> {
         let Recovered { store_id, state, obsolete, read, .. } = recover(fs, dir)?;
         Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, (None, read)))
@@ -189,18 +192,18 @@ impl VersionSet {
         self
     }
 
-    /// Writes `edit` to the manifest, syncs, makes it the state and shows `install` the new version
-    /// of every keyspace that got one, still under the lock: so installs happen in the order of the
-    /// edits.
+    /// Writes `edit` to the manifest, syncs it and makes it the current state. Then calls `install`
+    /// with the new version of every changed keyspace, still under the lock, so that versions are
+    /// installed in the order of the edits.
     ///
-    /// Files that it adds, and their names, must be durable before. Files that it removes are in
-    /// [`VersionSet::obsolete`] once nobody holds a version with them.
+    /// Files that the edit adds, and their names, must already be durable. Files that it removes
+    /// appear in [`VersionSet::obsolete`] once nobody holds a version with them.
     ///
-    /// Errors: [`Error::Internal`] when it does not fit the state (a table that is not there,
-    /// tables of a run that overlap, a table above a newer one that it overlaps, a number in use);
-    /// a full disk. After both nothing has happened and the set can be used on. After any other
-    /// failure it is [`Error::Poisoned`], and whether the edit happened is seen when the store is
-    /// opened again.
+    /// Errors: [`Error::Internal`] when the edit conflicts with the state (a missing table,
+    /// overlapping tables in a run, a table above a newer one that it overlaps, a number in use); a
+    /// full disk. After these two, nothing has changed and the set remains usable. After any other
+    /// failure it is [`Error::Poisoned`], and reopening the store tells whether the edit took
+    /// effect.
     pub(crate) fn log_and_apply(
         &self,
         mut edit: VersionEdit,
@@ -212,7 +215,7 @@ impl VersionSet {
             return Err(Error::invalid(format!("{} is open for reading only", self.dir.display())));
         };
         manifest.check()?;
-        // Files of this edit drew their numbers before.
+        // All files of this edit already have their numbers.
         edit.next_file = Some(self.next_file.load(Ordering::Relaxed));
         let prepared =
             state.prepare(&edit).map_err(|what| Error::Internal { path: self.dir.clone(), what })?;
@@ -232,42 +235,43 @@ impl VersionSet {
         Ok(())
     }
 
-    /// A number for a new file, never used before.
+    /// Returns a number for a new file, never used before.
     pub(crate) fn new_file_number(&self) -> FileNumber {
         self.next_file.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// An id for a new keyspace; the edit that creates it has to follow before the next call.
+    /// Returns the id for a new keyspace. The edit that creates it must follow before the next
+    /// call.
     pub(crate) fn next_keyspace_id(&self) -> KeyspaceId {
         KeyspaceId(lock(&self.inner).state.next_keyspace)
     }
 
-    /// The highest sequence number that an edit has named.
+    /// Returns the highest sequence number in any edit.
     pub(crate) fn last_seqno(&self) -> Seqno {
         lock(&self.inner).state.last_seqno
     }
 
-    /// The number of the tables that were ingested last, as far as the manifest says so.
+    /// Returns the sequence number of the last ingested tables, if the manifest has it.
     pub(crate) fn last_ingest(&self) -> Option<Seqno> {
         lock(&self.inner).state.last_ingest
     }
 
-    /// What is known of the log; `None` in a store of an earlier version.
+    /// Returns the identity and durable end of the log; `None` in a store of an earlier version.
     pub(crate) fn log(&self) -> Option<Known> {
         lock(&self.inner).state.log
     }
 
-    /// The id that the next keyspace gets: none that was ever there has it or a higher one.
+    /// Returns the id of the next keyspace, which is higher than every id ever used.
     pub(crate) fn keyspaces_ever(&self) -> u32 {
         lock(&self.inner).state.next_keyspace
     }
 
-    /// The manifest's path.
+    /// Returns the manifest's path.
     pub(crate) fn path(&self) -> PathBuf {
         FileName::Manifest(self.position().number).path(&self.dir)
     }
 
-    /// How far the manifest goes: everything up to there is durable.
+    /// Returns the end of the manifest. Everything before it is durable.
     pub(crate) fn position(&self) -> Position {
         let inner = lock(&self.inner);
         match &inner.manifest {
@@ -276,11 +280,13 @@ impl VersionSet {
         }
     }
 
-    /// Errors: [`Error::Corruption`] when the manifest as it was read does not come as far as
-    /// somebody has noted of it.
+    /// Checks that the manifest, as it was read, extends to `noted`.
+    ///
+    /// Errors: [`Error::Corruption`] when it ends before.
     pub(crate) fn check_reached(&self, noted: Position) -> Result<()> {
         let read = lock(&self.inner).read;
-        // Every opening begins a new one, which holds all that the one before it did.
+        // Every opening begins a new manifest, which contains everything in the previous one. So a
+        // higher number is sufficient.
         if noted <= read {
             return Ok(());
         }
@@ -293,29 +299,29 @@ impl VersionSet {
         Err(Error::corruption(&path, read.end, what))
     }
 
-    /// The random number that tells this store's files from those of others.
+    /// Returns the random number that distinguishes this store's files from those of other stores.
     pub(crate) fn store_id(&self) -> u64 {
         self.store_id
     }
 
-    /// The current version of a keyspace.
+    /// Returns the current version of a keyspace.
     #[cfg(test)]
     pub(crate) fn current(&self, id: KeyspaceId) -> Option<Arc<Version>> {
         lock(&self.inner).state.keyspaces.get(&id).map(|keyspace| Arc::clone(&keyspace.version))
     }
 
-    /// All keyspaces, ascending by id.
+    /// Returns all keyspaces, ascending by id.
     pub(crate) fn keyspaces(&self) -> Vec<(KeyspaceId, KeyspaceState)> {
         lock(&self.inner).state.keyspaces.iter().map(|(&id, state)| (id, state.clone())).collect()
     }
 
-    /// The position up to which all that is logged is in tables: the log is needed from there on.
+    /// Returns the position from which the log is needed. All records before it are in tables.
     pub(crate) fn log_start(&self) -> Lsn {
         let inner = lock(&self.inner);
         inner.state.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0).into()
     }
 
-    /// Tables and blob files with the lengths that they must have.
+    /// Returns the tables and blob files with their required lengths.
     pub(crate) fn lengths(&self) -> Vec<(FileName, u64)> {
         let inner = lock(&self.inner);
         let mut all = Vec::new();
@@ -328,24 +334,25 @@ impl VersionSet {
         all
     }
 
-    /// The number of the manifest in use; `None` when open for reading only.
+    /// Returns the number of the valid manifest; `None` when open for reading only.
     #[cfg(test)]
     pub(crate) fn manifest_number(&self) -> Option<FileNumber> {
         lock(&self.inner).manifest.as_ref().map(Manifest::number)
     }
 
-    /// The first failure, once there was one.
+    /// Errors: [`Error::Poisoned`] after the first failure of the manifest.
     pub(crate) fn check(&self) -> Result<()> {
         lock(&self.inner).manifest.as_ref().map_or(Ok(()), Manifest::check)
     }
 
-    /// Files whose last version is gone: whoever takes them deletes them.
+    /// Returns the queue of files whose last version is gone. The thread that takes them deletes
+    /// them.
     pub(crate) fn obsolete(&self) -> &Arc<ObsoleteFiles> {
         &self.obsolete
     }
 
-    /// Compares the directory with the state. For right after opening: files of running jobs look
-    /// unreferenced.
+    /// Compares the directory with the state. Only useful right after opening, because files of
+    /// running jobs look unreferenced.
     pub(crate) fn stray_files(&self) -> Result<StrayFiles> {
         let names = list(&self.fs, &self.dir)?;
         let inner = lock(&self.inner);
@@ -369,7 +376,7 @@ impl VersionSet {
     }
 }
 
-/// What a manifest says, and the manifest's path.
+/// The content of a manifest, and its path.
 struct Recovered {
     store_id: u64,
     state: StoreState,
@@ -378,7 +385,7 @@ struct Recovered {
     read: Position,
 }
 
-/// The state that the manifest holds, and the manifest's path.
+/// Reads the manifest and recovers its state.
 fn recover(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Recovered> {
     let manifest = load(fs, dir)?;
     let obsolete = Arc::new(ObsoleteFiles::default());
@@ -388,20 +395,21 @@ fn recover(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Recovered> {
         state.commit(prepared);
         Ok(())
     })?;
-    // Files that one edit added and a later one removed were dropped on the way. They are not
-    // reported: those that a crash left in the directory are found there.
+    // Files that one edit added and a later one removed were dropped during the replay. They are
+    // not reported here: if a crash left them in the directory, they are found there.
     obsolete.take();
     let read = Position { number: manifest.number, end };
     Ok(Recovered { store_id, state, obsolete, path: manifest.path, read })
 }
 
-/// Our files in the directory.
+/// Returns the files of the store in the directory.
 fn list(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Vec<(PathBuf, FileName)>> {
     let paths = fs.read_dir(dir)?;
     Ok(paths.into_iter().filter_map(|path| FileName::parse(&path).map(|name| (path, name))).collect())
 }
 
-/// The first number above those of all files, so that not even a leftover's is used again.
+/// Returns the first number above those of all files, so that not even the number of a leftover
+/// file is reused.
 fn first_free(names: &[(PathBuf, FileName)]) -> FileNumber {
     let numbers =
         names.iter().filter_map(|(_, name)| name.number()).filter(|&number| number < FILE_NUMBER_MAX);
@@ -410,7 +418,7 @@ fn first_free(names: &[(PathBuf, FileName)]) -> FileNumber {
 
 #[cfg(test)]
 impl VersionSet {
-    /// The whole state as an edit, file numbers to come left out: what recovery has to bring back.
+    /// Returns the whole state as an edit, without the next file number. Recovery must restore it.
     pub(super) fn summary(&self) -> VersionEdit {
         VersionEdit { next_file: None, ..lock(&self.inner).state.snapshot() }
     }

@@ -1,4 +1,4 @@
-//! The state of all keyspaces, in memory: what the edits of a manifest add up to.
+//! The state of all keyspaces in memory: the sum of a manifest's edits.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,17 +12,17 @@ use super::levels::Version;
 use crate::file::FileNumber;
 use crate::kind::{SEQNO_MAX, Seqno};
 
-/// Numbers stay below this, so that adding to one never overflows.
+/// File numbers stay below this, so that increments never overflow.
 pub(super) const FILE_NUMBER_MAX: FileNumber = 1 << 62;
 
-/// One keyspace as the manifest has it.
+/// One keyspace as described by the manifest.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyspaceState {
     /// Its name.
     pub name: String,
-    /// Its options as their owner encodes them.
+    /// Its options, as encoded by their owner.
     pub options: Vec<u8>,
-    /// Replay of the log starts here for it.
+    /// The position where log replay starts for it.
     pub log_start: u64,
     /// Its files.
     pub version: Arc<Version>,
@@ -34,21 +34,22 @@ pub(super) struct StoreState {
     pub(super) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
     pub(super) last_seqno: Seqno,
     pub(super) last_ingest: Option<Seqno>,
-    /// Of the log; `None` in a store of an earlier version, which does not say.
+    /// The identity and durable end of the log; `None` in a store of an earlier version, which does
+    /// not record it.
     pub(super) log: Option<Known>,
     pub(super) next_file: FileNumber,
     pub(super) next_keyspace: u32,
-    /// Their names.
+    /// The names of all keyspaces.
     names: HashSet<String>,
     /// The numbers of all tables and blob files.
     files: HashSet<FileNumber>,
     obsolete: Arc<ObsoleteFiles>,
 }
 
-/// A checked edit, ready to become the state.
+/// A validated edit, ready to be applied to the state.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The keyspaces that change; `None` is dropped.
+    /// The changed keyspaces; `None` for a dropped one.
     pub(super) keyspaces: BTreeMap<KeyspaceId, Option<KeyspaceState>>,
     last_seqno: Seqno,
     last_ingest: Option<Seqno>,
@@ -60,8 +61,8 @@ pub(super) struct Prepared {
     blobs_gone: Vec<Arc<BlobFile>>,
 }
 
-/// What is known of the log after an edit. Jobs that ran side by side may say it in another order;
-/// of one log the higher position holds.
+/// Combines the known state of the log with that in an edit. Parallel jobs may write their edits in
+/// any order, so for the same log the higher position wins.
 fn later(before: Option<Known>, edit: Option<Known>) -> Option<Known> {
     match (before, edit) {
         (Some(before), Some(edit)) if before.log_id == edit.log_id && before.reached >= edit.reached => {
@@ -76,8 +77,8 @@ impl StoreState {
         StoreState { obsolete, ..StoreState::default() }
     }
 
-    /// Checks `edit` against the state and works out the next one, changing nothing. Says what is
-    /// wrong with it.
+    /// Validates `edit` against the state and computes the next state without changing anything.
+    /// Returns a description of the conflict if there is one.
     pub(super) fn prepare(&self, edit: &VersionEdit) -> Result<Prepared, String> {
         let mut next = Prepared {
             keyspaces: BTreeMap::new(),
@@ -136,8 +137,8 @@ impl StoreState {
     fn change(&self, id: KeyspaceId, edit: &KeyspaceEdit, next: &mut Prepared) -> Result<(), String> {
         let is_made = !self.keyspaces.contains_key(&id);
         let keyspace = self.changing(id, next)?;
-        // Jobs that ran side by side may log their positions in another order; both hold, so the
-        // higher one does.
+        // Parallel jobs may log their positions in any order. Both are valid, so the higher one
+        // wins.
         keyspace.log_start = keyspace.log_start.max(edit.log_start.unwrap_or(0));
         if !edit.changes_files() {
             return Ok(());
@@ -151,13 +152,14 @@ impl StoreState {
         Ok(())
     }
 
-    /// The keyspace as `next` has it so far.
+    /// Returns the keyspace in its state so far in `next`.
     fn changing<'a>(&self, id: KeyspaceId, next: &'a mut Prepared) -> Result<&'a mut KeyspaceState, String> {
         let state = next.keyspaces.entry(id).or_insert_with(|| self.keyspaces.get(&id).cloned());
         state.as_mut().ok_or_else(|| format!("keyspace {} does not exist", id.0))
     }
 
-    /// No file belongs to two places, and none has a number that will be given out again.
+    /// Checks that no file has two places, and that no file has a number that will be allocated
+    /// again.
     fn check_files(&self, next: &Prepared) -> Result<(), String> {
         let mut new = BTreeSet::new();
         for &number in &next.files_new {
@@ -171,8 +173,9 @@ impl StoreState {
         Ok(())
     }
 
-    /// Makes a prepared edit the state. ORDER: after it is durable; files that it removes are
-    /// marked dead here.
+    /// Applies a prepared edit to the state.
+    ///
+    /// ORDER: after the edit is durable, because files that it removes are marked dead here.
     pub(super) fn commit(&mut self, next: Prepared) {
         self.files.extend(next.files_new);
         for table in next.tables_gone {
@@ -205,12 +208,12 @@ impl StoreState {
         self.next_keyspace = next.next_keyspace;
     }
 
-    /// Whether a table or blob file with this number belongs to the store.
+    /// Returns true if a table or blob file with this number belongs to the store.
     pub(super) fn has_file(&self, number: FileNumber) -> bool {
         self.files.contains(&number)
     }
 
-    /// The edit that makes this state of an empty one.
+    /// Returns the edit that creates this state from an empty one.
     pub(super) fn snapshot(&self) -> VersionEdit {
         let mut edit = VersionEdit {
             last_seqno: Some(self.last_seqno),

@@ -1,10 +1,10 @@
-//! What the strategies cost, predicted: random overwrites replayed against each, with real keys and
+//! Predicts the costs of the strategies: replays random overwrites against each, with real keys and
 //! no I/O.
 //!
 //! The model has a memtable, a tree and some background threads of a given speed. Tables are lists
-//! of keys, so that what meets its newer version in a merge is dropped as it would be; a value is 1
-//! KiB. It gives write amplification (the log not counted), space amplification, and how long level
-//! 0 was.
+//! of keys, so merges drop superseded versions as they would in the store; a value is 1 KiB. The
+//! results are write amplification (without the log), space amplification, and the length of
+//! level 0.
 //!
 //! The test runs a tree of a sixteenth of the size. `cargo test --release -p cairn-kv --test
 //! compaction_model -- --ignored --nocapture` prints the table for 1 GiB of data and 5 GiB of
@@ -22,7 +22,7 @@ use tree::{Figures, Settings, run};
 
 const MIB: u64 = 1 << 20;
 
-/// The strategies with all sizes divided by `scale`.
+/// Returns the strategies with all sizes divided by `scale`.
 fn contenders(scale: u64) -> Vec<(&'static str, Box<dyn Strategy>)> {
     let table_bytes = 64 * MIB / scale;
     let leveled = LeveledOptions {
@@ -74,9 +74,9 @@ fn header() {
     );
 }
 
-/// Goal: the figures that the engine is built for: at most 0.7 times the writes of a leveled tree
-/// as RocksDB's, at most 1.25 times the space once it is left alone. Method: overwrites of five
-/// times the data, at a sixteenth of the sizes.
+/// Goal: the engine reaches its design targets: at most 0.7 times the writes of a leveled tree like
+/// RocksDB's, and at most 1.25 times the space when idle.
+/// Method: overwrites of five times the data, at a sixteenth of the sizes.
 #[test]
 fn leveled_writes_less_than_rocksdb() {
     let scale = 16;
@@ -96,7 +96,8 @@ fn leveled_writes_less_than_rocksdb() {
     assert!(leveled.stopped_secs == 0.0, "writers never stop");
 }
 
-/// Goal: two runs are one run. Method: the same settings twice.
+/// Goal: the model is deterministic.
+/// Method: the same settings twice.
 #[test]
 fn equal_seeds_equal_figures() {
     let settings = Settings::new(64, 16 * MIB, 40 * MIB, 100.0);
@@ -105,8 +106,8 @@ fn equal_seeds_equal_figures() {
     }
 }
 
-/// Goal: a FIFO keyspace stays within its size without writing anything twice. Method: the same
-/// overwrites.
+/// Goal: a FIFO keyspace stays within its size without rewriting anything.
+/// Method: the same overwrites.
 #[test]
 fn fifo_never_rewrites() {
     let options = StrategyOptions::Fifo(FifoOptions { bytes_max: 8 * MIB, ttl_secs: None });
@@ -115,7 +116,7 @@ fn fifo_never_rewrites() {
     assert!(it.settled_space <= 0.6, "{}", it.settled_space);
 }
 
-/// The full table, for several sizes of data and speeds of writers.
+/// Prints the full table, for several data sizes and writer speeds.
 #[test]
 #[ignore = "prints figures; half a minute in a release build"]
 fn table() {

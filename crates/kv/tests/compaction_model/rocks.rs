@@ -1,5 +1,5 @@
-//! A leveled tree that chooses as RocksDB does by default, to compare with: 4 runs in level 0, a
-//! base level of 256 MiB at most, ratio 10, level sizes from the last level's
+//! A leveled tree with RocksDB's default choices, for comparison: 4 runs in level 0, a base level
+//! of at most 256 MiB, ratio 10, level sizes derived from the last level
 //! (`level_compaction_dynamic_level_bytes`), one file at a time.
 
 use std::sync::Mutex;
@@ -8,12 +8,12 @@ use cairn_kv::strategy::{
     Input, Job, JobKind, Manual, ManualStep, Reason, Scores, State, Strategy, TableInfo,
 };
 
-/// How the file of a level is chosen.
+/// The rule that chooses the file of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pick {
-    /// The one after the last, as LevelDB does.
+    /// The file after the last compacted one, as in LevelDB.
     RoundRobin,
-    /// The one with the least overlap for its size (`kMinOverlappingRatio`).
+    /// The file with the least overlap for its size (`kMinOverlappingRatio`).
     LeastOverlap,
 }
 
@@ -22,8 +22,8 @@ pub struct Rocks {
     table_bytes: u64,
     base_bytes: u64,
     pick: Pick,
-    /// Where each level goes on, for round robin. A tree is replayed from the start, so this is
-    /// state of the run.
+    /// The key where each level continues, for round robin. A tree is replayed from the start, so
+    /// this is state of the run.
     next: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -37,7 +37,7 @@ impl Rocks {
         Rocks { table_bytes, base_bytes, pick, next: Mutex::new(vec![Vec::new(); LEVELS]) }
     }
 
-    /// The base level and the targets.
+    /// Returns the base level and the targets.
     fn targets(&self, state: &State<'_>) -> (usize, [u64; LEVELS]) {
         let largest = (1..LEVELS).map(|level| state.level(level).bytes()).max().unwrap_or(0);
         let first = (1..LEVELS).find(|&level| !state.level(level).runs.is_empty()).unwrap_or(LEVELS - 1);
@@ -90,8 +90,8 @@ impl Rocks {
         })
     }
 
-    /// The newest runs into one while the way down is taken: as many as keep making the merge
-    /// cheaper for each run that goes (`FindIntraL0Compaction`).
+    /// Merges the newest runs into one while merges into the base level are blocked: as many runs
+    /// as keep reducing the cost of the merge per removed run (`FindIntraL0Compaction`).
     fn within_level_zero(&self, state: &State<'_>) -> Option<Job> {
         let runs = &state.level(0).runs;
         if runs.len() < RUNS + 2 || runs[0].is_compacting() {
@@ -164,7 +164,7 @@ impl Strategy for Rocks {
         scores.into_iter().find_map(|(level, _)| match level {
             0 if state.level(0).runs.iter().any(|run| run.is_compacting()) => self.within_level_zero(state),
             0 => {
-                // In key order written runs move one by one.
+                // Runs written in key order move one by one.
                 let disjoint = state.level(0).runs.last().filter(|run| {
                     let table = &run.tables[0];
                     state.level(0).overlapping(table.smallest, table.largest).count() == 1

@@ -8,25 +8,26 @@ use cairn_vfs::{Rng, SeededRng};
 const MIB: f64 = (1u64 << 20) as f64;
 const ENTRY_BYTES: u64 = 1024;
 
-/// From this many runs in level 0 on, writers go at half speed; from the second on they wait.
+/// From `SLOWDOWN_RUNS` runs in level 0 on, writers run at half speed; from `STOP_RUNS` on they
+/// wait.
 const SLOWDOWN_RUNS: usize = 20;
 const STOP_RUNS: usize = 36;
 
-/// What is replayed.
+/// The parameters of a replay.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub keys: u64,
     pub overwrites: u64,
     pub memtable_entries: usize,
-    /// Of the writers, in entries a second.
+    /// Speed of the writers, in entries per second.
     pub write_speed: f64,
-    /// Of a background thread, in bytes read and written a second.
+    /// Speed of a background thread, in bytes read and written per second.
     pub thread_speed: f64,
     pub threads: usize,
 }
 
 impl Settings {
-    /// All sizes and speeds a `scale`-th, so that times stay the same.
+    /// Divides all sizes and speeds by `scale`, so that times stay the same.
     pub fn new(scale: u64, data_bytes: u64, overwrite_bytes: u64, write_mib_a_second: f64) -> Settings {
         Settings {
             keys: data_bytes / ENTRY_BYTES,
@@ -39,21 +40,20 @@ impl Settings {
     }
 }
 
-/// What came out.
+/// The results of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Bytes flushed and compacted for each byte written, until the last write; then with all that
-    /// settling wrote.
+    /// Bytes flushed and compacted per byte written: until the last write, and including settling.
     pub write_amplification: f64,
     pub settled_write_amplification: f64,
-    /// Bytes of all tables over those of the live data: the most, after the last write, and after
-    /// settling.
+    /// Bytes of all tables divided by those of the live data: at the peak, after the last write,
+    /// and after settling.
     pub peak_space: f64,
     pub space: f64,
     pub settled_space: f64,
     pub merges: usize,
     pub level_zero_max: usize,
-    /// Seconds at half speed, and without any.
+    /// Seconds at half speed, and seconds stopped.
     pub slow_secs: f64,
     pub stopped_secs: f64,
 }
@@ -113,7 +113,7 @@ impl Tree {
         self.levels.iter().flatten().flat_map(|run| &run.tables).map(Table::bytes).sum()
     }
 
-    /// Cuts sorted keys into tables.
+    /// Splits sorted keys into tables.
     fn tables(&mut self, keys: &[u32], table_bytes: u64) -> Vec<Table> {
         let pieces = keys.chunks((table_bytes / ENTRY_BYTES).max(1) as usize);
         pieces
@@ -146,10 +146,10 @@ impl Tree {
                 table.compacting = true;
             }
         }
-        // What it writes is hardly more than what it reads; reading comes from the cache or the
-        // disk at like speed.
+        // A merge writes hardly more than it reads, and reading from cache or disk has a similar
+        // speed.
         let work = if job.kind == JobKind::Merge { 2 * job.input_bytes } else { 0 };
-        // Parts of a job run side by side on threads that have nothing else to do.
+        // Parts of a job run in parallel on idle threads.
         let free = settings.threads.saturating_sub(self.threads());
         let threads = free.min(job.boundaries.len() + 1).max(1);
         self.running.push(Running {
@@ -159,7 +159,7 @@ impl Tree {
         });
     }
 
-    /// Ends the running job that is done first.
+    /// Ends the running job that finishes first.
     fn finish(&mut self) -> f64 {
         let first =
             (0..self.running.len()).min_by(|&a, &b| self.running[a].ends.total_cmp(&self.running[b].ends));
@@ -213,7 +213,7 @@ impl Tree {
         ends
     }
 
-    /// Starts and ends jobs until there are none.
+    /// Starts and ends jobs until none is left.
     fn settle(&mut self, strategy: &dyn Strategy, idle: bool, settings: &Settings) {
         for _ in 0..100_000 {
             match self.pick(strategy, idle) {
@@ -296,8 +296,8 @@ pub fn run(strategy: &dyn Strategy, settings: &Settings) -> Figures {
             tree.finish();
         }
         tree.flush((0..count).map(|_| rng.below(settings.keys) as u32).collect());
-        // The inputs of running jobs are there beside their outputs when they end, and those hold
-        // each key once.
+        // When running jobs end, their inputs exist beside their outputs, which contain each key
+        // once.
         let going: u64 =
             tree.running.iter().map(|it| it.job.input_bytes.min(settings.keys * ENTRY_BYTES)).sum();
         peak = peak.max(tree.bytes() + going);

@@ -1,4 +1,4 @@
-//! Power loss at every operation.
+//! Tests of power loss at every operation.
 
 use cairn_vfs::fault::SyncFailure;
 use cairn_vfs::{CrashImage, FaultOptions, SeededRng};
@@ -6,9 +6,9 @@ use cairn_vfs::{CrashImage, FaultOptions, SeededRng};
 use super::workload::Mix;
 use super::*;
 
-/// Recovers a disk after a crash and sees whether that is a state that the crash may leave; then
-/// that opening again changes nothing, that nothing is left over, and that the store goes on. Gives
-/// back what was found.
+/// Recovers a disk after a crash and checks that its state is one that the crash may leave, that
+/// opening it again changes nothing, that no files are left over, and that the store remains
+/// usable. Returns the recovered state.
 pub fn check(
     disk: &FaultFs,
     shape: &Shape,
@@ -26,7 +26,8 @@ pub fn check(
     found
 }
 
-/// Opens the store, which must hold `state`, and does random steps by the model.
+/// Opens the store, which must contain `state`, and performs random steps that are compared with
+/// the model.
 pub fn go_on(disk: &FaultFs, shape: &Shape, state: &State, steps: u64, context: &str) {
     let rng = SeededRng::new(disk.operation_count() ^ shape.seed).fork("then");
     let mut run = Run::new(disk, shape, state.clone(), Mix::Logged, rng);
@@ -39,8 +40,9 @@ pub fn go_on(disk: &FaultFs, shape: &Shape, state: &State, steps: u64, context: 
     }
 }
 
-/// Runs a store for `steps` steps and crashes it at every operation of its disk; says how many
-/// images that gave. The short form takes one of the two fixed images at each operation, in turn.
+/// Runs a store for `steps` steps and crashes it at every operation of its disk. Returns the number
+/// of crash images. The short form takes one of the two fixed images at each operation,
+/// alternately.
 fn sweep(shape: &Shape, is_killed: bool, steps: u64, random: u64) -> u64 {
     let fs =
         FaultFs::new(FaultOptions { sync_failure: SyncFailure::Kept, ..FaultOptions::seeded(shape.seed) });
@@ -71,10 +73,10 @@ fn sweep(shape: &Shape, is_killed: bool, steps: u64, random: u64) -> u64 {
     images
 }
 
-/// Goal: a power loss while the log of a killed process is replayed loses nothing that was durable
-/// and tears no batch, though the replay flushes and much of the log was in the page cache only.
+/// Goal: a power loss during the replay of a killed process's log loses nothing durable and tears
+/// no batch, although the replay flushes and much of the log was only in the page cache.
 /// Method: a store that is left with everything in its log and opened with small memtables; crash
-/// images at every operation of that.
+/// images at every operation of the opening.
 #[test]
 fn power_loss_after_a_kill() {
     let own = seed(6);
@@ -108,11 +110,11 @@ fn power_loss_after_a_kill() {
     assert!(images > 200, "{images}");
 }
 
-/// Goal: after power loss at any moment the store holds a prefix of what was logged, at least what
-/// was acknowledged as durable, with batches whole across keyspaces, and `Memory` writes as far as
-/// flushed; and it goes on from there.
-/// Method: a run with everything in it for each pair of strategies, closed or killed before it is
-/// opened again, crashed at every operation of the disk.
+/// Goal: after power loss at any moment the store contains a prefix of the logged writes, at least
+/// those acknowledged as durable, with batches complete across keyspaces, and `Memory` writes as
+/// far as flushed; and it remains usable.
+/// Method: a run with all kinds of operations for each pair of strategies, closed or killed before
+/// it is reopened, crashed at every operation of the disk.
 #[test]
 fn power_loss_at_every_operation() {
     let own = seed(1);

@@ -1,4 +1,4 @@
-//! Crash after crash: in the middle of work, in the middle of recovery, and again.
+//! Tests of repeated crashes: during work, during recovery, and again.
 
 use cairn_vfs::{CrashImage, FaultOptions, Rng, SeededRng};
 
@@ -13,16 +13,16 @@ fn draw_image(rng: &mut SeededRng) -> CrashImage {
     }
 }
 
-/// What the disk of a machine that has just come back holds, found out on a copy of it.
+/// Returns the state of the disk of a machine that has just restarted, determined on a copy.
 fn peek(disk: &FaultFs, shape: &Shape, context: &str) -> State {
     let copy = disk.crash_point().image(CrashImage::All);
     let db = open(&copy, shape).unwrap_or_else(|error| panic!("{context}: {error}"));
     scan(&db).unwrap_or_else(|error| panic!("{context}: {error}"))
 }
 
-/// One disk through `cycles` lives, most of them cut off, and most recoveries too; says how many
-/// crashes there were, and how many of them in a recovery. A wide shape is another one in each
-/// life.
+/// Runs one disk through `cycles` lives, most of them ended by a crash, and most recoveries too. A
+/// wide shape is redrawn for each life. Returns the number of crashes, and how many of them were
+/// during a recovery.
 fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
     let mut shape = shape.clone();
     let mut rng = SeededRng::new(shape.seed).fork("lives");
@@ -45,7 +45,7 @@ fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
         crashes += 1;
         state = peek(&disk, shape, &context);
         assert!(accepted.contains(&state), "{context}: {}", run.history.explain(&accepted, &state));
-        // Whatever a recovery has begun to change, the next one finds the same state.
+        // Whatever changes an interrupted recovery has made, the next one finds the same state.
         for depth in 0..rng.below(5) {
             disk.crash_at(disk.operation_count() + rng.below(40));
             let opened = open(&disk, shape).map(drop);
@@ -66,10 +66,10 @@ fn lives(shape: &Shape, cycles: u64) -> (u64, u64) {
     (crashes, in_recovery)
 }
 
-/// Goal: machines that crash again and again, in recoveries too, lose nothing that was durable,
-/// find the same state after each try, and fill up with nothing. Method: one disk for each pair of
-/// strategies, power failing at a random operation of each life and of up to four recoveries in a
-/// row.
+/// Goal: machines that crash repeatedly, also during recoveries, lose nothing durable, find the
+/// same state after each attempt, and accumulate no garbage.
+/// Method: one disk for each pair of strategies; the power fails at a random operation of each life
+/// and of up to four recoveries in a row.
 #[test]
 fn crashes_in_recovery() {
     let own = seed(2);
@@ -82,9 +82,9 @@ fn crashes_in_recovery() {
     assert!(crashes > 1000 && in_recovery > 300, "{crashes} {in_recovery}");
 }
 
-/// Goal: nor do they when all options change from life to life. Method: the same with strategies,
-/// compression, blocks, filters and thresholds of large values drawn anew each time the disk comes
-/// back; all files are verified after each life.
+/// Goal: the same holds when all options change from life to life.
+/// Method: the same, with strategies, compression, blocks, filters and thresholds of large values
+/// redrawn each time the disk restarts; all files are verified after each life.
 #[test]
 fn options_drawn_anew_in_each_life() {
     let own = seed(4);
@@ -96,10 +96,9 @@ fn options_drawn_anew_in_each_life() {
     assert!(crashes > 400, "{crashes}");
 }
 
-/// Goal: a recovery that is cut off at any operation, whatever of it reaches the disk, leaves what
-/// it began with.
-/// Method: crash images at every operation of recoveries that have much to do: replay, flush,
-/// remove.
+/// Goal: a recovery that is interrupted at any operation leaves the state that it began with,
+/// whatever part of it reaches the disk.
+/// Method: crash images at every operation of recoveries with much work: replay, flush, remove.
 #[test]
 fn power_loss_at_every_operation_of_a_recovery() {
     let own = seed(3);

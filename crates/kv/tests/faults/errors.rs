@@ -1,4 +1,4 @@
-//! Operations of the disk that fail, each in turn.
+//! Tests in which each operation of the disk fails in turn.
 
 use cairn_kv::{Durability, Error};
 use cairn_vfs::fault::{Fault, Rule, SyncFailure};
@@ -7,7 +7,7 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation, Rng, SeededRng};
 use super::workload::{Mix, Step};
 use super::*;
 
-/// How many runs there were, and what came of them.
+/// The number of runs, by outcome.
 #[derive(Debug, Default)]
 struct Tally {
     struck: u64,
@@ -19,12 +19,11 @@ struct Tally {
 /// Steps of a run: enough to flush and compact both keyspaces and to rotate the log.
 const STEPS: u64 = 40;
 
-/// Steps after the store has failed and was opened again.
+/// Steps after the store has failed and was reopened.
 const AFTERWARDS: u64 = 4;
 
-/// Runs the workload on a disk for which a fault was ordered. Whatever fails is either without
-/// effect, or the store is poisoned; nothing acknowledged is lost, and after opening again all is
-/// well.
+/// Runs the workload on a disk with an injected fault. A failed operation either has no effect or
+/// poisons the store; nothing acknowledged is lost, and reopening restores normal operation.
 fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut Tally) {
     let mut run =
         Run::new(fs, shape, State::default(), Mix::Logged, SeededRng::new(shape.seed).fork("errors"));
@@ -35,15 +34,14 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
         check_images(&run, context);
         tally.told += 1;
         if matches!(&error, Error::Vfs(error) if error.operation == Operation::SyncDir) {
-            // The name of the new directory may be in the cache for good and never on the disk.
-            // Nobody can find that out, or mend it, but by taking another name:
-            // `docs/src/durability.md` says so.
+            // The name of the new directory may stay in the cache and never reach the disk. Nothing
+            // can detect or repair that, except using another name: see `docs/src/durability.md`.
             tally.struck += 1;
             return;
         }
         reopen(&mut run, is_lossy, context);
     }
-    // Some steps more after the store was opened again.
+    // A few more steps after the store was reopened.
     let (mut left, mut went_on) = (STEPS, false);
     while left > 0 {
         left -= 1;
@@ -73,7 +71,7 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
             left = left.min(AFTERWARDS);
         } else {
             (tally.went_on, went_on) = (tally.went_on + 1, true);
-            // What is not there now must never come back.
+            // A failed write that is not visible now must never appear.
             if is_write && !is_visible {
                 run.history.forget_last();
             }
@@ -90,10 +88,11 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
     assert_no_leaks(fs, run.db(), context);
 }
 
-/// After a failed step: reads go on and show the failed write whole or not at all. Says which.
+/// Checks, after a failed step, that reads still work and show the failed write completely or not
+/// at all. Returns true if it is visible.
 fn settle(run: &mut Run, before: usize, context: &str) -> bool {
     let found = scan(run.db()).or_else(|error| {
-        // The fault may strike reads too, as long as it lasts.
+        // The fault may also affect reads while it lasts.
         assert_eq!(error.kind(), ErrorKind::Io, "{context}: {error}");
         run.fs.clear_rules();
         scan(run.db())
@@ -113,16 +112,18 @@ fn settle(run: &mut Run, before: usize, context: &str) -> bool {
     true
 }
 
-/// Whether the store refuses to write. If so it does for good, and leaves its files alone.
+/// Returns true if the store refuses writes. In that case it must refuse them permanently and not
+/// change its files.
 fn is_poisoned(run: &Run, context: &str) -> bool {
     let is_poison = |error: &Error| matches!(error, Error::Poisoned { .. });
-    // No model has this key: removing it changes nothing.
+    // No model contains this key, so removing it changes nothing.
     let probe = || run.keyspace(0).delete_with("probe", Durability::Buffered);
     match probe() {
         Ok(()) => return false,
         Err(error) if is_poison(&error) => {}
         Err(error) if error.is_full() => return false,
-        // It failed just now, by a fault that lasts: the next one tells.
+        // The write failed because of a persistent fault; the next one tells whether the store is
+        // poisoned.
         Err(error) => assert_eq!(error.kind(), ErrorKind::Io, "{context}: {error}"),
     }
     let counts = || {
@@ -150,7 +151,7 @@ fn is_poisoned(run: &Run, context: &str) -> bool {
     true
 }
 
-/// A power loss now costs nothing that was acknowledged as durable.
+/// Checks that a power loss now loses nothing acknowledged as durable.
 fn check_images(run: &Run, context: &str) {
     let point = run.fs.crash_point();
     let accepted = run.history.accepted(run.fs.operation_count() + 1, None);
@@ -166,8 +167,9 @@ fn check_images(run: &Run, context: &str) {
     }
 }
 
-/// Opens the store again without a power loss. All that was logged is there, unless a failed sync
-/// has thrown it away (`is_lossy`); of a write that failed and was not seen, all or nothing.
+/// Reopens the store without a power loss. Everything logged is there, unless a failed sync has
+/// discarded it (`is_lossy`). A write that failed and was not visible is there completely or not at
+/// all.
 fn reopen(run: &mut Run, is_lossy: bool, context: &str) {
     let uncertain = run.history.commits.last().filter(|_| run.is_last_uncertain).cloned();
     let model = run.model.clone();
@@ -184,14 +186,14 @@ fn reopen(run: &mut Run, is_lossy: bool, context: &str) {
     *run = run.begin_again(found);
 }
 
-/// Fails every operation of the run in turn, in the way that `fault` says for it.
+/// Fails every operation of the run in turn, with the fault that `fault` returns for it.
 fn sweep(options: &FaultOptions, mut fault: impl FnMut() -> Fault, persistent: bool, tally: &mut Tally) {
     let shape = Shape { memtable_bytes: Some(4096), ..Shape::new(options.seed) };
     for index in 0.. {
         let (fs, fault) = (FaultFs::new(options.clone()), fault());
         fs.inject(Rule { persistent, ..Rule::at(index, fault) });
         if !soak() {
-            // What that cannot befall fails all the same.
+            // Operations to which the fault does not apply fail with an I/O error.
             fs.inject(Rule::at(index, Fault::Io));
         }
         let failure = options.sync_failure;
@@ -210,10 +212,10 @@ fn sweep(options: &FaultOptions, mut fault: impl FnMut() -> Fault, persistent: b
     }
 }
 
-/// Goal: an error of any operation of the disk either leaves the store as it was before the call,
-/// or poisons it; it costs nothing that was acknowledged, and opening again mends all. Method: fail
-/// every operation of a run in turn, once or for good: in the short form in one way each, drawn, in
-/// the long one in each of the three, on many shapes.
+/// Goal: an error of any disk operation either leaves the store as it was before the call, or
+/// poisons it; nothing acknowledged is lost, and reopening restores normal operation.
+/// Method: fail every operation of a run in turn, once or permanently. The short form draws one
+/// kind of fault per operation; the long form uses each of the three, on many shapes.
 fn every_operation_fails(own: u64, persistent: bool) {
     const WAYS: [Fault; 3] = [Fault::Io, Fault::Full, Fault::Short];
     let mut tally = Tally::default();
@@ -223,7 +225,7 @@ fn every_operation_fails(own: u64, persistent: bool) {
         }
     } else {
         let mut rng = SeededRng::new(own).fork("ways");
-        // A short transfer is gone on with by its caller: a few show that.
+        // Callers continue after a short transfer; a few of them suffice to test that.
         let draw = || WAYS[[0, 0, 0, 1, 1, 1, 2][rng.below(7) as usize]];
         sweep(&FaultOptions::seeded(own), draw, persistent, &mut tally);
     }
@@ -241,9 +243,9 @@ fn every_operation_fails_for_good() {
     every_operation_fails(seed(5), true);
 }
 
-/// Goal: after a failed sync nothing is acknowledged any more, although the next sync says that all
-/// is well and what the failed one covered is gone. Method: every sync of files and of directories
-/// fails once, in each way a kernel may.
+/// Goal: after a failed sync nothing is acknowledged any more, even if the next sync succeeds
+/// although the data of the failed one is lost.
+/// Method: every sync of files and of directories fails once, in each way a kernel may fail it.
 #[test]
 fn every_sync_fails() {
     let own = seed(6);
@@ -267,8 +269,8 @@ fn every_sync_fails() {
     assert!(tally.struck > 100 && tally.told >= tally.struck, "{tally:?}");
 }
 
-/// Goal: errors of reading never show as missing or old values. Method: fail each read of a scan of
-/// a store on disk.
+/// Goal: read errors never appear as missing or old values.
+/// Method: fail each read of a scan of a store on disk.
 #[test]
 fn reads_that_fail() {
     let shape = Shape::new(seed(7));

@@ -1,4 +1,4 @@
-//! Disks that are full, have room again, or are emptied by the store itself.
+//! Tests of disks that are full, have space again, or are emptied by the store itself.
 
 use cairn_kv::{Background, Error, KeyspaceOptions};
 use cairn_vfs::{CrashImage, FaultOptions, Rng, SeededRng};
@@ -6,11 +6,11 @@ use cairn_vfs::{CrashImage, FaultOptions, Rng, SeededRng};
 use super::workload::{Mix, Step};
 use super::*;
 
-/// Room for everything, on a disk that counts what is allocated.
+/// Practically unlimited space, on a disk that tracks allocations.
 const ENDLESS: Option<u64> = Some(1 << 40);
 
-/// Fills the disk and lifts the limit, again and again; says how often the store was told, and how
-/// often it had to be opened again to go on, which is never.
+/// Fills the disk and lifts the limit, repeatedly. Returns how often the store reported the full
+/// disk. It must never have to be reopened to continue.
 fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
     let mut rng = SeededRng::new(shape.seed).fork("quota");
     let fs = FaultFs::new(FaultOptions::seeded(shape.seed));
@@ -28,12 +28,12 @@ fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
             assert!(error.is_full(), "{context}: {error}");
             told += 1;
             if run.db.is_none() {
-                // Where not even the reserve is left, a store cannot be opened on a full disk; that
-                // changes nothing in it.
+                // When even the reserve is used up, a store cannot be opened on a full disk; the
+                // attempt changes nothing in it.
                 fs.set_quota(ENDLESS);
                 run.open().unwrap();
             }
-            // The write is there or not: as a whole.
+            // The write is there completely or not at all.
             let found = scan(run.db()).unwrap();
             if found != run.model {
                 let commit = run.history.commits[before].clone();
@@ -46,7 +46,7 @@ fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
             break;
         }
         fs.set_quota(ENDLESS);
-        // Without opening it again.
+        // Without reopening the store.
         let write = Step::Write(
             vec![(0, Change::Put(b"room".to_vec(), round.to_be_bytes().to_vec()))],
             cairn_kv::Durability::Sync,
@@ -79,9 +79,9 @@ fn fill_and_lift(shape: &Shape, rounds: u64) -> u64 {
     told
 }
 
-/// Goal: a full disk costs nothing that was acknowledged, leaves nothing behind, and when there is
-/// room the store goes on by itself. Method: quotas of a few pages more than there are, filled by
-/// the usual steps, then lifted.
+/// Goal: a full disk loses nothing acknowledged and leaves no garbage, and the store continues by
+/// itself when there is space.
+/// Method: quotas of a few pages above the current usage, filled by the usual steps, then lifted.
 #[test]
 fn full_disks_that_lift() {
     let own = seed(8);
@@ -93,9 +93,9 @@ fn full_disks_that_lift() {
     assert!(told > 120, "{told}");
 }
 
-/// Goal: the same with threads, where it is a thread that meets the full disk: nobody waits for
-/// ever, and writers are told.
-/// Method: as above; the order of events is the scheduler's, the checks are the same.
+/// Goal: the same holds with background threads, where a thread encounters the full disk: nothing
+/// waits forever, and writers get the error.
+/// Method: as above; the scheduler determines the order of events, the checks are the same.
 #[test]
 fn full_disks_with_threads() {
     let shape = Shape { background: Background::Threads(2), ..Shape::new(seed(9)) };
@@ -104,7 +104,8 @@ fn full_disks_with_threads() {
     assert!(told > 8, "{told}");
 }
 
-/// Goal: what has to wait for room says so instead of waiting: `flush`, `compact_range`, opening.
+/// Goal: operations that would have to wait for space return an error instead: `flush`,
+/// `compact_range`, opening.
 /// Method: a disk without a free page.
 #[test]
 fn nobody_waits_for_room() {
@@ -119,7 +120,7 @@ fn nobody_waits_for_room() {
         cairn_kv::Durability::Buffered,
     ))
     .unwrap();
-    // Less than there is: not even what the store holds in reserve is of any use.
+    // Less than the current usage, so that not even the store's reserve is of any use.
     fs.set_quota(Some(0));
     for _ in 0..3 {
         let errors: [Error; 2] =
@@ -143,10 +144,11 @@ fn nobody_waits_for_room() {
     assert!(names(&fs).len() <= before.len() + 6, "{before:?} {:?}", names(&fs));
 }
 
-/// Goal: a store that has filled its disk is opened, read, verified and emptied all the same; only
-/// what puts something fails, with the full disk's error, and works again when there is room.
-/// Method: a quota that is filled, opened again more than once, and emptied by single deletions, a
-/// batch of them, a range and a keyspace, again and again.
+/// Goal: a store that has filled its disk can still be opened, read, verified and emptied. Only
+/// operations that add data fail, with the full disk's error, and they work again when there is
+/// space.
+/// Method: a quota that is filled; the store is reopened several times and emptied by single
+/// deletions, a batch of them, a range and a keyspace, repeatedly.
 #[test]
 fn a_full_store_can_be_emptied() {
     for background in [Background::Inline, Background::Threads(2)] {
@@ -174,8 +176,8 @@ fn a_full_store_can_be_emptied() {
             (0..100).for_each(|number| other.put(key(number), [7; 1000]).unwrap());
             drop(other);
             let (mut written, mut before) = (0, u32::MAX);
-            // Closing gives the log's room back, so that it takes some openings until nothing goes
-            // in any more.
+            // Closing releases the log's space, so several openings are needed until nothing more
+            // fits.
             for _ in 0..40 {
                 let mut refused = 0;
                 while refused < 50 {

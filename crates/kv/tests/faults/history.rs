@@ -1,9 +1,9 @@
-//! What was written and acknowledged when, and which states a crash may leave of it.
+//! The history of writes and acknowledgements, and the states that a crash may leave.
 //!
-//! The commits are numbered in their order. A recovered store is described by three numbers: all
-//! *logged* commits (`Buffered`, `Sync`) up to the *cut* are there and none after it; and of the
-//! `Memory` commits, which no log has, each keyspace has those up to its own *flush point*. No
-//! flush point is beyond the cut.
+//! Commits are numbered in order. Three numbers describe a recovered store. It contains all
+//! *logged* commits (`Buffered`, `Sync`) up to the *cut* and none after it. Of the `Memory`
+//! commits, which are not in the log, each keyspace contains those up to its own *flush point*. No
+//! flush point is after the cut.
 
 use cairn_kv::Durability;
 
@@ -12,17 +12,17 @@ use super::{Change, State};
 /// One write: an operation or a batch.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// Keyspace and what is done to it.
+    /// Keyspaces and the changes to them.
     pub changes: Vec<(usize, Change)>,
     pub durability: Durability,
-    /// Operations of the disk when it began.
+    /// The disk's operation count when the commit began.
     pub begun: u64,
-    /// For each keyspace: operations of the disk when its part was lost with the memory of a
+    /// For each keyspace: the disk's operation count when its part was lost with the memory of a
     /// process.
     lost: [u64; 2],
 }
 
-/// A flush of a keyspace: its writes up to commit `upto` (exclusive) are in tables.
+/// A flush of a keyspace: its writes before commit `upto` are in tables.
 #[derive(Debug, Clone, Copy)]
 struct Flush {
     begun: u64,
@@ -35,17 +35,18 @@ struct Flush {
 pub struct History {
     base: State,
     pub commits: Vec<Commit>,
-    /// From this many operations of the disk on, the logged commits below a number are durable.
+    /// From this operation count of the disk on, the logged commits below a number are durable.
     durable: Vec<(u64, usize)>,
     flushes: [Vec<Flush>; 2],
 }
 
-/// The bounds of a crash: what the three numbers may be.
+/// The possible ranges of the three numbers after a crash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bounds {
     cuts: (usize, usize),
     flushes: [Vec<usize>; 2],
-    /// How many commits have lost their memory: what tells the lives of the process apart.
+    /// How many commits were lost with their process's memory, which distinguishes the lives of the
+    /// process.
     lives: u64,
 }
 
@@ -57,35 +58,36 @@ pub struct Accepted {
 }
 
 impl History {
-    /// A history that begins with `base`, which is durable.
+    /// Creates a history that begins with `base`, which is durable.
     pub fn new(base: State) -> History {
         History { base, ..History::default() }
     }
 
-    /// A commit that is about to be tried.
+    /// Records a commit that is about to be attempted.
     pub fn begin(&mut self, changes: Vec<(usize, Change)>, durability: Durability, now: u64) {
         self.commits.push(Commit { changes, durability, begun: now, lost: [u64::MAX; 2] });
     }
 
-    /// Everything that was logged so far is durable.
+    /// Records that everything logged so far is durable.
     pub fn synced(&mut self, now: u64) {
         self.durable.push((now, self.commits.len()));
     }
 
-    /// A keyspace was flushed, with all its writes, in a step that began at `begun`.
+    /// Records that a keyspace was flushed, with all its writes, in a step that began at `begun`.
     pub fn flushed(&mut self, keyspace: usize, begun: u64, now: u64) {
         let upto = self.commits.len();
         self.flushes[keyspace].push(Flush { begun, done: now, upto });
         self.durable.push((now, upto));
     }
 
-    /// A step that began at `begun` has failed: either keyspace may have been flushed in it.
+    /// Records that a step that began at `begun` has failed. Either keyspace may have been flushed
+    /// in it.
     pub fn failed(&mut self, begun: u64) {
         let upto = self.commits.len();
         self.flushes.iter_mut().for_each(|flushes| flushes.push(Flush { begun, done: u64::MAX, upto }));
     }
 
-    /// The last commit failed, and without any effect: it must never show.
+    /// Removes the last commit, which failed without any effect and must never appear.
     pub fn forget_last(&mut self) {
         self.commits.pop();
         let count = self.commits.len();
@@ -94,7 +96,8 @@ impl History {
             .for_each(|upto| *upto = count.min(*upto));
     }
 
-    /// The process ended without a power loss: what was only in its memory is gone.
+    /// Records that the process ended without a power loss. Writes that were only in its memory are
+    /// lost.
     pub fn process_ended(&mut self, now: u64) {
         for keyspace in 0..2 {
             let kept = self.flushes[keyspace].last().map_or(0, |flush| flush.upto);
@@ -106,7 +109,7 @@ impl History {
         }
     }
 
-    /// The state that a reader sees now.
+    /// Returns the state that a reader sees now.
     pub fn state(&self) -> State {
         let mut state = self.base.clone();
         for commit in &self.commits {
@@ -136,14 +139,14 @@ impl History {
         Bounds { cuts: (least, most.max(least)), flushes, lives: lost.unwrap_or(0) }
     }
 
-    /// The states that a crash may leave, `at` so many operations of the disk. `known` is taken
-    /// over where nothing has changed since.
+    /// Returns the states that a crash at operation count `at` of the disk may leave. `known` is
+    /// reused if nothing has changed since.
     pub fn accepted(&self, at: u64, known: Option<Accepted>) -> Accepted {
         let bounds = self.bounds(at);
         if let Some(known) = known.filter(|known| known.bounds == bounds) {
             return known;
         }
-        // Each keyspace by itself: which digest it has at which cut, for each flush point.
+        // For each keyspace alone: its digest at each cut, for each flush point.
         let by_cut = |keyspace: usize, flush: usize| -> Vec<u64> {
             let mut model = self.base[keyspace].clone();
             let mut digests = Vec::new();
@@ -173,7 +176,7 @@ impl History {
         Accepted { bounds, digests }
     }
 
-    /// Says what is wrong with a state that is not among those accepted.
+    /// Describes how a state differs from the accepted ones.
     pub fn explain(&self, accepted: &Accepted, found: &State) -> String {
         let (least, most) = accepted.bounds.cuts;
         let mut best = String::new();

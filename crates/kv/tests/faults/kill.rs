@@ -1,4 +1,4 @@
-//! Processes that are killed under load, on the real disk.
+//! Tests of processes that are killed under load, on the real disk.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -9,13 +9,13 @@ use cairn_vfs::thread;
 
 use super::*;
 
-/// Set in the child: where its store is.
+/// Set in the child process to the directory of its store.
 const CHILD: &str = "CAIRN_KV_CHILD";
 
-/// Threads of the child that write, each its own keys.
+/// Number of writer threads of the child. Each has its own keys.
 const WRITERS: u64 = 3;
 
-/// Keys of a writer: the newest value of each says how far it has come.
+/// Number of keys per writer. The newest value among them gives the writer's progress.
 const KEYS: u64 = 50;
 
 fn open_real(dir: &Path) -> Db {
@@ -34,8 +34,8 @@ fn open_real(dir: &Path) -> Db {
         .unwrap()
 }
 
-/// What a writer does as its `number`-th write: the same key in both keyspaces, now and then with a
-/// range delete of a key that is written again later.
+/// Returns the `number`-th write of a writer: the same key in both keyspaces, sometimes with a
+/// range deletion of a key that is written again later.
 fn batch(db: &Db, writer: u64, number: u64) -> WriteBatch {
     let other = db.keyspace("other").unwrap();
     let key = format!("writer {writer} key {:03}", number % KEYS);
@@ -51,12 +51,13 @@ fn durability(number: u64) -> Durability {
     if number.is_multiple_of(64) { Durability::Sync } else { Durability::Buffered }
 }
 
-/// The number of a writer's last write that the store has, after checking that all of it is there.
+/// Returns the number of a writer's last write in the store, after checking that all of that
+/// writer's data is there.
 fn newest(db: &Db, writer: u64, context: &str) -> u64 {
     let other = db.keyspace("other").unwrap();
     let Some(bytes) = db.get(format!("writer {writer} newest")).unwrap() else { return 0 };
     let newest = u64::from_be_bytes(bytes.as_ref().try_into().unwrap());
-    // The last write to each key is among the last so many.
+    // The last write to each key is among this many last writes.
     for number in newest.saturating_sub(KEYS - 1).max(1)..=newest {
         let key = format!("writer {writer} key {:03}", number % KEYS);
         let value = format!("{number}:{}", "v".repeat((number * 37 % 300) as usize));
@@ -68,7 +69,8 @@ fn newest(db: &Db, writer: u64, context: &str) -> u64 {
     newest
 }
 
-/// The child's life: writes, flushes and compacts until it is killed; says what was acknowledged.
+/// Runs in the child: writes, flushes and compacts until it is killed, and prints acknowledged
+/// writes.
 fn child(dir: &Path) {
     let db = open_real(dir);
     let lines = std::sync::Mutex::new(std::io::stdout());
@@ -90,17 +92,18 @@ fn child(dir: &Path) {
             } else {
                 keyspace.flush().unwrap()
             }
-            // Noise that may be lost.
+            // Additional writes that may be lost.
             db.put_with("noise", round.to_be_bytes(), Durability::Memory).unwrap();
         }
     });
 }
 
-/// Goal: what was acknowledged as `Buffered` or `Sync` survives `SIGKILL`, batches are whole in
-/// both keyspaces, each writer's last writes are there without holes, and the files of killed
-/// processes do not pile up. Method: this test runs itself as a child that writes from three
-/// threads with flushes and compactions beside them, kills it at a random number of lines, and
-/// opens what it left; the next child goes on there.
+/// Goal: writes acknowledged as `Buffered` or `Sync` survive `SIGKILL`, batches are complete in
+/// both keyspaces, each writer's last writes are there without gaps, and the files of killed
+/// processes do not accumulate.
+/// Method: this test runs itself as a child that writes from three threads with concurrent flushes
+/// and compactions, kills it at a random number of lines, and opens the store that it left; the
+/// next child continues there.
 #[test]
 fn acknowledged_writes_survive_sigkill() {
     if let Some(dir) = std::env::var_os(CHILD) {
@@ -133,7 +136,8 @@ fn acknowledged_writes_survive_sigkill() {
         }
         child.kill().unwrap();
         child.wait().unwrap();
-        // What it said before it died was acknowledged too; the last line may be cut off.
+        // Writes that it printed before it died were acknowledged too; the last line may be cut
+        // off.
         let rest: Vec<_> = lines.map_while(std::result::Result::ok).collect();
         let whole = rest.len().saturating_sub(1);
         for (writer, number) in rest.into_iter().take(whole).filter_map(parse) {
@@ -144,7 +148,8 @@ fn acknowledged_writes_survive_sigkill() {
         for writer in 0..WRITERS {
             let at = writer as usize;
             found[at] = newest(&db, writer, &context);
-            // One more may have been on its way, and one said in the line that was cut off.
+            // One more write may have been in progress, and one may have been printed in the line
+            // that was cut off.
             let range = said[at]..=said[at] + 2;
             assert!(
                 range.contains(&found[at]),

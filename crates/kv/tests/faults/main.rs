@@ -1,14 +1,14 @@
-//! The store on a disk that loses power, fails, fills up, lies and rots; in processes that are
-//! killed; and under many threads at once.
+//! Tests of the store on a disk that loses power, fails, fills up, lies and rots; in processes that
+//! are killed; and under many threads.
 //!
-//! What must hold after a crash: the store opens; it holds a prefix of what was logged, at least up
-//! to the last write that was acknowledged as durable; batches are whole or absent, in all
-//! keyspaces; opening it again changes nothing, and it goes on as a store should.
-//! `docs/src/durability.md` has the whole of it, and `testing/planted/plant.sh kv` plants bugs to
-//! see whether these tests notice.
+//! After a crash, the following must hold. The store opens. It contains a prefix of the logged
+//! writes, at least up to the last write that was acknowledged as durable. Batches are complete or
+//! absent, in all keyspaces. Opening it again changes nothing, and it works normally.
+//! `docs/src/durability.md` has the full contract, and `testing/planted/plant.sh kv` plants bugs to
+//! check that these tests detect them.
 //!
 //! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds, which are
-//! printed; `CAIRN_SEED` asks for others.
+//! printed; `CAIRN_SEED` selects others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 use std::path::Path;
@@ -49,12 +49,12 @@ fn shared(fs: &FaultFs) -> Arc<dyn Fs> {
     Arc::new(fs.clone())
 }
 
-/// Opens the store of a shape, with nobody listening.
+/// Opens the store of a shape, without a listener.
 fn open(fs: &FaultFs, shape: &Shape) -> Result<Db> {
     shape.builder(shared(fs)).open()
 }
 
-/// Everything in both keyspaces, by a scan.
+/// Reads everything in both keyspaces with a scan.
 fn scan(db: &Db) -> Result<State> {
     let mut state = State::default();
     for (name, model) in KEYSPACES.iter().zip(&mut state) {
@@ -67,15 +67,15 @@ fn scan(db: &Db) -> Result<State> {
     Ok(state)
 }
 
-/// The files of the store.
+/// Returns the names of the store's files.
 fn names(fs: &FaultFs) -> Vec<String> {
     let paths = fs.files();
     let inside = paths.iter().filter_map(|path| path.strip_prefix(DIR).ok());
     inside.map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// Nothing is in the directory but what an open store needs: the tables of its versions, one
-/// manifest, few segments.
+/// Checks that the directory has only the files that an open store needs: the tables of its
+/// versions, one manifest, few segments.
 fn assert_no_leaks(fs: &FaultFs, db: &Db, context: &str) {
     let names = names(fs);
     let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count();
@@ -94,19 +94,19 @@ fn soak() -> bool {
     std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0")
 }
 
-/// `short`, or in the long form `long`.
+/// Returns `short`, or `long` in the long form.
 fn rounds(short: u64, long: u64) -> u64 {
     if soak() { long } else { short }
 }
 
-/// The seed of a test, printed: its own, moved by `CAIRN_SEED`.
+/// Returns the seed of a test, and prints it: its own seed, changed by `CAIRN_SEED`.
 fn seed(own: u64) -> u64 {
     let moved = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or(0);
     println!("CAIRN_SEED={moved} (own seed {own})");
     own ^ moved.rotate_left(17)
 }
 
-/// The path of a file of the store.
+/// Returns the path of a file of the store.
 fn path_of(name: &str) -> std::path::PathBuf {
     Path::new(DIR).join(name)
 }

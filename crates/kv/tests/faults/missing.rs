@@ -1,4 +1,4 @@
-//! Logs of which a segment was taken away.
+//! Tests of logs from which a segment was removed.
 
 use cairn_kv::{Background, Builder, Durability, Keyspace, KeyspaceOptions, Options};
 use cairn_vfs::{ErrorKind, FaultOptions};
@@ -11,15 +11,15 @@ fn builder(fs: &FaultFs) -> Builder {
     Db::builder(DIR).fs(shared(fs)).seed(1).options(options)
 }
 
-/// The log's segments, oldest first.
+/// Returns the log's segments, oldest first.
 fn segments(fs: &FaultFs) -> Vec<String> {
     let mut all: Vec<String> = names(fs).into_iter().filter(|name| name.ends_with(".wal")).collect();
     all.sort_unstable();
     all
 }
 
-/// Takes away each segment but the newest in turn, and the first `spare`, which nobody needs: the
-/// store is damaged, says so each time, and changes nothing.
+/// Removes each segment except the newest and the first `spare`, which are not needed, in turn.
+/// Each time the store must report the damage and change nothing.
 fn each_is_missed(spare: usize, make: impl Fn() -> FaultFs) {
     let count = segments(&make()).len();
     assert!(count > 2 + spare, "{count} segments");
@@ -41,8 +41,8 @@ fn each_is_missed(spare: usize, make: impl Fn() -> FaultFs) {
     }
 }
 
-/// Goal: a segment of a store that has never flushed is missed, the oldest as well. Method: a
-/// segment for each of some openings.
+/// Goal: a missing segment of a store that has never flushed is detected, even the oldest.
+/// Method: one segment for each of several openings.
 #[test]
 fn of_a_store_without_tables() {
     each_is_missed(0, || {
@@ -55,11 +55,12 @@ fn of_a_store_without_tables() {
     });
 }
 
-/// Goal: so is one of a store with tables, when a keyspace was made after a flush: it does not need
-/// what was written before there was one, nor does the store for its sake.
+/// Goal: a missing segment of a store with tables is detected even if a keyspace was created after
+/// a flush. That keyspace does not need the log before its creation, and the store does not need it
+/// on its behalf.
 #[test]
 fn of_a_store_with_a_younger_keyspace() {
-    // The one that the flush ended in is kept and over.
+    // The segment in which the flush ended is kept but not needed.
     each_is_missed(1, || {
         let fs = FaultFs::new(FaultOptions::seeded(1));
         let fill = |keyspace: &Keyspace| {

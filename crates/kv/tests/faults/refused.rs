@@ -1,4 +1,4 @@
-//! Threads that the system does not give.
+//! Tests of threads that the system refuses to start.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ fn builder(fs: &Arc<dyn Fs>, background: Background, memtable_bytes: u64) -> Bui
         .default_keyspace(keyspace)
 }
 
-/// A store whose entries, this many, are in the log alone.
+/// Returns a store with this many entries, all of them only in the log.
 fn logged(entries: u32) -> Arc<dyn Fs> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let db = builder(&fs, Background::Inline, 1 << 20).open().unwrap();
@@ -31,20 +31,20 @@ fn logged(entries: u32) -> Arc<dyn Fs> {
     fs
 }
 
-/// Number of files, and bytes of them.
+/// Returns the number of files, and their total bytes.
 fn footprint(fs: &Arc<dyn Fs>) -> (usize, u64) {
     let names = fs.read_dir(Path::new(DIR)).unwrap();
     (names.len(), names.iter().map(|name| fs.metadata(name).unwrap().len).sum())
 }
 
-/// Goal: a store whose threads cannot all be started says so, with its place. Nothing of it is
-/// left: no thread, no lock, no files that grow with each try. It opens with everything once there
-/// are threads, or without any. Method: every thread of an opening is refused in turn, three times
-/// each: those of a new store, of one whose log is replayed into memory, and of one that flushes
-/// beside the replay.
+/// Goal: a store whose threads cannot all be started returns an error that names it. The attempt
+/// leaves no thread, no lock, and no files that grow with each attempt. The store opens with all
+/// its data once there are threads, or without any.
+/// Method: every thread of an opening is refused in turn, three times each: for a new store, for
+/// one whose log is replayed into memory, and for one that flushes during the replay.
 #[test]
 fn every_thread_of_an_opening() {
-    // The log's, two in the background, and the one that syncs.
+    // The log's thread, two background threads, and the one that syncs.
     const THREADS: usize = 4;
     for (memtable_bytes, entries) in [(1 << 20, 0), (1 << 20, 20), (4096, 20)] {
         let mut allowed = 0;
@@ -63,7 +63,7 @@ fn every_thread_of_an_opening() {
                     }
                     Err(error) => error,
                 };
-                // Not busy: that is said of a store that somebody else has open.
+                // Not `Busy`, which means that another process has the store open.
                 assert_eq!(error.kind(), ErrorKind::Io, "{error}");
                 let cause = match &error {
                     Error::Vfs(cause) => cause,
@@ -71,17 +71,17 @@ fn every_thread_of_an_opening() {
                 };
                 assert_eq!(cause.operation, Operation::StartThread);
                 assert!(error.to_string().starts_with("cannot start a thread for store"), "{error}");
-                // Whatever is left of the store holds it.
+                // Anything left of the store would hold a reference.
                 assert_eq!(Arc::strong_count(&fs), 1, "after {allowed} threads");
                 footprints.push(footprint(&fs));
             }
             if memtable_bytes > 4096 {
-                // The first try notes the log that the store has from then on.
+                // The first attempt records the identity of the log in the manifest.
                 assert!(footprints[1] >= footprints[2], "after {allowed} threads: {footprints:?}");
-                // A segment that was begun has 256 KiB until it is closed.
+                // A segment in use has 256 KiB until it is closed.
                 assert!(footprints[0].1 < 100 << 10, "after {allowed} threads: {footprints:?}");
             }
-            // Threads are not all that there is.
+            // The store also opens without threads.
             let _none = thread::refuse_after(0);
             let db = open(Background::Inline).unwrap();
             assert_eq!(db.iter().count(), entries as usize, "after {allowed} threads");
@@ -89,13 +89,14 @@ fn every_thread_of_an_opening() {
             drop(db);
             allowed += 1;
         }
-        // Each try of those that flush beside the replay comes further.
+        // Each attempt of those that flush during the replay gets further.
         assert!(if memtable_bytes == 4096 { allowed > THREADS } else { allowed == THREADS }, "{allowed}");
     }
 }
 
-/// Goal: a compaction in parts does those itself that it gets no threads for. Method: a table from
-/// the first key to the last over several below; as many threads as it asks for, some, and none.
+/// Goal: a compaction in parts runs those parts itself for which it gets no threads.
+/// Method: a table from the first key to the last over several below; with as many threads as it
+/// requests, some, and none.
 #[test]
 fn parts_of_a_compaction() {
     for allowed in [usize::MAX, 1, 0] {

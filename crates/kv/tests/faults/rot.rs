@@ -1,4 +1,4 @@
-//! Bits that are not what was written.
+//! Tests of bit rot.
 
 use cairn_kv::{Durability, Error};
 use cairn_vfs::{CrashImage, FaultOptions, SeededRng};
@@ -6,8 +6,8 @@ use cairn_vfs::{CrashImage, FaultOptions, SeededRng};
 use super::workload::{Mix, Step};
 use super::*;
 
-/// A closed store with small files of each kind, and what is in it: its last write as well, which
-/// was not synced when it was made. It is durable since the store was closed.
+/// Returns a closed store with small files of each kind, and its contents. These include the last
+/// write, which was not synced when it was made but is durable because the store was closed.
 fn store(shape: &Shape) -> (FaultFs, State) {
     let fs = FaultFs::new(FaultOptions::seeded(shape.seed));
     let mut run = Run::new(&fs, shape, State::default(), Mix::Logged, SeededRng::new(shape.seed));
@@ -32,7 +32,7 @@ fn store(shape: &Shape) -> (FaultFs, State) {
     (fs, all)
 }
 
-/// How damaged stores were met.
+/// The outcomes of opening damaged stores.
 #[derive(Debug, Default)]
 struct Tally {
     flips: u64,
@@ -40,7 +40,7 @@ struct Tally {
     served: u64,
 }
 
-/// Opens a damaged store and reads all of it: right, or refused.
+/// Opens a damaged store and reads all of it. The result must be right or refused.
 fn meet(disk: &FaultFs, shape: &Shape, right: &State, read_only: bool, context: &str, tally: &mut Tally) {
     tally.flips += 1;
     let result = shape.builder(shared(disk)).read_only(read_only).open().and_then(|db| {
@@ -64,10 +64,10 @@ fn meet(disk: &FaultFs, shape: &Shape, right: &State, read_only: bool, context: 
     }
 }
 
-/// Goal: a flipped bit anywhere, in any file, gives the right answer or `Corruption`: never other
-/// data, a panic, a hang or memory without bound. Method: every bit of the written part of each
-/// file of a small store (in the short form, one in so many), opened for reading and for writing in
-/// turn.
+/// Goal: a flipped bit anywhere, in any file, leads to the right answer or to `Corruption`, and
+/// never to other data, a panic, a hang or unbounded memory.
+/// Method: every bit of the written part of each file of a small store (in the short form, a
+/// fraction of them), opened for reading and for writing in turn.
 #[test]
 fn flipped_bits() {
     let own = seed(13);
@@ -82,7 +82,7 @@ fn flipped_bits() {
             let (path, bytes) = (path_of(&name), fs.bytes_of(&path_of(&name)).unwrap());
             let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
             let bits = written as u64 * 8;
-            // A prime, so that all bits of a byte come up.
+            // A prime, so that all bits of a byte are tested.
             let step = rounds([1, 7, 13, 29, 61].into_iter().find(|step| bits / step < 300).unwrap_or(97), 1);
             kinds.insert(name.trim_matches(|c: char| c.is_ascii_digit()).to_owned());
             let before = tally.refused;
@@ -103,8 +103,8 @@ fn flipped_bits() {
     assert!(grown < 64 << 10, "{grown} KiB of memory");
 }
 
-/// Goal: lengths and counts that a writer would never write, under sound looking bytes around them,
-/// cost no memory. Method: runs of bytes set to the highest value, at every place of each file.
+/// Goal: lengths and counts that no writer writes, amid plausible bytes, use no excessive memory.
+/// Method: sequences of bytes set to the highest value, at every offset of each file.
 #[test]
 fn bytes_of_ones() {
     let shape = Shape::new(seed(14));
@@ -130,8 +130,8 @@ fn bytes_of_ones() {
     assert!(grown < 64 << 10, "{grown} KiB of memory");
 }
 
-/// Goal: blocks that stand in another place or are of another table are found. Method: swap pieces
-/// within each table, and exchange whole files for each other.
+/// Goal: blocks in a wrong place or from another table are detected.
+/// Method: swap pieces within each table, and exchange whole files with each other.
 #[test]
 fn blocks_from_elsewhere() {
     let shape = Shape::new(seed(15));
@@ -161,7 +161,7 @@ fn blocks_from_elsewhere() {
     assert!(tally.refused > 20, "{tally:?}");
 }
 
-/// The most memory that this process has had, as the kernel counts it.
+/// Returns the peak memory of this process, as counted by the kernel.
 fn peak_memory_kib() -> u64 {
     use cairn_vfs::{Fs, OpenOptions, StdFs};
     let file = StdFs::new().open(Path::new("/proc/self/status"), OpenOptions::read()).unwrap();

@@ -9,16 +9,16 @@ use cairn_vfs::{Fs, ManualClock, Rng, SeededRng};
 
 use crate::{DIR, KEYSPACES};
 
-/// The options of a store: each of its two keyspaces has a strategy of its own.
+/// The options of a store. Each of its two keyspaces has its own strategy.
 #[derive(Debug, Clone)]
 pub struct Shape {
     pub seed: u64,
     pub strategies: [Kind; 2],
     pub background: Background,
-    /// Instead of what the seed says.
+    /// Overrides the size that the seed gives.
     pub memtable_bytes: Option<u64>,
-    /// Whether the seed also says how blocks, filters and large values are kept, and what the
-    /// settings of the strategies are.
+    /// If true, the seed also determines the format of blocks, filters and large values, and the
+    /// settings of the strategies.
     pub is_wide: bool,
 }
 
@@ -39,7 +39,7 @@ const PAIRS: [[Kind; 2]; 4] = [
 ];
 
 impl Shape {
-    /// Shape `seed`; the strategies go round.
+    /// Returns shape `seed`. The pairs of strategies rotate with the seed.
     pub fn new(seed: u64) -> Shape {
         Shape {
             seed,
@@ -50,7 +50,7 @@ impl Shape {
         }
     }
 
-    /// Any two strategies, with all options drawn.
+    /// Returns any two strategies, with all options drawn.
     pub fn drawn(seed: u64) -> Shape {
         let mut rng = SeededRng::new(seed).fork("strategies");
         let kinds = [Kind::Leveled, Kind::Universal, Kind::Lazy, Kind::Fifo];
@@ -58,7 +58,7 @@ impl Shape {
         Shape { strategies, is_wide: true, ..Shape::new(seed) }
     }
 
-    /// A builder of a store with these options on `fs`.
+    /// Returns a builder of a store with these options on `fs`.
     pub fn builder(&self, fs: Arc<dyn Fs>) -> Builder {
         let options = Options {
             cache_bytes: 64 << 10,
@@ -100,7 +100,7 @@ fn keyspace(kind: Kind, rng: &mut SeededRng) -> KeyspaceOptions {
     }
 }
 
-/// The same with more of it drawn.
+/// Returns the options with more of them drawn.
 fn widened(keyspace: KeyspaceOptions, rng: &mut SeededRng) -> KeyspaceOptions {
     let levels = 2 + rng.below(5) as usize;
     let compaction = match keyspace.compaction {

@@ -1,4 +1,4 @@
-//! The model: two sorted maps, and what is done to them.
+//! The model: two sorted maps, and changes to them.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use cairn_kv::Operation;
 use cairn_vfs::{Rng, SeededRng};
 
-/// Both keyspaces.
+/// The contents of both keyspaces.
 pub type State = [Model; 2];
 
 /// One write to one keyspace.
@@ -28,7 +28,7 @@ impl Change {
         }
     }
 
-    /// A random one. `tag` is in every value, so that no two writes are alike.
+    /// Draws a random change. `tag` is in every value, so that no two writes are equal.
     pub fn draw(rng: &mut SeededRng, tag: u64) -> Change {
         match rng.below(100) {
             0..64 => Change::Put(key(rng), value(rng, tag)),
@@ -43,7 +43,7 @@ impl Change {
     }
 }
 
-/// Few keys, so that most writes meet an earlier one.
+/// Draws from few keys, so that most writes overwrite an earlier one.
 pub fn key(rng: &mut SeededRng) -> Vec<u8> {
     match rng.below(12) {
         0 => vec![b'k'; rng.below(3) as usize],
@@ -61,7 +61,7 @@ fn value(rng: &mut SeededRng, tag: u64) -> Vec<u8> {
     value
 }
 
-/// A sorted map that knows a digest of itself.
+/// A sorted map that maintains a digest of its contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Model {
     map: BTreeMap<Vec<u8>, Vec<u8>>,
@@ -109,7 +109,7 @@ impl Model {
         self.map.iter()
     }
 
-    /// How the two differ, for messages.
+    /// Describes the differences between two models, for messages.
     pub fn difference(&self, other: &Model) -> String {
         let text = |value: Option<&[u8]>| {
             value.map(|value| String::from_utf8_lossy(&value[..value.len().min(24)]).into_owned())

@@ -1,5 +1,5 @@
-//! Everything at once: writers, readers, scanners, snapshots, flushes and compactions, against what
-//! must always hold.
+//! Concurrent writers, readers, scanners, snapshots, flushes and compactions, checked against
+//! invariants.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,12 +11,12 @@ use super::*;
 const WRITERS: u64 = 3;
 const KEYS: u64 = 16;
 
-/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is
-/// a batch over all of them. Whoever sees two numbers at once has seen half a batch.
+/// A store in which each writer keeps all its keys, in both keyspaces, at one number: every write
+/// is a batch over all of them. A reader that sees two numbers at once has seen a partial batch.
 struct Stress {
     db: Db,
     other: Keyspace,
-    /// The number that each writer has had acknowledged.
+    /// The last acknowledged number of each writer.
     acknowledged: [AtomicU64; WRITERS as usize],
     over: AtomicBool,
 }
@@ -41,7 +41,7 @@ impl Stress {
         let mut value = number.to_be_bytes().to_vec();
         value.resize(8 + rng.below(40) as usize, b'.');
         if number.is_multiple_of(7) {
-            // Gone and written again in the same batch: nobody sees it gone.
+            // Deleted and rewritten in the same batch, so the deletion is never visible.
             for keyspace in [self.db.id(), self.other.id()] {
                 let (start, end) = (key(writer, 0), key(writer, 999));
                 batch
@@ -65,7 +65,8 @@ impl Stress {
         u64::from_be_bytes(value[..8].try_into().unwrap())
     }
 
-    /// The one number that all keys of a writer have, in a scan of each keyspace at one snapshot.
+    /// Returns the one number that all keys of a writer have, in a scan of each keyspace at one
+    /// snapshot.
     fn scan(&self, writer: u64, snapshot: &Snapshot, backwards: bool) -> u64 {
         let mut numbers = std::collections::BTreeSet::new();
         for keyspace in [&*self.db, &self.other] {
@@ -82,7 +83,7 @@ impl Stress {
         numbers.into_iter().next().unwrap()
     }
 
-    /// What there is to say about half a batch: each key as either way to ask sees it.
+    /// Prints details of a partial batch: each key as seen by scans and by lookups.
     fn report_half(&self, writer: u64, snapshot: &Snapshot, backwards: bool) {
         let number = |value: Option<&[u8]>| value.map_or(0, Self::number_of);
         println!("backwards {backwards}, snapshot {snapshot:?}\n{}", self.db.stats());
@@ -95,8 +96,8 @@ impl Stress {
         }
     }
 
-    /// A reader's turn: nothing acknowledged is missing, nothing is seen half, and what a snapshot
-    /// shows stays.
+    /// One turn of a reader: no acknowledged write is missing, no batch is partially visible, and
+    /// the view of a snapshot does not change.
     fn read(&self, rng: &mut SeededRng, held: &mut Vec<(Snapshot, [u64; WRITERS as usize])>) {
         let before: Vec<_> = self.acknowledged.iter().map(|at| at.load(Ordering::Acquire)).collect();
         let snapshot = self.db.snapshot();
@@ -137,10 +138,11 @@ impl Stress {
     }
 }
 
-/// Goal: whatever runs beside it, a reader sees whole batches across keyspaces, all that was
-/// acknowledged before it began, and in a snapshot always the same; after the end and after opening
-/// again all is there. Method: writers, readers and a manager on threads, with three background
-/// threads, over each pair of strategies.
+/// Goal: whatever runs concurrently, a reader sees complete batches across keyspaces and all writes
+/// acknowledged before it began, and a snapshot does not change; at the end and after reopening,
+/// everything is there.
+/// Method: writers, readers and a manager on threads, with three background threads, over each pair
+/// of strategies.
 #[test]
 fn everything_at_once() {
     let own = seed(20);
@@ -174,7 +176,7 @@ fn everything_at_once() {
                 }
             };
             thread::spawn_scoped(scope, "manager", manager).unwrap();
-            // Readers and the manager stop also when a writer has failed.
+            // Readers and the manager stop even when a writer has failed.
             let results: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
             stress.over.store(true, Ordering::Release);
             results.into_iter().for_each(|result| result.unwrap());

@@ -1,4 +1,4 @@
-//! Logs that end in the middle of something.
+//! Tests of logs with torn tails.
 
 use cairn_kv::Durability;
 use cairn_vfs::{CrashImage, FaultOptions, Rng, SeededRng};
@@ -6,10 +6,10 @@ use cairn_vfs::{CrashImage, FaultOptions, Rng, SeededRng};
 use super::workload::{Mix, Step};
 use super::*;
 
-/// Where the first record of a segment stands.
+/// Offset of the first record in a segment.
 const HEADER_PAGE: usize = 4096;
 
-/// The newest segment, and where its written part ends.
+/// Returns the newest segment, and the end of its written part.
 fn newest_segment(fs: &FaultFs) -> (std::path::PathBuf, Vec<u8>, usize) {
     let name = names(fs).into_iter().filter(|name| name.ends_with(".wal")).max().unwrap();
     let path = path_of(&name);
@@ -18,21 +18,22 @@ fn newest_segment(fs: &FaultFs) -> (std::path::PathBuf, Vec<u8>, usize) {
     (path, bytes, end.max(HEADER_PAGE))
 }
 
-/// How the tail from some byte on is destroyed.
+/// Ways to destroy the tail from some byte on.
 #[derive(Debug, Clone, Copy)]
 enum Tear {
     /// Zeros to the end of the file.
     Zeros,
-    /// Noise in place of the rest of what was written.
+    /// Noise in place of the rest of the written part.
     Noise,
-    /// One byte is another one.
+    /// One byte is changed.
     Byte,
 }
 
-/// Goal: whatever a torn tail looks like (that the file was cut is told from it, see `trust`), the
-/// store opens with all commits whose records are whole before it, and none behind it, and goes on.
-/// Method: a store with tables and a log of unsynced commits over both keyspaces; each byte of the
-/// last records is where the tail is torn, in three ways.
+/// Goal: whatever a torn tail looks like, the store opens with all commits whose records are
+/// complete before it, and none after it, and remains usable. (A truncated file is a different
+/// case; see `trust`.)
+/// Method: a store with tables and a log of unsynced commits over both keyspaces; the tail is torn
+/// at each byte of the last records, in three ways.
 #[test]
 fn torn_at_every_byte() {
     let own = seed(11);
@@ -43,17 +44,17 @@ fn torn_at_every_byte() {
         let mut run = Run::new(&fs, &shape, State::default(), Mix::Logged, SeededRng::new(shape.seed));
         run.open().unwrap();
         run.steps(120).unwrap();
-        // Nothing is flushed any more.
+        // Nothing is flushed from here on.
         shape.memtable_bytes = Some(1 << 20);
         run.shape = shape.clone();
         run.open().unwrap();
-        // A new segment from here on.
+        // A new segment begins here.
         let mut rng = SeededRng::new(shape.seed).fork("torn");
         let mut states = vec![(newest_segment(&fs).2, run.model.clone())];
         for tag in 1000..1000 + rounds(12, 60) {
             let mut change = || {
                 let at = rng.below(2) as usize;
-                // Not ending in zeros, so that it shows where a record ends.
+                // Does not end in zeros, so that the end of a record is visible.
                 let value = format!("{tag}{}", "x".repeat(rng.below(60) as usize)).into_bytes();
                 (at, Change::Put(state::key(&mut rng), value))
             };
@@ -82,7 +83,7 @@ fn torn_at_every_byte() {
                 let db = open(&disk, &shape).unwrap_or_else(|error| panic!("{context}: {error}"));
                 let found = scan(&db).unwrap();
                 let before = states.iter().rposition(|(end, _)| *end <= at).unwrap();
-                // Up to a multiple of 8, records are padded with what nobody reads.
+                // Records are padded to a multiple of 8 with bytes that are never read.
                 let is_padding = at < states[before].0.next_multiple_of(8);
                 let right = match tear {
                     Tear::Byte if is_padding => vec![&run.model],
@@ -99,11 +100,11 @@ fn torn_at_every_byte() {
     assert!(disks > 1000, "{disks}");
 }
 
-/// Goal: a log whose newest segments are gone although a keyspace remembers a position in them is
-/// told from an empty one; one that merely ends before that position, which a power loss can do, is
-/// fine and never makes later writes vanish.
+/// Goal: a log whose newest segments are missing, although a keyspace remembers a position in them,
+/// is distinguished from an empty one. A log that merely ends before that position, which a power
+/// loss can cause, is accepted, and later writes never vanish because of it.
 /// Method: remove segments from a closed store; crash a store right after flushes, which remember
-/// positions that were not synced, and write on.
+/// positions that were not synced, and continue writing.
 #[test]
 fn logs_shorter_than_remembered() {
     let own = seed(12);
@@ -113,7 +114,8 @@ fn logs_shorter_than_remembered() {
         let fs = FaultFs::new(FaultOptions::seeded(shape.seed));
         let mut run = Run::new(&fs, &shape, State::default(), Mix::Logged, SeededRng::new(shape.seed));
         run.open().unwrap();
-        // Only one keyspace is written to: the flush needs no sync, the other one follows the log.
+        // Only one keyspace is written to, so the flush needs no sync; the other keyspace follows
+        // the log.
         let mut rng = SeededRng::new(shape.seed).fork("shorter");
         for tag in 0..20 + rng.below(60) {
             let change = Change::draw(&mut rng, tag);
@@ -124,7 +126,7 @@ fn logs_shorter_than_remembered() {
         let mut disk = fs.crash(if round % 2 == 0 { CrashImage::None } else { CrashImage::Random(round) });
         let mut state = crash::check(&disk, &shape, &run.history, &accepted, 0, &context);
         assert!(state == run.model, "{context}: a flush is durable");
-        // What is written now stands behind all positions that are remembered.
+        // New writes come after all remembered positions.
         for life in 0..3 {
             let mut run = Run::new(&disk, &shape, state, Mix::Logged, SeededRng::new(shape.seed + life));
             run.open().unwrap();

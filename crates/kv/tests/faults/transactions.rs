@@ -1,5 +1,5 @@
-//! Transactions under threads: whatever the interleaving, the outcome is that of some order of
-//! them.
+//! Transactions under threads: whatever the interleaving, the outcome equals that of some serial
+//! order.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,7 +25,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().expect("eight bytes"))
 }
 
-/// Runs `work` until it commits; counts the conflicts.
+/// Runs `work` until it commits, and counts the conflicts.
 fn retry(db: &Db, pessimistic: bool, conflicts: &AtomicU64, work: impl Fn(&mut Transaction) -> Result<()>) {
     loop {
         let options = TransactionOptions { pessimistic, ..TransactionOptions::default() };
@@ -41,8 +41,8 @@ fn retry(db: &Db, pessimistic: bool, conflicts: &AtomicU64, work: impl Fn(&mut T
     }
 }
 
-/// Moves money between accounts that it reads, and in between opens and closes accounts, so that
-/// scans meet phantoms.
+/// Moves money between accounts that it reads. It also opens and closes accounts, so that scans
+/// encounter phantoms.
 fn transfer(db: &Db, rng: &mut SeededRng, pessimistic: bool, conflicts: &AtomicU64) {
     let (from, to) = (rng.below(ACCOUNTS), rng.below(ACCOUNTS));
     let amount = rng.below(30);
@@ -53,7 +53,7 @@ fn transfer(db: &Db, rng: &mut SeededRng, pessimistic: bool, conflicts: &AtomicU
             return Ok(());
         }
         let target = transaction.get(db, key(to))?.map_or(0, |bytes| number(&bytes));
-        // So that others come in between.
+        // Lets other threads run in between.
         thread::yield_now();
         // An empty account is closed.
         if source == amount {
@@ -68,7 +68,8 @@ fn transfer(db: &Db, rng: &mut SeededRng, pessimistic: bool, conflicts: &AtomicU
     });
 }
 
-/// Sums all accounts by a scan and writes what it found: wrong if a phantom came in between.
+/// Sums all accounts with a scan and writes the result, which is wrong if a phantom appeared in
+/// between.
 fn audit(db: &Db, pessimistic: bool, conflicts: &AtomicU64) {
     retry(db, pessimistic, conflicts, |transaction| {
         let mut sum = 0;
@@ -78,7 +79,7 @@ fn audit(db: &Db, pessimistic: bool, conflicts: &AtomicU64) {
         assert!(!pessimistic || sum == ACCOUNTS * START, "under locks a scan sees {sum}");
         transaction.put(db, "audit", sum.to_be_bytes())
     });
-    // What was committed had nothing in between.
+    // A committed audit had nothing in between.
     assert_eq!(number(&db.get("audit").unwrap().unwrap()), ACCOUNTS * START);
 }
 
@@ -112,29 +113,29 @@ fn bank(own: u64, pessimistic: impl Fn(u64) -> bool + Sync) -> u64 {
     conflicts.into_inner()
 }
 
-/// Goal: optimistic transactions are serialisable, phantoms included. Method: transfers that open
-/// and close accounts, and audits that scan and then write; the sum is constant in every audit that
-/// commits. Flushes run beside.
+/// Goal: optimistic transactions are serializable, including phantoms.
+/// Method: transfers that open and close accounts, and audits that scan and then write; the sum is
+/// constant in every committed audit. Flushes run concurrently.
 #[test]
 fn optimistic_bank() {
     println!("optimistic bank: {} conflicts", bank(seed(17), |_| false));
 }
 
-/// Goal: the same for pessimistic ones, whose scans see the sum at once and whose deadlocks are
-/// found.
+/// Goal: the same for pessimistic transactions, whose scans always see the right sum and whose
+/// deadlocks are detected.
 #[test]
 fn pessimistic_bank() {
     println!("pessimistic bank: {} conflicts", bank(seed(18), |_| true));
 }
 
-/// Goal: both kinds beside each other are serialisable too.
+/// Goal: both kinds of transactions together are serializable too.
 #[test]
 fn mixed_bank() {
     println!("mixed bank: {} conflicts", bank(seed(19), |index| index % 2 == 0));
 }
 
 /// Goal: of two transactions that read both of two keys and write one each, one fails (write skew).
-/// Method: one thread, in the order that makes snapshot isolation go wrong.
+/// Method: one thread, in the order in which snapshot isolation goes wrong.
 #[test]
 fn write_skew() {
     for pessimistic in [false, true] {

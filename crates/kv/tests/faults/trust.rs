@@ -1,5 +1,5 @@
-//! Files that are missing, older than the others, of another store, cut or doubled: each is called
-//! by its name, or costs nothing.
+//! Tests of files that are missing, older than the others, from another store, cut or doubled. In
+//! each case the error names the file, or no data is affected.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,25 @@ use cairn_vfs::{CrashImage, FaultOptions, Operation, SeededRng};
 use super::workload::{Mix, Step};
 use super::*;
 
-/// What is done to a file.
+/// The kind of harm done to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Harm {
     Removed,
-    /// It is as it was at an earlier time.
+    /// The file has its content of an earlier time.
     Older(usize),
-    /// The file of the same name of another store, or any of its kind.
+    /// The file is replaced with the file of the same name from another store, or any of its kind.
     Foreign,
     Cut(usize),
     Doubled,
 }
 
-/// A store, and all that it takes to harm it.
+/// A store with the data needed to harm it.
 struct Subject {
     disk: FaultFs,
     shape: Shape,
     state: State,
     is_closed: bool,
-    /// Contents that files had before, without those that they have now.
+    /// Earlier contents of files, without the current ones.
     older: BTreeMap<String, Vec<Vec<u8>>>,
     /// The files of another store.
     others: BTreeMap<String, Vec<u8>>,
@@ -40,8 +40,8 @@ fn contents(fs: &FaultFs) -> BTreeMap<String, Vec<u8>> {
     names.into_iter().map(|name| (name.clone(), fs.bytes_of(&path_of(&name)).unwrap())).collect()
 }
 
-/// A store after some lives and much writing, closed or killed; all contents that its files ever
-/// had.
+/// Returns a store after some lives and many writes, closed or killed, and all contents that its
+/// files ever had.
 fn write(seed: u64, is_closed: bool) -> (FaultFs, Shape, State, BTreeMap<String, Vec<Vec<u8>>>) {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let shape = Shape::drawn(seed);
@@ -89,7 +89,7 @@ impl Subject {
         Subject { disk, shape, state, is_closed, older, others }
     }
 
-    /// All that is done to a file.
+    /// Returns all kinds of harm that apply to a file.
     fn harms(&self, name: &str, bytes: &[u8]) -> Vec<Harm> {
         let mut harms = vec![Harm::Removed, Harm::Foreign, Harm::Doubled];
         harms.extend([0, bytes.len() / 2, bytes.len().saturating_sub(1)].map(Harm::Cut));
@@ -100,7 +100,8 @@ impl Subject {
         harms
     }
 
-    /// The file as it is then; `None` where it is gone, or there is nothing to take its place.
+    /// Returns the content of the harmed file, or `None` if it is removed or there is no
+    /// replacement.
     fn harmed(&self, name: &str, bytes: &[u8], harm: &Harm) -> Option<Vec<u8>> {
         match harm {
             Harm::Removed => None,
@@ -116,8 +117,8 @@ impl Subject {
         }
     }
 
-    /// Opens a copy of the store with one file harmed. Says whether that was an error; any other
-    /// outcome than the right data, or one that names the file, fails the test.
+    /// Opens a copy of the store with one harmed file. Returns true if that failed. The test fails
+    /// unless the outcome is the right data or an error that names the file.
     fn try_harm(&self, name: &str, bytes: &[u8], harm: &Harm) -> bool {
         let context = format!("shape {}, closed {}, {name} {harm:?}", self.shape.seed, self.is_closed);
         let disk = self.disk.crash_point().image(CrashImage::All);
@@ -136,13 +137,13 @@ impl Subject {
             Ok((found, again))
         });
         let newest_log = self.disk_names().into_iter().filter(|name| name.ends_with(".wal")).max();
-        // What of a killed store nobody has written down: how far the newest segment went.
+        // For a killed store, the end of the newest segment is recorded nowhere.
         let nobody_knows =
             !self.is_closed && matches!(harm, Harm::Older(_)) && newest_log.as_deref() == Some(name);
         match result {
             Ok((found, again)) if found == self.state => {
-                // What nobody reads any more, as a blob file that is garbage, may be wrong and cost
-                // nothing: then it is named.
+                // A file that is not read any more, such as a garbage blob file, may be wrong
+                // without effect. Verification then names it.
                 let named =
                     |report: &cairn_kv::VerifyReport| report.is_sound() || report.to_string().contains(name);
                 assert!(named(&again), "{context}: {again}");
@@ -156,14 +157,14 @@ impl Subject {
             }
             Err(error) => {
                 let says = error.to_string();
-                // Files that an older manifest, or one that was cut, speaks of may be gone since,
-                // and it is one of them that is missed.
+                // Files that an older or truncated manifest refers to may be deleted since. The
+                // error then names one of them.
                 let is_manifest =
                     name.starts_with("MANIFEST") && matches!(harm, Harm::Older(_) | Harm::Cut(_));
                 assert!(says.contains(name) || is_manifest, "{context}: it is not named: {says}");
                 assert!(!is_sound, "{context}: verify says sound, and open: {says}");
                 if is_refused {
-                    // Nothing was changed: with the file back in its place, all is there.
+                    // Nothing was changed: with the file restored, all data is there.
                     let mut after = contents(&disk);
                     after.retain(|name, _| before.contains_key(name));
                     assert!(after == before, "{context}: a store that was refused was changed");
@@ -182,12 +183,12 @@ impl Subject {
     }
 }
 
-/// Goal: whatever file of a store is missing, older than the others, another store's, cut or
-/// doubled, opening and reading it gives the right data or an error that names the file; `verify`
-/// agrees; and a store that is refused is left as it was, so that the file can be put back. Method:
-/// stores after three lives, closed or killed, with tables, blob files and segments; each file in
-/// turn, and each thing that can be done to it; the earlier contents are those that the files had
-/// while the store was written.
+/// Goal: whichever file of a store is missing, older than the others, from another store, cut or
+/// doubled, opening and reading the store gives the right data or an error that names the file;
+/// `verify` agrees; and a refused store is not changed, so that the file can be restored.
+/// Method: stores after three lives, closed or killed, with tables, blob files and segments; each
+/// file in turn, with each kind of harm; the earlier contents are those that the files had while
+/// the store was written.
 #[test]
 fn files_that_do_not_belong_together() {
     let own = seed(41);
@@ -211,9 +212,10 @@ fn plain(fs: &FaultFs) -> Builder {
     Db::builder(DIR).fs(shared(fs)).options(options)
 }
 
-/// Goal: the inputs of the issue. Method: after 1,000 writes with `Sync` and a clean close all
-/// segments are removed; of twelve segments the newest is; after two commands the second's segment
-/// is removed, and cut to 4,100 bytes. In each case `verify` and `open` name the segment.
+/// Goal: the cases reported in an issue are detected.
+/// Method: after 1,000 writes with `Sync` and a clean close, all segments are removed; of twelve
+/// segments the newest is removed; after two commands the second's segment is removed, and cut to
+/// 4,100 bytes. In each case `verify` and `open` name the segment.
 #[test]
 fn what_was_synced_is_missed() {
     let filled = |count: u32, is_closed: bool| {
@@ -248,7 +250,7 @@ fn what_was_synced_is_missed() {
         let all: Vec<&String> = all
             .iter()
             .filter(|name| {
-                // One that was prepared and not begun is nobody's.
+                // A prepared segment that was not begun is not needed.
                 fs.bytes_of(&path_of(name)).unwrap().starts_with(b"CAIRNWAL")
             })
             .collect();
@@ -273,9 +275,10 @@ fn what_was_synced_is_missed() {
     assert_eq!(plain(&fs).open().unwrap().get("b").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
-/// Goal: what is in tables alone is missed as well when the manifest is an older state of itself:
-/// ingested tables, writes with `Memory` that were flushed, keyspaces. Method: the manifest of a
-/// store that is killed, and of one that is closed, is put back to what it was before each of them.
+/// Goal: data that is only in tables is also missed if the manifest is an older state of itself:
+/// ingested tables, flushed `Memory` writes, keyspaces.
+/// Method: the manifest of a killed store, and of a closed one, is restored to its state before
+/// each of them.
 #[test]
 fn a_manifest_that_is_older() {
     for is_closed in [true, false] {
@@ -317,9 +320,10 @@ fn a_manifest_that_is_older() {
     }
 }
 
-/// Goal: a table and a blob file of another store with the same number, length and keys are told
-/// from one's own. Method: two stores that are written alike but for their values; each file of one
-/// in the place of the other's.
+/// Goal: a table and a blob file of another store with the same number, length and keys are
+/// detected as foreign.
+/// Method: two stores written identically except for their values; each file of one replaces the
+/// other's.
 #[test]
 fn files_of_the_same_shape() {
     let write = |byte: u8| {

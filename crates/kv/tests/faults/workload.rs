@@ -1,4 +1,4 @@
-//! Seeded runs of a store: what is done, and what is noted of it.
+//! Seeded runs of a store: random steps, and a record of their effects.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,16 +9,16 @@ use cairn_vfs::{FaultFs, Operation, Rng, SeededRng};
 use super::state::{Change, key};
 use super::{History, KEYSPACES, Shape, State, scan, shared};
 
-/// Which durabilities a run mixes.
+/// The durabilities that a run mixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mix {
     /// All three.
     All,
-    /// What is logged.
+    /// Only logged writes.
     Logged,
 }
 
-/// What a run does next.
+/// The next step of a run.
 #[derive(Debug, Clone)]
 pub enum Step {
     Write(Vec<(usize, Change)>, Durability),
@@ -26,7 +26,7 @@ pub enum Step {
     Flush(usize),
     Compact(usize, Vec<u8>, Vec<u8>),
     Read(usize, Vec<u8>),
-    /// Nothing more for now: the log shrinks.
+    /// An idle moment, in which the log shrinks.
     Idle,
     Reopen,
 }
@@ -61,7 +61,7 @@ impl Step {
     }
 }
 
-/// Remembers which keyspaces were flushed.
+/// Records which keyspaces were flushed.
 #[derive(Debug, Default)]
 struct Flushes(Mutex<Vec<usize>>);
 
@@ -74,29 +74,30 @@ impl EventListener for Flushes {
     }
 }
 
-/// A store under test, with everything that is known of it.
+/// A store under test, with everything known about it.
 #[derive(Debug)]
 pub struct Run {
     pub fs: FaultFs,
     pub shape: Shape,
     pub db: Option<Db>,
     pub history: History,
-    /// What a reader must see.
+    /// The state that a reader must see.
     pub model: State,
     pub mix: Mix,
-    /// The last write failed, and may be in the log nevertheless.
+    /// True if the last write failed but may be in the log.
     pub is_last_uncertain: bool,
     rng: SeededRng,
     flushes: Arc<Flushes>,
     tag: u64,
-    /// Flushes and compactions of all lives.
+    /// Number of flushes and compactions in all lives.
     pub work: (u64, u64),
-    /// Before it is opened again it is killed, and not closed: see [`Run::kill`].
+    /// If true, the store is killed instead of closed before it is reopened: see [`Run::kill`].
     pub is_killed: bool,
 }
 
 impl Run {
-    /// A run on a disk whose store holds `base`, or nothing; not opened yet.
+    /// Creates a run on a disk whose store contains `base`, or nothing. The store is not opened
+    /// yet.
     pub fn new(fs: &FaultFs, shape: &Shape, base: State, mix: Mix, rng: SeededRng) -> Run {
         Run {
             fs: fs.clone(),
@@ -114,19 +115,19 @@ impl Run {
         }
     }
 
-    /// Opens the store. What it recovers is durable when this returns.
+    /// Opens the store. The recovered state is durable when this returns.
     pub fn open(&mut self) -> Result<()> {
         self.close();
         let listener = Arc::<Flushes>::clone(&self.flushes);
         let db = self.shape.builder(shared(&self.fs)).listener(listener).open();
-        // A replay may flush: no writes are added by that.
+        // A replay may flush, which adds no writes.
         self.flushes.0.lock().unwrap().clear();
         self.db = Some(db?);
         self.history.synced(self.fs.operation_count());
         Ok(())
     }
 
-    /// Drops the store, as a process does that ends.
+    /// Drops the store, like a process that ends.
     pub fn close(&mut self) {
         if let Some(db) = self.db.take() {
             let stats = db.stats();
@@ -138,15 +139,15 @@ impl Run {
         }
     }
 
-    /// Drops the store, as a process does that is killed: nothing more reaches the disk, and what
-    /// is in the page cache stays there. On a disk whose failed syncs leave changes pending.
+    /// Drops the store, like a process that is killed: nothing more reaches the disk, and the page
+    /// cache keeps its contents. Requires a disk whose failed syncs leave changes pending.
     pub fn kill(&mut self) {
         self.fs.inject(Rule::nth(Operation::SyncData, 0, Fault::Io).persistent());
         self.close();
         self.fs.clear_rules();
     }
 
-    /// The same run with a history that begins at `base`, which is what the open store holds.
+    /// Continues the run with a history that begins at `base`, the contents of the open store.
     pub fn begin_again(&mut self, base: State) -> Run {
         let mut next = Run::new(&self.fs, &self.shape, base, self.mix, self.rng.clone());
         (next.db, next.flushes, next.tag, next.work) =
@@ -162,7 +163,7 @@ impl Run {
         self.db().keyspace(KEYSPACES[at]).expect("both keyspaces are made when the store is")
     }
 
-    /// Draws a step and does it.
+    /// Draws a step and performs it.
     pub fn step(&mut self) -> Result<()> {
         self.tag += 1;
         let step = Step::draw(&mut self.rng, self.tag, self.mix);
@@ -228,7 +229,7 @@ impl Run {
         Ok(())
     }
 
-    /// Writes as the caller would: one operation by itself, several as a batch.
+    /// Writes as a caller would: a single operation directly, several as a batch.
     fn write(&self, changes: &[(usize, Change)], durability: Durability) -> Result<()> {
         if let [(keyspace, change)] = changes {
             let keyspace = self.keyspace(*keyspace);
@@ -246,8 +247,8 @@ impl Run {
         self.db().write_with(&batch, durability)
     }
 
-    /// What was flushed since `begun` holds all commits so far: inline, a flush follows the write
-    /// that made it due.
+    /// Records the flushes since `begun`, which contain all commits so far: with inline work, a
+    /// flush follows the write that triggered it.
     fn note_flushes(&mut self, begun: u64) {
         let flushed = std::mem::take(&mut *self.flushes.0.lock().unwrap());
         for keyspace in flushed {
@@ -255,7 +256,9 @@ impl Run {
         }
     }
 
-    /// The store reads as the model does: forwards, backwards, key by key. Errors: of the store.
+    /// Checks that the store reads like the model: forwards, backwards, key by key.
+    ///
+    /// Errors: those of the store.
     pub fn compare(&self, context: &str) -> Result<()> {
         let found = scan(self.db())?;
         for (at, found) in found.iter().enumerate() {
@@ -274,7 +277,7 @@ impl Run {
         Ok(())
     }
 
-    /// [`Run::compare`] where nothing may fail.
+    /// Calls [`Run::compare`] where no operation may fail.
     pub fn assert_reads(&self, context: &str) {
         self.compare(context).unwrap_or_else(|error| panic!("{context}: {error}"));
     }

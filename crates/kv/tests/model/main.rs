@@ -1,4 +1,5 @@
-//! The whole store against a sorted map, over many sets of options, with reopening in between.
+//! Compares the whole store with a sorted map, over many sets of options, with reopening in
+//! between.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod model;
@@ -14,7 +15,7 @@ use cairn_vfs::{Fs, ManualClock, MemFs, SeededRng};
 
 use model::{Key, Model, Step, Value};
 
-/// How many steps each set of options goes through.
+/// Returns the number of steps for each set of options.
 fn steps() -> usize {
     if std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0") { 40_000 } else { 2_500 }
 }
@@ -22,7 +23,7 @@ fn steps() -> usize {
 struct Run {
     fs: Arc<dyn Fs>,
     seed: u64,
-    /// How often it has been opened, which its options follow from.
+    /// How often the store was opened, which determines its options.
     opened: u64,
     db: Option<Db>,
     model: Model,
@@ -46,7 +47,7 @@ impl Run {
         run
     }
 
-    /// Opens the store, each time with options of its own.
+    /// Opens the store, each time with different options.
     fn open(&mut self) {
         self.snapshots.clear();
         self.db = None;
@@ -57,7 +58,7 @@ impl Run {
         self.opened += 1;
     }
 
-    /// The files say the same as the model, and nothing is wrong with them.
+    /// Checks that the files are consistent.
     fn verify(&self, what: &str) {
         let report = self.db().verify().unwrap();
         assert!(report.is_sound(), "seed {}, opening {}, after {what}: {report}", self.seed, self.opened);
@@ -156,7 +157,7 @@ impl Run {
         assert_eq!(found, expected);
     }
 
-    /// Everything, both ways, at the newest number and at each snapshot.
+    /// Compares everything in both directions, at the newest sequence number and at each snapshot.
     fn check_all(&self) {
         let all = self.model.range(&Key::new(), &vec![0xff; 8]);
         assert_eq!(self.db().iter().map(Result::unwrap).collect::<Vec<_>>(), all);
@@ -170,10 +171,11 @@ impl Run {
     }
 }
 
-/// Goal: whatever the options, and however they change from open to open, the store is a sorted map
-/// with snapshots, across flushes, compactions and reopening. Method: the same kind of random steps
-/// over the store and a map; all options are drawn anew at each opening; the files are verified
-/// after each step that changes them; everything is compared now and then and at the end.
+/// Goal: with any options, and any change of options between openings, the store is a sorted map
+/// with snapshots, across flushes, compactions and reopening.
+/// Method: the same random steps on the store and a map; all options are redrawn at each opening;
+/// the files are verified after each step that changes them; everything is compared at intervals
+/// and at the end.
 fn swarm(seeds: std::ops::Range<u64>) {
     for seed in seeds {
         println!("seed {seed}");
@@ -189,7 +191,7 @@ fn swarm(seeds: std::ops::Range<u64>) {
         run.db().compact_range(..).unwrap();
         run.check_all();
         run.db = None;
-        // Nothing but what the manifest names is left behind.
+        // No files are left besides those that the manifest refers to.
         run.open();
         let names = run.fs.read_dir(Path::new("/store")).unwrap();
         assert!(names.len() < 60, "{names:?}");

@@ -1,4 +1,4 @@
-//! The model, and the steps that are done to it and to the store.
+//! The model, and the steps performed on it and on the store.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use cairn_vfs::{Rng, SeededRng};
 pub type Key = Vec<u8>;
 pub type Value = Vec<u8>;
 
-/// A sorted map; merge appends.
+/// A sorted map in which merging appends.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     map: BTreeMap<Key, Value>,
@@ -93,7 +93,7 @@ impl Step {
 }
 
 fn key(rng: &mut SeededRng) -> Key {
-    // Short ones that are prefixes of others, and long ones with much in common.
+    // Short keys that are prefixes of others, and long ones with a common prefix.
     match rng.below(4) {
         0 => (0..rng.below(4)).map(|_| rng.below(3) as u8).collect(),
         1 => format!("a long common beginning {:03}", rng.below(200)).into_bytes(),

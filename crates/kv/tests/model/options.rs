@@ -6,8 +6,8 @@ use cairn_kv::strategy::{FifoOptions, LazyOptions, LeveledOptions, StrategyOptio
 use cairn_kv::{Append, Background, Builder, Compression, FilterKind, KeyspaceOptions, Options};
 use cairn_vfs::{Rng, SeededRng};
 
-/// The options of the store `seed` at its `open`th opening, all drawn anew each time: strategy,
-/// settings, compression, blobs, filters, blocks. Equal numbers give equal options.
+/// Returns the options of the store `seed` at its `open`th opening, all redrawn each time:
+/// strategy, settings, compression, blobs, filters, blocks. Equal numbers give equal options.
 pub fn swarm(seed: u64, open: u64, builder: Builder) -> Builder {
     let mut rng = SeededRng::new(seed ^ open << 32).fork("options");
     let rng = &mut rng;
@@ -19,7 +19,8 @@ pub fn swarm(seed: u64, open: u64, builder: Builder) -> Builder {
         background: if threads { Background::Threads(2) } else { Background::Inline },
         ..Options::default()
     };
-    // Not named, it is compacted as before; what it is merged with has to be said.
+    // If `other` is not named, it keeps its strategy and takes its merge operator from the default
+    // keyspace, whose options are therefore always given.
     let builder = builder.options(options);
     if open > 0 && rng.chance(0.2) {
         return builder.keyspace("other", keyspace).default_keyspace(self::keyspace(rng));

@@ -1,4 +1,4 @@
-//! Strategies that take over what others have left.
+//! Tests of strategies that take over trees left by others.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use cairn_vfs::{Fs, MemFs};
 const KEYS: usize = 400;
 
 fn lazy() -> StrategyOptions {
-    // With flushes that count as small, so that there is a level between; and nothing is merged
-    // because nobody writes.
+    // Assumes small flushes, so that there is a level in between; disables merges of an idle store.
     let (flush_bytes, idle_space_ratio) = (16, f64::INFINITY);
     StrategyOptions::LazyLeveled(LazyOptions {
         size_ratio: 8,
@@ -42,8 +41,8 @@ fn key(at: usize) -> Vec<u8> {
     format!("key {at:04}").into_bytes()
 }
 
-/// Every key has the newest generation, by lookups and by a scan, and nothing is wrong with the
-/// files.
+/// Checks that every key has the newest generation, with lookups and with a scan, and that the
+/// files are consistent.
 fn check(db: &Db, name: &str, newest: &[u8], what: &str) {
     let keyspace = db.keyspace(name).unwrap();
     for at in 0..KEYS {
@@ -56,8 +55,8 @@ fn check(db: &Db, name: &str, newest: &[u8], what: &str) {
     assert!(report.is_sound(), "{what}: {report}");
 }
 
-/// A store of two keyspaces, each with a base and four generations of all keys, the last one of 100
-/// bytes; level 1 has a run for each.
+/// Returns a store of two keyspaces, each with a base and four generations of all keys, the last
+/// one of 100 bytes; level 1 has a run for each generation.
 fn filled() -> Arc<dyn Fs> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let db = builder(&fs).default_keyspace(with(lazy())).keyspace("other", with(lazy())).open().unwrap();
@@ -84,8 +83,8 @@ fn filled() -> Arc<dyn Fs> {
 }
 
 /// Goal: the newest values stay the newest, whichever strategy a keyspace is opened with next.
-/// Method: the tree of the issue, four runs in a level that universal compaction takes for one;
-/// then universal, then leveled, each until nothing is due.
+/// Method: a tree reported in an issue, with four runs in a level that universal compaction took
+/// for one; then universal, then leveled, each until nothing is due.
 #[test]
 fn the_newest_stays_the_newest() {
     let fs = filled();
@@ -112,9 +111,10 @@ fn the_newest_stays_the_newest() {
     }
 }
 
-/// Goal: a keyspace that an open does not name is compacted as before, and not as the default one
-/// is; so is the default one when nothing is said of it. Method: both are made lazy, and the store
-/// is opened without a word of either, with a word of the default one, and with one of both.
+/// Goal: a keyspace that an opening does not name is compacted as before, and not like the default
+/// keyspace; the same holds for the default keyspace.
+/// Method: both are created with the lazy strategy, and the store is opened naming neither, naming
+/// the default one, and naming both.
 #[test]
 fn a_keyspace_that_is_not_named_keeps_its_strategy() {
     let fs = filled();

@@ -1,5 +1,5 @@
-//! Keyspaces that come and go, tables that are taken in, and copies that are made, beside
-//! everything else.
+//! Keyspaces that are created and dropped, ingested tables, and copies, concurrent with everything
+//! else.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ fn build(fs: &Arc<dyn Fs>, path: &str, keys: &[&str], round: u64) {
     table.finish().unwrap();
 }
 
-/// Goal: a table is taken in at one moment, between older and newer writes of the same keys, and no
-/// write is lost over it.
-/// Method: a writer goes on with one of the table's keys and with keys of its own, a reader takes
+/// Goal: a table is ingested atomically, between older and newer writes of the same keys, and no
+/// write is lost.
+/// Method: a writer continues with one of the table's keys and with keys of its own, a reader takes
 /// snapshots: all keys of the table appear together, and the writer's key never goes back.
 #[test]
 fn ingest_beside_writers() {
@@ -52,8 +52,9 @@ fn ingest_beside_writers() {
     });
 }
 
-/// Goal: the same in a short run, where nothing is flushed: a write that has its number when the
-/// table is taken in is there afterwards. Method: one write of another key beside it.
+/// Goal: the same in a short run without flushes: a write that already has its sequence number when
+/// the table is ingested is not lost.
+/// Method: one concurrent write of another key.
 #[test]
 fn ingest_beside_a_write() {
     for has_memtable in [false, true] {
@@ -77,11 +78,12 @@ fn ingest_beside_a_write() {
     }
 }
 
-/// Goal: a snapshot sees what its number says, also one of the moment at which a table is in the
-/// store and its number not yet visible, and nobody waits for ever, whatever is compacted
-/// meanwhile. Method: a table over an older entry; a thread that keeps those in the background
-/// looking for work, one that compacts, and one that takes a snapshot after the other. The moment
-/// itself is two steps long, and met for certain in `src/db/compact/tests.rs`.
+/// Goal: a snapshot sees exactly the writes up to its sequence number, even one taken when a table
+/// is in the store but its number not yet visible; and nothing waits forever, whatever is compacted
+/// meanwhile.
+/// Method: a table over an older entry; a thread that keeps the background threads looking for
+/// work, one that compacts, and one that takes snapshots repeatedly. The critical moment is two
+/// steps long; `src/db/compact/tests.rs` reaches it deterministically.
 #[test]
 fn ingest_beside_compactions() {
     explore(500, || {
@@ -116,9 +118,10 @@ fn ingest_beside_compactions() {
     });
 }
 
-/// Goal: an error while a table is taken in stops nobody for ever: writers and background threads
-/// end or are told. Method: each sync of such a call fails in turn, with a writer whose memtables
-/// are flushed meanwhile.
+/// Goal: an error during ingestion blocks nothing forever: writers and background threads end or
+/// get an error.
+/// Method: each sync of an ingestion fails in turn, with a writer whose memtables are flushed
+/// meanwhile.
 #[test]
 fn ingest_that_fails() {
     use cairn_vfs::fault::{Fault, FaultFs, FaultOptions, Rule};
@@ -146,9 +149,10 @@ fn ingest_that_fails() {
     }
 }
 
-/// Goal: keyspaces come and go beside writers, flushes and compactions: whoever writes to one that
-/// is gone is told, batches over it and another go to both or neither, and no thread waits for
-/// ever. Method: a writer, a dropper, a maker; the store is opened again.
+/// Goal: keyspaces are created and dropped concurrently with writers, flushes and compactions:
+/// writers to a dropped one get an error, batches over it and another keyspace go to both or
+/// neither, and no thread waits forever.
+/// Method: a writer, a thread that drops, and a thread that creates; the store is reopened.
 #[test]
 fn keyspaces_come_and_go() {
     explore(200, || {
@@ -188,8 +192,8 @@ fn keyspaces_come_and_go() {
     });
 }
 
-/// Goal: whoever finds a keyspace can write to it. Method: one thread makes it, another writes as
-/// soon as it is there.
+/// Goal: a keyspace can be written to as soon as it can be found.
+/// Method: one thread creates it, another writes as soon as it exists.
 #[test]
 fn a_keyspace_that_is_being_made() {
     explore(500, || {
@@ -211,9 +215,10 @@ fn a_keyspace_that_is_being_made() {
     });
 }
 
-/// Goal: a copy has all that returned before the call and no half of a batch, whatever moves
-/// meanwhile. Method: a writer of batches over both keyspaces, with flushes and compactions; the
-/// copy is opened.
+/// Goal: a copy has everything that returned before the call and no partial batch, whatever else
+/// runs.
+/// Method: a writer of batches over both keyspaces, with flushes and compactions; the copy is
+/// opened.
 #[test]
 fn checkpoints() {
     explore(150, || {
@@ -249,9 +254,10 @@ fn checkpoints() {
     });
 }
 
-/// Goal: collecting blob files, taking a table in and making a keyspace wait for each other in one
-/// direction only. Method: large values are overwritten so that blob files become garbage, a table
-/// is taken in, a keyspace is made, all at once.
+/// Goal: collecting blob files, ingesting a table and creating a keyspace wait for each other in
+/// one direction only, so they cannot deadlock.
+/// Method: at the same time, large values are overwritten so that blob files become garbage, a
+/// table is ingested, and a keyspace is created.
 #[test]
 fn blobs_ingest_and_a_keyspace() {
     explore(300, || {

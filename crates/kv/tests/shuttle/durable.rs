@@ -1,4 +1,4 @@
-//! What was acknowledged as durable, at the moment when it is.
+//! Tests that acknowledged writes are durable at the moment of the acknowledgement.
 
 use cairn_kv::{Operation, WriteBatch};
 use cairn_vfs::fault::{Fault, Rule};
@@ -6,16 +6,16 @@ use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Operation as DiskOperation};
 
 use super::*;
 
-/// The store as a power loss at this moment leaves it, opened.
+/// Opens the store in the state that a power loss at this moment leaves.
 fn after_power_loss(disk: &FaultFs) -> Db {
     let image: Arc<dyn Fs> = Arc::new(disk.crash_point().image(CrashImage::None));
     builder(&image, 0, &keyspace()).open().unwrap()
 }
 
 /// Goal: a `Sync` write is on the disk when it returns, with everything logged before it in either
-/// keyspace, whatever is sealed, flushed, compacted and released meanwhile. Method: two writers of
-/// large unsynced values, which fill a segment of the log each two, and of `Sync` batches; at each
-/// return, the store is opened as a power loss would leave it.
+/// keyspace, whatever is sealed, flushed, compacted and released meanwhile.
+/// Method: two writers of large unsynced values, two of which fill a segment of the log, and of
+/// `Sync` batches; at each return, the store is opened as a power loss would leave it.
 #[test]
 fn what_a_sync_acknowledged() {
     explore(150, || {
@@ -50,14 +50,15 @@ fn what_a_sync_acknowledged() {
 }
 
 /// Goal: a flush that returned is on the disk, and a batch over both keyspaces is there in both or
-/// in none, whichever of them was flushed. Method: a writer of batches, two threads that each flush
-/// a keyspace and then look at what a power loss leaves.
+/// in none, whichever of them was flushed.
+/// Method: a writer of batches, and two threads that each flush a keyspace and then inspect the
+/// state that a power loss leaves.
 #[test]
 fn flushes_and_batches() {
     explore(200, || {
         let disk = FaultFs::new(FaultOptions::seeded(1));
         let fs: Arc<dyn Fs> = Arc::new(disk.clone());
-        // Nothing is flushed unless somebody asks for it.
+        // Nothing is flushed automatically.
         let options = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
         let db = builder(&fs, 1, &options).open().unwrap();
         let write = |round: u64| {
@@ -90,9 +91,10 @@ fn flushes_and_batches() {
     });
 }
 
-/// Goal: a killed process keeps every `Buffered` write that was acknowledged, also beside a record
-/// that could not be written. Method: three writers; one of their records fails; the store is
-/// opened on what the kernel has then.
+/// Goal: a killed process keeps every acknowledged `Buffered` write, even beside a record that
+/// could not be written.
+/// Method: three writers; one of their records fails; the store is opened on the state of the
+/// kernel at that moment.
 #[test]
 fn what_a_kill_keeps_when_a_record_fails() {
     for nth in 0..3 {

@@ -1,9 +1,9 @@
-//! Whole stores under schedules that follow from a seed.
+//! Tests of whole stores under deterministic, seeded schedules.
 //!
 //! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --test shuttle`, with a target folder of
-//! its own; see `testing/schedules.rs` for what that shows and what not. What readers see is
-//! replaced in one step (`arc_swap`), and the readers of tables are set as a part of one
-//! (`OnceLock`). The parts by themselves: `cargo test -p cairn-kv --lib shuttle`.
+//! its own; `testing/schedules.rs` describes the scope of these tests. They treat replacing the
+//! view of readers (`arc_swap`), and setting the readers of tables (`OnceLock`), as single steps.
+//! To test the parts alone: `cargo test -p cairn-kv --lib shuttle`.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
@@ -26,11 +26,11 @@ use schedules::explore;
 
 const DIR: &str = "store";
 
-/// The second keyspace.
+/// The name of the second keyspace.
 const OTHER: &str = "other";
 
-/// Options with which a few writes seal, flush and compact: memtables of the least size are full
-/// with their first entry.
+/// Returns options with which a few writes seal, flush and compact: memtables of the smallest size
+/// are full after their first entry.
 fn keyspace() -> KeyspaceOptions {
     let leveled = LeveledOptions {
         table_bytes: 1 << 10,
@@ -57,7 +57,7 @@ fn options(threads: usize) -> Options {
     Options { cache_bytes: 4 << 10, wal_segment_bytes: 8 << 10, background, ..Options::default() }
 }
 
-/// A store of two keyspaces.
+/// Returns a builder of a store with two keyspaces.
 fn builder(fs: &Arc<dyn Fs>, threads: usize, keyspace: &KeyspaceOptions) -> Builder {
     Db::builder(DIR)
         .fs(Arc::clone(fs))
@@ -72,7 +72,7 @@ fn memory() -> Arc<dyn Fs> {
     Arc::new(MemFs::new())
 }
 
-/// The number that a value begins with; 0 where there is none.
+/// Returns the number with which a value begins; 0 without a value.
 fn number(value: Option<&[u8]>) -> u64 {
     value.map_or(0, |value| u64::from_be_bytes(*value.first_chunk().expect("eight bytes")))
 }

@@ -1,11 +1,11 @@
-//! What readers see while others write, seal, flush and compact.
+//! Tests of reads concurrent with writes, sealing, flushes and compactions.
 
 use cairn_kv::{Operation, Snapshot, WriteBatch};
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// With memtables that take everything, so that nothing is flushed unless somebody asks for it.
+/// Returns options with memtables so large that nothing is flushed automatically.
 fn large_memtables() -> KeyspaceOptions {
     KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() }
 }
@@ -13,11 +13,11 @@ fn large_memtables() -> KeyspaceOptions {
 const WRITERS: usize = 2;
 const KEYS: u8 = 2;
 
-/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is
-/// a batch over all of them. Who sees two numbers at once has seen half a batch.
+/// A store in which each writer keeps all its keys, in both keyspaces, at one number: every write
+/// is a batch over all of them. A reader that sees two numbers at once has seen a partial batch.
 struct Numbers {
     db: Db,
-    /// The number that each writer has had acknowledged.
+    /// The last acknowledged number of each writer.
     acknowledged: [AtomicU64; WRITERS],
 }
 
@@ -44,7 +44,7 @@ impl Numbers {
         std::array::from_fn(|writer| self.acknowledged[writer].load(Ordering::Acquire))
     }
 
-    /// The one number of each writer, by lookups or by scans.
+    /// Returns the one number of each writer, read with lookups or with scans.
     fn read(&self, snapshot: &Snapshot, by_scan: bool) -> [u64; WRITERS] {
         std::array::from_fn(|writer| {
             let mut found = Vec::new();
@@ -66,7 +66,8 @@ impl Numbers {
         })
     }
 
-    /// Nothing acknowledged is missing, nothing is seen half, and what a snapshot shows stays.
+    /// Checks that no acknowledged write is missing, no batch is partially visible, and the view of
+    /// a snapshot does not change.
     fn look(&self, by_scan: bool) {
         let before = self.acknowledged();
         let snapshot = self.db.snapshot();
@@ -78,9 +79,9 @@ impl Numbers {
     }
 }
 
-/// Goal: a lookup never goes back behind what was acknowledged, whatever is flushed between its
-/// steps. Method: a value in a table, a newer one in the memtable; a third is written and the
-/// second flushed away by it, while others look.
+/// Goal: a lookup never misses an acknowledged write, whatever is flushed between its steps.
+/// Method: a value in a table, a newer one in the memtable; a third is written and flushes the
+/// second, while others look up the key.
 #[test]
 fn gets_beside_a_flush() {
     explore(600, || {
@@ -104,9 +105,10 @@ fn gets_beside_a_flush() {
     });
 }
 
-/// Goal: readers see whole batches across keyspaces, all that was acknowledged before, and in a
-/// snapshot always the same; threads that flush and compact meanwhile end; opened again, all is
-/// there. Method: two writers whose every batch seals memtables, a reader, two background threads.
+/// Goal: readers see complete batches across keyspaces and all writes acknowledged before, and a
+/// snapshot does not change; threads that flush and compact meanwhile end; after reopening,
+/// everything is there.
+/// Method: two writers whose every batch seals memtables, a reader, two background threads.
 #[test]
 fn everything_at_once() {
     explore(300, || {
@@ -128,9 +130,10 @@ fn everything_at_once() {
     });
 }
 
-/// Goal: a flush never leaves out what somebody sees, whoever looks when and how. Method: one key
-/// is overwritten and flushed while a reader looks for it, with a snapshot or without: a short run
-/// without other threads, so that most of its schedules differ where it matters.
+/// Goal: a flush never drops an entry that some reader sees, however and whenever it reads.
+/// Method: one key is overwritten and flushed while a reader looks it up, with a snapshot or
+/// without. The run is short and has no other threads, so most of its schedules differ in the
+/// critical part.
 #[test]
 fn one_reader_and_a_flush() {
     for way in 0..5 {
@@ -164,9 +167,9 @@ fn one_reader_and_a_flush() {
     }
 }
 
-/// Goal: who has written sees it, whatever is sealed meanwhile. Method: a memtable is sealed and
-/// flushed beside a writer of single writes and one of batches, which look for what they have
-/// written.
+/// Goal: a writer sees its own writes, whatever is sealed meanwhile.
+/// Method: a memtable is sealed and flushed beside a writer of single writes and one of batches,
+/// which look up their own writes.
 #[test]
 fn a_writer_and_a_flush() {
     for is_batch in [false, true] {
@@ -195,9 +198,9 @@ fn a_writer_and_a_flush() {
     }
 }
 
-/// Goal: flushes and compactions never leave out what a snapshot sees. Method: one key is written
-/// again and again while a thread flushes and compacts it, and readers take snapshots and look
-/// twice.
+/// Goal: flushes and compactions never drop entries that a snapshot sees.
+/// Method: one key is written repeatedly while a thread flushes and compacts it, and readers take
+/// snapshots and read twice.
 #[test]
 fn snapshots_beside_compactions() {
     explore(600, || {
@@ -225,10 +228,10 @@ fn snapshots_beside_compactions() {
     });
 }
 
-/// Goal: readers without a snapshot always find a key that is there, whatever becomes of memtables
-/// and tables under them, and never an older value after a newer one. Method: one key is
-/// overwritten with a flush for each version and compactions in the background; lookups,
-/// `multi_get` and scans beside them.
+/// Goal: readers without a snapshot always find an existing key, whatever happens to the memtables
+/// and tables that they read, and never an older value after a newer one.
+/// Method: one key is overwritten with a flush for each version and compactions in the background;
+/// concurrent lookups, `multi_get` and scans.
 #[test]
 fn readers_without_snapshots() {
     explore(300, || {
@@ -255,10 +258,10 @@ fn readers_without_snapshots() {
     });
 }
 
-/// Goal: a deletion of a range covers what was written before it and nothing later, in memtables,
-/// tables and on the way between them. Method: a writer alternates deletions of everything with a
-/// batch that writes everything; readers see all keys or, never after the batch that deletes and
-/// writes again, none.
+/// Goal: a range deletion covers everything written before it and nothing later, in memtables, in
+/// tables and during flushes.
+/// Method: a writer alternates deletions of everything with a batch that writes everything; readers
+/// see all keys or none, and never none after a batch that deletes and rewrites everything.
 #[test]
 fn range_deletions() {
     explore(300, || {

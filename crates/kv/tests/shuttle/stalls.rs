@@ -1,13 +1,14 @@
-//! Writers that are slowed down and stopped, and stores that are closed: nobody waits for ever.
+//! Tests of stalled writers and of closing stores: nothing waits forever.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// Goal: writers that reach the limits of memtables and of level 0 stop and go on, in every
-/// schedule. Method: limits of one sealed memtable and two runs, which nearly every write reaches;
-/// three writers and two background threads, and two with one, which nobody helps out when it
-/// oversleeps.
+/// Goal: writers that reach the limits of memtables and of level 0 stop and continue, in every
+/// schedule.
+/// Method: limits of one sealed memtable and two runs, which nearly every write reaches; three
+/// writers with two background threads, and two with one, which no other thread covers for if it
+/// misses a wakeup.
 #[test]
 fn writers_stop_and_go() {
     for (threads, writers) in [(2, 3), (1, 2)] {
@@ -29,8 +30,8 @@ fn writers_stop_and_go() {
     }
 }
 
-/// Goal: `flush`, `compact_range` and `wait_idle` return, whoever calls them beside whom. Method:
-/// all at once, on both keyspaces, with a writer and background threads.
+/// Goal: `flush`, `compact_range` and `wait_idle` return, in every combination of callers.
+/// Method: all at once, on both keyspaces, with a writer and background threads.
 #[test]
 fn everybody_waits() {
     explore(300, || {
@@ -58,15 +59,15 @@ fn everybody_waits() {
     });
 }
 
-/// Goal: a store that is closed while jobs run, by whoever has the last handle, ends, and opened
-/// again it has everything.
-/// Method: two threads with handles of their own write and go; an iterator outlives both; one more
-/// in the background has nothing to do.
+/// Goal: closing a store while jobs run ends, whichever thread has the last handle, and the
+/// reopened store has everything.
+/// Method: two threads with their own handles write and exit; an iterator outlives both; one more
+/// background thread has nothing to do.
 #[test]
 fn closing_beside_jobs() {
     explore(400, || {
         let fs = memory();
-        // One that sleeps until the store is closed: no time passes here.
+        // This thread sleeps until the store is closed, because no time passes here.
         let sync = Duration::from_secs(1);
         let db = builder(&fs, 2, &keyspace()).sync_interval(sync).open().unwrap();
         let writers: Vec<_> = (0..2u8)
@@ -87,9 +88,9 @@ fn closing_beside_jobs() {
     });
 }
 
-/// Goal: a log that is replayed with flushes beside the replay comes back whole. Method: everything
-/// is in the log; the store is opened with memtables so small that the replay has to flush, on a
-/// thread of its own.
+/// Goal: a log replayed with concurrent flushes is recovered completely.
+/// Method: everything is in the log; the store is opened with memtables so small that the replay
+/// has to flush, on a separate thread.
 #[test]
 fn replay_beside_flushes() {
     explore(300, || {
@@ -107,9 +108,9 @@ fn replay_beside_flushes() {
     });
 }
 
-/// Goal: a disk that is full and then has room stops nobody for ever, and loses nothing. Method:
-/// writers and a flush run into a limit that another thread lifts; who was told of the full disk
-/// tries again.
+/// Goal: a disk that is full and then has space blocks nothing forever, and loses nothing.
+/// Method: writers and a flush reach a limit that another thread lifts; those that get the full
+/// disk's error retry.
 #[test]
 fn a_full_disk_that_lifts() {
     use cairn_vfs::{FaultFs, FaultOptions};
@@ -142,11 +143,12 @@ fn a_full_disk_that_lifts() {
     });
 }
 
-/// Goal: a store that the system gives too few threads is not opened, and those that it got end,
-/// whatever they are at: nobody holds it or waits for ever, and it can be opened. Method: each of
-/// the threads is refused in turn, until there are enough; that of a flush beside the replay is
-/// among them, and work is due from the first moment on. Merges are in parts, and compete for
-/// threads.
+/// Goal: a store that gets too few threads from the system does not open, and the threads that it
+/// got end, whatever they are doing; nothing keeps a reference to it or waits forever, and it can
+/// be opened again.
+/// Method: each thread is refused in turn, until there are enough, including the thread that
+/// flushes during the replay; there is work from the first moment on. Merges run in parts and
+/// compete for threads.
 #[test]
 fn threads_that_are_refused() {
     let (opens, mut allowed) = (Arc::new(AtomicBool::new(false)), 0);
@@ -174,13 +176,14 @@ fn threads_that_are_refused() {
         });
         allowed += 1;
     }
-    // The log's, two in the background, and the one that syncs; then those of flushes.
+    // The log's thread, two background threads, and the one that syncs; then those of flushes.
     assert!(allowed > 5, "opened with {} threads", allowed - 1);
 }
 
-/// Goal: whoever waits until the store is idle finds its log given back, whoever else is at it.
-/// Method: everything is in tables; two threads wait for it beside those in the background, then a
-/// third does. The log's helper may have prepared one more segment.
+/// Goal: when a wait for the idle store returns, its log is released, whatever other threads are
+/// doing.
+/// Method: everything is in tables; two threads wait for the idle store beside the background
+/// threads, then a third does. The log's helper thread may have prepared one more segment.
 #[test]
 fn idle_logs_are_given_back() {
     explore(200, || {

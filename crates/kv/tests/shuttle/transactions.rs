@@ -1,4 +1,4 @@
-//! Transactions: whatever the schedule, the outcome is that of some order of them.
+//! Transactions: whatever the schedule, the outcome equals that of some serial order.
 
 use cairn_kv::{Result, Transaction, TransactionOptions};
 
@@ -15,7 +15,7 @@ fn retry(db: &Db, pessimistic: bool, work: impl Fn(&mut Transaction) -> Result<(
             Ok(()) => return,
             Err(error) => assert!(error.is_conflict(), "{error}"),
         }
-        // Else it could come first for ever.
+        // Otherwise this thread could always be scheduled first.
         thread::yield_now();
     }
 }
@@ -25,7 +25,7 @@ fn transfer(db: &Db, pessimistic: bool, from: &str, to: &str, amount: u64) {
         let source = number(transaction.get(db, from)?.as_deref());
         let amount = amount.min(source);
         if amount == source {
-            // An empty account is closed, so that scans meet phantoms.
+            // An empty account is closed, so that scans encounter phantoms.
             transaction.delete(db, from)?;
         } else {
             transaction.put(db, from, (source - amount).to_be_bytes())?;
@@ -35,7 +35,7 @@ fn transfer(db: &Db, pessimistic: bool, from: &str, to: &str, amount: u64) {
     });
 }
 
-/// Sums all accounts by a scan and writes what it found: what was committed had nothing in between.
+/// Sums all accounts with a scan and writes the result. A committed audit had nothing in between.
 fn audit(db: &Db, pessimistic: bool) {
     retry(db, pessimistic, |transaction| {
         let mut sum = 0;
@@ -70,29 +70,29 @@ fn bank(pessimistic: [bool; 3]) {
     });
 }
 
-/// Goal: optimistic transactions are serialisable, phantoms included. Method: transfers that open
-/// and close accounts, and an audit that scans and then writes; memtables are sealed and flushed
-/// beside them.
+/// Goal: optimistic transactions are serializable, including phantoms.
+/// Method: transfers that open and close accounts, and an audit that scans and then writes;
+/// memtables are sealed and flushed concurrently.
 #[test]
 fn optimistic_bank() {
     bank([false; 3]);
 }
 
-/// Goal: the same for pessimistic ones; deadlocks are found, and no waiter is forgotten.
+/// Goal: the same for pessimistic transactions; deadlocks are detected, and every waiter is woken.
 #[test]
 fn pessimistic_bank() {
     bank([true; 3]);
 }
 
-/// Goal: the same for both kinds beside each other.
+/// Goal: the same for both kinds together.
 #[test]
 fn mixed_bank() {
     bank([false, true, true]);
     bank([true, false, false]);
 }
 
-/// Goal: plain writes beside a transaction are a conflict or come after it. Method: a transaction
-/// of either kind adds to a counter that plain writes set meanwhile.
+/// Goal: plain writes beside a transaction cause a conflict or come after it.
+/// Method: a transaction of either kind adds to a counter that plain writes set meanwhile.
 #[test]
 fn plain_writes() {
     for pessimistic in [false, true] {
@@ -113,7 +113,7 @@ fn plain_writes() {
                     });
                 }
             });
-            // How many of the two came after the last plain write.
+            // The number of transactions, of two, that committed after the last plain write.
             let found = number(db.get("n").unwrap().as_deref());
             assert!((200..=202).contains(&found), "{found}");
         });

@@ -1,9 +1,9 @@
-//! The latch under every schedule, and every order of loads and stores that the memory model
+//! The latch under every thread schedule, and every order of loads and stores that the memory model
 //! allows.
 //!
-//! `RUSTFLAGS="--cfg cairn_loom" cargo test -p cairn-pool --lib models`, with a target folder of
-//! its own. `LOOM_MAX_PREEMPTIONS=3` looks further than the two preemptions that these tests ask
-//! for where all would take too long.
+//! Run `RUSTFLAGS="--cfg cairn_loom" cargo test -p cairn-pool --lib models`, with a target
+//! directory of its own. `LOOM_MAX_PREEMPTIONS=3` searches deeper than the default of two
+//! preemptions, which these tests use because an unlimited search would take too long.
 
 #![allow(unsafe_code, clippy::unwrap_used, reason = "tests; they check the cells")]
 
@@ -19,12 +19,12 @@ use loom::thread;
 use super::{Latch, Left};
 use crate::parking::Parking;
 
-/// Plain memory behind a latch. The checker reports two threads at it at once.
+/// Plain memory behind a latch. The checker reports concurrent accesses.
 #[derive(Default)]
 struct Page {
     latch: Latch,
     bytes: UnsafeCell<u64>,
-    /// What optimistic readers read: two halves that writers make equal.
+    /// Data for optimistic readers: two halves that writers keep equal.
     halves: [AtomicU64; 2],
 }
 
@@ -34,9 +34,9 @@ fn explore(test: impl Fn() + Send + Sync + 'static) {
     builder.check(test);
 }
 
-/// Goal: an exclusive hold excludes every other, and what was written under it is seen under the
-/// next. Method: two threads change plain memory under the exclusive latch, and read it under the
-/// shared one, each as often as the latch can be had.
+/// Goal: an exclusive hold excludes all others, and its writes are visible under the next hold.
+/// Method: two threads change plain memory under the exclusive latch and read it under the shared
+/// one, whenever they get the latch.
 #[test]
 fn holds_exclude_each_other() {
     explore(|| {
@@ -47,7 +47,7 @@ fn holds_exclude_each_other() {
                 thread::spawn(move || {
                     let mut raised = 0;
                     if page.latch.try_exclusive() {
-                        // SAFETY: under the exclusive latch: which is what is being checked.
+                        // SAFETY: under the exclusive latch, which is the property being checked.
                         page.bytes.with_mut(|bytes| unsafe { *bytes += 1 });
                         raised = 1;
                         let _ = page.latch.downgrade();
@@ -70,9 +70,9 @@ fn holds_exclude_each_other() {
     });
 }
 
-/// Goal: what an optimistic reader read is of one moment if the version says so. Method: a writer
-/// changes two halves, twice; a reader reads both by relaxed loads, in the order in which they are
-/// written, and in the other.
+/// Goal: values read optimistically are from one moment if the version confirms it. Method: a
+/// writer changes two halves, twice; a reader reads both with relaxed loads, in the order in which
+/// they are written and in the reverse order.
 #[test]
 fn versions_tell_of_changes() {
     explore(|| {
@@ -100,7 +100,8 @@ fn versions_tell_of_changes() {
     });
 }
 
-/// Goal: a hold taken at a version is of that version. Method: two threads raise a value that way.
+/// Goal: a hold taken at a version belongs to that version. Method: two threads increment a value
+/// that way.
 #[test]
 fn upgrades_are_of_their_version() {
     explore(|| {
@@ -125,9 +126,9 @@ fn upgrades_are_of_their_version() {
     });
 }
 
-/// Goal: nobody sleeps through the moment that the latch is left. Method: a thread that holds it,
-/// shared or exclusively, and one that waits: loom reports a thread that nobody wakes. A reader
-/// that only tries makes itself felt for a moment in between.
+/// Goal: no thread sleeps through the release of the latch. Method: one thread holds it, shared or
+/// exclusive, and another waits; loom reports a thread that is never woken. A reader with a failing
+/// try is visible for a moment in between.
 #[test]
 fn sleepers_are_woken() {
     for is_shared in [false, true] {
@@ -168,9 +169,9 @@ fn sleepers_are_woken() {
     }
 }
 
-/// Goal: nobody sleeps at the latch of a frame that its page has left while the latch stays held.
-/// Method: a holder that clears what stands for the entry of the table and wakes who waits, and one
-/// that waits for either.
+/// Goal: no thread keeps sleeping at the latch of a frame whose page has left while the latch stays
+/// held. Method: a holder clears a stand-in for the table entry and wakes waiters; another thread
+/// waits for either event.
 #[test]
 fn sleepers_learn_that_the_page_has_left() {
     explore(|| {

@@ -1,35 +1,37 @@
-//! LIRS or LRU, whichever would have done better lately: the default.
+//! The default policy: LIRS or LRU, whichever would have done better lately.
 //!
 //! ```text
 //!            requests for a sample of the pages
 //!                 |                 |
-//!            LRU, shadow       LIRS, shadow         page numbers only, as long as the pool or up to 2048 pages
+//!            LRU, shadow       LIRS, shadow         page numbers only, of the pool or up to 2048
 //!                 |                 |
-//!                 +----> lead <-----+               requests that one of them hits and the other does not
+//!                 +----> lead <-----+               requests that only one of the two hits
 //!                          |
 //!            LIRS over the frames, which evicts its own way or by recency
 //! ```
 //!
-//! LIRS comes closest to the optimum where pages are asked for in loops, by scans or with lasting
-//! popularity, and falls behind LRU where what was just asked for is all that matters. Two shadow
-//! directories replay the requests as if each policy alone had the pool, and the frames follow the
-//! one that leads: the general scheme of Smaragdakis ("General adaptive replacement policies", ISMM
-//! 2004), with pages sampled by their hash as processor caches sample their sets (Qureshi et al.,
-//! ISCA 2007). Where frames go by recency all of them are in the low set of LIRS, whose stack then
-//! *is* the list of LRU; going back costs one percent of the frames their place there. So there is
-//! one structure for both ways, and while LRU leads the pool is LRU exactly.
+//! LIRS comes closest to the optimum on loops, scans and lasting popularity. It falls behind LRU
+//! where only recency matters. Two shadow directories replay the requests as if each policy had the
+//! pool to itself, and the frames follow the leader. This is the general scheme of Smaragdakis
+//! ("General adaptive replacement policies", ISMM 2004), with pages sampled by their hash as
+//! processor caches sample their sets (Qureshi et al., ISCA 2007).
 //!
-//! Three rules keep it from losing by its changes:
-//! - From recency to LIRS only when the lead is no chance: more than twice the square root of the
-//!   requests that told them apart. Back as soon as the lead is gone. The lead is at most the pages
-//!   that the shadow holds and some, so that old merits do not outweigh a new phase.
-//! - A turn of LIRS that cost hits against the LRU shadow doubles the evidence that the next one
-//!   needs, up to four times; one that paid halves it.
-//! - A pool that hit more than seven times in twelve requests while it filled starts by recency.
+//! When frames are replaced by recency, all of them are in the low set of LIRS, whose stack then
+//! *is* the LRU list. Switching back to LIRS demotes one percent of the frames. So one structure
+//! serves both policies, and while LRU leads, the pool is exactly LRU.
 //!
-//! It loses to both where the better one changes every few pools' worth of requests, since each
-//! change costs misses until the frames follow. While there are few frames each request is
-//! simulated twice; from 2048 on it is every second, fourth, ... page only.
+//! Three rules limit the cost of switching:
+//! - From recency to LIRS only when the lead is significant: more than twice the square root of the
+//!   requests that distinguished the two. Back as soon as the lead is gone. The lead is capped at
+//!   slightly more than the number of pages in a shadow, so that old merits do not outweigh a new
+//!   phase.
+//! - A turn of LIRS that cost hits compared with the LRU shadow doubles the evidence that the next
+//!   one needs, up to four times. A turn that paid off halves it.
+//! - A pool with a hit ratio above seven twelfths while it filled starts by recency.
+//!
+//! It loses to both policies where the better one changes within a few pools' worth of requests,
+//! since each switch costs misses until the frames follow. In small pools each request is simulated
+//! twice. From 2048 frames on, only every second, fourth, ... page is simulated.
 
 use super::directory::{Directory, hash};
 use super::lirs::Lirs;
@@ -37,26 +39,25 @@ use super::lru::Lru;
 use super::{Frames, Hits, Policy, PolicyKind};
 use crate::page::{Frame, PageId};
 
-/// Shadows hold fewer pages than this: larger pools are sampled.
+/// Shadows hold fewer pages than this; larger pools are sampled.
 const SHADOW_MAX: usize = 2048;
-/// A lead counts when it is more than this many times the square root of the requests that it was
-/// won by.
+/// A lead counts when it exceeds the square root of the distinguishing requests by this factor.
 const CONFIDENCE: u64 = 2;
-/// How much more evidence than that may be asked for.
+/// The maximum multiple of that evidence that can be required.
 const DOUBT_MAX: u64 = 4;
-/// Requests that tell the shadows apart, after which the older ones count half.
+/// After this many distinguishing requests, older ones count half.
 const MEMORY: u64 = 4096;
-/// What the lead may be beyond the pages of a shadow, so that small pools have a memory too, and
-/// most evidence is enough.
+/// How far the lead may exceed the number of pages in a shadow. This gives small pools a memory
+/// too, and allows the lead to reach the maximum required evidence.
 const LEAD_SPARE: u64 = 512;
 const _: () = assert!(LEAD_SPARE * LEAD_SPARE >= CONFIDENCE * CONFIDENCE * DOUBT_MAX * DOUBT_MAX * MEMORY);
-/// Hits for each page of a pool that fills, from which on it starts by recency: seven to five.
+/// The ratio of hits to pages of a filling pool above which it starts by recency: seven to five.
 const FILL_HITS: (usize, usize) = (7, 5);
 
-/// Which policy the frames follow.
+/// The policy that the frames follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Follow {
-    /// Nobody was evicted yet.
+    /// No page has been evicted yet.
     Filling {
         hits: usize,
     },
@@ -71,10 +72,11 @@ pub(super) struct Adaptive {
     follow: Follow,
     lru: Shadow<Lru>,
     lirs: Shadow<Lirs>,
-    /// A page is of the sample when its hash has none of these bits.
+    /// A page belongs to the sample if its hash has none of these bits.
     sample: u64,
     duel: Duel,
-    /// The frame of the last request if that was a hit, and whether the one before was the same.
+    /// The frame of the last request if that was a hit, and whether the one before hit the same
+    /// frame.
     last: Option<Frame>,
     repeated: bool,
 }
@@ -95,7 +97,7 @@ impl Adaptive {
         }
     }
 
-    /// Lets the shadows see a request, and follows the better one.
+    /// Passes a request to the shadows, and follows the better one.
     #[inline]
     fn request(&mut self, page: PageId, hit: bool) {
         if hash(page) & self.sample == 0 {
@@ -128,14 +130,14 @@ impl Adaptive {
 /// The score of the two shadows.
 #[derive(Debug)]
 struct Duel {
-    /// Requests that the LRU shadow alone hit.
+    /// Requests that only the LRU shadow hit.
     lru: u64,
-    /// Requests that the LIRS shadow alone hit.
+    /// Requests that only the LIRS shadow hit.
     lirs: u64,
     lead_max: u64,
-    /// How many times the usual evidence is asked for.
+    /// The required multiple of the usual evidence.
     doubt: u64,
-    /// Hits of the pool beyond those of the LRU shadow, since it follows LIRS.
+    /// Hits of the pool minus hits of the LRU shadow, since the pool follows LIRS.
     paid: i64,
 }
 
@@ -172,13 +174,13 @@ impl Duel {
         self.lru > self.lirs
     }
 
-    /// Learns from a turn of LIRS that is over.
+    /// Adjusts the doubt after a turn of LIRS.
     fn judge(&mut self) {
         self.doubt = if self.paid < 0 { (self.doubt * 2).min(DOUBT_MAX) } else { (self.doubt / 2).max(1) };
     }
 }
 
-/// A policy and the numbers of the pages that it would hold.
+/// A policy and the page numbers that it would hold.
 #[derive(Debug)]
 struct Shadow<P> {
     policy: P,
@@ -191,7 +193,7 @@ impl<P: Policy> Shadow<P> {
         Shadow { policy, resident: Directory::new(capacity), capacity }
     }
 
-    /// A request, and whether it would have been a hit.
+    /// Simulates a request. Returns whether it would have been a hit.
     fn request(&mut self, page: PageId) -> bool {
         if let Some(slot) = self.resident.find(page) {
             self.policy.hit(slot);
@@ -200,7 +202,7 @@ impl<P: Policy> Shadow<P> {
         if self.resident.len() >= self.capacity {
             match self.policy.evict(Some(page), &Unpinned) {
                 Some(slot) => self.resident.remove(slot),
-                None => return false, // No pages at all.
+                None => return false, // A shadow without pages.
             }
         }
         let slot = self.resident.insert(page);
@@ -209,7 +211,7 @@ impl<P: Policy> Shadow<P> {
     }
 }
 
-/// Frames of a shadow: all can be had, and hits are not marked.
+/// The frames of a shadow: all are available, and hits are not marked.
 struct Unpinned;
 
 impl Frames for Unpinned {
@@ -237,7 +239,7 @@ impl Policy for Adaptive {
         if let Follow::Filling { hits } = &mut self.follow {
             *hits += usize::from(self.frames.has(frame));
         }
-        // The third request in a row for a page finds it at the top of everything.
+        // A third consecutive request for a page finds it at the top of every list already.
         let same = self.last == Some(frame);
         if same && self.repeated {
             return;
@@ -274,8 +276,7 @@ impl Policy for Adaptive {
         self.frames.remove(frame);
     }
 
-    /// Linear in the frames. The shadows start over, and the score with them; whom the frames
-    /// follow stays.
+    /// Linear in the frames. The shadows and the score start over; the followed policy stays.
     fn resize(&mut self, capacity: usize) {
         self.frames.resize(capacity);
         let new = Adaptive::new(capacity);

@@ -6,10 +6,10 @@
 //!   L2 more    T2  newest .. oldest | B2  newest .. oldest       |L1| + |L2| <= 2 c
 //! ```
 //!
-//! `target` is how many frames T1 should have. A miss that B1 remembers says that T1 was too small,
-//! one in B2 that T2 was: the target moves by one, or by more where the other list is longer. A
-//! scan fills T1 alone. It loses where the second request comes after both lists, as in loops
-//! longer than the pool, which it handles no better than LRU.
+//! `target` is the number of frames T1 should have. A miss found in B1 shows that T1 was too small,
+//! and one found in B2 that T2 was. The target then moves by one, or by more if the other ghost
+//! list is longer. A scan only fills T1. ARC does badly when the second request comes after the
+//! page has left both lists, as in loops longer than the pool, where it is no better than LRU.
 
 use super::ghosts::Ghosts;
 use super::lists::Lists;
@@ -26,10 +26,10 @@ pub(super) struct Arc {
     frames: Lists<PageId, 2>,
     /// B1 and B2.
     ghosts: Ghosts<2>,
-    /// How many frames T1 should have: `p` in the paper.
+    /// The number of frames T1 should have: `p` in the paper.
     target: usize,
     capacity: usize,
-    /// The page for which [`Policy::evict`] has moved the target already.
+    /// The page for which [`Policy::evict`] has adapted the target already.
     adapted: Option<PageId>,
 }
 
@@ -44,17 +44,17 @@ impl Arc {
         }
     }
 
-    /// How many pages are in L1, resident or not.
+    /// Returns the number of pages in L1, resident or not.
     fn once(&self) -> usize {
         self.frames.len(ONCE) + self.ghosts.len(ONCE)
     }
 
-    /// How many pages are known in all.
+    /// Returns the number of pages in all lists.
     fn known(&self) -> usize {
         self.once() + self.frames.len(OFTEN) + self.ghosts.len(OFTEN)
     }
 
-    /// Moves the target after a miss that list `ghost` remembered.
+    /// Adapts the target after a miss found in list `ghost`.
     fn adapt(&mut self, ghost: usize) {
         let (once, often) = (self.ghosts.len(ONCE).max(1), self.ghosts.len(OFTEN).max(1));
         if ghost == ONCE {
@@ -64,9 +64,10 @@ impl Arc {
         }
     }
 
-    /// Evicts the oldest frame of a list that can be claimed, and remembers its page if `remember`.
+    /// Evicts the oldest frame of a list that can be claimed. Adds its page to the ghosts if
+    /// `remember`.
     fn evict_from(&mut self, list: usize, remember: bool, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: one lap; who is pinned is in use, and goes to the front.
+        // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
             if frames.claim(victim) {
@@ -107,7 +108,8 @@ impl Policy for Arc {
             self.ghosts.take(page);
         }
         self.frames.push_front(if ghost.is_some() { OFTEN } else { ONCE }, frame, page);
-        // Evictions have made room in the lists; a pool that is not full yet has not.
+        // When the pool is full, the evictions have made room in the lists. Otherwise the ghosts
+        // are trimmed here.
         let spare = self.capacity.saturating_sub(self.frames.len(ONCE));
         self.ghosts.trim(ONCE, spare);
         let spare = (2 * self.capacity).saturating_sub(self.known() - self.ghosts.len(OFTEN));
@@ -123,8 +125,8 @@ impl Policy for Arc {
                 self.adapted = incoming;
             }
         } else if self.once() >= self.capacity {
-            // Case IV A: L1 is full, and either forgets its oldest ghost or, having none, loses a
-            // page without a trace.
+            // Case IV A: L1 is full. It drops its oldest ghost or, if it has none, evicts a page
+            // without adding a ghost.
             remember = self.frames.len(ONCE) < self.capacity;
             self.ghosts.trim(ONCE, self.ghosts.len(ONCE).saturating_sub(1));
         } else if self.known() >= 2 * self.capacity {

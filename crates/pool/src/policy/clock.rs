@@ -1,4 +1,5 @@
-//! Second chance in a circle (Corbató, "A paging experiment with the Multics system", 1968).
+//! Clock, also known as second chance (Corbató, "A paging experiment with the Multics system",
+//! 1968).
 //!
 //! ```text
 //!   front  ->  newest ... oldest  ->  back        the hand looks at the back: a marked frame loses
@@ -6,9 +7,9 @@
 //!     +------------- marked ---------+
 //! ```
 //!
-//! The circle is a list that is turned under the hand, so that a page which comes in is always the
-//! last that the hand gets to, whichever frame it was given. A hit costs a byte that is mostly set
-//! already. It comes close to LRU and shares its weakness for scans and loops.
+//! The circle is a list that rotates under the hand, so that a new page is always the last one the
+//! hand reaches, whichever frame it was given. A hit costs one byte, which is usually set already.
+//! Clock comes close to LRU and shares its weakness for scans and loops.
 
 use super::lists::Lists;
 use super::{Frames, Hits, Policy, PolicyKind};
@@ -45,8 +46,8 @@ impl Policy for Clock {
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
         let lap = self.frames.len(CIRCLE);
-        // BOUND: in the second lap marks count no more, so that hits which set them again cannot
-        // keep the hand busy.
+        // BOUND: in the second lap marks are ignored, so that hits that set them again cannot keep
+        // the hand going.
         for step in 0..2 * lap {
             let at = self.frames.back(CIRCLE)?;
             if step < lap && frames.mark(at) > 0 {

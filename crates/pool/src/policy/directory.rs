@@ -1,12 +1,12 @@
-//! Pages by number: a hash table that hands out small numbers for pages that are not resident.
+//! A hash table of page numbers that assigns small slot numbers to pages that are not resident.
 //!
 //! ```text
 //!   buckets   | slot or NIL | ...            a power of two, at least as many as slots
 //!   slots     | page, next slot of the chain or of the free ones, bucket | ...
 //! ```
 //!
-//! Chains, because most look-ups are for pages that are not there: they cost one load of four
-//! bytes. Slots keep their number until they are removed, so that lists can be made of them.
+//! It uses chaining because most lookups are for absent pages, which then cost one load of four
+//! bytes. Slots keep their number until they are removed, so that lists can link them.
 
 use crate::page::PageId;
 
@@ -19,7 +19,7 @@ struct Slot {
     bucket: u32,
 }
 
-/// A set of pages, each with a slot number from 0. Grows when it must; slots are used again.
+/// A set of pages, each with a slot number from 0. Grows on demand and reuses slots.
 #[derive(Debug, Clone)]
 pub(super) struct Directory {
     buckets: Vec<u32>,
@@ -29,7 +29,7 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    /// Empty, with buckets for `pages` pages: more are taken, in longer chains.
+    /// Creates an empty set with buckets for `pages` pages. It can hold more, in longer chains.
     pub(super) fn new(pages: usize) -> Self {
         Directory {
             buckets: vec![NIL; Self::buckets_for(pages)],
@@ -39,12 +39,12 @@ impl Directory {
         }
     }
 
-    /// How many pages.
+    /// Returns the number of pages.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The slot of a page.
+    /// Returns the slot of a page.
     #[inline]
     pub(super) fn find(&self, page: PageId) -> Option<u32> {
         let mut at = self.buckets[self.bucket(page)];
@@ -58,13 +58,13 @@ impl Directory {
         None
     }
 
-    /// The page of a slot that is in use.
+    /// Returns the page of a used slot.
     #[inline]
     pub(super) fn page(&self, slot: u32) -> PageId {
         self.slots[slot as usize].page
     }
 
-    /// Adds a page that is not there.
+    /// Adds a page that is not in the set.
     #[inline]
     pub(super) fn insert(&mut self, page: PageId) -> u32 {
         let bucket = self.bucket(page);
@@ -84,7 +84,7 @@ impl Directory {
         at
     }
 
-    /// Removes the page of a slot that is in use.
+    /// Removes the page of a used slot.
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
         let Slot { next, bucket, .. } = self.slots[slot as usize];
@@ -93,8 +93,8 @@ impl Directory {
         if at == slot {
             self.buckets[bucket] = next;
         } else {
-            // The chain ends at a slot that points to this one: all slots in use are on the chain
-            // of their bucket.
+            // The chain leads to a slot that points to this one, since all used slots are on the
+            // chain of their bucket.
             while self.slots[at as usize].next != slot {
                 at = self.slots[at as usize].next;
             }
@@ -105,8 +105,7 @@ impl Directory {
         self.len -= 1;
     }
 
-    /// Buckets for `pages` pages, more or fewer than before. Pages keep their slots. Linear in
-    /// both.
+    /// Changes the number of buckets to fit `pages` pages. Pages keep their slots. Linear in both.
     pub(super) fn resize(&mut self, pages: usize) {
         let buckets = Self::buckets_for(pages);
         let chained: Vec<u32> = (0..self.buckets.len()).flat_map(|bucket| self.chain(bucket)).collect();
@@ -134,8 +133,8 @@ impl Directory {
     }
 }
 
-/// A hash of a page's number, good in every bit: two rounds of multiply and fold. Not against
-/// adversaries: page numbers are the engine's own.
+/// Hashes a page number, with good quality in every bit: two rounds of multiply and fold. Not
+/// resistant to adversaries, since page numbers are the engine's own.
 #[inline]
 pub(super) fn hash(page: PageId) -> u64 {
     let mut x = page.as_u64().wrapping_mul(0x9E37_79B9_7F4A_7C15);

@@ -1,11 +1,11 @@
-//! Queues of pages that were evicted not long ago: what 2Q, S3-FIFO and ARC learn from.
+//! Queues of recently evicted pages (ghosts), from which 2Q, S3-FIFO and ARC learn.
 
 use super::directory::Directory;
 use super::lists::Lists;
 use crate::page::PageId;
 
-/// `L` queues of pages; a page is in one at most. A dozen nanoseconds to add or to look up, 28
-/// bytes a page.
+/// `L` queues of pages. A page is in at most one of them. Adding or finding a page takes about a
+/// dozen nanoseconds; each page takes 28 bytes.
 #[derive(Debug, Clone)]
 pub(super) struct Ghosts<const L: usize> {
     pages: Directory,
@@ -13,30 +13,30 @@ pub(super) struct Ghosts<const L: usize> {
 }
 
 impl<const L: usize> Ghosts<L> {
-    /// Empty queues for about `pages` pages in all.
+    /// Creates empty queues for about `pages` pages in total.
     pub(super) fn new(pages: usize) -> Self {
         Ghosts { pages: Directory::new(pages), order: Lists::new(pages) }
     }
 
-    /// How many pages are in a queue.
+    /// Returns the number of pages in a queue.
     pub(super) fn len(&self, queue: usize) -> usize {
         self.order.len(queue)
     }
 
-    /// Which queue a page is in.
+    /// Returns the queue that a page is in.
     #[inline]
     pub(super) fn queue_of(&self, page: PageId) -> Option<usize> {
         self.pages.find(page).and_then(|slot| self.order.list_of(slot))
     }
 
-    /// Adds a page that is in none as the newest of a queue.
+    /// Adds a page that is in no queue as the newest of a queue.
     #[inline]
     pub(super) fn push(&mut self, queue: usize, page: PageId) {
         let slot = self.pages.insert(page);
         self.order.push_front(queue, slot, ());
     }
 
-    /// Takes a page out, and says of which queue.
+    /// Removes a page and returns its queue.
     #[inline]
     pub(super) fn take(&mut self, page: PageId) -> Option<usize> {
         let slot = self.pages.find(page)?;
@@ -44,12 +44,12 @@ impl<const L: usize> Ghosts<L> {
         self.order.remove(slot)
     }
 
-    /// Makes the table fit about `pages` pages in all. Keeps what is there.
+    /// Resizes the table for about `pages` pages in total. Keeps its content.
     pub(super) fn resize(&mut self, pages: usize) {
         self.pages.resize(pages);
     }
 
-    /// Shortens a queue to `len`, the oldest first.
+    /// Shortens a queue to `len` pages by dropping the oldest.
     #[inline]
     pub(super) fn trim(&mut self, queue: usize, len: usize) {
         while self.order.len(queue) > len {

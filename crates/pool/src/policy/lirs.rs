@@ -2,20 +2,25 @@
 //! SIGMETRICS 2002).
 //!
 //! ```text
-//!   stack S   top: newest   L  h  L  g  h  L  g  g  L   bottom: always an L     L  resident, low reuse distance: 99 %
-//!                              |        |                                       h  resident, high: on the queue as well
-//!   queue Q   newest        h  h        h               oldest: the victim      g  evicted, still in the stack
+//!   stack S   top: newest   L  h  L  g  h  L  g  g  L   bottom: always an L
+//!                              |        |
+//!   queue Q   newest        h  h        h               oldest: the victim
+//!
+//!   L  resident, low reuse distance: 99 %
+//!   h  resident, high: on the queue as well
+//!   g  evicted, still in the stack
 //! ```
 //!
-//! A page belongs to the low set when the distance between its last two requests is shorter than
-//! the time since the last request of the low page at the bottom: then they swap. The stack is
-//! pruned so that a low page is at its bottom. New pages pass through the queue, one percent of the
-//! frames; a scan or a loop that does not fit leaves the low pages alone, and a loop even keeps a
-//! part of itself. It loses where what was asked for a moment ago matters and the queue is too
-//! short for it.
+//! A page enters the low set when the distance between its last two requests is shorter than the
+//! time since the last request of the low page at the bottom of the stack. The two pages then swap.
+//! The stack is pruned so that a low page is always at its bottom. New pages pass through the
+//! queue, which has one percent of the frames. Scans, and loops that do not fit, leave the low
+//! pages alone, and a loop even keeps a part of itself resident. LIRS does badly where recency
+//! matters and the queue is too short for it.
 //!
-//! The paper lets the stack grow without bound. Here evicted pages are at most [`GHOSTS_PER_FRAME`]
-//! times the frames; beyond, the one evicted first is forgotten.
+//! The paper lets the stack grow without bound. Here the number of evicted pages is limited to
+//! [`GHOSTS_PER_FRAME`] times the number of frames. Beyond that, the page evicted first is
+//! forgotten.
 
 use super::directory::Directory;
 use super::lists::{Lists, Value};
@@ -23,10 +28,10 @@ use super::{Frames, Hits, Policy, PolicyKind};
 use crate::page::{Frame, PageId};
 
 const ONLY: usize = 0;
-/// Evicted pages in the stack for each frame.
+/// Number of evicted pages in the stack per frame.
 const GHOSTS_PER_FRAME: usize = 2;
 
-/// What the stack knows of a frame or of an evicted page.
+/// The stack's information on a frame or an evicted page.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     page: PageId,
@@ -40,11 +45,11 @@ impl Value for Entry {
 /// LIRS with a queue of one percent.
 #[derive(Debug)]
 pub(super) struct Lirs {
-    /// The stack S, over evicted pages (items below `ghosts_max`) and frames (from there on).
+    /// The stack S, over evicted pages (items below `ghosts_max`) and frames (items from there on).
     stack: Lists<Entry, 1>,
-    /// The queue Q of resident pages of the high set, over frames.
+    /// The queue Q of resident pages in the high set, over frames.
     queue: Lists<(), 1>,
-    /// Evicted pages in the order in which they were evicted.
+    /// Evicted pages in order of eviction.
     evicted: Lists<(), 1>,
     ghosts: Directory,
     ghosts_max: u32,
@@ -70,14 +75,15 @@ impl Lirs {
         }
     }
 
-    /// How many frames the low set gets: all but one percent, or two frames where that is less.
+    /// Returns the number of frames for the low set: all but one percent, and all but two frames in
+    /// small pools.
     fn low_for(capacity: usize) -> usize {
         capacity - (capacity / 100).max(2).min(capacity)
     }
 
-    /// With `true`, all frames may belong to the low set from now on, which makes the stack the
-    /// list of LRU and its bottom the victim; with `false` all but one percent again. What is
-    /// resident stays so. O(1) for `true`, one percent of the frames for `false`.
+    /// With `true`, allows all frames in the low set, which makes the stack the LRU list and its
+    /// bottom the victim. With `false`, restores the limit of all but one percent. Resident pages
+    /// stay. O(1) for `true`, one percent of the frames for `false`.
     pub(super) fn set_by_recency(&mut self, by_recency: bool) {
         self.by_recency = by_recency;
         self.low_max = if by_recency { self.capacity } else { Self::low_for(self.capacity) };
@@ -86,13 +92,13 @@ impl Lirs {
         }
     }
 
-    /// Whether it has a frame.
+    /// Returns true if the policy tracks a frame.
     #[inline]
     pub(super) fn has(&self, frame: Frame) -> bool {
         self.stack.list_of(self.item(frame)).is_some() || self.queue.list_of(frame).is_some()
     }
 
-    /// The page in a frame that it has.
+    /// Returns the page of a tracked frame.
     #[inline]
     pub(super) fn page(&self, frame: Frame) -> PageId {
         self.stack.value(self.item(frame)).page
@@ -103,7 +109,7 @@ impl Lirs {
         self.ghosts_max + frame
     }
 
-    /// Takes from the bottom of the stack what is not of the low set.
+    /// Removes items from the bottom of the stack until a low one is there.
     fn prune(&mut self) {
         while let Some(item) = self.stack.back(ONLY) {
             if self.stack.value(item).low {
@@ -113,7 +119,7 @@ impl Lirs {
         }
     }
 
-    /// Takes an item of the high set off the stack, and off the ghosts if it is one.
+    /// Removes a high item from the stack and, if it is a ghost, from the ghosts.
     fn forget(&mut self, item: u32) {
         self.stack.remove(item);
         if item < self.ghosts_max {
@@ -122,8 +128,7 @@ impl Lirs {
         }
     }
 
-    /// Puts a frame on top of the stack as one of the low set, which then may lose the one at the
-    /// bottom.
+    /// Puts a frame on top of the stack as a low one. The low set may then lose its bottom page.
     fn promote(&mut self, frame: Frame, page: PageId) {
         self.low += 1;
         self.stack.push_front(ONLY, self.item(frame), Entry { page, low: true });
@@ -133,8 +138,8 @@ impl Lirs {
         self.prune();
     }
 
-    /// Moves the page at the bottom, which is of the low set since the stack was pruned, to the
-    /// queue. False when there is none.
+    /// Moves the bottom page to the queue. It is a low one, since the stack is pruned. Returns
+    /// false when there is none.
     fn demote_bottom(&mut self) -> bool {
         let Some(bottom) = self.stack.back(ONLY) else { return false };
         let entry = self.stack.value(bottom);
@@ -149,9 +154,9 @@ impl Lirs {
         true
     }
 
-    /// Evicts a frame of the queue, which stays in the stack as a ghost if it was there.
+    /// Evicts a frame from the queue. If it was in the stack, it stays there as a ghost.
     fn evict_high(&mut self, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: one lap; who is pinned is in use, and goes to the front.
+        // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.queue.len(ONLY) {
             let victim = self.queue.back(ONLY)?;
             if !frames.claim(victim) {
@@ -162,8 +167,8 @@ impl Lirs {
             let item = self.item(victim);
             let is_in_stack = self.stack.list_of(item).is_some();
             if is_in_stack && frames.is_unused(victim) {
-                // Read ahead by more than the queue holds: who asks for it yet will be its first
-                // user.
+                // More pages were read ahead than the queue holds. A later request for this page
+                // will be its first use, so it leaves no ghost.
                 self.stack.remove(item);
             } else if is_in_stack {
                 self.leave_ghost(item);
@@ -173,7 +178,7 @@ impl Lirs {
         None
     }
 
-    /// Puts a ghost where an item of the stack was.
+    /// Replaces an item of the stack by a ghost.
     fn leave_ghost(&mut self, item: u32) {
         let entry = self.stack.value(item);
         if self.ghosts_max == 0 {
@@ -191,9 +196,9 @@ impl Lirs {
         self.stack.remove(item);
     }
 
-    /// Evicts the frame at the bottom of the stack, or the one above it that can be claimed.
+    /// Evicts the frame at the bottom of the stack, or the next one above it that can be claimed.
     fn evict_bottom(&mut self, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: one lap; who is pinned is in use, and goes to the top.
+        // BOUND: one lap. A pinned frame is in use, so it moves to the top.
         for _ in 0..self.low {
             let bottom = self.stack.back(ONLY)?;
             let frame = bottom.checked_sub(self.ghosts_max)?;
@@ -207,7 +212,8 @@ impl Lirs {
         None
     }
 
-    /// Evicts a frame of the low set, the lowest that can be claimed: all of the queue is pinned.
+    /// Evicts the lowest frame of the low set that can be claimed. Used when the whole queue is
+    /// pinned.
     fn evict_low(&mut self, frames: &dyn Frames) -> Option<Frame> {
         let mut at = self.stack.back(ONLY);
         while let Some(item) = at {
@@ -249,7 +255,7 @@ impl Policy for Lirs {
         } else if self.queue.list_of(frame).is_some() {
             self.stack.push_front(ONLY, item, entry);
             self.queue.push_front(ONLY, frame, ());
-            self.prune(); // Without a low set the stack stays empty.
+            self.prune(); // Without a low set, the stack stays empty.
         }
     }
 
@@ -269,7 +275,7 @@ impl Policy for Lirs {
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
-        // What is on the queue alone is older than the bottom of the stack.
+        // A page that is only on the queue is older than the bottom of the stack.
         let queued = self.queue.back(ONLY).map(|frame| self.item(frame));
         if self.by_recency
             && queued.is_none_or(|item| self.stack.list_of(item).is_some())
@@ -295,7 +301,7 @@ impl Policy for Lirs {
         self.queue.remove(frame);
     }
 
-    /// Linear in the frames: items get new numbers.
+    /// Linear in the frames, because items get new numbers.
     fn resize(&mut self, capacity: usize) {
         let mut new = Lirs::new(capacity);
         new.set_by_recency(self.by_recency);
@@ -321,7 +327,7 @@ impl Policy for Lirs {
         let mut queue: Vec<u32> = self.queue.iter(ONLY).collect();
         queue.reverse();
         for frame in queue {
-            // One that is on the queue alone is known by its page still.
+            // A frame that is only on the queue still needs its page.
             let (from, to) = (self.item(frame), new.item(frame));
             new.stack.set_value(to, self.stack.value(from));
             new.queue.push_front(ONLY, frame, ());

@@ -1,22 +1,22 @@
-//! Doubly linked lists over small numbers: what every policy orders its frames with.
+//! Doubly linked lists over small numbers, with which every policy orders its frames.
 //!
 //! ```text
 //!   nodes   | sentinel of list 0 | ... | sentinel of list L-1 | item 0 | item 1 | ...
 //!             prev, next, list              a ring each          "out" or on one ring
 //! ```
 //!
-//! An item is on one list at most, so that one array holds the links of all of them, and a list
-//! costs its sentinel. Links are four bytes. Nothing is allocated but by growth, and nothing is
-//! searched.
+//! An item is on at most one list, so a single array holds the links of all lists, and an
+//! additional list costs only its sentinel. Links take four bytes. Only growth allocates memory,
+//! and no operation searches.
 
 use crate::page::PageId;
 
-/// The list of a node that is on none.
+/// The list number of a node that is on no list.
 const OUT: u32 = u32::MAX;
 
-/// What a list keeps of each item.
+/// The value that a list stores for each item.
 pub(super) trait Value: Copy {
-    /// What an item has that was never on a list.
+    /// The value of an item that was never on a list.
     const NONE: Self;
 }
 
@@ -36,7 +36,7 @@ struct Node<T> {
     value: T,
 }
 
-/// `L` lists over items `0..`, each with a value. The front is where the newest usually is.
+/// `L` lists over items `0..`, each with a value. The newest item is usually at the front.
 #[derive(Debug, Clone)]
 pub(super) struct Lists<T, const L: usize> {
     nodes: Vec<Node<T>>,
@@ -44,7 +44,7 @@ pub(super) struct Lists<T, const L: usize> {
 }
 
 impl<T: Value, const L: usize> Lists<T, L> {
-    /// Empty lists, with room for items `0..items`; it grows when one beyond comes.
+    /// Creates empty lists with space for items `0..items`. They grow for higher items.
     pub(super) fn new(items: usize) -> Self {
         let mut nodes = Vec::with_capacity(L + items);
         for list in 0..L as u32 {
@@ -55,24 +55,25 @@ impl<T: Value, const L: usize> Lists<T, L> {
         lists
     }
 
-    /// Room for items `0..items`. Items beyond that are on a list keep their place, and the room.
+    /// Sets the space to items `0..items`. Higher items that are on a list keep their place and
+    /// their space.
     pub(super) fn resize(&mut self, items: usize) {
         let used = self.nodes.iter().rposition(|node| node.list != OUT).map_or(0, |last| last + 1);
         self.nodes.resize((L + items).max(used), Self::out());
         self.nodes.shrink_to_fit();
     }
 
-    /// How many items are on a list.
+    /// Returns the number of items on a list.
     pub(super) fn len(&self, list: usize) -> usize {
         self.lens[list]
     }
 
-    /// How many items are on any.
+    /// Returns the number of items on all lists.
     pub(super) fn total(&self) -> usize {
         self.lens.iter().sum()
     }
 
-    /// Which list an item is on.
+    /// Returns the list that an item is on.
     #[inline]
     pub(super) fn list_of(&self, item: u32) -> Option<usize> {
         match self.nodes.get(item as usize + L) {
@@ -81,14 +82,14 @@ impl<T: Value, const L: usize> Lists<T, L> {
         }
     }
 
-    /// The value of an item: what it was pushed with. [`Value::NONE`] for one that was never on a
-    /// list.
+    /// Returns the value that an item was last given, or [`Value::NONE`] for one that was never on
+    /// a list.
     #[inline]
     pub(super) fn value(&self, item: u32) -> T {
         self.nodes.get(item as usize + L).map_or(T::NONE, |node| node.value)
     }
 
-    /// Gives an item another value, whether it is on a list or not.
+    /// Sets the value of an item, whether it is on a list or not.
     #[inline]
     pub(super) fn set_value(&mut self, item: u32, value: T) {
         if let Some(node) = self.nodes.get_mut(item as usize + L) {
@@ -96,38 +97,37 @@ impl<T: Value, const L: usize> Lists<T, L> {
         }
     }
 
-    /// The items of a list, from the front.
+    /// Iterates over the items of a list from the front.
     pub(super) fn iter(&self, list: usize) -> impl Iterator<Item = u32> {
         std::iter::successors(self.front(list), |&item| self.after(item))
     }
 
-    /// The item behind this one, towards the back; `None` for the last and for one that is on no
-    /// list.
+    /// Returns the next item towards the back; `None` for the last one and for an item on no list.
     #[inline]
     pub(super) fn after(&self, item: u32) -> Option<u32> {
         self.nodes.get(item as usize + L).and_then(|node| self.item(node.next))
     }
 
-    /// The first item of a list.
+    /// Returns the first item of a list.
     #[inline]
     pub(super) fn front(&self, list: usize) -> Option<u32> {
         self.item(self.nodes[list].next)
     }
 
-    /// The last item of a list.
+    /// Returns the last item of a list.
     #[inline]
     pub(super) fn back(&self, list: usize) -> Option<u32> {
         self.item(self.nodes[list].prev)
     }
 
-    /// The item before this one, towards the front; `None` for the first and for one that is on no
+    /// Returns the next item towards the front; `None` for the first one and for an item on no
     /// list.
     #[inline]
     pub(super) fn before(&self, item: u32) -> Option<u32> {
         self.nodes.get(item as usize + L).and_then(|node| self.item(node.prev))
     }
 
-    /// Puts an item at the front of a list, from wherever it is.
+    /// Puts an item at the front of a list, removing it from its current list if any.
     #[inline]
     pub(super) fn push_front(&mut self, list: usize, item: u32, value: T) {
         let node = self.free_node(item, value);
@@ -135,8 +135,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
         self.link(list, node, list as u32, next);
     }
 
-    /// Puts an item behind another one, at which it is on the same list; nothing when that one is
-    /// on none.
+    /// Puts an item right after item `at`, on the same list. Does nothing when `at` is on no list.
     #[inline]
     pub(super) fn push_behind(&mut self, at: u32, item: u32, value: T) {
         let Some(list) = self.list_of(at) else { return };
@@ -146,14 +145,14 @@ impl<T: Value, const L: usize> Lists<T, L> {
         self.link(list, node, at, next);
     }
 
-    /// Moves an item to the front of a list, which may be another one than it is on.
+    /// Moves an item to the front of a list, which may differ from its current one.
     #[inline]
     pub(super) fn move_to_front(&mut self, list: usize, item: u32) {
         let value = self.value(item);
         self.push_front(list, item, value);
     }
 
-    /// Takes an item off its list, and says which that was.
+    /// Removes an item from its list and returns the list.
     #[inline]
     pub(super) fn remove(&mut self, item: u32) -> Option<usize> {
         let list = self.list_of(item)?;
@@ -161,7 +160,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
         Some(list)
     }
 
-    /// Takes the last item off a list.
+    /// Removes and returns the last item of a list.
     pub(super) fn pop_back(&mut self, list: usize) -> Option<u32> {
         let item = self.back(list)?;
         self.unlink(item as usize + L, list);
@@ -177,7 +176,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
         node.checked_sub(L as u32).filter(|_| node != OUT)
     }
 
-    /// The node of an item that is to be linked: it is on no list then.
+    /// Returns the node of an item, removed from any list, ready to be linked.
     #[inline]
     fn free_node(&mut self, item: u32, value: T) -> u32 {
         let node = item as usize + L;

@@ -1,7 +1,7 @@
-//! Least recently used: the page that was not asked for longest goes.
+//! LRU: evicts the least recently used page.
 //!
-//! One list, the newest at the front. It keeps what a program returns to soon, and loses all of it
-//! to one long scan; a loop over one page more than there are frames never hits.
+//! One list, with the newest page at the front. It keeps pages that are requested again soon, and
+//! loses all of them to one long scan. A loop over one page more than there are frames never hits.
 
 use super::lists::Lists;
 use super::{Frames, Hits, Policy, PolicyKind};
@@ -9,7 +9,7 @@ use crate::page::{Frame, PageId};
 
 const RECENT: usize = 0;
 
-/// Least recently used. Three cache lines a hit, four bytes times three a frame.
+/// Least recently used. A hit touches three cache lines; each frame takes three times four bytes.
 #[derive(Debug)]
 pub(super) struct Lru {
     frames: Lists<(), 1>,
@@ -41,8 +41,8 @@ impl Policy for Lru {
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: who is pinned is in use, and so goes to the front; after one lap all are as they
-        // were.
+        // BOUND: a pinned frame is in use, so it moves to the front. After one lap, all are in
+        // their old order.
         for _ in 0..self.frames.len(RECENT) {
             let victim = self.frames.back(RECENT)?;
             if frames.claim(victim) {

@@ -7,14 +7,14 @@
 //!   evicted            both times are kept, for as many pages as there are frames
 //! ```
 //!
-//! The request before the last tells how often a page is asked for, which the last does not: a
-//! scan's pages have none. Requests in quick succession count as they come (the correlated
-//! reference period is 0), as an engine that keeps its page latched between them makes one request
-//! of them.
+//! The time of the request before the last reflects how often a page is requested, which the last
+//! request does not; the pages of a scan have no such time. Requests in quick succession all count
+//! (the correlated reference period is 0), since an engine that keeps its page latched between them
+//! makes only one request.
 //!
-//! A hit notes the time, no more: a page's place in the heap is mended when it gets to the top. An
-//! eviction costs O(log n). It loses where popularity changes: what was asked for twice, long ago
-//! and in a row, stays longer than it should.
+//! A hit only records the time. A page's place in the heap is corrected when it reaches the top. An
+//! eviction costs O(log n). LRU-2 does badly where popularity changes: a page requested twice in a
+//! row long ago stays longer than it should.
 
 use super::directory::Directory;
 use super::lists::{Lists, Value};
@@ -23,12 +23,13 @@ use crate::page::{Frame, PageId};
 
 const ONCE: usize = 0;
 const EVICTED: usize = 0;
-/// Children of a node of the heap: four are two cache lines, and half the depth of two.
+/// Children per heap node. Four children fit two cache lines and halve the depth of a binary heap.
 const FANOUT: usize = 4;
-/// No place in the heap.
+/// The position of a frame that is not in the heap.
 const NOWHERE: u32 = u32::MAX;
 
-/// When a page was asked for, in requests since the pool was made; 0 is never.
+/// The times of a page's last two requests, counted in requests since the pool was created; 0 is
+/// never.
 #[derive(Debug, Clone, Copy)]
 struct Times {
     last: u64,
@@ -43,7 +44,7 @@ impl Value for Times {
 struct Resident {
     page: PageId,
     times: Times,
-    /// Where in the heap, or [`NOWHERE`].
+    /// Position in the heap, or [`NOWHERE`].
     at: u32,
 }
 
@@ -56,10 +57,10 @@ impl Resident {
 pub(super) struct LruK {
     now: u64,
     frames: Vec<Resident>,
-    /// Frames whose pages were asked for once.
+    /// Frames whose pages were requested once.
     once: Lists<(), 1>,
-    /// The others: the time before the last as it was when the entry was written, and the frame.
-    /// The least is at the top.
+    /// The other frames: the time before the last as it was when the entry was written, and the
+    /// frame. The smallest is at the top.
     heap: Vec<(u64, Frame)>,
     /// Frames that an eviction found pinned; empty between calls.
     pinned: Vec<Frame>,
@@ -106,7 +107,7 @@ impl LruK {
     }
 
     fn evict_once(&mut self, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: one lap; who is pinned is in use, and goes to the front.
+        // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.once.len(ONCE) {
             let victim = self.once.back(ONCE)?;
             if frames.claim(victim) {
@@ -120,7 +121,8 @@ impl LruK {
 
     fn evict_often(&mut self, frames: &dyn Frames) -> Option<Frame> {
         let mut found = None;
-        // BOUND: each step mends an entry, which stays right during this call, or takes one off.
+        // BOUND: each step either corrects an entry, which stays correct during this call, or
+        // removes one.
         while let Some(&(written, frame)) = self.heap.first() {
             let before = self.frames[frame as usize].times.before;
             if written != before {
@@ -146,7 +148,7 @@ impl LruK {
         self.sift_up(self.heap.len() - 1, entry);
     }
 
-    /// Takes the entry at a place out of the heap.
+    /// Removes the entry at a position from the heap.
     fn take_out(&mut self, at: usize) {
         let Some(last) = self.heap.pop() else { return };
         let Some(&(_, gone)) = self.heap.get(at) else {
@@ -158,7 +160,7 @@ impl LruK {
         self.sift_down(self.frames[last.1 as usize].at as usize, last);
     }
 
-    /// Writes an entry where it belongs, at a place or above.
+    /// Places an entry at a position or above.
     fn sift_up(&mut self, mut at: usize, entry: (u64, Frame)) {
         while at > 0 {
             let parent = (at - 1) / FANOUT;
@@ -171,7 +173,7 @@ impl LruK {
         self.write(at, entry);
     }
 
-    /// Writes an entry where it belongs, at a place or below.
+    /// Places an entry at a position or below.
     fn sift_down(&mut self, mut at: usize, entry: (u64, Frame)) {
         loop {
             let first = at * FANOUT + 1;

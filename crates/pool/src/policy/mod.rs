@@ -1,8 +1,8 @@
-//! Which page goes when there is no room: one file a policy, behind one trait.
+//! Replacement policies, which choose the pages to evict: one file per policy, behind one trait.
 //!
-//! A policy is a plain data structure: it has no locks, no clock and no randomness of its own, and
-//! the same calls give the same answers. The pool calls it under one mutex;
-//! [`replay`](crate::replay) calls it with a trace.
+//! A policy is a plain data structure without locks, clock or randomness of its own: equal calls
+//! give equal answers. The pool calls it under one mutex, and [`replay`](crate::replay) calls it
+//! with a trace.
 
 mod adaptive;
 mod arc;
@@ -27,100 +27,100 @@ use crate::page::{Frame, PageId};
 /// How a policy learns of hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hits {
-    /// A hit raises the mark of its frame by one, up to `max`. [`Policy::hit`] is not called.
+    /// A hit increments the mark of its frame, up to `max`. [`Policy::hit`] is not called.
     Marked {
-        /// Where a mark stops.
+        /// The maximum value of a mark.
         max: u8,
     },
-    /// Hits are collected for each thread and handed to [`Policy::hit`] some at a time, in the
-    /// order of the thread. With many threads a few may be lost.
+    /// Each thread collects hits and passes them to [`Policy::hit`] in batches, in its own order.
+    /// With many threads, a few may be lost.
     Logged,
 }
 
-/// What a policy may ask of the frames while it looks for a victim.
+/// The frames as a policy sees them while it looks for a victim.
 pub trait Frames {
-    /// The mark of a frame: see [`Hits::Marked`].
+    /// Returns the mark of a frame: see [`Hits::Marked`].
     fn mark(&self, frame: Frame) -> u8;
 
-    /// Sets the mark of a frame. A hit at the same time may be lost.
+    /// Sets the mark of a frame. A concurrent hit may be lost.
     fn set_mark(&self, frame: Frame, mark: u8);
 
-    /// Whether the frame's page was read ahead and nobody has asked for it: it was never used, so
-    /// that asking for it again later is no second use.
+    /// Returns true if the frame's page was read ahead and never requested. A later request for it
+    /// is then its first use, not a second one.
     fn is_unused(&self, _frame: Frame) -> bool {
         false
     }
 
-    /// Whether the frame is wanted to read ahead: then none is better than one whose page is going
-    /// to be used sooner.
+    /// Returns true if the frame is needed for reading ahead. Then no frame is better than one
+    /// whose page will be used sooner.
     fn reads_ahead(&self) -> bool {
         false
     }
 
-    /// Tries to take the frame from its page: false when it is pinned or being written. Never
-    /// waits. What was claimed must be returned by [`Policy::evict`].
+    /// Tries to claim the frame from its page. Returns false when it is pinned or being written.
+    /// Never waits. [`Policy::evict`] must return a claimed frame.
     fn claim(&self, frame: Frame) -> bool;
 }
 
 /// A replacement policy over frames `0..capacity`.
 ///
-/// Cost: `hit` and `insert` are O(1) except where a policy says otherwise; `evict` is O(1) on
-/// average while few frames are pinned.
+/// `hit` and `insert` are O(1) unless a policy says otherwise. `evict` is O(1) on average while few
+/// frames are pinned.
 pub trait Policy: fmt::Debug + Send {
-    /// Which one it is.
+    /// Returns the kind of the policy.
     fn kind(&self) -> PolicyKind;
 
-    /// How it learns of hits. The same for the policy's whole life.
+    /// Returns how the policy learns of hits. Constant for the life of the policy.
     fn hits(&self) -> Hits;
 
-    /// A page that is resident in `frame` was asked for. Only for [`Hits::Logged`].
+    /// Records a request for the page resident in `frame`. Only called for [`Hits::Logged`].
     fn hit(&mut self, frame: Frame);
 
-    /// `page` was in no frame and is from now on in `frame`, whose mark is 0. The frame is not one
-    /// that the policy has.
+    /// Records that `page`, which was in no frame, is now in `frame`, whose mark is 0. The policy
+    /// does not track the frame before.
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames);
 
-    /// So many pages may be read ahead of their use without putting out any that the policy means
-    /// to keep, or each other.
+    /// Returns how many pages may be read ahead without evicting each other or any page that the
+    /// policy means to keep.
     fn ahead_max(&self) -> usize {
         usize::MAX
     }
 
-    /// Chooses a frame, claims it and forgets it (its page may stay known as one that was evicted).
-    /// `incoming` is the page that room is made for, which [`Policy::insert`] follows for; `None`
-    /// when room is made in advance.
+    /// Chooses a frame, claims it and stops tracking it (its page may stay known as an evicted
+    /// one). `incoming` is the page that needs the frame and for which [`Policy::insert`] follows;
+    /// `None` when the frame is freed in advance.
     ///
-    /// A frame that cannot be claimed is in use, and counts as one that was just used. While few
-    /// are pinned each is tried once; S3-FIFO may try one up to five times, the others twice.
+    /// A frame that cannot be claimed is in use and counts as just used. While few frames are
+    /// pinned, each is tried once. S3-FIFO may try one up to five times, the others twice.
     ///
-    /// `None` when no frame can be claimed: then nothing has changed that matters, and each frame
-    /// was tried.
+    /// Returns `None` when no frame can be claimed. Then every frame was tried, and nothing of
+    /// importance has changed.
     fn evict(&mut self, incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame>;
 
-    /// Forgets a frame whose page went for another reason than the policy's choice: it was dropped,
-    /// or could not be read. Nothing when the policy does not have the frame.
+    /// Stops tracking a frame that was emptied for another reason than an eviction: its page was
+    /// dropped or could not be read. Does nothing when the policy does not track the frame.
     fn remove(&mut self, frame: Frame);
 
-    /// The pool has `capacity` frames from now on. When there are fewer than before, the frames
-    /// beyond were removed already.
+    /// Changes the number of frames to `capacity`. When shrinking, the excess frames have been
+    /// removed before.
     fn resize(&mut self, capacity: usize);
 
-    /// How many frames it has.
+    /// Returns the number of tracked frames.
     fn len(&self) -> usize;
 
-    /// True when it has no frames.
+    /// Returns true when the policy tracks no frames.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// The policies, by name.
+/// The replacement policies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum PolicyKind {
     /// Least recently used.
     Lru,
-    /// Second chance in a circle (Corbató 1968).
+    /// Clock, or second chance (Corbató 1968).
     Clock,
     /// SIEVE (Zhang et al., NSDI 2024).
     Sieve,
@@ -136,18 +136,18 @@ pub enum PolicyKind {
     Lirs,
     /// W-TinyLFU (Einziger, Friedman, Manes, ACM ToS 2017).
     WTinyLfu,
-    /// LIRS or LRU, whichever would have done better lately, by two shadow directories (after
-    /// Smaragdakis, ISMM 2004).
+    /// LIRS or LRU, whichever would have done better lately, decided by two shadow directories
+    /// (after Smaragdakis, ISMM 2004).
     #[default]
     Adaptive,
 }
 
 impl PolicyKind {
-    /// What a pool uses unless told: near the best on every trace that we have, and not below LRU
-    /// at 1 to 20 percent of any (`docs/src/design/policies.md`).
+    /// The default policy of a pool: near the best on every trace that we have, and never below LRU
+    /// at 1 to 20 percent of any trace (`docs/src/design/policies.md`).
     pub const DEFAULT: PolicyKind = PolicyKind::Adaptive;
 
-    /// A policy of this kind for `capacity` frames, none of which it has yet.
+    /// Creates a policy of this kind for `capacity` frames, none of which it tracks yet.
     pub fn build(self, capacity: usize) -> Box<dyn Policy> {
         match self {
             PolicyKind::Lru => Box::new(lru::Lru::new(capacity)),
@@ -163,7 +163,7 @@ impl PolicyKind {
         }
     }
 
-    /// All of them, in the order in which tables show them.
+    /// All policies, in the order used in tables.
     pub const ALL: [PolicyKind; 10] = [
         PolicyKind::Lru,
         PolicyKind::Clock,
@@ -177,7 +177,7 @@ impl PolicyKind {
         PolicyKind::Adaptive,
     ];
 
-    /// The name on a command line.
+    /// Returns the name used on a command line.
     pub const fn name(self) -> &'static str {
         match self {
             PolicyKind::Lru => "lru",
@@ -193,7 +193,7 @@ impl PolicyKind {
         }
     }
 
-    /// The name in a table.
+    /// Returns the name used in tables.
     pub const fn title(self) -> &'static str {
         match self {
             PolicyKind::Lru => "LRU",
@@ -216,7 +216,7 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// The name of no policy.
+/// The error for an unknown policy name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no replacement policy {0:?}; the policies are lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu and adaptive"

@@ -10,9 +10,10 @@
 //!                       +-- mark - 1-+
 //! ```
 //!
-//! Three queues that are never reordered, and marks up to 3 instead of moves. Pages asked for once
-//! leave through the small queue soon. The ghost queue is as long as the main one. It loses where
-//! the second request comes after the ghost has gone, and on loops, which it handles like Clock.
+//! Three queues that are never reordered, with marks up to 3 instead of moves. Pages requested once
+//! soon leave through the small queue. The ghost queue is as long as the main one. S3-FIFO does
+//! badly when the second request comes after the ghost is gone, and on loops, which it handles like
+//! Clock.
 
 use super::ghosts::Ghosts;
 use super::lists::Lists;
@@ -23,12 +24,12 @@ const SMALL: usize = 0;
 const MAIN: usize = 1;
 const GHOST: usize = 0;
 
-/// Where a mark stops: two bits in the paper.
+/// The maximum value of a mark: two bits in the paper.
 const MARK_MAX: u8 = 3;
-/// The mark from which on a page goes from the small queue to the main one.
+/// The mark at which a page moves from the small queue to the main one.
 const MARK_PROMOTE: u8 = 2;
 
-/// S3-FIFO with a small queue of a tenth.
+/// S3-FIFO with a small queue of one tenth of the frames.
 #[derive(Debug)]
 pub(super) struct S3Fifo {
     frames: Lists<PageId, 2>,
@@ -43,7 +44,7 @@ impl S3Fifo {
         S3Fifo { frames: Lists::new(capacity), ghosts: Ghosts::new(ghosts_max), small_max, ghosts_max }
     }
 
-    /// The lengths of the small queue and of the ghost queue.
+    /// Returns the lengths of the small queue and of the ghost queue.
     fn split(capacity: usize) -> (usize, usize) {
         let small = (capacity / 10).max(1);
         (small, capacity.saturating_sub(small))
@@ -58,7 +59,7 @@ impl S3Fifo {
         frame
     }
 
-    /// Tries one frame after the other, whatever their marks.
+    /// Tries one frame after the other, ignoring marks.
     fn evict_any(&mut self, list: usize, frames: &dyn Frames) -> Option<Frame> {
         for _ in 0..self.frames.len(list) {
             let at = self.frames.back(list)?;
@@ -89,9 +90,9 @@ impl Policy for S3Fifo {
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
         let (mut refused, mut turns) = (0, 0);
-        // BOUND: a frame leaves the small queue or is refused there once; in the main one it has a
-        // turn for each mark and one more. Hits that come meanwhile could make that longer, and
-        // then marks count no more.
+        // BOUND: a frame leaves the small queue or is refused there once. In the main queue it gets
+        // one turn per mark and one more. Concurrent hits could prolong that, so marks are ignored
+        // after the limit.
         loop {
             let (small, main) = (self.frames.len(SMALL), self.frames.len(MAIN));
             let list = if refused < small && (small >= self.small_max || main == 0) { SMALL } else { MAIN };

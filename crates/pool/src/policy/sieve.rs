@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!   front  newest ......... oldest  back
-//!               <---- hand               marked: the mark goes, the page stays where it is
-//!                                        else: the page goes; the hand goes on from there next time
+//!               <---- hand               marked: the mark is cleared, the page stays in place
+//!                                        else: the page is evicted; the hand continues from there
 //! ```
 //!
-//! A queue that is never reordered. What survives the hand stays at its place among the old ones,
-//! while the hand goes on through the newer ones: pages that nobody asks for twice are sifted out
-//! soon after they came, and popular ones collect behind the hand. It does well where popularity is
-//! skewed. Blocks whose popularity ends, and loops, it handles no better than Clock.
+//! A queue that is never reordered. Pages that survive the hand keep their place among the old
+//! ones, while the hand moves on through the newer ones. So pages that are requested only once are
+//! sifted out soon, and popular ones collect behind the hand. SIEVE does well on skewed popularity.
+//! It is no better than Clock on loops and on pages whose popularity ends.
 
 use super::lists::Lists;
 use super::{Frames, Hits, Policy, PolicyKind};
@@ -49,8 +49,8 @@ impl Policy for Sieve {
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
         let lap = self.frames.len(QUEUE);
-        // BOUND: in the second lap marks count no more, so that hits which set them again cannot
-        // keep the hand busy.
+        // BOUND: in the second lap marks are ignored, so that hits that set them again cannot keep
+        // the hand going.
         for step in 0..2 * lap {
             let at = self.hand.or_else(|| self.frames.back(QUEUE))?;
             self.hand = self.frames.before(at);

@@ -1,31 +1,33 @@
-//! How often pages were asked for, about: a count-min sketch of four-bit counters that age.
+//! Approximate request counts: a count-min sketch of four-bit counters with aging.
 //!
 //! ```text
-//!   table    | 64 bytes: eight words of sixteen counters | ...      a page's four counters are in one block, so that
-//!                 ^ two words a row, rows 0..4                       counting costs one cache line
+//!   table    | 64 bytes: eight words of sixteen counters | ...
+//!                 ^ two words a row, rows 0..4
+//!
+//!   a page's four counters are in one block, so that counting costs one cache line
 //! ```
 //!
-//! After Cormode and Muthukrishnan, 2005; with the aging of TinyLFU (Einziger, Friedman, Manes,
-//! 2017): after ten times as many counts as there are frames all counters are halved, so that what
-//! was popular once does not stay so. The block layout is Caffeine's.
+//! After Cormode and Muthukrishnan, 2005, with the aging of TinyLFU (Einziger, Friedman, Manes,
+//! 2017): after ten counts per frame, all counters are halved, so that past popularity fades. The
+//! block layout is Caffeine's.
 
 use super::directory::hash;
 use crate::page::PageId;
 
-/// Counters stop here: four bits.
+/// The maximum value of a counter: four bits.
 const COUNT_MAX: u64 = 15;
 /// Rows of the sketch.
 const ROWS: usize = 4;
-/// Words of eight bytes in a block, which is a cache line.
+/// Number of eight-byte words in a block, which is a cache line.
 const BLOCK: usize = 8;
-/// Counts between two halvings, for each frame.
+/// Number of counts per frame between two halvings.
 const SAMPLE: usize = 10;
 /// The lowest bit of each counter in a word.
 const ONES: u64 = 0x1111_1111_1111_1111;
 /// All but the highest bit of each counter in a word.
 const HALVES: u64 = 0x7777_7777_7777_7777;
 
-/// Counts for a pool of some frames; eight bytes a frame.
+/// Request counts for a pool; eight bytes per frame.
 #[derive(Debug, Clone)]
 pub(super) struct Sketch {
     table: Vec<u64>,
@@ -34,7 +36,7 @@ pub(super) struct Sketch {
 }
 
 impl Sketch {
-    /// All counts 0.
+    /// Creates a sketch with all counters at 0.
     pub(super) fn new(capacity: usize) -> Self {
         let words = capacity.next_power_of_two().max(BLOCK);
         Sketch { table: vec![0; words], counted: 0, sample: SAMPLE * capacity.max(1) }
@@ -58,7 +60,8 @@ impl Sketch {
         }
     }
 
-    /// How often a page was asked for: at least as often as it was lately, and seldom more.
+    /// Estimates how often a page was requested: never less than its recent requests, and rarely
+    /// more.
     #[inline]
     pub(super) fn estimate(&self, page: PageId) -> u64 {
         let of =
@@ -66,13 +69,14 @@ impl Sketch {
         self.counters(page).into_iter().map(of).min().unwrap_or(0)
     }
 
-    /// The four counters of a page: word, and bit within it.
+    /// Returns the word and bit offset of a page's four counters.
     #[inline]
     fn counters(&self, page: PageId) -> [(usize, u32); ROWS] {
         let hash = hash(page);
         let block = (hash >> 32) as usize & (self.table.len() / BLOCK - 1);
         std::array::from_fn(|row| {
-            // Five bits for each row: one of its two words, one of sixteen counters.
+            // Five bits per row: one selects one of its two words, four select one of sixteen
+            // counters.
             let bits = (hash >> (8 * row)) as u32;
             let word = block * BLOCK + 2 * row + (bits & 1) as usize;
             (word, 4 * ((bits >> 1) & 15))

@@ -1,5 +1,5 @@
-//! Policies against models that are too simple to be wrong, and against what every policy must keep
-//! to.
+//! The policies, compared with simple models and checked against the rules that every policy must
+//! follow.
 
 mod arc_model;
 mod models;
@@ -31,9 +31,9 @@ fn model(kind: PolicyKind, capacity: usize) -> Option<Box<dyn Model>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Goal: each policy evicts what its description says. Method: random requests, pins, removals,
-    /// evictions ahead of a miss and resizing, side by side with a model over vectors; the same
-    /// victim each time. Two policies have no model: they only have to keep the invariants of the
+    /// Goal: each policy evicts as described. Method: random requests, pins, removals, evictions
+    /// ahead of a miss and resizes, side by side with a model over vectors; the victim must be the
+    /// same each time. Two policies have no model and only have to keep the invariants of the
     /// world.
     #[test]
     fn like_the_model(capacity in 1_usize..14, steps in steps(400)) {
@@ -43,9 +43,9 @@ proptest! {
         }
     }
 
-    /// Goal: LIRS by recency is LRU, from the first request or from any other on once what was
-    /// resident at the change has gone.
-    /// Method: beside the model of LRU from the first request on.
+    /// Goal: LIRS by recency is LRU, from the first request on, or after a switch once the pages
+    /// resident at that time are gone.
+    /// Method: beside the LRU model, from the first request on.
     #[test]
     fn lirs_by_recency_is_lru(capacity in 1_usize..14, steps in steps(400)) {
         let mut lirs = Lirs::new(capacity);
@@ -53,8 +53,8 @@ proptest! {
         World::new(Box::new(lirs), Some(Box::new(models::Lru::default())), capacity).run(&steps);
     }
 
-    /// Goal: a stack that changes sides at any time stays right. Method: the world's invariants, a
-    /// change every few steps.
+    /// Goal: a stack that switches at any time stays consistent. Method: the world's invariants,
+    /// with a switch every few steps.
     #[test]
     fn lirs_changes_sides(capacity in 1_usize..14, turns in proptest::collection::vec(steps(30), 1..12)) {
         let mut world = World::new(Box::new(Lirs::new(capacity)), None, capacity);
@@ -65,15 +65,16 @@ proptest! {
         world.finish();
     }
 
-    /// Goal: ARC has the paper's hits. Method: figure 4 as it stands there, over vectors.
+    /// Goal: ARC has the same hits as in the paper. Method: figure 4 of the paper, implemented over
+    /// vectors.
     #[test]
     fn arc_as_in_the_paper(capacity in 1_usize..20, requests in proptest::collection::vec(0_u64..50, 1..600)) {
         let trace = Trace::from_pages(requests.iter().copied());
         prop_assert_eq!(replay(&trace, PolicyKind::Arc, capacity).hits, arc_model::paper_hits(&requests, capacity));
     }
 
-    /// Goal: nobody beats Belady, and everybody counts each request once. Method: random traces,
-    /// all policies.
+    /// Goal: no policy beats Belady, and each counts every request once. Method: random traces, all
+    /// policies.
     #[test]
     fn not_better_than_possible(capacity in 0_usize..20, requests in proptest::collection::vec(0_u64..40, 0..400)) {
         let trace = Trace::from_pages(requests);
@@ -86,8 +87,8 @@ proptest! {
         }
     }
 
-    /// Goal: the sketch never counts too few, as long as nothing has aged. Method: beside exact
-    /// counts, up to where counters stop.
+    /// Goal: the sketch never undercounts as long as it has not aged. Method: compare with exact
+    /// counts, up to the maximum of the counters.
     #[test]
     fn sketch_counts_enough(requests in proptest::collection::vec(0_u64..64, 0..600)) {
         let mut sketch = Sketch::new(64);
@@ -105,8 +106,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
-    /// Goal: the same with more frames, where one percent, a tenth and a quarter differ, and ghosts
-    /// fill up. Method: as above, long runs on hot and cold pages.
+    /// Goal: the same with more frames, where one percent, a tenth and a quarter differ and ghosts
+    /// fill up. Method: as above, with long runs on hot and cold pages.
     #[test]
     fn like_the_model_with_many_frames(capacity in 100_usize..260, seed in any::<u64>()) {
         let mut dice = seed | 1;
@@ -131,7 +132,7 @@ proptest! {
     }
 }
 
-/// Goal: old popularity fades. Method: a page counted to the top, then many others.
+/// Goal: old popularity fades. Method: a page counted to the maximum, then many others.
 #[test]
 fn sketch_ages() {
     let mut sketch = Sketch::new(64);
@@ -142,13 +143,13 @@ fn sketch_ages() {
     assert!(sketch.estimate(page) < 8, "{}", sketch.estimate(page));
 }
 
-/// Goal: scan resistance. Method: twenty hot pages that were asked for until every policy knows
-/// them, then rounds of one request for each of them and a scan of three times the pool; only hot
-/// requests can hit.
+/// Goal: scan resistance. Method: twenty hot pages, requested until every policy knows them, then
+/// rounds of one request for each of them and a scan of three times the pool; only hot requests can
+/// hit.
 #[test]
 fn a_scan_leaves_the_hot_set() {
     let (hot, rounds) = (20, 50);
-    // Out of A1in and the small queue, into their ghosts, and back.
+    // Out of A1in and the small queue, into the ghosts, and back.
     let mut requests: Vec<u64> = (0..hot).chain(1000..1105).chain(0..hot).chain(0..hot).collect();
     let warm = Trace::from_pages(requests.iter().copied());
     for round in 0..rounds {
@@ -166,9 +167,9 @@ fn a_scan_leaves_the_hot_set() {
     }
 }
 
-/// Goal: scan resistance where the scan comes between hot requests, which is what SIEVE is good at.
-/// Method: a hot set of half the frames, with four pages of a scan for each hot request; 2Q is left
-/// out, whose ghosts do not reach back to the last request.
+/// Goal: scan resistance where the scan is interleaved with hot requests, at which SIEVE is good.
+/// Method: a hot set of half the frames, with four scan pages per hot request; 2Q is left out
+/// because its ghosts do not reach back to the last request.
 #[test]
 fn a_scan_between_hot_requests() {
     let (hot, rounds) = (50, 4000);
@@ -187,8 +188,8 @@ fn a_scan_between_hot_requests() {
     }
 }
 
-/// Goal: a loop that does not fit. Method: LRU has no hit; LIRS, W-TinyLFU and the default keep
-/// most of what fits.
+/// Goal: behaviour on a loop that does not fit. Method: LRU has no hit; LIRS, W-TinyLFU and the
+/// default keep most of the part that fits.
 #[test]
 fn a_loop_that_does_not_fit() {
     let trace = Trace::from_pages((0..20_000).map(|at| at % 200));
@@ -199,9 +200,9 @@ fn a_loop_that_does_not_fit() {
     }
 }
 
-/// Goal: the default follows who is better, there and back. Method: a loop that does not fit, then
-/// requests for pages of a short time ago only, then the loop; in each part close to the better of
-/// LIRS and LRU.
+/// Goal: the default follows the better policy, in both directions. Method: a loop that does not
+/// fit, then requests for recent pages only, then the loop again; in each part, close to the better
+/// of LIRS and LRU.
 #[test]
 fn the_default_follows() {
     let mut dice = 0x9E37_79B9_u64;
@@ -226,8 +227,8 @@ fn the_default_follows() {
     }
 }
 
-/// Goal: a sampled shadow tells the same. Method: pools of 5000 frames, which are sampled, on a
-/// loop and on pages of a short time ago.
+/// Goal: a sampled shadow decides the same way. Method: pools of 5000 frames, which are sampled, on
+/// a loop and on recent pages.
 #[test]
 fn the_default_follows_a_sample() {
     let mut dice = 7_u64;
@@ -244,8 +245,8 @@ fn the_default_follows_a_sample() {
     }
 }
 
-/// Goal: names lead back to the policy, however they are written, and others are refused with a
-/// list. Method: all of them.
+/// Goal: names parse back to the policy in any spelling, and unknown names are refused with a list.
+/// Method: all of them.
 #[test]
 fn names() {
     for kind in PolicyKind::ALL {

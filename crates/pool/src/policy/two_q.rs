@@ -2,14 +2,15 @@
 //! Replacement Algorithm", VLDB 1994).
 //!
 //! ```text
-//!   miss, unknown ->  A1in  FIFO, 25 % of the frames  --evicted-->  A1out  page numbers only, 50 % as many as frames
-//!                                                                     |
+//!   miss, unknown ->  A1in  FIFO, 25 % of the frames  --evicted-->  A1out  page numbers only,
+//!                                                                     |    50 % of the frames
 //!                     Am    LRU, the rest             <--- miss ------+
 //! ```
 //!
-//! A page proves itself by being asked for again after it has left `A1in`: what is asked for twice
-//! in a moment does not count. A scan passes through `A1in` alone. It loses where reuse comes later
-//! than `A1out` remembers, and half a frame's worth where the hot set would need all of the pool.
+//! A page proves itself when it is requested again after it has left `A1in`; two requests in quick
+//! succession do not count. A scan only passes through `A1in`. 2Q does badly when reuse comes later
+//! than `A1out` remembers, and when the hot set needs the whole pool, since `A1in` takes its share
+//! of the frames.
 
 use super::ghosts::Ghosts;
 use super::lists::Lists;
@@ -41,7 +42,7 @@ impl TwoQ {
     }
 
     fn evict_from(&mut self, list: usize, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: one lap; who is pinned starts over at the front.
+        // BOUND: one lap. A pinned frame starts over at the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
             if frames.claim(victim) {

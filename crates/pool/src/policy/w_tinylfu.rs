@@ -4,16 +4,15 @@
 //!
 //! ```text
 //!   miss -> window  LRU, 1 % at first --oldest--+
-//!                                               v  who was asked for more often?
+//!                                               v  which of them was requested more often?
 //!           probation  LRU  --hit-->  protected  LRU, 80 % of the rest
 //!           its oldest is the rival   its oldest falls back to probation
 //! ```
 //!
-//! A page that falls out of the window takes the place of probation's oldest only if a sketch of
-//! past requests says that it is asked for more often. Where frequency is not what counts, the
-//! window is made larger step by step, as long as the hit ratio rises with it (hill climbing). It
-//! loses where pages are popular for a short time, and in small pools, where the climb has few
-//! samples.
+//! A page that leaves the window replaces the oldest page on probation only if a sketch of past
+//! requests shows that it is requested more often. Where frequency is not decisive, the window is
+//! enlarged step by step as long as the hit ratio rises (hill climbing). W-TinyLFU does badly on
+//! short-lived popularity, and in small pools, where the climb has few samples.
 
 use super::directory::hash;
 use super::lists::Lists;
@@ -25,18 +24,18 @@ const WINDOW: usize = 0;
 const PROBATION: usize = 1;
 const PROTECTED: usize = 2;
 
-/// Requests between two steps of the climb, for each frame.
+/// Requests per frame between two steps of the climb.
 const SAMPLE: usize = 10;
-/// The first step of the climb, as a part of the frames.
+/// The first step of the climb, as a fraction of the frames.
 const STEP: f64 = 0.0625;
-/// Each step is this much of the one before.
+/// The factor between one step and the next.
 const DECAY: f64 = 0.98;
-/// A change of the hit ratio from which on the climb starts over with a full step.
+/// The change of the hit ratio at which the climb restarts with a full step.
 const RESTART: f64 = 0.05;
-/// What a page that is refused by its rival needs to have a chance against it all the same.
+/// The estimate from which a page that loses against its rival still gets a small chance.
 const WARM: u64 = 6;
 
-/// W-TinyLFU with a window that adapts.
+/// W-TinyLFU with an adaptive window.
 #[derive(Debug)]
 pub(super) struct WTinyLfu {
     frames: Lists<PageId, 3>,
@@ -45,17 +44,17 @@ pub(super) struct WTinyLfu {
     window_max: usize,
     protected_max: usize,
     climb: Climb,
-    /// State of a generator of numbers that only have to differ.
+    /// State of a generator of numbers that only need to differ.
     dice: u64,
 }
 
-/// The window's size in search of the best hit ratio.
+/// The search for the window size with the best hit ratio.
 #[derive(Debug)]
 struct Climb {
     hits: usize,
     misses: usize,
     ratio: f64,
-    /// Frames to add to the window; negative to take away.
+    /// Number of frames to add to the window; negative to remove.
     step: f64,
 }
 
@@ -79,7 +78,7 @@ impl WTinyLfu {
         self.protected_max = (self.capacity - self.window_max.min(self.capacity)) * 8 / 10;
     }
 
-    /// Lets pages fall back until the protected part is no longer than it should be.
+    /// Demotes pages until the protected segment is within its limit.
     fn fall_back(&mut self) {
         while self.frames.len(PROTECTED) > self.protected_max {
             let Some(frame) = self.frames.back(PROTECTED) else { return };
@@ -87,7 +86,7 @@ impl WTinyLfu {
         }
     }
 
-    /// Counts a request for the climb, and takes a step when it is time.
+    /// Counts a request for the climb, and takes a step when it is due.
     fn sample(&mut self, hit: bool) {
         self.climb.hits += usize::from(hit);
         self.climb.misses += usize::from(!hit);
@@ -111,20 +110,20 @@ impl WTinyLfu {
         self.fall_back();
     }
 
-    /// Whether the page that falls out of the window is worth more than its rival.
+    /// Returns true if the page leaving the window is worth more than its rival.
     fn admits(&mut self, candidate: PageId, rival: PageId) -> bool {
         let (ours, theirs) = (self.sketch.estimate(candidate), self.sketch.estimate(rival));
         if ours > theirs {
             return true;
         }
-        // A collision that made the rival look popular would keep it for ever: one in 128 gets in
-        // by chance.
+        // A hash collision that makes the rival look popular would keep it forever, so one
+        // candidate in 128 is admitted at random.
         self.dice = hash(PageId::from_u64(self.dice));
         ours >= WARM && self.dice & 127 == 0
     }
 
     fn evict_from(&mut self, list: usize, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: one lap; who is pinned is in use, and goes to the front.
+        // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
             if frames.claim(victim) {
@@ -161,7 +160,7 @@ impl Policy for WTinyLfu {
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
         self.sketch.count(page);
         self.frames.push_front(WINDOW, frame, page);
-        // While there is room nobody has to compete.
+        // While frames are free, no page has to compete.
         while self.frames.len(WINDOW) > self.window_max && self.frames.total() < self.capacity {
             let Some(oldest) = self.frames.back(WINDOW) else { break };
             self.frames.move_to_front(PROBATION, oldest);
@@ -170,7 +169,7 @@ impl Policy for WTinyLfu {
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
-        // More than one over: the window was made smaller.
+        // More than one over the limit: the window was made smaller.
         while self.frames.len(WINDOW) > self.window_max
             && let Some(oldest) = self.frames.back(WINDOW)
         {
@@ -199,7 +198,7 @@ impl Policy for WTinyLfu {
 
     fn resize(&mut self, capacity: usize) {
         self.frames.resize(capacity);
-        // What was counted is forgotten: the table's size is part of the place of a count.
+        // The counts are dropped, because the position of a counter depends on the table's size.
         self.sketch = Sketch::new(capacity);
         let window = self.window_max * capacity / self.capacity.max(1);
         self.capacity = capacity;

@@ -4,22 +4,22 @@ fn hits(pages: &[u64], kind: PolicyKind, capacity: usize) -> u64 {
     replay(&Trace::from_pages(pages.iter().copied()), kind, capacity).hits
 }
 
-/// Goal: LRU, Clock and SIEVE on traces worked out by hand. Method: the victim of each miss is in
-/// the comment.
+/// Goal: LRU, Clock and SIEVE on traces worked out by hand. Method: the comments give the victim of
+/// each miss.
 #[test]
 fn by_hand() {
-    // LRU, three frames. 4 takes 2's place (1 was just asked for), 2 takes 3's, 3 takes 1's.
+    // LRU, three frames. 4 replaces 2 (1 was just requested), 2 replaces 3, 3 replaces 1.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 2, 3], PolicyKind::Lru, 3), 1);
-    // Clock: all unmarked but 1: 4 takes 2's place (1 loses its mark), 2 takes 3's, 1 is hit.
+    // Clock: all unmarked but 1. 4 replaces 2 (1 loses its mark), 2 replaces 3, 1 is hit.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 2, 1], PolicyKind::Clock, 3), 2);
-    // SIEVE: the hand clears 1 and takes 2; it goes on at 3 for the next miss, although 1 is older
-    // and unmarked.
+    // SIEVE: the hand clears 1 and evicts 2. It continues at 3 for the next miss, although 1 is
+    // older and unmarked.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 5, 1], PolicyKind::Sieve, 3), 2);
-    // LRU-2: 1 and 2 were asked for twice, so that 3, 4 and 5 take each other's place.
+    // LRU-2: 1 and 2 were requested twice, so 3, 4 and 5 replace each other.
     assert_eq!(hits(&[1, 2, 1, 2, 3, 4, 5, 1, 2], PolicyKind::LruK, 3), 4);
 }
 
-/// Goal: Belady's optimum. Method: the textbook's string of twenty pages in three frames, which has
+/// Goal: Belady's optimum. Method: the textbook string of twenty pages in three frames, which has
 /// nine faults; LRU has twelve.
 #[test]
 fn belady_of_the_textbook() {
@@ -28,7 +28,7 @@ fn belady_of_the_textbook() {
     assert_eq!(replay(&trace, PolicyKind::Lru, 3).misses, 12);
 }
 
-/// Goal: the optimum is one. Method: every way to evict, tried out, on short traces.
+/// Goal: the optimum is optimal. Method: try every possible eviction on short traces.
 #[test]
 fn belady_beside_all_ways() {
     fn best(requests: &[u64], resident: &[u64], capacity: usize) -> u64 {
@@ -72,7 +72,7 @@ fn everything_fits() {
     assert_eq!(optimum(&trace, trace.distinct()).misses, trace.distinct() as u64);
 }
 
-/// Goal: traces are read as people write them, and bad lines are named. Method: comments, blank
+/// Goal: traces in common notations parse, and errors name the bad line. Method: comments, blank
 /// lines, further columns; a word.
 #[test]
 fn parsing() {
@@ -85,7 +85,7 @@ fn parsing() {
     assert!(Trace::parse("").unwrap().is_empty());
 }
 
-/// Goal: tables hold what single replays give. Method: both.
+/// Goal: tables hold the results of single replays. Method: compare both.
 #[test]
 fn tables() {
     let trace = Trace::from_pages((0..500).map(|at| (at * 31) % 83));

@@ -1,4 +1,4 @@
-//! What happens to a file in the middle of somebody else's call.
+//! Actions on a file in the middle of another call.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,14 +16,14 @@ fn put(file: &PoolFile, page: u32, value: u8) {
     file.create(page).unwrap().payload_mut(Lsn::NONE)[0] = value;
 }
 
-/// The first byte of a page on the disk, behind the pool's own sixteen.
+/// Returns the first byte of a page on disk after the 16-byte page header.
 fn on_disk(fs: &FaultFs, path: &str, page: usize) -> Option<u8> {
     fs.bytes_of(path.as_ref()).unwrap().get(page * 4096 + 16).copied()
 }
 
-/// Goal: who has a file still when it is closed never takes pages of a file that came later for its
-/// pages: neither are they written to the closed file, nor counted written. Method: while a flush
-/// of all files writes the first one, the second is closed and a third opened and changed.
+/// Goal: a thread that still holds a closed file never takes pages of a later file for its own:
+/// they are neither written to the closed file nor counted as written. Method: while a flush of all
+/// files writes the first one, the second is closed and a third is opened and changed.
 #[test]
 fn a_flush_of_all_beside_a_close_and_an_open() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
@@ -55,15 +55,15 @@ fn a_flush_of_all_beside_a_close_and_an_open() {
     assert_eq!(on_disk(&fs, "/second", 0), Some(2), "pages of another file were written over it");
     assert_eq!(on_disk(&fs, "/third", 0), Some(3), "a page was counted written that is not");
     first.close().unwrap();
-    // Numbers are handed out again when nobody has the file: there are no more than files were open
-    // at once.
+    // Numbers are reused once no reference to the file is left: at most as many numbers as files
+    // were open at once.
     let numbers: Vec<u32> = (0..8).map(|_| open(&fs, &pool, "/second").number()).collect();
     assert!(numbers.iter().all(|&number| number < 3), "{numbers:?}");
 }
 
-/// Goal: a read that a sync fails beside gives nothing that was lost by it. Method: a sync that
-/// fails, and loses what was written, between the look at the file's state and the read of a page;
-/// both for who asks for the page and for who reads it ahead.
+/// Goal: a read concurrent with a failing sync never returns data that the sync lost. Method: a
+/// sync fails and loses written data between the check of the file's state and the read of a page;
+/// once for a request and once for read-ahead.
 #[test]
 fn a_read_beside_a_sync_that_fails() {
     for is_ahead in [false, true] {
@@ -77,7 +77,7 @@ fn a_read_beside_a_sync_that_fails() {
         file.sync().unwrap();
         put(&file, 0, 2);
         file.flush().unwrap();
-        // Puts the page out.
+        // Evicts the page.
         (1..6).cycle().take(60).for_each(|page| drop(file.read(page).unwrap()));
         assert!(!file.is_resident(0));
         fs.inject(Rule::nth(Operation::SyncData, fs.operation_count_of(Operation::SyncData), Fault::Io));
@@ -92,9 +92,8 @@ fn a_read_beside_a_sync_that_fails() {
     }
 }
 
-/// Goal: nobody waits for a file whose double write is being read, mended and synced at its
-/// opening. Method: in the middle of that, a flush of all files, another file that is opened, and
-/// one that is closed.
+/// Goal: no thread waits for a file whose double write is being read, restored and synced while it
+/// is opened. Method: in the middle of that, flush all files, open another file, and close one.
 #[test]
 fn an_opening_beside_others() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
@@ -119,9 +118,8 @@ fn an_opening_beside_others() {
     assert_eq!((first.read(0).unwrap()[0], on_disk(&fs, "/other", 0)), (1, Some(2)));
 }
 
-/// Goal: copies of an earlier batch than the last one, put there from outside, do not take the
-/// place of what has been written since; those of another file are refused before anything is
-/// written.
+/// Goal: copies of an earlier batch, put there from outside, do not replace later writes; copies of
+/// another file are refused before anything is written.
 /// Method: a double write from before a change; and one of another owner's file.
 #[test]
 fn copies_of_another_time_or_file() {

@@ -1,4 +1,4 @@
-//! Power lost at every operation of the disk.
+//! Power loss at every operation of the disk.
 
 use std::path::Path;
 
@@ -9,15 +9,15 @@ use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Operation, SeededRng};
 use super::run::{Run, Shape, Step, open, put, version};
 use super::{rounds, seed};
 
-/// Runs, crashes at every operation, and opens what is left. Says how many images and how many
-/// damaged pages there were.
+/// Runs a workload, crashes at every operation, and opens the resulting disks. Returns the numbers
+/// of images and of damaged pages.
 fn sweep(seed: u64, double_write: bool, random: u64) -> (u64, u64) {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let shape = Shape::new(seed, double_write);
     let mut run = Run::new(&fs, &shape);
     fs.capture_crash_points();
     let mut rng = SeededRng::new(seed).fork("steps");
-    // The operations that each step ended before, with what was durable and what was written last.
+    // For each step: the operation count at its end, the durable versions, and the latest versions.
     let mut states = Vec::new();
     for _ in 0..50 {
         run.step(Step::draw(&mut rng, &shape)).unwrap();
@@ -25,8 +25,8 @@ fn sweep(seed: u64, double_write: bool, random: u64) -> (u64, u64) {
     }
     let (mut images, mut damaged) = (0, 0);
     for point in fs.take_crash_points() {
-        // Steps that had ended by then count as durable if they said so; the one under way may have
-        // written.
+        // Steps that had ended by then count as durable if they reported so. The step in progress
+        // may have written.
         let ended = states.partition_point(|state| state.0 <= point.operation());
         let durable = ended.checked_sub(1).map_or(vec![1; shape.pages as usize], |at| states[at].1.clone());
         let latest = &states[ended.min(states.len() - 1)].2;
@@ -39,8 +39,8 @@ fn sweep(seed: u64, double_write: bool, random: u64) -> (u64, u64) {
     (images, damaged)
 }
 
-/// Pages are whole, and no older than what was durable. Without a double write they may be damaged:
-/// then that is said. Returns how many.
+/// Asserts that pages are whole and no older than their durable version. Without a double write
+/// they may be damaged, which must be reported. Returns the number of damaged pages.
 fn check(disk: &FaultFs, shape: &Shape, durable: &[u32], latest: &[u32], context: &str) -> u64 {
     let (_pool, file) = open(disk, shape).unwrap_or_else(|error| panic!("{context}: {error}"));
     let mut damaged = 0;
@@ -59,7 +59,7 @@ fn check(disk: &FaultFs, shape: &Shape, durable: &[u32], latest: &[u32], context
         }
     }
     if shape.double_write {
-        // Nothing left to mend: opening once more writes nothing.
+        // Nothing is left to restore, so opening again writes nothing.
         drop(file);
         let bytes = || ["/pages", "/double"].map(|path| disk.bytes_of(Path::new(path)));
         let before = bytes();
@@ -81,22 +81,23 @@ fn every_operation(double_write: bool) -> (u64, u64) {
     (images, damaged)
 }
 
-/// Goal: with a double write, power loss at any moment leaves every page whole, and no older than
-/// its last sync. Method: crash images at every operation of runs, opened and read.
+/// Goal: with a double write, a power loss at any moment leaves every page whole and no older than
+/// its last sync. Method: crash images at every operation of random runs, opened and read.
 #[test]
 fn power_loss_with_double_write() {
     let (images, damaged) = every_operation(true);
     assert!(images > 1_000 && damaged == 0, "{images} images");
 }
 
-/// Goal: without one, pages may be torn, and then their reader is told; no page is quietly wrong.
+/// Goal: without a double write, pages may be torn, and readers get an error; no page is silently
+/// wrong.
 #[test]
 fn power_loss_is_seen() {
     let (images, damaged) = every_operation(false);
     assert!(images > 1_000 && damaged > 20, "{images} images, {damaged} damaged pages");
 }
 
-/// A run with a double write, thirty steps from its beginning.
+/// Creates a run with a double write, thirty steps from its beginning.
 fn in_the_middle(seed: u64) -> (FaultFs, Shape, Run, SeededRng) {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let shape = Shape::new(seed, true);
@@ -106,9 +107,9 @@ fn in_the_middle(seed: u64) -> (FaultFs, Shape, Run, SeededRng) {
     (fs, shape, run, rng)
 }
 
-/// Goal: the copies of what a killed process wrote and did not sync are kept until it is durable.
-/// Method: a run that is killed and gone on with by another process, which writes other pages;
-/// crash images at every operation of that. And the same after a first opening whose sync failed.
+/// Goal: the copies of pages that a killed process wrote but did not sync are kept until these are
+/// durable. Method: a run is killed and continued by another process, which writes other pages;
+/// crash images at every operation of that. The same after a first opening whose sync failed.
 #[test]
 fn power_loss_after_a_killed_process() {
     let own = seed();
@@ -149,8 +150,8 @@ fn power_loss_after_a_killed_process() {
     assert!(images > 200);
 }
 
-/// Goal: power loss while opening mends does no harm. Method: crash in the middle of a run, then at
-/// every operation of the opening, and open.
+/// Goal: a power loss while opening restores pages does no harm. Method: crash in the middle of a
+/// run, then at every operation of the opening, and open.
 #[test]
 fn power_loss_while_mending() {
     let own = seed();
@@ -176,8 +177,8 @@ fn power_loss_while_mending() {
 }
 
 /// Goal: a page that an error left half written keeps its copy until it is whole. Method: a write
-/// of page 0 that falls short and then fails; another page is written while page 0 is held, so that
-/// it is not in that batch; then the power goes.
+/// of page 0 falls short and then fails; another page is written while page 0 is latched, so that
+/// page 0 is not in that batch; then the power fails.
 #[test]
 fn power_loss_after_half_a_write() {
     let mut torn = 0;

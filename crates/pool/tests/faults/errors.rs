@@ -1,4 +1,4 @@
-//! Operations of the disk that fail, each in turn.
+//! Disk operations that fail, each in turn.
 
 use cairn_vfs::fault::{Fault, Rule, SyncFailure};
 use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Operation, SeededRng};
@@ -21,7 +21,7 @@ fn steps(seed: u64, shape: &Shape) -> Vec<Step> {
     (0..STEPS).map(|_| Step::draw(&mut rng, shape)).collect()
 }
 
-/// How many operations of the disk a run takes when nothing fails.
+/// Returns the number of disk operations of a run without faults.
 fn length(seed: u64, shape: &Shape) -> u64 {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let mut run = Run::new(&fs, shape);
@@ -32,7 +32,7 @@ fn length(seed: u64, shape: &Shape) -> u64 {
     count
 }
 
-/// One run with one fault.
+/// Executes one run with one fault.
 fn run(seed: u64, shape: &Shape, index: u64, fault: Fault, persistent: bool, tally: &mut Tally) {
     let fs = FaultFs::new(FaultOptions::seeded(seed));
     let mut run = Run::new(&fs, shape);
@@ -51,15 +51,15 @@ fn run(seed: u64, shape: &Shape, index: u64, fault: Fault, persistent: bool, tal
     tally.runs += 1;
     tally.told += told;
     tally.struck += u64::from(fs.injected_count() > 0);
-    // The device works again: nothing that was written to the pool is missing, unless a sync
-    // failed, which nobody can mend.
+    // The device works again: no page written to the pool is missing, unless a sync failed, which
+    // cannot be repaired.
     fs.clear_rules();
     match run.file.sync() {
         Ok(()) => run.check_all(),
         Err(error) => {
             tally.poisoned += 1;
             assert!(is_poisoned(&error), "{context}: {error}");
-            // Not written any more, and readable.
+            // Nothing is written any more.
             let error = run.step(Step::Write(0)).and_then(|()| run.step(Step::Flush)).unwrap_err();
             assert!(is_poisoned(&error), "{context}: {error}");
         }
@@ -85,9 +85,8 @@ fn every_operation(double_write: bool) {
     assert!(tally.struck > 300 && tally.told > 100 && tally.poisoned > 5, "{tally:?}");
 }
 
-/// Goal: what a sync that failed may have lost is not read as if nothing had been. Method: a page
-/// of version 2 whose sync fails and loses it, put out of memory by others; on the disk is version
-/// 1, whole.
+/// Goal: after a failed sync, data that may be lost is never read in a stale version. Method:
+/// version 2 of a page is lost by a failing sync and evicted; the disk holds version 1, whole.
 #[test]
 fn nothing_stale_is_read_after_a_failed_sync() {
     for double_write in [false, true] {
@@ -100,7 +99,7 @@ fn nothing_stale_is_read_after_a_failed_sync() {
         let failed = (0..8).map(|at| run.step(if at == 0 { Step::Sync } else { Step::Read(at % 6) }));
         assert!(failed.filter(Result::is_err).count() > 0);
         fs.clear_rules();
-        // In memory it is version 2, as the model says; else it is refused.
+        // In memory it has version 2, as in the model; otherwise it is refused.
         for page in (0..6).chain(0..6) {
             match run.step(Step::Read(page)) {
                 Ok(()) => {}
@@ -113,10 +112,10 @@ fn nothing_stale_is_read_after_a_failed_sync() {
     }
 }
 
-/// Goal: an error of any operation of the disk reaches the guard or call that asked, typed, and
-/// costs nothing: no dirty page is lost or counted clean. Method: fail every operation of a run in
-/// turn, in three ways, once and for good; when the device works again all pages are what the model
-/// says, in the pool and on the disk.
+/// Goal: an error of any disk operation reaches the requesting guard or call, typed, and loses
+/// nothing: no dirty page is lost or counted as clean. Method: fail every operation of a run in
+/// turn, in three ways, once and persistently; when the device works again, all pages match the
+/// model, in the pool and on disk.
 #[test]
 fn every_operation_fails() {
     every_operation(false);

@@ -1,4 +1,4 @@
-//! A disk that is full, and then is not.
+//! A disk that is full, and later is not.
 
 use cairn_pool::Lsn;
 use cairn_vfs::{FaultFs, FaultOptions, Rng, SeededRng};
@@ -6,8 +6,8 @@ use cairn_vfs::{FaultFs, FaultOptions, Rng, SeededRng};
 use super::run::{Run, Shape, Step, put, version};
 use super::{rounds, seed};
 
-/// Goal: on a full disk reading goes on as long as clean pages can make room, writers are told,
-/// nothing is lost, and all goes on when there is room again. Method: pages that are new beyond a
+/// Goal: on a full disk, reads continue as long as clean pages can be evicted, writers get an
+/// error, nothing is lost, and everything continues once there is space. Method: new pages beyond a
 /// quota, which is lifted after some steps, many times.
 #[test]
 fn full_disks_that_lift() {
@@ -22,7 +22,7 @@ fn full_disks_that_lift() {
         fs.set_quota(Some(fs.used_bytes() + rng.below(3) * 4096));
         let mut new = Vec::new();
         for _ in 0..40 {
-            // Pages after the others make the file grow.
+            // Pages past the others make the file grow.
             let page = 12 + rng.below(8) as u32;
             if rng.below(3) == 0 {
                 match run.file.create(page) {

@@ -1,4 +1,4 @@
-//! A file in the middle of whose operations something else happens, so that a race needs no second
+//! A file that runs a callback in the middle of an operation, so that a race needs no second
 //! thread.
 
 use std::path::Path;
@@ -8,12 +8,12 @@ use cairn_vfs::{Advice, Error, FaultFs, File, FileId, Fs, Map, OpenOptions, Oper
 
 type Step = Box<dyn FnOnce() + Send>;
 
-/// What is to happen, once, in the middle of an operation of a file.
+/// A callback to run once, in the middle of an operation of a file.
 #[derive(Clone, Default)]
 pub struct Hook(Arc<Mutex<Option<(Operation, Step)>>>);
 
 impl Hook {
-    /// At the next read, write or sync: before it is done.
+    /// Sets a callback for the next read, write or sync. It runs before the operation.
     pub fn set(&self, operation: Operation, step: impl FnOnce() + Send + 'static) {
         *self.0.lock().unwrap() = Some((operation, Box::new(step)));
     }
@@ -42,7 +42,7 @@ struct Hooked {
     hook: Hook,
 }
 
-/// Opens a file, new if it is not there, with a hook.
+/// Opens a file with a hook, creating it if missing.
 pub fn open(fs: &FaultFs, path: &str) -> (Box<dyn File>, Hook) {
     let hook = Hook::default();
     let file = fs.open(path.as_ref(), OpenOptions::create()).unwrap();

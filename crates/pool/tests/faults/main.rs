@@ -1,7 +1,7 @@
-//! What a pool must survive: failing, lying and full disks, power loss, and threads in each other's
-//! way.
+//! The faults that a pool must survive: failing, lying and full disks, power loss, and contending
+//! threads.
 //!
-//! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` asks for the long form.
+//! `CAIRN_SEED=n` replays a seed, and `CAIRN_SOAK=1` runs the long form.
 #![cfg(not(cairn_shuttle))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
@@ -27,7 +27,7 @@ fn soak() -> bool {
     env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0")
 }
 
-/// Rounds in the short form and in the long one.
+/// Returns the number of rounds in the short or in the long form.
 fn rounds(short: u64, long: u64) -> u64 {
     if soak() { long } else { short }
 }

@@ -1,4 +1,4 @@
-//! Bytes that change on the disk.
+//! Bytes that change on disk.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn disk() -> (FaultFs, Shape) {
     (fs, shape)
 }
 
-/// Everything that is read is as it was written; says which pages are damaged.
+/// Asserts that all readable pages are as written. Returns the damaged pages.
 fn damaged(file: &PoolFile, shape: &Shape) -> Vec<u32> {
     let is_damaged = |&page: &u32| match file.read(page) {
         Ok(guard) => {
@@ -34,7 +34,8 @@ fn damaged(file: &PoolFile, shape: &Shape) -> Vec<u32> {
     (0..shape.pages).filter(is_damaged).collect()
 }
 
-/// Goal: every flipped bit is seen by the guard that asks for its page, and no other page suffers.
+/// Goal: every flipped bit is detected by the guard that requests its page, and no other page is
+/// affected.
 #[test]
 fn every_flipped_bit() {
     let (fs, shape) = disk();
@@ -46,7 +47,7 @@ fn every_flipped_bit() {
             assert!(fs.flip_bit(path, offset, bit));
             assert_eq!(damaged(&file, &shape), [(offset / PAGE as u64) as u32], "bit {bit} at {offset}");
             fs.flip_bit(path, offset, bit);
-            // What is read now is read anew.
+            // Make the next reads go to the disk.
             file.truncate(3).unwrap();
             drop_pages(&file);
             count += 1;
@@ -55,10 +56,10 @@ fn every_flipped_bit() {
     println!("{count} flipped bits, all seen");
 }
 
-/// Makes the pool read all pages anew.
+/// Evicts all pages, so that the pool reads them again.
 fn drop_pages(file: &PoolFile) {
     let len = file.pages_on_disk().unwrap();
-    // Three pages that are not there push out whatever is.
+    // Newly created pages push out the resident ones.
     for page in 0..len {
         while file.is_resident(page) {
             (0..4).for_each(|other| drop(file.create(100 + other).unwrap()));
@@ -67,7 +68,7 @@ fn drop_pages(file: &PoolFile) {
     }
 }
 
-/// Goal: pages that lie in each other's place, and tails of zeros, are seen.
+/// Goal: swapped pages and zeroed tails are detected.
 #[test]
 fn misplaced_and_cut() {
     let (fs, shape) = disk();

@@ -1,4 +1,4 @@
-//! A pool and a model of it: for each page a version, which its bytes repeat from end to end.
+//! A pool and a model of it: each page has a version, which its bytes repeat from end to end.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use cairn_vfs::{FaultFs, Fs, OpenOptions, Rng, SeededRng};
 
 pub const PAGE: usize = 4096;
 
-/// What a run is made of, drawn from a seed.
+/// The parameters of a run, drawn from a seed.
 #[derive(Debug, Clone)]
 pub struct Shape {
     pub frames: usize,
@@ -35,7 +35,8 @@ pub fn put(payload: &mut [u8], page: u32, version: u32) {
     payload.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&pattern));
 }
 
-/// The version in a page, which must be whole and this page's. 0 for a page that was never written.
+/// Returns the version of a page, which must be whole and in its own place; 0 for a page that was
+/// never written.
 pub fn version(payload: &[u8], page: u32) -> u32 {
     let first = u64::from_le_bytes(payload[..8].try_into().unwrap());
     let words = payload.as_chunks::<8>().0;
@@ -44,7 +45,7 @@ pub fn version(payload: &[u8], page: u32) -> u32 {
     first as u32
 }
 
-/// One of the things that are done to a pool.
+/// An operation on a pool.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     Read(u32),
@@ -75,15 +76,15 @@ impl Step {
     }
 }
 
-/// A pool, its file, and what it must hold.
+/// A pool, its file, and the expected content.
 pub struct Run {
     pub fs: FaultFs,
     pub shape: Shape,
     pub pool: Pool,
     pub file: PoolFile,
-    /// Of each page: what a reader must find.
+    /// The version that a reader must find, for each page.
     pub versions: Vec<u32>,
-    /// What a power loss must leave, at least: written and synced after that.
+    /// The minimum version that a power loss must leave: written and then synced.
     pub durable: Vec<u32>,
     written: Vec<u32>,
 }
@@ -105,7 +106,7 @@ pub fn open(fs: &FaultFs, shape: &Shape) -> Result<(Pool, PoolFile)> {
 }
 
 impl Run {
-    /// A file of pages of version 1, durable.
+    /// Creates a durable file with pages of version 1.
     pub fn new(fs: &FaultFs, shape: &Shape) -> Run {
         let (pool, file) = open(fs, shape).unwrap();
         for page in 0..shape.pages {
@@ -119,8 +120,8 @@ impl Run {
         Run { fs: fs.clone(), shape: shape.clone(), pool, file, versions, durable, written }
     }
 
-    /// The process is killed and another one opens the file: what was written is the kernel's, and
-    /// what was not is gone.
+    /// Kills the process and lets another one open the file: written pages belong to the kernel,
+    /// and unwritten changes are gone.
     pub fn killed(self) -> Run {
         let Run { fs, shape, pool, file, durable, .. } = self;
         // Nothing is flushed.
@@ -135,8 +136,7 @@ impl Run {
         assert_eq!(found, self.versions[page as usize], "page {page}");
     }
 
-    /// Does one thing. Whatever it reads is compared with the model, which an error leaves as it
-    /// was.
+    /// Executes one step. Compares everything read with the model, which an error leaves unchanged.
     pub fn step(&mut self, step: Step) -> Result<()> {
         match step {
             Step::Read(page) => self.check(page, version(&self.file.read(page)?, page)),
@@ -176,14 +176,14 @@ impl Run {
         Ok(())
     }
 
-    /// Everything that can be read is as the model says, now and when the file is opened by another
-    /// pool.
+    /// Asserts that everything readable matches the model, now and after another pool opens the
+    /// file.
     pub fn check_all(self) {
         for page in 0..self.shape.pages {
             self.check(page, version(&self.file.read(page).unwrap(), page));
         }
         let Run { fs, shape, pool, file, versions, .. } = self;
-        // No frame has dropped out of the policy.
+        // No frame has been lost by the policy.
         let resident = (0..64).filter(|&page| file.is_resident(page)).count();
         assert_eq!(pool.stats().resident, resident);
         file.close().unwrap();
@@ -196,7 +196,7 @@ impl Run {
     }
 }
 
-/// True when nothing more can be written until the file is opened again.
+/// Returns true when nothing can be written until the file is reopened.
 pub fn is_poisoned(error: &Error) -> bool {
     matches!(error, Error::Poisoned { .. })
 }

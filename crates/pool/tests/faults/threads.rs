@@ -1,4 +1,4 @@
-//! Threads in each other's way, on a pool that is too small for them.
+//! Contending threads on a pool that is too small for them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -51,9 +51,9 @@ fn read_one(file: &PoolFile, page: u32, rng: &mut SeededRng) {
     }
 }
 
-/// Goal: no update is lost, no reader sees a page half changed, nobody waits for ever, whatever the
-/// policy. Method: threads raise the versions of pages beside readers, scans, flushes and resizes,
-/// in pools of few frames; the versions add up to the updates that were made.
+/// Goal: no update is lost, no reader sees a half-changed page, and no thread waits forever,
+/// whatever the policy. Method: threads increment page versions beside readers, scans, flushes and
+/// resizes, in pools of few frames; the versions add up to the number of updates.
 #[test]
 fn no_lost_updates() {
     let own = seed();
@@ -99,8 +99,8 @@ fn no_lost_updates() {
     }
 }
 
-/// Goal: threads that need more frames than there are all get theirs in turn. Method: many threads,
-/// each holding one page after the other of a pool that has room for two of them.
+/// Goal: threads that need more frames than exist all get theirs in turn. Method: many threads,
+/// each holding one page after the other in a pool of two frames.
 #[test]
 fn nobody_starves() {
     let (pool, file) = pool(2, PolicyKind::Clock, 1.0);
@@ -122,7 +122,7 @@ fn nobody_starves() {
     assert!(stats.frame_waits > 0, "{stats:?}");
 }
 
-/// Goal: threads that miss the same page make one read of it.
+/// Goal: threads that miss the same page cause a single read.
 #[test]
 fn one_read_for_all() {
     let (pool, file) = pool(8, PolicyKind::Lru, 1.0);

@@ -1,9 +1,9 @@
-//! Whole pools under schedules that follow from a seed.
+//! Whole pools under seeded thread schedules.
 //!
-//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-pool --test shuttle`, with a target folder
-//! of its own; see `testing/schedules.rs` for what that shows and what not. Pages' bytes are plain
-//! memory: what an optimistic reader sees half changed is shown by `tests/faults/threads.rs`, with
-//! real threads.
+//! Run `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-pool --test shuttle`, with a target
+//! directory of its own; `testing/schedules.rs` describes what this can and cannot show. Page bytes
+//! are plain memory, so half-changed pages in optimistic reads are tested by
+//! `tests/faults/threads.rs` with real threads.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
@@ -60,9 +60,9 @@ fn total(file: &PoolFile, pages: u32) -> u32 {
     (0..pages).map(|page| count(&file.read(page).unwrap())).sum()
 }
 
-/// Goal: no update is lost and nobody waits for ever while pages push each other out. Method:
-/// threads raise counts in pages of a pool with fewer frames, with a marked policy and with a
-/// logged one.
+/// Goal: no update is lost and no thread waits forever while pages evict each other. Method:
+/// threads increment counts in pages of a pool with fewer frames, with a policy that uses marks and
+/// with one that uses logged hits.
 #[test]
 fn updates_beside_evictions() {
     for policy in [PolicyKind::Clock, PolicyKind::Lru] {
@@ -98,9 +98,9 @@ fn one_frame_for_all() {
     });
 }
 
-/// Goal: readers, held or optimistic, see a page as some writer left it, and writers get their
-/// turn. Method: two bytes of a page that writers change together, in two steps with a look at a
-/// scheduler in between.
+/// Goal: readers, latched or optimistic, see a page as some writer left it, and writers get their
+/// turn. Method: writers change two bytes of a page together, in two steps with a scheduling point
+/// in between.
 #[test]
 fn readers_beside_writers() {
     explore(1_500, || {
@@ -137,8 +137,8 @@ fn readers_beside_writers() {
     });
 }
 
-/// Goal: a reader that finds a page held, and turns away, was seen by a writer for a moment, who
-/// may have gone to sleep because of it: it is woken. Method: writers and readers of one page.
+/// Goal: a reader that finds a page latched and turns away is visible to a writer for a moment; a
+/// writer that went to sleep because of it is woken. Method: writers and readers of one page.
 #[test]
 fn passing_readers() {
     explore(3_000, || {
@@ -154,8 +154,8 @@ fn passing_readers() {
     });
 }
 
-/// Goal: an optimistic view turns into a hold only if nothing has happened since. Method: two
-/// threads raise a count that way.
+/// Goal: an optimistic view upgrades to a latch only if nothing has changed since. Method: two
+/// threads increment a count that way.
 #[test]
 fn upgrades() {
     explore(1_500, || {
@@ -181,8 +181,7 @@ fn upgrades() {
     });
 }
 
-/// Goal: the pool can be made smaller and larger beside threads that use it. Method: resizes beside
-/// updates.
+/// Goal: the pool can shrink and grow while threads use it. Method: resizes beside updates.
 #[test]
 fn resizes_beside_updates() {
     explore(1_000, || {
@@ -198,9 +197,9 @@ fn resizes_beside_updates() {
     });
 }
 
-/// Goal: writing in the background, flushes and evictions of the same pages lose nothing, and all
-/// end. Method: updates beside a flush, with a background writer that is woken by the first dirty
-/// page; what is on the disk in the end is read by another pool.
+/// Goal: background writes, flushes and evictions of the same pages lose nothing, and all of them
+/// finish. Method: updates beside a flush, with a background writer that the first dirty page
+/// wakes; another pool reads the final disk.
 #[test]
 fn writers_of_the_same_pages() {
     explore(1_000, || {
@@ -222,7 +221,8 @@ fn writers_of_the_same_pages() {
     });
 }
 
-/// Goal: reads ahead, cuts and reads of the same pages end. Method: each on a thread of its own.
+/// Goal: read-ahead, truncation and reads of the same pages all finish. Method: each on a thread of
+/// its own.
 #[test]
 fn prefetch_and_truncate() {
     explore(1_000, || {
@@ -238,8 +238,8 @@ fn prefetch_and_truncate() {
     });
 }
 
-/// Goal: a read or write that fails wakes all who waited for it, and loses nothing. Method: each
-/// read and each write of a run fails in turn.
+/// Goal: a failing read or write wakes all threads that wait for it, and loses nothing. Method:
+/// each read and each write of a run fails in turn.
 #[test]
 fn failures_beside_waiters() {
     for (operation, nth) in (0..4).flat_map(|nth| [(Operation::Read, nth), (Operation::Write, nth)]) {
@@ -269,9 +269,8 @@ fn failures_beside_waiters() {
     }
 }
 
-/// Goal: copies in the double write stay until their pages are in place, and the file is synced
-/// then. Method: threads that flush different pages; the journal is not to be written while
-/// anything is being written in place.
+/// Goal: copies in the double write stay until their pages are in place and the file is synced.
+/// Method: threads flush different pages; the journal must not be written during a write in place.
 #[test]
 fn double_writes_of_two_threads() {
     explore(1_000, || {
@@ -293,7 +292,7 @@ fn double_writes_of_two_threads() {
     });
 }
 
-/// Goal: a sync beside one that fails does not say that all is well: the system tells of a failure
+/// Goal: a sync beside a failing one does not succeed, although the system reports a failure only
 /// once. Method: two threads sync; the first call fails.
 #[test]
 fn syncs_beside_one_that_fails() {
@@ -311,8 +310,7 @@ fn syncs_beside_one_that_fails() {
     });
 }
 
-/// Goal: a flush writes all that its own thread has changed before, also while the pool gets more
-/// frames.
+/// Goal: a flush writes all earlier changes of its own thread, even while the pool grows.
 #[test]
 fn flush_beside_growth() {
     explore(1_500, || {
@@ -325,16 +323,16 @@ fn flush_beside_growth() {
                 (0..3).for_each(|page| raise(file, page));
                 file.flush().unwrap();
                 let bytes = disk.bytes_of("/pages".as_ref()).unwrap();
-                // Behind the pool's own sixteen bytes.
+                // After the 16-byte page header.
                 (0..3).for_each(|page| assert_eq!(bytes[page * 4096 + 16], 1, "page {page}"));
             });
         });
     });
 }
 
-/// Goal: a flush that waits for a page does not keep frames meanwhile that the holder of the page
-/// waits for. Method: two frames, both dirty; a thread that holds the second page asks for a third,
-/// beside a flush.
+/// Goal: a flush that waits for a page does not keep frames that the holder of the page waits for.
+/// Method: two frames, both dirty; a thread that holds the second page requests a third one, beside
+/// a flush.
 #[test]
 fn flush_beside_a_holder_who_wants_more() {
     explore(1_500, || {
@@ -353,9 +351,9 @@ fn flush_beside_a_holder_who_wants_more() {
     });
 }
 
-/// Goal: a flush of all files and a resize never take pages of a file for those of one that was
-/// closed meanwhile. Method: both beside a thread that closes a file and opens another one; what
-/// was closed is on the disk then.
+/// Goal: a flush of all files and a resize never take pages of one file for those of a file that
+/// was closed meanwhile. Method: both beside a thread that closes a file and opens another; the
+/// closed file's pages are on disk afterwards.
 #[test]
 fn flush_of_all_and_shrinking_beside_close_and_open() {
     explore(1_500, || {
@@ -379,7 +377,7 @@ fn flush_of_all_and_shrinking_beside_close_and_open() {
             });
         });
         for (path, value) in [("/first", 2), ("/second", 3)] {
-            // Behind the pool's own sixteen bytes.
+            // After the 16-byte page header.
             assert_eq!(disk.bytes_of(path.as_ref()).unwrap()[16], value, "{path}");
         }
     });

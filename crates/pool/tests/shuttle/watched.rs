@@ -1,5 +1,5 @@
-//! A file and its double write that see to it that the copies are not taken away from under pages
-//! that are being written.
+//! A file and its double write that assert that copies are not overwritten while their pages are
+//! being written in place.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use cairn_vfs::{Advice, FaultFs, File, FileId, Fs, Map, OpenOptions, Result, WriteRequest};
 
-/// Calls that write in place and have not ended.
+/// The number of running calls that write in place.
 type InPlace = Arc<AtomicU32>;
 
 #[derive(Debug)]

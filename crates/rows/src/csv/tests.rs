@@ -5,10 +5,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::test_config::cases;
 
-/// A row's line, and its fields.
+/// A row's line and its fields.
 type Numbered = (u64, Vec<Vec<u8>>);
 
-/// The rows of an input, read through a buffer of `capacity` bytes.
+/// Returns the rows of an input, read through a buffer of `capacity` bytes.
 fn rows(input: &[u8], dialect: Dialect, capacity: usize) -> Result<Vec<Numbered>, Failure> {
     let mut reader = Reader::new(BufReader::with_capacity(capacity, input), dialect);
     let (mut row, mut rows) = (Row::default(), Vec::new());
@@ -18,7 +18,7 @@ fn rows(input: &[u8], dialect: Dialect, capacity: usize) -> Result<Vec<Numbered>
     Ok(rows)
 }
 
-/// Goal: an input that ends within quotes is an error with the line where they were opened, and
+/// Goal: an input that ends within quotes is an error with the line of the opening quote, and
 /// nothing else is. Method: inputs of both kinds, through buffers of every small size; in TSV a
 /// quote opens nothing.
 #[test]
@@ -48,7 +48,7 @@ fn open_quotes_are_refused() {
     }
 }
 
-/// Goal: rows say where they are: their line, and their bytes in the input without a line break.
+/// Goal: rows know their line and their byte range in the input without a line break.
 /// Method: line breaks of all kinds, empty lines, a line break within quotes, and a byte order
 /// mark.
 #[test]
@@ -66,7 +66,7 @@ fn rows_know_their_place() {
     }
 }
 
-/// Goal: a column is found by name or number, and of two of a name none is taken.
+/// Goal: a column is found by name or number, and of two columns with one name, none is chosen.
 #[test]
 fn columns_are_found() {
     let names = || [&b"id"[..], b"v", b"3", b"v"].into_iter();
@@ -83,17 +83,17 @@ fn columns_are_found() {
 proptest! {
     #![proptest_config(cases(2000))]
 
-    /// Goal: rows are those that the `csv` crate reads, which Python's `csv` agrees with, and where
-    /// it reads on within open quotes there is an error. Method: random texts of the bytes that
-    /// mean something, in both dialects, through buffers of random size; a quote is open where a
-    /// further row would not be seen.
+    /// Goal: rows equal those of the `csv` crate, which agrees with Python's `csv`; where that
+    /// crate reads on within open quotes, there is an error. Method: random texts of significant
+    /// bytes, in both dialects, through buffers of random size; a quote counts as open if an
+    /// appended row would not be seen.
     #[test]
     fn rows_are_those_of_the_csv_crate(
         input in proptest::collection::vec(proptest::sample::select(&b"a,\t\"\"\"\r\n\n b\xff\0"[..]), 0..60),
         is_csv: bool,
         capacity in 1_usize..70,
     ) {
-        // The mark is ours alone to pass over, and is not among these bytes.
+        // Only this reader skips the mark, so it is not among these bytes.
         let dialect = if is_csv { Dialect::CSV } else { Dialect::TSV };
         let theirs = |input: &[u8]| -> Vec<Vec<Vec<u8>>> {
             let mut builder = ::csv::ReaderBuilder::new();

@@ -1,4 +1,4 @@
-//! Panics of the Parquet library, as errors.
+//! Turns panics of the Parquet library into errors.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -10,10 +10,10 @@ thread_local! {
     static WITHIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a step of the library, which panics on some damaged files. What the step worked on is of no
-/// use after an error.
+/// Runs a step of the library, which panics on some damaged files. After an error, the object that
+/// the step worked on must not be used.
 ///
-/// Errors: those of the step, and [`ParquetError::General`] where it panics.
+/// Errors: those of the step, and [`ParquetError::General`] if it panics.
 pub fn guarded<T>(step: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = WITHIN.replace(true);
     let done = panic::catch_unwind(AssertUnwindSafe(step));
@@ -21,8 +21,9 @@ pub fn guarded<T>(step: impl FnOnce() -> Result<T>) -> Result<T> {
     done.unwrap_or_else(|_| Err(ParquetError::General("the file is damaged".to_owned())))
 }
 
-/// From here on a panic within [`guarded`] says nothing on standard error, where it would look like
-/// a fault of the program. For programs: a library leaves the hook to those who use it.
+/// Suppresses the message of later panics within [`guarded`] on standard error, where it would look
+/// like a bug of the program. For programs only: installing a panic hook is not a library's
+/// decision.
 pub fn quiet_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,12 +1,13 @@
-//! Parquet files, so far as they have to be checked before the Parquet library reads them.
+//! Checks Parquet files before the Parquet library reads them.
 //!
-//! The library believes lengths and counts of a file's footer and of its pages' heads, allocates by
-//! them, and panics on some that cannot be. A [`Source`] looks at both before the library does: no
-//! list is longer than the bytes that could hold it, no page larger than its file or its column
-//! says. [`guarded`] turns what is left of the panics into errors.
+//! The library trusts lengths and counts in a file's footer and page headers, allocates memory
+//! based on them, and panics on some impossible ones. A [`Source`] checks both before the library
+//! reads them: no list may be longer than the bytes that could hold it, and no page larger than its
+//! file or its column states. [`guarded`] turns the remaining panics into errors.
 //!
 //! ```text
-//! file = "PAR1" { column chunk = { page head (Thrift) page } } footer (Thrift) footer length u32le "PAR1"
+//! file = "PAR1" { column chunk = { page header (Thrift) page } }
+//!        footer (Thrift) footer length u32le "PAR1"
 //! ```
 
 mod guard;
@@ -18,19 +19,19 @@ pub use source::{From, Source};
 
 use parquet::data_type::Int96;
 
-/// The Julian day on which 1970 began.
+/// The Julian day number of 1970-01-01.
 const JULIAN_1970: i128 = 2_440_588;
 const DAY_NANOS: i128 = 86_400 * 1_000_000_000;
 
-/// The nanoseconds since 1970 of a time in the old form: a Julian day, and nanoseconds within it.
-/// Years from 5 million before our era on have their own.
+/// Converts a time in the old format, a Julian day and nanoseconds within it, to nanoseconds
+/// since 1970. All years from about 5 million BCE on have distinct values.
 pub fn nanos(time: &Int96) -> i128 {
     let [low, high, day] = [0, 1, 2].map(|at| time.data().get(at).copied().unwrap_or_default());
     let within = (u64::from(high) << 32 | u64::from(low)) as i64;
     (i128::from(day) - JULIAN_1970) * DAY_NANOS + i128::from(within)
 }
 
-/// The first name that two of them have.
+/// Returns the first name that occurs a second time.
 pub fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = std::collections::HashSet::new();
     names.into_iter().find(|name| !seen.insert(*name))

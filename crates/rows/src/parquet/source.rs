@@ -1,4 +1,4 @@
-//! A file as the Parquet library reads it, with what it believes checked first.
+//! A file as the Parquet library reads it, with the values that it trusts checked first.
 
 use std::io::{self, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,33 +12,33 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use super::thrift::{self, Flaw, Number};
 
-/// Bytes that are read ahead of what was asked for. Heads of pages are shorter, unless they have
-/// long statistics.
+/// Bytes to read ahead of a request. Page headers are shorter, unless they have long statistics.
 const READ_AHEAD: usize = 16 << 10;
-/// The magic number at both ends, and the length of the footer before the one at the end.
+/// The magic number at both ends of the file, and the size of the tail, which holds the footer
+/// length and the magic number.
 const MAGIC: &[u8] = b"PAR1";
 const TAIL_BYTES: u64 = 8;
-/// A page may always be as large as this, whatever the column says of itself: some writers count
+/// Pages up to this size are always allowed, whatever the column states, since some writers count
 /// wrongly.
 const PAGE_BYTES: i64 = 64 << 20;
 
-/// Fields of a page's head.
+/// Field ids of a page header.
 const UNCOMPRESSED: i16 = 2;
 const COMPRESSED: i16 = 3;
 const DATA: i16 = 5;
 const DICTIONARY: i16 = 7;
 const DATA_V2: i16 = 8;
-/// The count of values, the first field of each of the last three.
+/// The number of values, which is the first field of each of the last three.
 const VALUES: i16 = 1;
 
-/// A file whose footer and heads of pages are looked at before they are used.
+/// A file whose footer and page headers are checked before they are used.
 #[derive(Debug, Clone)]
 pub struct Source {
     file: Arc<dyn File>,
     bytes: u64,
     counter: Arc<AtomicU64>,
-    /// The most bytes of a page without compression, and the most values: those of the largest
-    /// column chunk.
+    /// The maximum uncompressed bytes and the maximum values of a page: those of the largest column
+    /// chunk.
     limits: Arc<OnceLock<(i64, i64)>>,
 }
 
@@ -51,9 +51,9 @@ fn failed(error: cairn_vfs::Error) -> ParquetError {
 }
 
 impl Source {
-    /// Checks the footer of a file. What is read of it from then on is counted in `counter`.
+    /// Checks the footer of a file. Later reads are counted in `counter`.
     ///
-    /// Errors: [`ParquetError::General`] for what is no Parquet file, or one that is damaged;
+    /// Errors: [`ParquetError::General`] for a file that is damaged or not Parquet;
     /// [`ParquetError::External`] with the file system's error.
     pub fn open(file: Arc<dyn File>, counter: Arc<AtomicU64>) -> Result<Source> {
         let bytes = file.len().map_err(failed)?;
@@ -76,7 +76,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Takes from the footer how large pages may be. Columns that go beyond the file are refused.
+    /// Derives the limits for pages from the footer. Refuses columns that extend past the end of
+    /// the file.
     ///
     /// Errors: [`ParquetError::General`].
     pub fn limit(&self, metadata: &ParquetMetaData) -> Result<()> {
@@ -100,18 +101,18 @@ impl Source {
         if told != rows || metadata.row_groups().iter().any(|group| group.num_rows() < 0) {
             return Err(flawed(format!("{told} rows, but its row groups have {rows}")));
         }
-        // Told twice, they are the same.
+        // A second call would set the same limits.
         let _ = self.limits.set((most_bytes, most_values));
         Ok(())
     }
 
-    /// Looks at the head of a page before the library allocates by it. `head` is what was read of
-    /// it.
+    /// Checks a page header before the library allocates based on it. `head` is the part that was
+    /// read.
     fn check_page(&self, start: u64, head: &[u8]) -> Result<()> {
         let beyond = self.bytes.saturating_sub(start).saturating_sub(head.len() as u64);
         let (numbers, walked) = thrift::walk(head, beyond);
         match walked {
-            // Only what was read ahead ends here. The lengths so far fit into the file.
+            // Only the part that was read ahead ends here. All lengths so far fit the file.
             Err(Flaw::Cut) if beyond > 0 => {}
             Err(flaw) => return Err(told("the head of a page", flaw)),
             Ok(()) => {}
@@ -129,7 +130,8 @@ impl Source {
                 "an impossible page of {compressed} bytes, {uncompressed} without compression, at offset {start}"
             )));
         }
-        // A value of a dictionary has a byte at least; elsewhere a column says how many there are.
+        // Each value of a dictionary takes at least one byte; for other pages, the column states
+        // the number of values.
         for (kind, most) in [(DICTIONARY, uncompressed), (DATA, most_values), (DATA_V2, most_values)] {
             if let Some(count) = number(Some(kind), VALUES).filter(|count| !(0..=most).contains(count)) {
                 return Err(flawed(format!("an impossible page of {count} values at offset {start}")));
@@ -147,7 +149,7 @@ fn told(what: &str, flaw: Flaw) -> ParquetError {
     })
 }
 
-/// The file from somewhere on.
+/// A reader of the file from an offset on.
 #[derive(Debug)]
 pub struct From {
     file: Arc<dyn File>,
@@ -171,7 +173,7 @@ impl Length for Source {
 impl ChunkReader for Source {
     type T = BufReader<From>;
 
-    /// The library reads heads of pages this way, and the last bytes of the file.
+    /// The library reads page headers this way, and the end of the file.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let from = From { file: Arc::clone(&self.file), offset: start };
         let mut reader = BufReader::with_capacity(READ_AHEAD, from);
@@ -184,7 +186,7 @@ impl ChunkReader for Source {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        // BOUND: a garbled length asks for no more than the file has.
+        // BOUND: a corrupted length is refused if it exceeds the file.
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             let what =
                 format!("{length} bytes at offset {start} reach beyond the file of {} bytes", self.bytes);

@@ -1,12 +1,12 @@
 use super::thrift::{Flaw, Number, walk};
 use super::*;
 
-/// Goal: lengths and counts are held against the bytes that there are, also those beyond what was
-/// read. Method: structs written by hand, each with one flaw.
+/// Goal: lengths and counts are checked against the available bytes, including those past the part
+/// that was read. Method: handwritten structs, each with one flaw.
 #[test]
 fn lengths_are_checked() {
-    // Field 2: i32 300; field 5: a struct with field 1: i32 -1; field 6: a list of two truths; the
-    // end.
+    // Field 2: i32 300; field 5: a struct with field 1: i32 -1; field 6: a list of two booleans;
+    // the end.
     let sound = [0x25, 0xd8, 0x04, 0x3c, 0x15, 0x01, 0x00, 0x19, 0x21, 0x01, 0x02, 0x00];
     let (numbers, walked) = walk(&sound, 0);
     assert_eq!(walked, Ok(()));
@@ -15,7 +15,7 @@ fn lengths_are_checked() {
     assert_eq!(numbers, expected);
     for (bytes, beyond, flaw) in [
         (&sound[..11], 0, Flaw::Cut),
-        // A text of 5 bytes, of which the file has 2.
+        // A string of 5 bytes, of which the file has 2.
         (&[0x18, 0x05, b'a', b'b'], 0, Flaw::Long),
         (&[0x18, 0x05, b'a', b'b'], 3, Flaw::Cut),
         // Lists of 2^28 structs, and of 15.
@@ -30,8 +30,8 @@ fn lengths_are_checked() {
     }
 }
 
-/// Goal: times of the old form keep every nanosecond, in any year. Method: 1970, a nanosecond
-/// before, and years that 64 bits of nanoseconds cannot hold.
+/// Goal: times in the old format keep every nanosecond, in any year. Method: 1970, a nanosecond
+/// before, and years beyond the range of 64-bit nanoseconds.
 #[test]
 fn old_times_keep_their_nanoseconds() {
     let time = |day: u32, nanos: u64| {
@@ -46,14 +46,14 @@ fn old_times_keep_their_nanoseconds() {
     assert!(time(0, 0) < i128::from(i64::MIN));
 }
 
-/// Goal: a name that two columns have is found.
+/// Goal: a name shared by two columns is found.
 #[test]
 fn repeated_names_are_found() {
     assert_eq!(repeated(["a", "b", "a", "b"].into_iter()), Some("a"));
     assert_eq!(repeated(["a", "A"].into_iter()), None);
 }
 
-/// Goal: a panic of the library is an error, also within another guard.
+/// Goal: a panic of the library becomes an error, also within another guard.
 #[test]
 fn panics_are_errors() {
     quiet_panics();

@@ -1,38 +1,41 @@
-//! Thrift's compact protocol, walked over without building anything: what is checked is that
-//! lengths and counts fit into the bytes that there are.
+//! Walks over Thrift's compact protocol without building anything, and checks that lengths and
+//! counts fit the available bytes.
 //!
 //! ```text
 //! struct = { field } 0x00
 //! field  = (delta of the id u4, type u4) [ id zigzag varint, where the delta is 0 ] value
-//! value  = nothing (true, false) | byte | zigzag varint | 8 bytes | length varint, bytes | list | map | struct
-//! list   = (count u4, type u4) [ count varint, where the count is 15 ] { value }       a truth in a list is a byte
+//! value  = nothing (true, false) | byte | zigzag varint | 8 bytes | length varint, bytes
+//!        | list | map | struct
+//! list   = (count u4, type u4) [ count varint, where the count is 15 ] { value }
+//!          (a boolean in a list is a byte)
 //! ```
 
-/// Structs within structs.
+/// The maximum nesting depth of structs.
 const DEPTH_MAX: usize = 32;
 
-/// Why bytes are no struct.
+/// Why bytes are not a valid struct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// They end within it.
+    /// The bytes end within the struct.
     Cut,
-    /// A length or a count is more than the bytes that there are.
+    /// A length or count exceeds the available bytes.
     Long,
-    /// A type that there is not, or structs within structs without an end.
+    /// An unknown type, or structs that are nested too deeply.
     Kind,
 }
 
-/// A number of the outer struct, or of a struct in it.
+/// A numeric field of the outer struct, or of a struct in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Number {
-    /// The field of the outer struct that it is in; `None` for one of the outer struct's own.
+    /// The field of the outer struct that contains the number; `None` for the outer struct's own
+    /// fields.
     pub within: Option<i16>,
     pub field: i16,
     pub value: i64,
 }
 
-/// Walks over a struct at the start of `bytes`, behind which there are `beyond` more in the file.
-/// Gives its numbers.
+/// Walks over a struct at the start of `bytes`, which are followed by `beyond` more bytes in the
+/// file. Returns its numbers.
 pub(super) fn walk(bytes: &[u8], beyond: u64) -> (Vec<Number>, Result<(), Flaw>) {
     let mut walk = Walk { bytes, at: 0, beyond, within: Vec::new(), numbers: Vec::new() };
     let walked = walk.structure();
@@ -43,7 +46,7 @@ struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
     beyond: u64,
-    /// The fields of the structs that the walk is within.
+    /// The field ids of the enclosing structs.
     within: Vec<i16>,
     numbers: Vec<Number>,
 }
@@ -72,7 +75,7 @@ impl Walk<'_> {
         Ok((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// Errors: `count` is more than the bytes that follow in the file.
+    /// Checks that `count` does not exceed the bytes that follow in the file.
     fn fits(&self, count: u64) -> Result<(), Flaw> {
         let here = self.bytes.len().saturating_sub(self.at) as u64;
         if count > here.saturating_add(self.beyond) { Err(Flaw::Long) } else { Ok(()) }
@@ -135,7 +138,7 @@ impl Walk<'_> {
             15 => self.varint()?,
             count => count.into(),
         };
-        // BOUND: each element has a byte at least.
+        // BOUND: each element takes at least one byte.
         self.fits(count)?;
         self.within.push(field);
         (0..count).try_for_each(|_| self.value(head & 15, 0))?;
@@ -160,7 +163,7 @@ impl Walk<'_> {
     }
 
     fn inner(&mut self, field: i16) -> Result<(), Flaw> {
-        // BOUND: nested no deeper than this.
+        // BOUND: the nesting depth is limited.
         if self.within.len() >= DEPTH_MAX {
             return Err(Flaw::Kind);
         }

@@ -1,4 +1,4 @@
-//! The password exchange over the wire.
+//! The password exchange over a connection.
 
 use std::io::{Read, Write};
 
@@ -13,15 +13,16 @@ use crate::sqlstate;
 use super::passwords::Passwords;
 use super::scram::{Exchange, MECHANISM, MECHANISM_PLUS, Refusal, Verifier};
 
-/// Why a client does not get in.
+/// The reason why a client is not admitted.
 #[derive(Debug)]
 pub enum Denied {
-    /// The connection is of no more use.
+    /// The connection is lost.
     Lost(Lost),
-    /// It is told so.
+    /// The client receives this error.
     Refused(Failure),
-    /// The password file cannot be read: see [`unable`]. Why is for the log; strangers need not
-    /// know what is wrong with the server's files.
+    /// The server cannot read its password file. The cause goes only to the log, because
+    /// unauthenticated clients must not learn about the server's files. They receive the error of
+    /// [`unable`].
     Unable(Box<Error>),
 }
 
@@ -37,12 +38,12 @@ impl From<Failure> for Denied {
     }
 }
 
-/// What a client is told of [`Denied::Unable`].
+/// Returns the error that a client receives for [`Denied::Unable`].
 pub fn unable() -> Failure {
     Failure::new(sqlstate::INVALID_AUTHORIZATION, "the server cannot read its password file")
 }
 
-/// Lets a client prove that it knows the password of `user`.
+/// Verifies that a client knows the password of `user`.
 pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: &str) -> Result<(), Denied> {
     let Some(path) = &access.password_file else { return Ok(()) };
     let passwords =

@@ -1,5 +1,4 @@
-//! Who a client is: [`scram`] exchanges, [`passwords`] kept as verifiers, and when neither is asked
-//! for.
+//! Authentication: [`scram`] exchanges, and the file of verifiers in [`passwords`].
 
 pub mod exchange;
 pub mod passwords;

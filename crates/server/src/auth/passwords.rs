@@ -1,11 +1,11 @@
-//! The password file: a line for each user, `name:verifier`, never a password.
+//! The password file: a line `name:verifier` for each user. It never contains a password.
 //!
 //! ```text
 //! # made by `cairn sql passwd`
-//! #decoys:<base64 of 32 bytes>      what strangers' names are answered from, the same after every start
+//! #decoys:<base64 of 32 bytes>      key for answers to unknown names, kept across restarts
 //! alice:SCRAM-SHA-256$4096:<salt>$<StoredKey>:<ServerKey>
 //! ```
-//! It is read at each log-in, so that a change counts at once.
+//! It is read at each log-in, so that changes take effect at once.
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -34,13 +34,13 @@ impl fmt::Debug for Passwords {
     }
 }
 
-/// What the line of the decoys begins with. To readers that know nothing of it, it is a comment.
+/// The prefix of the line with the decoy key. Readers that do not know it take it for a comment.
 const DECOYS: &str = "#decoys:";
 
 impl Passwords {
     /// Reads a file.
     ///
-    /// Errors: [`Error::Passwords`] with the line that is wrong, [`Error::Vfs`].
+    /// Errors: [`Error::Passwords`] with the first wrong line, [`Error::Vfs`].
     pub fn read(fs: &dyn Fs, path: &Path) -> Result<Passwords, Error> {
         let bytes = read(fs, path)?;
         let refuse = |line, what| Error::Passwords { path: path.to_owned(), line, what };
@@ -69,14 +69,14 @@ impl Passwords {
         Ok(passwords)
     }
 
-    /// The verifier of a user.
+    /// Returns the verifier of a user.
     pub fn get(&self, user: &str) -> Option<&Verifier> {
         self.users.iter().find(|(name, _)| name == user).map(|(_, verifier)| verifier)
     }
 
-    /// What a user who is not there is answered with, so that guessing does not tell which users
-    /// there are: always the same, and made as most of the others are. `secret` serves where the
-    /// file has none of its own.
+    /// Returns a verifier for an unknown user, so that attackers cannot find out which users exist.
+    /// It is always the same for a name, and has the cost of most real verifiers. `secret` is the
+    /// key if the file has none.
     pub fn decoy(&self, secret: &[u8], user: &str) -> Verifier {
         let mut counts: Vec<_> = self.users.iter().map(|(_, verifier)| verifier.cost()).collect();
         counts.sort_unstable();
@@ -85,7 +85,7 @@ impl Passwords {
         Verifier::decoy(self.decoys.as_ref().map_or(secret, |own| own.as_slice()), user, most)
     }
 
-    /// Gives a user a password, for the first time or anew.
+    /// Sets the verifier of a user, and adds the user if necessary.
     pub fn set(&mut self, user: &str, verifier: Verifier) {
         match self.users.iter_mut().find(|(name, _)| name == user) {
             Some((_, place)) => *place = verifier,
@@ -93,19 +93,19 @@ impl Passwords {
         }
     }
 
-    /// Removes a user; false when there was none.
+    /// Removes a user. Returns false if there was none.
     pub fn remove(&mut self, user: &str) -> bool {
         let before = self.users.len();
         self.users.retain(|(name, _)| name != user);
         self.users.len() < before
     }
 
-    /// Names, in the order of the file.
+    /// Returns the names, in the order of the file.
     pub fn users(&self) -> impl Iterator<Item = &str> {
         self.users.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Writes the file at once, readable for its owner only.
+    /// Writes the file atomically, readable only by its owner.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let mut text =
             "# made by `cairn sql passwd`: users and the verifiers of their passwords\n".to_owned();
@@ -120,7 +120,7 @@ impl Passwords {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         let atomic = AtomicFile::create(&fs, path)?;
         let built = atomic.file().path();
-        // ORDER: nobody else may read before there is something to read.
+        // ORDER: the file must be private before it has any content.
         std::fs::set_permissions(built, PermissionsExt::from_mode(0o600))
             .map_err(|source| cairn_vfs::Error::new(Operation::Open, built, source))?;
         atomic.file().write_all_at(text.as_bytes(), 0)?;
@@ -128,7 +128,7 @@ impl Passwords {
     }
 }
 
-/// Whether a name can stand in the file.
+/// Whether a name can be stored in the file.
 pub fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('#') && name.trim() == name && !name.contains(char::is_control)
 }
@@ -137,8 +137,8 @@ pub fn is_name(name: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Goal: users go through the file, with names that have colons; changes and removals count; it
-    /// is nobody else's to read.
+    /// Goal: users survive a round trip through the file, including names with colons; changes and
+    /// removals take effect; only the owner can read the file.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
     fn users_go_through_the_file() {
@@ -156,8 +156,8 @@ mod tests {
         assert!(read.remove("alice") && !read.remove("alice") && read.get("alice").is_none());
     }
 
-    /// Goal: nobody can tell a user who is not there from one who is. Method: decoys after the file
-    /// was read again, also when other users were added, with the cost of most users.
+    /// Goal: unknown users cannot be distinguished from known ones. Method: decoys after the file
+    /// is read again, also when users were added, with the cost of most users.
     #[test]
     fn decoys_stay_the_same() {
         let directory = tempfile::tempdir().unwrap();
@@ -178,8 +178,8 @@ mod tests {
         assert_ne!(again.decoy(b"another start", "nobody else").to_string(), decoy.to_string());
     }
 
-    /// Goal: what is no verifier is refused with its line, a plain password above all. Method:
-    /// files with one wrong line.
+    /// Goal: a line without a valid verifier is refused by number, above all a plain password.
+    /// Method: files with one wrong line.
     #[test]
     fn wrong_lines_are_named() {
         let fs = cairn_vfs::MemFs::new();

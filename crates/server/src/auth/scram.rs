@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side.
+//! The server side of SCRAM-SHA-256 (RFC 5802, RFC 7677).
 //!
 //! ```text
 //! SaltedPassword  = PBKDF2(password, salt, iterations)
@@ -8,8 +8,8 @@
 //! ClientProof     = ClientKey XOR HMAC(StoredKey, AuthMessage)
 //! ServerSignature = HMAC(ServerKey, AuthMessage)
 //! ```
-//! The server keeps StoredKey and ServerKey: whoever steals them can neither log in nor learn the
-//! password but by guessing.
+//! The server stores StoredKey and ServerKey. A thief of these can neither log in nor learn the
+//! password except by guessing.
 
 use std::hint::black_box;
 use std::num::NonZeroU32;
@@ -20,7 +20,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
 use zeroize::Zeroizing;
 
-/// As PostgreSQL has it: RFC 7677's least.
+/// Iterations of new verifiers: the minimum of RFC 7677, as in PostgreSQL.
 pub const ITERATIONS: u32 = 4096;
 /// Bytes of a salt.
 const SALT_BYTES: usize = 16;
@@ -28,12 +28,12 @@ const SALT_BYTES: usize = 16;
 const NONCE_BYTES: usize = 18;
 const KEY_BYTES: usize = 32;
 
-/// The mechanism.
+/// The name of the mechanism.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
-/// The mechanism, bound to the server's certificate.
+/// The name of the mechanism with channel binding to the server's certificate.
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 
-/// What is kept of a password.
+/// The data that is stored for a password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Verifier {
     iterations: NonZeroU32,
@@ -48,12 +48,12 @@ impl std::fmt::Debug for Verifier {
     }
 }
 
-/// The operating system gives no randomness.
+/// The operating system provides no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the operating system provides no randomness")]
 pub struct NoRandomness;
 
-/// Fills `bytes` with randomness for secrets.
+/// Fills `bytes` with random numbers for secrets.
 pub fn random(bytes: &mut [u8]) -> Result<(), NoRandomness> {
     SystemRandom::new().fill(bytes).map_err(|_| NoRandomness)
 }
@@ -66,15 +66,15 @@ fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; KEY_BYTES] {
     tag
 }
 
-/// Compares without telling by its time where the difference is.
+/// Compares in constant time, so that the time does not reveal where the values differ.
 pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     let difference = one.iter().zip(other).fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
     one.len() == other.len() && black_box(difference) == 0
 }
 
 impl Verifier {
-    /// Makes one with a new salt. The password is prepared as SASLprep (RFC 4013) says, or taken as
-    /// it is where that forbids it, as every client of PostgreSQL does.
+    /// Creates a verifier with a new salt. The password is prepared by SASLprep (RFC 4013), or used
+    /// as it is if SASLprep forbids it, as all PostgreSQL clients do.
     pub fn new(password: &str) -> Result<Verifier, NoRandomness> {
         let mut salt = vec![0; SALT_BYTES];
         random(&mut salt)?;
@@ -91,9 +91,9 @@ impl Verifier {
         Verifier { iterations, salt, stored_key, server_key: hmac(&*salted, &[b"Server Key"]) }
     }
 
-    /// One that nobody's password fits, always the same for the same name: so that guessing does
-    /// not tell which users there are. `cost`: iterations and bytes of salt, where they are not
-    /// those of [`Verifier::new`].
+    /// Creates a verifier that no password fits, always the same for the same name, so that
+    /// attackers cannot find out which users exist. `cost` is the number of iterations and the
+    /// bytes of the salt, if they differ from those of [`Verifier::new`].
     pub fn decoy(secret: &[u8], user: &str, cost: Option<(NonZeroU32, usize)>) -> Verifier {
         let usual = (NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN), SALT_BYTES);
         let (iterations, salt_bytes) = cost.unwrap_or(usual);
@@ -106,12 +106,12 @@ impl Verifier {
         }
     }
 
-    /// How many iterations a password costs, and how long the salt is: what a client is told.
+    /// Returns the number of iterations and the bytes of the salt, which a client can see.
     pub fn cost(&self) -> (NonZeroU32, usize) {
         (self.iterations, self.salt.len())
     }
 
-    /// Reads PostgreSQL's form: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`.
+    /// Parses PostgreSQL's format: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`.
     pub fn parse(text: &str) -> Option<Verifier> {
         let (mechanism, rest) = text.split_once('$')?;
         let (first, keys) = rest.split_once('$')?;
@@ -129,7 +129,7 @@ impl Verifier {
 }
 
 impl std::fmt::Display for Verifier {
-    /// PostgreSQL's form, which its own `pg_authid` has too.
+    /// Formats like PostgreSQL, also in its `pg_authid`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [salt, stored_key, server_key] =
             [&self.salt[..], &self.stored_key, &self.server_key].map(|bytes| BASE64.encode(bytes));
@@ -137,29 +137,29 @@ impl std::fmt::Display for Verifier {
     }
 }
 
-/// What went wrong in an exchange.
+/// The reason for a failed exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// What came is no SCRAM.
+    /// The message is not valid SCRAM.
     Malformed(&'static str),
     /// The password is wrong.
     WrongPassword,
 }
 
-/// The server's side of one exchange, after the first message of the client.
+/// The server's state of an exchange after the client's first message.
 #[derive(Debug)]
 pub struct Exchange {
     verifier: Verifier,
     nonce: String,
     client_first_bare: String,
     server_first: String,
-    /// What the client must repeat: its header, and what binds the exchange to the certificate.
+    /// The value that the client must repeat: its header, and the channel binding data.
     binding: Vec<u8>,
 }
 
 impl Exchange {
-    /// Takes the client's first message. `end_point` is the certificate's digest when the client
-    /// has chosen the mechanism that is bound to it; `could_bind` says whether it was offered.
+    /// Processes the client's first message. `end_point` is the digest of the certificate if the
+    /// client chose the mechanism with channel binding; `could_bind` says whether that was offered.
     pub fn start(
         verifier: Verifier,
         client_first: &str,
@@ -200,13 +200,13 @@ impl Exchange {
         Ok(Exchange { verifier, nonce, client_first_bare: bare.to_owned(), server_first, binding })
     }
 
-    /// What the client is told next.
+    /// Returns the server's first message.
     pub fn challenge(&self) -> &str {
         &self.server_first
     }
 
-    /// Takes the client's last message. Returns what proves to the client that the server knows the
-    /// verifier.
+    /// Processes the client's final message. Returns the server's final message, which proves to
+    /// the client that the server knows the verifier.
     pub fn finish(&self, client_final: &str) -> Result<String, Refusal> {
         let Some((without_proof, proof)) = client_final.rsplit_once(",p=") else {
             return Err(Refusal::Malformed("expected a proof at the end of the last message"));
@@ -236,7 +236,8 @@ impl Exchange {
     }
 }
 
-/// RFC 5802: printable, without commas. Bounded by the length of messages before authentication.
+/// Whether a text is a nonce by RFC 5802: printable, without commas. Its length is bounded by that
+/// of messages before authentication.
 fn is_nonce(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21..=0x2b | 0x2d..=0x7e))
 }

@@ -1,15 +1,15 @@
-//! What we send, appended to a buffer.
+//! Messages to the client, appended to a buffer.
 
 use crate::error::Failure;
 
-/// The state that ReadyForQuery tells.
+/// The transaction status of ReadyForQuery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ready {
-    /// No transaction.
+    /// Not in a transaction.
     Idle,
     /// In a transaction.
     Transaction,
-    /// In a transaction that has failed: only ROLLBACK is heard.
+    /// In a failed transaction, which accepts only ROLLBACK.
     Failed,
 }
 
@@ -23,7 +23,7 @@ impl Ready {
     }
 }
 
-/// How bad a message to the client is.
+/// The severity of a message to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Severity {
@@ -31,7 +31,7 @@ pub enum Severity {
     Error,
     /// The connection ends.
     Fatal,
-    /// Nothing failed, but it is worth a word.
+    /// Nothing failed, but the client should know.
     Warning,
     /// For information.
     Notice,
@@ -48,26 +48,26 @@ impl Severity {
     }
 }
 
-/// A column of a RowDescription.
+/// A column of RowDescription.
 #[derive(Debug, Clone, Copy)]
 pub struct Field<'a> {
     /// Its name.
     pub name: &'a str,
-    /// The table that it comes from; 0 for none.
+    /// OID of the table that it comes from; 0 for none.
     pub table: u32,
-    /// Its number there, from 1; 0 for none.
+    /// Its number in that table, from 1; 0 for none.
     pub column: u16,
-    /// Its type.
+    /// OID of its type.
     pub type_oid: u32,
-    /// Bytes of its values; -1 when they vary.
+    /// Size of its values in bytes; -1 if it varies.
     pub type_bytes: i16,
-    /// Length of a varchar, digits of a numeric; -1 for none.
+    /// The type modifier, such as the length of a varchar or the digits of a numeric; -1 for none.
     pub modifier: i32,
-    /// How its values are written.
+    /// Whether its values are sent in binary.
     pub is_binary: bool,
 }
 
-/// Begins a message; its length is put in by [`end`].
+/// Starts a message and returns its position; [`end`] fills in the length.
 #[inline]
 pub fn begin(out: &mut Vec<u8>, tag: u8) -> usize {
     let at = out.len();
@@ -75,8 +75,7 @@ pub fn begin(out: &mut Vec<u8>, tag: u8) -> usize {
     at
 }
 
-/// Ends the message that began at `at`. Bodies are bounded by memory limits far below what the
-/// length can say.
+/// Ends the message that starts at `at`. Memory limits keep bodies far below the largest length.
 #[inline]
 pub fn end(out: &mut [u8], at: usize) {
     let length = i32::try_from(out.len() - at - 1).unwrap_or(i32::MAX);
@@ -85,7 +84,8 @@ pub fn end(out: &mut [u8], at: usize) {
     }
 }
 
-/// A string and its zero byte. A zero within would end it early, so it becomes a blank.
+/// Appends a string and its terminating zero byte. A zero byte within the string would end it
+/// early, so it becomes a blank.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().map(|byte| if byte == 0 { b' ' } else { byte }));
     out.push(0);
@@ -97,12 +97,12 @@ fn message(out: &mut Vec<u8>, tag: u8, body: &[u8]) {
     end(out, at);
 }
 
-/// Authentication: who you are is settled.
+/// AuthenticationOk: the client is authenticated.
 pub fn authentication_ok(out: &mut Vec<u8>) {
     message(out, b'R', &0_i32.to_be_bytes());
 }
 
-/// Authentication: prove it by one of these mechanisms.
+/// AuthenticationSASL: offers mechanisms.
 pub fn authentication_sasl(out: &mut Vec<u8>, mechanisms: &[&str]) {
     let at = begin(out, b'R');
     out.extend_from_slice(&10_i32.to_be_bytes());
@@ -113,7 +113,7 @@ pub fn authentication_sasl(out: &mut Vec<u8>, mechanisms: &[&str]) {
     end(out, at);
 }
 
-/// Authentication: the next step of SASL, or with `is_last` its end.
+/// AuthenticationSASLContinue, or AuthenticationSASLFinal with `is_last`.
 pub fn authentication_sasl_step(out: &mut Vec<u8>, data: &str, is_last: bool) {
     let at = begin(out, b'R');
     out.extend_from_slice(&(if is_last { 12_i32 } else { 11 }).to_be_bytes());
@@ -121,7 +121,7 @@ pub fn authentication_sasl_step(out: &mut Vec<u8>, data: &str, is_last: bool) {
     end(out, at);
 }
 
-/// A setting that clients want to know.
+/// ParameterStatus: reports a setting that clients want to know.
 pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
     let at = begin(out, b'S');
     string(out, name);
@@ -129,7 +129,7 @@ pub fn parameter_status(out: &mut Vec<u8>, name: &str, value: &str) {
     end(out, at);
 }
 
-/// What a CancelRequest for this session must have.
+/// BackendKeyData: the key that a CancelRequest for this session must present.
 pub fn backend_key_data(out: &mut Vec<u8>, process: i32, secret: i32) {
     let at = begin(out, b'K');
     out.extend_from_slice(&process.to_be_bytes());
@@ -137,7 +137,8 @@ pub fn backend_key_data(out: &mut Vec<u8>, process: i32, secret: i32) {
     end(out, at);
 }
 
-/// A newer protocol was asked for: this one is spoken, and these options are not known.
+/// NegotiateProtocolVersion: the client requested a newer version; offers 3.0, and lists the
+/// options that are unknown.
 pub fn negotiate_protocol_version(out: &mut Vec<u8>, unknown: &[&str]) {
     let at = begin(out, b'v');
     out.extend_from_slice(&0x0003_0000_i32.to_be_bytes());
@@ -148,53 +149,54 @@ pub fn negotiate_protocol_version(out: &mut Vec<u8>, unknown: &[&str]) {
     end(out, at);
 }
 
-/// The next query may come.
+/// ReadyForQuery: the next query may be sent.
 #[inline]
 pub fn ready_for_query(out: &mut Vec<u8>, ready: Ready) {
     out.extend_from_slice(&[b'Z', 0, 0, 0, 5, ready.byte()]);
 }
 
-/// A statement is prepared.
+/// ParseComplete: a statement is prepared.
 pub fn parse_complete(out: &mut Vec<u8>) {
     out.extend_from_slice(b"1\0\0\0\x04");
 }
 
-/// Parameters are bound.
+/// BindComplete: parameters are bound.
 pub fn bind_complete(out: &mut Vec<u8>) {
     out.extend_from_slice(b"2\0\0\0\x04");
 }
 
-/// A statement or portal is gone.
+/// CloseComplete: a statement or portal is closed.
 pub fn close_complete(out: &mut Vec<u8>) {
     out.extend_from_slice(b"3\0\0\0\x04");
 }
 
-/// No rows come of this.
+/// NoData: the statement returns no rows.
 pub fn no_data(out: &mut Vec<u8>) {
     out.extend_from_slice(b"n\0\0\0\x04");
 }
 
-/// There was no statement in the text.
+/// EmptyQueryResponse: the text contained no statement.
 pub fn empty_query_response(out: &mut Vec<u8>) {
     out.extend_from_slice(b"I\0\0\0\x04");
 }
 
-/// As many rows as were asked for; there may be more.
+/// PortalSuspended: the requested number of rows was sent, and there may be more.
 pub fn portal_suspended(out: &mut Vec<u8>) {
     out.extend_from_slice(b"s\0\0\0\x04");
 }
 
-/// COPY has no more data.
+/// CopyDone: the end of COPY data.
 pub fn copy_done(out: &mut Vec<u8>) {
     out.extend_from_slice(b"c\0\0\0\x04");
 }
 
-/// A piece of COPY.
+/// CopyData: a piece of COPY data.
 pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'd', data);
 }
 
-/// COPY begins, from the client (`G`) or to it (`H`), as text.
+/// CopyInResponse (`G`) or CopyOutResponse (`H`): starts COPY from or to the client, as text or
+/// binary.
 pub fn copy_response(out: &mut Vec<u8>, is_in: bool, is_binary: bool, columns: usize) {
     let at = begin(out, if is_in { b'G' } else { b'H' });
     let columns = u16::try_from(columns).unwrap_or(u16::MAX);
@@ -206,7 +208,7 @@ pub fn copy_response(out: &mut Vec<u8>, is_in: bool, is_binary: bool, columns: u
     end(out, at);
 }
 
-/// A statement is done.
+/// CommandComplete: a statement is done.
 pub fn command_complete(out: &mut Vec<u8>, tag: impl std::fmt::Display) {
     let at = begin(out, b'C');
     append(out, &tag);
@@ -214,15 +216,14 @@ pub fn command_complete(out: &mut Vec<u8>, tag: impl std::fmt::Display) {
     end(out, at);
 }
 
-/// Appends the text form of something.
+/// Appends the text form of a value.
 pub fn append(out: &mut Vec<u8>, what: &dyn std::fmt::Display) {
     use std::io::Write;
-    // Writing to a vector fails only when what is written says so, and then it has said what it
-    // could.
+    // Writing to a vector fails only if `fmt` returns an error, and then its output so far is kept.
     let _ = write!(out, "{what}");
 }
 
-/// Types of the parameters of a statement.
+/// ParameterDescription: the types of a statement's parameters.
 pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
     let at = begin(out, b't');
     out.extend_from_slice(&u16::try_from(types.len()).unwrap_or(u16::MAX).to_be_bytes());
@@ -232,7 +233,7 @@ pub fn parameter_description(out: &mut Vec<u8>, types: &[u32]) {
     end(out, at);
 }
 
-/// Columns of the rows that come.
+/// RowDescription: the columns of the rows that follow.
 pub fn row_description<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Item = Field<'a>>) {
     let at = begin(out, b'T');
     out.extend_from_slice(&u16::try_from(fields.len()).unwrap_or(u16::MAX).to_be_bytes());
@@ -248,7 +249,7 @@ pub fn row_description<'a>(out: &mut Vec<u8>, fields: impl ExactSizeIterator<Ite
     end(out, at);
 }
 
-/// Something went wrong, or with [`Severity::Warning`] nearly.
+/// ErrorResponse, or NoticeResponse for [`Severity::Warning`] and [`Severity::Notice`].
 pub fn failure(out: &mut Vec<u8>, severity: Severity, failure: &Failure) {
     let tag = if matches!(severity, Severity::Warning | Severity::Notice) { b'N' } else { b'E' };
     let at = begin(out, tag);

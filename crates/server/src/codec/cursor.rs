@@ -1,8 +1,8 @@
-//! Reads of a message's body, each of them checked.
+//! Checked reads of a message body.
 
 use crate::error::{ProtocolError, Result};
 
-/// What is left of a body.
+/// The unread rest of a message body.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a> {
     rest: &'a [u8],
@@ -10,12 +10,12 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The whole body of a message; its name goes into errors.
+    /// Creates a cursor over the body of a message, whose name goes into errors.
     pub fn new(body: &'a [u8], message: &'static str) -> Self {
         Cursor { rest: body, message }
     }
 
-    /// `count` bytes.
+    /// Reads `count` bytes.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (bytes, rest) = self.rest.split_at_checked(count).ok_or(self.short())?;
         self.rest = rest;
@@ -28,23 +28,23 @@ impl<'a> Cursor<'a> {
         Ok(*bytes)
     }
 
-    /// One byte.
+    /// Reads one byte.
     pub fn byte(&mut self) -> Result<u8> {
         Ok(self.array::<1>()?[0])
     }
 
-    /// A number of 16 bits without sign: counts are written so, though the documentation calls them
-    /// signed.
+    /// Reads an unsigned 16-bit number. The documentation calls counts signed, but they are sent
+    /// unsigned.
     pub fn u16(&mut self) -> Result<u16> {
         Ok(u16::from_be_bytes(self.array()?))
     }
 
-    /// A number of 32 bits.
+    /// Reads a signed 32-bit number.
     pub fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(self.array()?))
     }
 
-    /// A string, without the zero byte that ends it.
+    /// Reads a string, without its terminating zero byte.
     pub fn string(&mut self) -> Result<&'a str> {
         let end = self.rest.iter().position(|byte| *byte == 0).ok_or(self.short())?;
         let (text, rest) = self.rest.split_at(end);
@@ -52,7 +52,7 @@ impl<'a> Cursor<'a> {
         std::str::from_utf8(text).map_err(|_| ProtocolError::Encoding { message: self.message })
     }
 
-    /// A length and that many bytes; `None` for the length -1, which means NULL.
+    /// Reads a length and that many bytes; `None` for length -1, which means NULL.
     pub fn value(&mut self) -> Result<Option<&'a [u8]>> {
         match self.i32()? {
             -1 => Ok(None),
@@ -63,12 +63,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is left, all of it.
+    /// Reads all that is left.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
 
-    /// Ends the message. Errors: there is more in it than there should be.
+    /// Ends the message. Errors: there are bytes left.
     pub fn finish(self) -> Result<()> {
         if self.rest.is_empty() { Ok(()) } else { Err(ProtocolError::Malformed { message: self.message }) }
     }

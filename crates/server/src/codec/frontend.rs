@@ -1,45 +1,46 @@
-//! What clients send, decoded in place: nothing is copied, every length and string is checked.
+//! Messages from clients, decoded in place: nothing is copied, and every length and string is
+//! checked.
 
 use crate::error::{ProtocolError, Result};
 
 use super::HEADER_BYTES;
 use super::cursor::Cursor;
 
-/// A message whose bytes are all there.
+/// A decoded message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Message<'a> {
-    /// Statements to run at once.
+    /// Runs statements at once.
     Query(&'a str),
-    /// A statement to prepare.
+    /// Prepares a statement.
     Parse(Parse<'a>),
-    /// Parameters for a prepared statement.
+    /// Binds parameters to a prepared statement.
     Bind(Bind<'a>),
-    /// What does it take and give?
+    /// Requests the description of a statement or portal.
     Describe(Target, &'a str),
-    /// Rows of a portal: its name, and how many at most; 0 for all.
+    /// Requests rows of a portal: its name, and the most rows; 0 for all.
     Execute(&'a str, u32),
-    /// A statement or portal that is no longer wanted.
+    /// Closes a statement or portal.
     Close(Target, &'a str),
-    /// The end of a batch.
+    /// Ends a batch.
     Sync,
-    /// What is ready shall be sent.
+    /// Requests that pending output is sent.
     Flush,
-    /// A piece of COPY.
+    /// A piece of COPY data.
     CopyData(&'a [u8]),
-    /// The end of COPY.
+    /// Ends COPY.
     CopyDone,
-    /// The end of COPY, because something went wrong at the client.
+    /// Ends COPY because of an error in the client.
     CopyFail(&'a str),
     /// A password, or a step of SASL.
     Password(&'a [u8]),
-    /// A call of a function by its number: from before prepared statements, refused.
+    /// Calls a function by OID: an interface older than prepared statements, which is refused.
     FunctionCall,
-    /// Goodbye.
+    /// Ends the session.
     Terminate,
 }
 
-/// What Describe and Close are about.
+/// The subject of Describe and Close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A prepared statement.
@@ -51,7 +52,7 @@ pub enum Target {
 /// A statement to prepare.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parse<'a> {
-    /// Its name; empty for the one without.
+    /// Its name; empty for the unnamed statement.
     pub name: &'a str,
     /// Its text.
     pub sql: &'a str,
@@ -59,43 +60,43 @@ pub struct Parse<'a> {
 }
 
 impl Parse<'_> {
-    /// Types that the client gives parameters; 0 where it leaves that to us.
+    /// Returns the OIDs that the client declares for parameters; 0 leaves the type to the server.
     pub fn types(&self) -> impl Iterator<Item = u32> {
         self.types.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes))
     }
 }
 
-/// Parameters for a prepared statement.
+/// Parameters of a prepared statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bind<'a> {
-    /// The portal that it makes; empty for the one without name.
+    /// The portal to create; empty for the unnamed one.
     pub portal: &'a str,
-    /// The statement.
+    /// The name of the statement.
     pub statement: &'a str,
-    /// How parameters are written.
+    /// Formats of the parameters.
     pub parameter_formats: Formats<'a>,
-    /// How many parameters.
+    /// Number of parameters.
     pub parameter_count: u16,
     parameters: &'a [u8],
-    /// How results shall be written.
+    /// Requested formats of the result columns.
     pub result_formats: Formats<'a>,
 }
 
 impl<'a> Bind<'a> {
-    /// The parameters, in order; `None` is NULL.
+    /// Returns the parameters, in order; `None` is NULL.
     pub fn parameters(&self) -> impl Iterator<Item = Option<&'a [u8]>> {
         let mut cursor = Cursor::new(self.parameters, "Bind");
-        // They were walked once when the message was decoded.
+        // All lengths were checked when the message was decoded.
         (0..self.parameter_count).map(move |_| cursor.value().unwrap_or_default())
     }
 }
 
-/// Text or binary, for each column: none (all text), one for all, or one each.
+/// Formats of columns, text or binary: none (all text), one for all, or one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Formats<'a>(&'a [u8]);
 
 impl Formats<'_> {
-    /// How many there are.
+    /// Returns the number of formats.
     #[allow(clippy::len_without_is_empty, reason = "one and none are much the same")]
     pub fn len(&self) -> usize {
         self.0.len() / 2
@@ -120,16 +121,16 @@ impl Formats<'_> {
         Ok(Formats(bytes))
     }
 
-    /// Fits `count` columns: none, one, or that many formats.
+    /// Whether the formats fit `count` columns: none, one, or that many formats.
     pub fn fits(&self, count: usize) -> bool {
         self.len() <= 1 || self.len() == count
     }
 }
 
-/// The tag and the length of the body of the message at the start of `bytes`; `None` while its
-/// header is not all there.
+/// Returns the tag and the length of the body of the message at the start of `bytes`; `None` while
+/// its header is incomplete.
 ///
-/// Errors: a length that no message has, or one beyond `bytes_max`.
+/// Errors: an invalid length, or one beyond `bytes_max`.
 pub fn header(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
     let Some([tag, length @ ..]) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
     let length = i32::from_be_bytes(*length);
@@ -142,7 +143,7 @@ pub fn header(bytes: &[u8], bytes_max: usize) -> Result<Option<(u8, usize)>> {
 
 /// Decodes the body of a message.
 ///
-/// Errors: a tag that no message has, or a body that is not what the tag says.
+/// Errors: an unknown tag, or a body that does not match it.
 pub fn decode(tag: u8, body: &[u8]) -> Result<Message<'_>> {
     let start = |message| Cursor::new(body, message);
     Ok(match tag {
@@ -159,7 +160,7 @@ pub fn decode(tag: u8, body: &[u8]) -> Result<Message<'_>> {
         b'E' => {
             let mut cursor = start("Execute");
             let portal = cursor.string()?;
-            // A negative count means all, as PostgreSQL takes it.
+            // A negative count means all rows, as in PostgreSQL.
             let rows = u32::try_from(cursor.i32()?).unwrap_or(0);
             cursor.finish()?;
             Message::Execute(portal, rows)
@@ -212,7 +213,7 @@ fn bind(mut cursor: Cursor<'_>) -> Result<Message<'_>> {
     let parameter_count = cursor.u16()?;
     let from = cursor.rest();
     let mut walk = Cursor::new(from, "Bind");
-    // BOUND: a count of 16 bits.
+    // BOUND: the count has 16 bits.
     for _ in 0..parameter_count {
         walk.value()?;
     }

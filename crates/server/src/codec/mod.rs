@@ -1,8 +1,8 @@
-//! Messages of the protocol as bytes: what clients send ([`frontend`]), what we send ([`backend`]).
+//! Encoding of protocol messages: from clients ([`frontend`]) and to clients ([`backend`]).
 //!
 //! ```text
 //! +-----+----------------+---------------------+
-//! | tag | length i32 BE  | body                |   the length counts itself and the body, not the tag
+//! | tag | length i32 BE  | body                |   the length includes itself, but not the tag
 //! +-----+----------------+---------------------+
 //! ```
 //! The first message of a connection has no tag ([`crate::startup`]). Strings end with a zero byte.

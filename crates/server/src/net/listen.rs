@@ -1,4 +1,4 @@
-//! Where clients knock: addresses and socket files, waited on together.
+//! Listeners for addresses and socket files, which are polled together.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -17,15 +17,15 @@ use crate::error::Error;
 
 use super::socket::Socket;
 
-/// One place.
+/// A listening socket.
 #[derive(Debug)]
 enum Listener {
     Tcp(TcpListener),
-    /// The file is removed when the listener goes.
+    /// A socket file, which is removed when the listener is dropped.
     Unix(UnixListener, PathBuf),
 }
 
-/// All places, and a pipe by which waiting is ended.
+/// All listeners, and a socket pair that wakes up a waiting thread.
 #[derive(Debug)]
 pub struct Listeners {
     places: Vec<Listener>,
@@ -33,17 +33,17 @@ pub struct Listeners {
     waker: Arc<UnixStream>,
 }
 
-/// What waiting brought.
+/// The result of waiting.
 #[derive(Debug, Default)]
 pub struct Arrivals {
-    /// Connections.
+    /// New connections.
     pub sockets: Vec<Socket>,
-    /// What the operating system would not give.
+    /// Errors of the operating system.
     pub errors: Vec<io::Error>,
 }
 
 impl Listeners {
-    /// None yet.
+    /// Creates an empty set of listeners.
     pub fn new() -> Result<Self, Error> {
         let pair = UnixStream::pair().and_then(|(woken, waker)| {
             woken.set_nonblocking(true)?;
@@ -55,7 +55,7 @@ impl Listeners {
         Ok(Listeners { places: Vec::new(), woken, waker: Arc::new(waker) })
     }
 
-    /// Listens on an address. Port 0 takes a free one, which is returned.
+    /// Listens on an address, and returns it. Port 0 picks a free port.
     pub fn tcp(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
         let refuse = |source| Error::Listen { address, source };
         let listener = TcpListener::bind(address).map_err(refuse)?;
@@ -65,9 +65,8 @@ impl Listeners {
         Ok(bound)
     }
 
-    /// Listens on `.s.PGSQL.<port>` in a directory, where every client of PostgreSQL looks. A file
-    /// that a killed server has left is replaced. `is_private` keeps other users of the machine
-    /// out.
+    /// Listens on `.s.PGSQL.<port>` in a directory, where all PostgreSQL clients look. Replaces a
+    /// file left by a killed server. `is_private` keeps out other users of the machine.
     pub fn unix(&mut self, directory: &Path, port: u16, is_private: bool) -> Result<PathBuf, Error> {
         let path = directory.join(format!(".s.PGSQL.{port}"));
         let refuse = |source| Error::Socket { path: path.clone(), source };
@@ -79,8 +78,8 @@ impl Listeners {
             fs.remove(&path)?;
         }
         let mode = if is_private { 0o600 } else { 0o666 };
-        // The file is there from bind on, and must not be open to others before its mode is set: it
-        // is made where only its owner gets to.
+        // The file exists from bind on, and must not be accessible to others before its mode is
+        // set. So it is created in a directory that only its owner can enter.
         let nest = Nest::new(directory).map_err(refuse)?;
         let listener = UnixListener::bind(nest.socket()).map_err(refuse)?;
         let set = std::fs::set_permissions(nest.socket(), PermissionsExt::from_mode(mode));
@@ -90,17 +89,17 @@ impl Listeners {
         Ok(path)
     }
 
-    /// Whether nobody could knock anywhere.
+    /// Whether there are no listeners.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// What ends waiting: a byte written to it.
+    /// Returns the socket that ends waiting when a byte is written to it.
     pub fn waker(&self) -> Arc<UnixStream> {
         Arc::clone(&self.waker)
     }
 
-    /// Waits for connections, a wake-up or the end of `patience`, whichever is first.
+    /// Waits for connections, a wake-up or the end of `patience`, whichever comes first.
     pub fn wait(&self, patience: Duration) -> Arrivals {
         let mut arrivals = Arrivals::default();
         let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
@@ -126,7 +125,8 @@ impl Listeners {
 }
 
 impl Listener {
-    /// Takes everyone who waits. BOUND: so many at a time, so that nobody keeps the loop.
+    /// Accepts the waiting clients. BOUND: at most 64 at a time, so that no listener keeps the loop
+    /// busy.
     fn accept_all(&self, arrivals: &mut Arrivals) {
         for _ in 0..64 {
             let accepted = match self {
@@ -136,7 +136,7 @@ impl Listener {
             match accepted {
                 Ok(socket) => arrivals.sockets.push(socket),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // The client has gone between knocking and now.
+                // The client has gone since it connected.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -151,22 +151,22 @@ impl Listener {
     }
 }
 
-/// A folder beside the socket that only its owner gets into. It goes when dropped.
+/// A directory next to the socket that only its owner can enter. Dropping it removes it.
 #[derive(Debug)]
 struct Nest(PathBuf);
 
 impl Nest {
-    /// Its name is one that nobody foresees: who made the folder before could put another socket
-    /// in.
+    /// Creates a directory with an unpredictable name. Anyone who could create it first could put
+    /// another socket there.
     fn new(directory: &Path) -> io::Result<Nest> {
         let mut bytes = [0; 6];
         random(&mut bytes).map_err(io::Error::other)?;
-        // Short, as a socket's path has about a hundred bytes.
+        // The name is short, because a socket path has only about a hundred bytes.
         let name = bytes.iter().fold(0, |name, byte| name << 8 | u64::from(*byte));
         Nest::at(directory.join(format!(".cairn-{name:012x}")))
     }
 
-    /// Errors: there is something of that name, which is somebody else's.
+    /// Creates the directory at `path`. Errors: the path exists, and so belongs to somebody else.
     fn at(path: PathBuf) -> io::Result<Nest> {
         rustix::fs::mkdir(&path, Mode::RWXU)?;
         Ok(Nest(path))
@@ -179,8 +179,8 @@ impl Nest {
 
 impl Drop for Nest {
     fn drop(&mut self) {
-        // The socket is still there if it could not be moved to its place. A folder that stays is
-        // in nobody's way.
+        // The socket is still there if it could not be moved to its place. A directory that cannot
+        // be removed is harmless.
         let _ = StdFs::new().remove(&self.socket());
         let _ = rustix::fs::rmdir(&self.0);
     }
@@ -189,7 +189,7 @@ impl Drop for Nest {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Listener::Unix(_, path) = self {
-            // A file that stays is replaced by the next server.
+            // The next server replaces a file that cannot be removed.
             let _ = StdFs::new().remove(path);
         }
     }
@@ -199,9 +199,10 @@ impl Drop for Listener {
 mod tests {
     use super::*;
 
-    /// Goal: a socket is bound in a folder that is its server's own and that nobody could have made
-    /// before. Method: names and modes of two such folders, one that is there already, and what is
-    /// left when they have gone.
+    /// Goal: a socket is bound in a directory of the server's own that nobody could have created
+    /// before.
+    /// Method: names and modes of two such directories, one that already exists, and the files left
+    /// after they are dropped.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
     fn nests_are_of_their_own() {

@@ -1,4 +1,4 @@
-//! Sockets: plain or TLS, over TCP or a socket file, with the buffers of a connection.
+//! Sockets, plain or TLS, over TCP or a socket file, and the buffers of a connection.
 
 pub mod listen;
 pub mod socket;

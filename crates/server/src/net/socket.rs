@@ -1,4 +1,4 @@
-//! A connected socket, whichever kind it is.
+//! A connected socket of either kind.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
@@ -8,9 +8,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt;
 
-/// A client that has gone without a word is noticed after a minute of silence and six unanswered
-/// questions. Without TCP_USER_TIMEOUT, which would notice it as soon where an answer is on its
-/// way: it would also end clients that are there and take their time with rows.
+/// A client that has vanished is noticed after a minute of silence and six unanswered probes.
+/// TCP_USER_TIMEOUT is not used. It would notice a vanished client as early when data is in flight,
+/// but it would also end clients that are slow to read rows.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 6;
@@ -24,14 +24,14 @@ pub enum Socket {
     Unix(UnixStream),
 }
 
-/// Where a client is, as far as trust goes.
+/// The location of a client, as far as trust depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer {
     /// On this machine, over a socket file.
     Unix,
     /// On this machine, over the loopback address.
     Loopback,
-    /// Anywhere else.
+    /// On another machine.
     Remote(IpAddr),
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Display for Peer {
 }
 
 impl Socket {
-    /// Settings of a connection that answers small questions at once.
+    /// Configures the connection for small messages that are answered at once.
     pub fn prepare(&self) -> io::Result<()> {
         match self {
             Socket::Tcp(stream) => {
@@ -62,7 +62,7 @@ impl Socket {
         }
     }
 
-    /// Where the client is.
+    /// Returns the location of the client.
     pub fn peer(&self) -> io::Result<Peer> {
         match self {
             Socket::Unix(_) => Ok(Peer::Unix),
@@ -73,18 +73,19 @@ impl Socket {
         }
     }
 
-    /// Ends reading: a thread that waits for bytes gets none. What is to be written still is.
+    /// Shuts down reading: a thread that waits for bytes gets none. Pending output is still
+    /// written.
     pub fn stop_reading(&self) {
         self.shutdown(Shutdown::Read);
     }
 
-    /// Ends everything: a thread that waits to write gets an error.
+    /// Shuts down both directions: a thread that waits to write gets an error.
     pub fn close(&self) {
         self.shutdown(Shutdown::Both);
     }
 
     fn shutdown(&self, how: Shutdown) {
-        // It fails when the other side has done it already.
+        // Fails if the other side has already shut down.
         let _ = match self {
             Socket::Tcp(stream) => stream.shutdown(how),
             Socket::Unix(stream) => stream.shutdown(how),

@@ -1,4 +1,4 @@
-//! Bytes of a connection, plain or through TLS.
+//! The byte stream of a connection, plain or TLS.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::socket::Socket;
 
-/// A socket that several own: its session, and whoever may end it.
+/// A socket with shared ownership: its session, and any thread that may end the session.
 #[derive(Debug)]
 pub struct SharedSocket(pub Arc<Socket>);
 
@@ -27,17 +27,18 @@ impl Write for SharedSocket {
     }
 }
 
-/// How bytes go to and from a client. Anything that reads and writes, so that tests need no socket.
+/// The byte stream to and from a client. It is generic over readers and writers, so that tests need
+/// no socket.
 #[derive(Debug)]
 pub enum Transport<S: Read + Write = SharedSocket> {
-    /// As they are.
+    /// Unencrypted.
     Plain(S),
     /// Encrypted.
     Tls(Box<StreamOwned<ServerConnection, S>>),
 }
 
 impl<S: Read + Write> Transport<S> {
-    /// Goes on in TLS: shakes hands.
+    /// Performs the TLS handshake, and continues encrypted.
     pub fn into_tls(self, config: &Arc<ServerConfig>) -> io::Result<Transport<S>> {
         let Transport::Plain(mut socket) = self else {
             return Err(io::Error::other("TLS within TLS"));
@@ -49,12 +50,12 @@ impl<S: Read + Write> Transport<S> {
         Ok(Transport::Tls(Box::new(StreamOwned::new(connection, socket))))
     }
 
-    /// Whether bytes are encrypted.
+    /// Whether the stream is encrypted.
     pub fn is_tls(&self) -> bool {
         matches!(self, Transport::Tls(_))
     }
 
-    /// Reads what is there, or waits for it; 0 at the end.
+    /// Reads available bytes, waiting for at least one; 0 at the end.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = match self {
@@ -79,11 +80,11 @@ impl<S: Read + Write> Transport<S> {
         }
     }
 
-    /// Says goodbye, where the transport has a word for it.
+    /// Sends close_notify, if the stream is encrypted.
     pub fn finish(&mut self) {
         if let Transport::Tls(stream) = self {
             stream.conn.send_close_notify();
-            // Nobody may be there to hear it.
+            // The client may already be gone.
             let _ = stream.flush();
         }
     }

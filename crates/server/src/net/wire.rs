@@ -1,11 +1,11 @@
-//! The buffers of a connection: messages are read whole, answers are written together.
+//! The buffers of a connection: messages are read whole, and answers are written together.
 //!
 //! ```text
 //! bytes: | done | message being handled | more messages, the last in part | free |
 //!               ^start                  ^start + length                   ^end
 //! ```
-//! What is to be sent is written when the next read might have to wait, or when it has become much:
-//! an exchange of one question and one answer is one read and one write.
+//! Output is written when the next read might have to wait, or when it has grown large. An exchange
+//! of one question and one answer thus takes one read and one write.
 
 use std::io::{self, Read, Write};
 
@@ -15,17 +15,18 @@ use crate::error::ProtocolError;
 
 use super::transport::{SharedSocket, Transport};
 
-/// Room for messages that are small, as nearly all are.
+/// Initial size of the input buffer. It holds nearly all messages, which are small.
 const INPUT_BYTES: usize = 16 << 10;
-/// Answers beyond this go out before they are complete.
+/// Output beyond this size is sent before the answer is complete.
 const OUTPUT_BYTES: usize = 64 << 10;
 
-/// Why no more messages come.
+/// The reason why no more messages can be read.
 #[derive(Debug)]
 pub enum Lost {
-    /// The client has gone, with or without a word, or the operating system has given it up.
+    /// The client has gone, with or without Terminate, or the operating system has given up the
+    /// connection.
     Gone,
-    /// It sent what no client sends.
+    /// The client violated the protocol.
     Protocol(ProtocolError),
 }
 
@@ -41,22 +42,22 @@ impl From<ProtocolError> for Lost {
     }
 }
 
-/// A connection's messages in both directions.
+/// The messages of a connection in both directions.
 #[derive(Debug)]
 pub struct Wire<S: Read + Write = SharedSocket> {
     transport: Transport<S>,
     bytes: Vec<u8>,
     start: usize,
     end: usize,
-    /// The message being handled: its tag, and its length with the header.
+    /// The current message: its tag, and its length including the header.
     tag: u8,
     length: usize,
-    /// What is to be sent. Messages are appended here.
+    /// Pending output, to which messages are appended.
     pub out: Vec<u8>,
 }
 
 impl<S: Read + Write> Wire<S> {
-    /// Nothing read, nothing to be sent.
+    /// Creates a wire with empty buffers.
     pub fn new(transport: Transport<S>) -> Self {
         Wire {
             transport,
@@ -69,19 +70,19 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// What it runs over.
+    /// Returns the byte stream below.
     pub fn transport(&self) -> &Transport<S> {
         &self.transport
     }
 
-    /// The tag of the message after the one being handled, if it is here.
+    /// Returns the tag of the message after the current one, if it has arrived.
     #[inline]
     pub fn peek_tag(&self) -> Option<u8> {
         self.bytes.get(self.start + self.length..self.end).and_then(|rest| rest.first().copied())
     }
 
-    /// Waits for the next message, of a body of at most `bytes_max`, and returns its tag. What was
-    /// to be sent is sent before waiting.
+    /// Waits for the next message, with a body of at most `bytes_max`, and returns its tag. Sends
+    /// pending output before waiting.
     #[inline]
     pub fn receive(&mut self, bytes_max: usize) -> Result<u8, Lost> {
         self.consume();
@@ -99,20 +100,20 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// The body of the message being handled.
+    /// Returns the body of the current message.
     pub fn body(&self) -> &[u8] {
         let body = self.start + HEADER_BYTES.min(self.length)..self.start + self.length;
         self.bytes.get(body).unwrap_or_default()
     }
 
-    /// The message being handled, decoded.
+    /// Decodes the current message.
     pub fn message(&self) -> Result<Message<'_>, ProtocolError> {
         frontend::decode(self.tag, self.body())
     }
 
     /// Reads the first message of a connection, which has no tag. Its length counts itself.
     ///
-    /// Errors: a length under 8 or above `bytes_max`.
+    /// Errors: a length below 8 or above `bytes_max`.
     pub fn receive_untagged(&mut self, bytes_max: usize) -> Result<&[u8], Lost> {
         self.consume();
         loop {
@@ -145,7 +146,7 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// Reads more, where `wanted` bytes from the start are waited for.
+    /// Reads more bytes. `wanted` is the number of bytes from the start that the caller waits for.
     fn fill(&mut self, wanted: usize) -> Result<(), Lost> {
         self.flush()?;
         if self.start + wanted > self.bytes.len() {
@@ -154,7 +155,8 @@ impl<S: Read + Write> Wire<S> {
             self.start = 0;
         }
         if self.end == self.bytes.len() {
-            // A length is only a claim: room grows with the bytes that really come.
+            // A length is only a claim, so the buffer grows only with the bytes that actually
+            // arrive.
             self.bytes.resize((self.bytes.len() * 2).min(wanted.max(INPUT_BYTES)), 0);
         }
         let room = self.bytes.get_mut(self.end..).unwrap_or_default();
@@ -167,13 +169,13 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// Sends what has become much.
+    /// Sends pending output if it has grown large.
     #[inline]
     pub fn flush_if_full(&mut self) -> io::Result<()> {
         if self.out.len() >= OUTPUT_BYTES { self.flush() } else { Ok(()) }
     }
 
-    /// Sends everything.
+    /// Sends all pending output.
     pub fn flush(&mut self) -> io::Result<()> {
         if self.out.is_empty() {
             return Ok(());
@@ -186,8 +188,8 @@ impl<S: Read + Write> Wire<S> {
         sent
     }
 
-    /// Goes on in TLS. Errors: it fails, or the client has sent more than it could before it knew:
-    /// somebody between may have put that there.
+    /// Switches to TLS. Errors: the handshake fails, or the client has sent more than it can have
+    /// sent before the answer to its request: an attacker in between may have injected it.
     pub fn into_tls(mut self, config: &std::sync::Arc<rustls::ServerConfig>) -> Result<Self, Lost> {
         self.consume();
         if self.end > self.start {
@@ -200,9 +202,9 @@ impl<S: Read + Write> Wire<S> {
         Ok(self)
     }
 
-    /// Sends everything and says goodbye.
+    /// Sends all pending output and closes the stream.
     pub fn finish(&mut self) {
-        // Nobody may be there to hear it.
+        // The client may already be gone.
         let _ = self.flush();
         self.transport.finish();
     }

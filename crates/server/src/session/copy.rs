@@ -12,7 +12,7 @@ use crate::sqlstate;
 
 use super::Trouble;
 
-/// `COPY ... FROM STDIN`: takes what the client sends until it says that this is all.
+/// Runs `COPY ... FROM STDIN`: reads the client's data up to CopyDone.
 pub fn copy_in<S: Read + Write>(
     wire: &mut Wire<S>,
     mut copy: CopyIn<'_>,
@@ -25,8 +25,8 @@ pub fn copy_in<S: Read + Write>(
             Ok(Message::CopyData(bytes)) => copy.write(bytes)?,
             Ok(Message::CopyDone) => return Ok(copy.finish()?),
             Ok(Message::CopyFail(why)) => return Err(copy.fail(why).into()),
-            // A client that sent these with the statement could not know that there would be a
-            // COPY.
+            // A client that sent these together with the statement could not know that it would
+            // start a COPY.
             Ok(Message::Sync | Message::Flush) => {}
             Ok(Message::Terminate) => return Err(Lost::Gone.into()),
             Ok(_) => {
@@ -38,7 +38,7 @@ pub fn copy_in<S: Read + Write>(
     }
 }
 
-/// `COPY ... TO STDOUT`: sends all of it, a row a message: clients count on that.
+/// Runs `COPY ... TO STDOUT`. Sends one message for each row, because clients depend on that.
 pub fn copy_out<S: Read + Write>(wire: &mut Wire<S>, mut copy: CopyOut<'_>) -> Result<CommandTag, Trouble> {
     backend::copy_response(&mut wire.out, false, copy.is_binary(), copy.columns());
     while let Some(bytes) = copy.next()? {

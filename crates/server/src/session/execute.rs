@@ -1,8 +1,8 @@
-//! Execute: runs a portal, all of it or some rows at a time.
+//! Execute: runs a portal, completely or some rows at a time.
 //!
-//! Rows that the client has not asked for yet stay with the connection, in a cursor that has the
-//! portal's name: other statements run between, and FETCH finds it too. The other way round,
-//! Execute takes the name of a cursor that DECLARE has made.
+//! Rows that the client has not requested yet stay in the connection, in a cursor with the portal's
+//! name. Other statements can run in between, and FETCH can use the cursor too. Conversely, Execute
+//! accepts the name of a cursor created by DECLARE.
 
 use std::io::{Read, Write};
 
@@ -24,7 +24,8 @@ impl<S: Read + Write> Session<S> {
             return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "expected Execute").into());
         };
         self.check_alive(name)?;
-        // It is out of the session while it runs, as the session is at work for it.
+        // The portal is removed from the session while it runs, because running it borrows the
+        // session.
         if name.is_empty() {
             let mut portal = self.unnamed_portal.take().ok_or_else(|| no_portal(""))?;
             self.advance_or_close(&mut portal, "", most)?;
@@ -42,8 +43,8 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// A transaction that has failed runs nothing, and what is suspended in it may still go on:
-    /// when it has gone back to a savepoint.
+    /// Refuses to run a statement in a failed transaction. A suspended portal stays, because it can
+    /// continue after a rollback to a savepoint.
     ///
     /// Errors: 25P02.
     fn check_alive(&self, name: &str) -> Result<(), Failure> {
@@ -62,8 +63,8 @@ impl<S: Read + Write> Session<S> {
         Err(Failure::new(sqlstate::IN_FAILED_SQL_TRANSACTION, message))
     }
 
-    /// A part of a portal that has failed leaves nothing to go on with. A cursor of its name that
-    /// is not its own stays.
+    /// Advances a portal, and closes its cursor on failure. Another cursor with the same name stays
+    /// open.
     fn advance_or_close(&mut self, portal: &mut Portal, name: &str, most: u32) -> Result<(), Trouble> {
         let before = self.connection.cursor_number(name);
         self.advance(portal, name, most).inspect_err(|_| {
@@ -97,9 +98,9 @@ impl<S: Read + Write> Session<S> {
             return Ok(());
         }
         self.check_declared(&portal.prepared.statement)?;
-        // A statement before Sync is alone: it commits by itself. What comes before others is one
-        // transaction with them, unless it can be in none: what a driver sends before Sync may be
-        // as little as Close.
+        // A statement directly before Sync is alone and commits by itself. A statement before
+        // others shares a transaction with them, unless it cannot run in one: drivers may send as
+        // little as Close before Sync.
         if self.wire.peek_tag() != Some(b'S') && !portal.prepared.statement.is_alone() {
             self.begin_implicit(kind)?;
         }
@@ -137,7 +138,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Rows behind those that a part of the portal gave.
+    /// Fetches further rows of a portal that has already returned some.
     fn go_on(
         &mut self,
         portal: &mut Portal,
@@ -146,7 +147,8 @@ impl<S: Read + Write> Session<S> {
         most: u32,
     ) -> Result<(), Trouble> {
         let Session { wire, connection, observer, .. } = self;
-        // CLOSE, or a savepoint that was gone back to, may have taken it, and DECLARE its name.
+        // CLOSE or a rollback to a savepoint may have closed the cursor, and DECLARE may have
+        // reused its name.
         if cursor.is_none() || connection.cursor_number(name) != cursor {
             return Err(no_portal(name).into());
         }
@@ -158,14 +160,14 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// What came of sending rows.
+/// The result of sending rows.
 pub(super) struct Sent {
     pub rows: u64,
-    /// As many as were asked for: there may be more.
+    /// Whether the requested number of rows was sent, so that there may be more.
     pub is_suspended: bool,
 }
 
-/// Sends rows, of which `most` were asked for, 0 for all; and what comes behind them.
+/// Sends rows, at most `most` of them, 0 for all, and the message that ends them.
 fn send<S: Read + Write>(
     wire: &mut Wire<S>,
     mut rows: Rows<'_>,
@@ -181,7 +183,7 @@ fn send<S: Read + Write>(
     let is_suspended = most != 0 && count >= most.into();
     match is_suspended {
         true => backend::portal_suspended(&mut wire.out),
-        // PostgreSQL counts the rows of the last Execute only, and so does each part.
+        // PostgreSQL counts only the rows of the last Execute, and so does each part here.
         false => backend::command_complete(&mut wire.out, tag),
     }
     Ok(Sent { rows: count, is_suspended })

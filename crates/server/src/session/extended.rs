@@ -1,4 +1,4 @@
-//! The extended protocol but for Execute: statements and portals are made, described and closed.
+//! The extended protocol except Execute: creates, describes and closes statements and portals.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::types::{self, binary, field_of, text};
 use super::portal::{Loose, Portal, Prepared, Progress, ResultFormats};
 use super::{Session, Trouble};
 
-/// What a decoder that was asked for one message gives another for: never.
+/// The error for a decoded message of another kind than its tag, which cannot happen.
 const OTHER: ProtocolError = ProtocolError::Malformed { message: "extended query" };
 
 impl<S: Read + Write> Session<S> {
@@ -97,7 +97,7 @@ impl<S: Read + Write> Session<S> {
             Target::Portal => {
                 match (self.portal(name), self.connection.cursor(name)) {
                     (Some(portal), _) => (Arc::clone(&portal.prepared), portal.formats.clone()),
-                    // One of DECLARE.
+                    // A cursor created by DECLARE.
                     (None, Some(columns)) => {
                         let fields = columns.iter().map(|column| field_of(column, false));
                         backend::row_description(&mut self.wire.out, fields);
@@ -114,7 +114,7 @@ impl<S: Read + Write> Session<S> {
         let columns = prepared.statement.columns();
         let gives_rows = match prepared.statement.kind() {
             StatementKind::Query => true,
-            // Its rows come as data that is not described.
+            // COPY sends its rows as data without a description.
             StatementKind::Copy => false,
             _ => !columns.is_empty(),
         };
@@ -131,7 +131,7 @@ impl<S: Read + Write> Session<S> {
         let Message::Close(target, name) = frontend::decode(b'C', self.wire.body())? else {
             return Err(OTHER.into());
         };
-        // Closing what is not there is no error.
+        // Closing a statement or portal that does not exist is no error.
         match (target, name.is_empty()) {
             (Target::Statement, true) => self.unnamed = None,
             (Target::Statement, false) => _ = self.statements.remove(name),
@@ -147,25 +147,25 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Whether there is a portal or a cursor of this name. One that has begun is gone with its
-    /// cursor: by CLOSE, or a savepoint that was gone back to.
+    /// Whether a portal or a cursor has this name. A portal that has returned rows ends with its
+    /// cursor, which CLOSE or a rollback to a savepoint may have closed.
     fn is_taken(&self, name: &str) -> bool {
         let is_begun = |portal: &Portal| matches!(portal.progress, Progress::Begun(_));
         let has_portal = self.portals.get(name).is_some_and(|portal| !is_begun(portal));
         has_portal || self.connection.cursor(name).is_some()
     }
 
-    /// A portal that there is.
+    /// Returns an existing portal.
     pub(super) fn portal(&self, name: &str) -> Option<&Portal> {
         if name.is_empty() { self.unnamed_portal.as_ref() } else { self.portals.get(name) }
     }
 
-    /// Looks at the name of a cursor that is to be declared: SQL knows nothing of portals that have
-    /// not begun.
+    /// Checks that the name in a DECLARE is free. The SQL engine does not know portals that have
+    /// not run yet.
     ///
     /// Errors: 42P03.
     pub(super) fn check_declared(&self, statement: &Statement) -> Result<(), Failure> {
-        // A transaction that has failed says so first.
+        // In a failed transaction, that error comes first.
         match statement.declares() {
             Some(name) if self.connection.status() != TransactionStatus::Failed && self.is_taken(name) => {
                 Err(taken(name))
@@ -197,8 +197,9 @@ impl<S: Read + Write> Session<S> {
         ))
     }
 
-    /// DEALLOCATE of a statement that the protocol has prepared: SQL knows nothing of them. `None`
-    /// for every other text, and in a transaction that has failed: SQL refuses it then.
+    /// Runs DEALLOCATE for a statement that was prepared by the protocol, which the SQL engine does
+    /// not know. Returns `None` for all other texts, and in a failed transaction, in which the SQL
+    /// engine refuses it.
     pub(super) fn forget_prepared(&mut self, sql: &str) -> Option<&'static str> {
         let mut words = sql.split_ascii_whitespace();
         if !words.next().is_some_and(|first| first.eq_ignore_ascii_case("deallocate"))
@@ -218,8 +219,9 @@ impl<S: Read + Write> Session<S> {
         self.statements.remove(&folded).map(|_| "DEALLOCATE")
     }
 
-    /// What a statement of SQL has forgotten altogether, the protocol forgets as well. Portals need
-    /// nothing: DISCARD ALL is in no transaction, and none is left after it.
+    /// After an SQL statement that discards all prepared statements, discards those of the protocol
+    /// as well. Portals need no handling: DISCARD ALL runs outside a transaction, where no portal
+    /// is left after it.
     pub(super) fn forget_all(&mut self, done: &CommandTag) {
         if matches!(&*done.verb, "DEALLOCATE ALL" | "DISCARD ALL") {
             self.statements.clear();
@@ -234,12 +236,13 @@ fn taken(name: &str) -> Failure {
     Failure::new(sqlstate::DUPLICATE_CURSOR, format!("cursor {name:?} already exists"))
 }
 
-/// The portal that a message names does not exist.
+/// Returns the error for a portal that does not exist.
 pub(super) fn no_portal(name: &str) -> Failure {
     Failure::new(sqlstate::INVALID_CURSOR_NAME, format!("portal {name:?} does not exist"))
 }
 
-/// The statement for the digits that its values have, where it was prepared for others.
+/// Prepares a statement again for the scales of its parameter values, if it was prepared for
+/// others.
 fn with_scales(
     connection: &mut Connection,
     bind: &Bind<'_>,
@@ -279,8 +282,8 @@ fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failur
             binary::decode(*type_oid, kind, bytes)
         }
         Some(bytes) => match types::kind_of(*type_oid) {
-            // The client's type may be another one than the statement's: the text is of the
-            // client's.
+            // The client may have declared another type than the statement uses: the text has the
+            // client's type.
             Some(told) if (told.kind, told.is_list) != (kind.kind, kind.is_list) => {
                 text::decode(&told, bytes)
             }

@@ -1,4 +1,4 @@
-//! A session: one client, its statements and portals, message by message.
+//! A session: one client with its statements and portals, message by message.
 //!
 //! ```text
 //! simple.rs    Query: text in, rows as text out
@@ -6,9 +6,9 @@
 //! execute.rs   Execute: rows of a portal, all at once or some at a time
 //! rows.rs      rows as messages
 //! copy.rs      COPY in both directions
-//! reported.rs  settings that clients want to know
+//! reported.rs  settings that are reported to clients
 //! ```
-//! After an error in a message of the extended protocol, messages are passed over until Sync.
+//! After an error in a message of the extended protocol, messages are skipped until Sync.
 //! Everything between two Syncs is one transaction, unless the client begins its own.
 
 mod copy;
@@ -41,18 +41,18 @@ use reported::Reported;
 /// How a session ended.
 #[derive(Debug)]
 pub enum End {
-    /// The client said goodbye, or went without.
+    /// The client terminated the session or disconnected.
     Gone,
-    /// It was told why.
+    /// The server ended the session with this error.
     Told(Failure),
 }
 
-/// What keeps a message from being done.
+/// The reason why a message could not be processed.
 #[derive(Debug)]
 enum Trouble {
-    /// The client is told.
+    /// An error that is sent to the client.
     Failure(Failure),
-    /// The connection is of no more use.
+    /// The connection is lost.
     Lost(Lost),
 }
 
@@ -86,7 +86,7 @@ impl From<Lost> for Trouble {
     }
 }
 
-/// One client.
+/// The state of a client's session.
 #[derive(Debug)]
 pub struct Session<S: Read + Write = SharedSocket> {
     wire: Wire<S>,
@@ -94,23 +94,24 @@ pub struct Session<S: Read + Write = SharedSocket> {
     entry: Arc<Entry>,
     limits: Arc<Limits>,
     observer: Observer,
-    /// Prepared statements; the one without a name has the empty one.
+    /// Named prepared statements; the unnamed one is in `unnamed`.
     statements: HashMap<String, Arc<Prepared>>,
     unnamed: Option<Arc<Prepared>>,
     portals: HashMap<String, Portal>,
     unnamed_portal: Option<Portal>,
     reported: Reported,
-    /// The text of the statements that run: the buffer of messages goes on under it.
+    /// The text of running statements, copied because the message buffer is reused meanwhile.
     text: String,
-    /// After an error in the extended protocol, until Sync.
+    /// Whether messages are skipped until Sync, after an error in the extended protocol.
     is_skipping: bool,
-    /// Whether a transaction was begun for messages up to Sync. COMMIT and ROLLBACK may have ended
-    /// it, and BEGIN made it the client's own; what is left is ended then.
+    /// Whether an implicit transaction was begun for the messages up to Sync. Meanwhile, COMMIT or
+    /// ROLLBACK may have ended it, or BEGIN may have made it the client's own. Sync ends what is
+    /// left of it.
     is_implicit: bool,
 }
 
 impl<S: Read + Write> Session<S> {
-    /// A session for a client that has logged in.
+    /// Creates a session for a client that has logged in.
     pub fn new(wire: Wire<S>, connection: Connection, entry: Arc<Entry>, limits: Arc<Limits>) -> Self {
         Session {
             wire,
@@ -129,20 +130,20 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Tells of its statements.
+    /// Sets the observer of its statements.
     #[must_use]
     pub fn observed_by(self, observer: Observer) -> Self {
         Session { observer, ..self }
     }
 
-    /// Serves the client until it goes, or has to.
+    /// Serves the client until it disconnects, or the session must end.
     pub fn serve(mut self) -> End {
         let ended = self.exchange();
         let portals = self.unnamed_portal.iter().chain(self.portals.values());
         portals.for_each(|portal| portal.give_up(&self.observer));
         let Session { mut wire, connection, entry, .. } = self;
-        // ORDER: before anything is sent. A client that does not read keeps this thread, and is not
-        // to keep what its transaction has locked.
+        // ORDER: the transaction ends before anything is sent. A client that does not read blocks
+        // this thread, and must not keep the locks of its transaction.
         drop(connection);
         let end = match ended {
             Err(Trouble::Lost(Lost::Protocol(error))) => End::Told(error.into()),
@@ -159,7 +160,7 @@ impl<S: Read + Write> Session<S> {
         end
     }
 
-    /// Message by message. An error ends the session.
+    /// Processes messages. An error ends the session.
     fn exchange(&mut self) -> Result<(), Trouble> {
         self.greet();
         loop {
@@ -171,8 +172,8 @@ impl<S: Read + Write> Session<S> {
                 _ => State::IdleInTransaction,
             });
             let tag = self.wire.receive(self.limits.message_bytes_max)?;
-            // ORDER: before others see that it is busy. What they ask from then on is about this
-            // message.
+            // ORDER: this comes before other threads see that the session is busy. Their cancel
+            // requests from then on apply to this message.
             self.connection.begin_message();
             self.entry.set_state(State::Busy);
             if self.is_skipping && !matches!(tag, b'S' | b'X') {
@@ -186,7 +187,7 @@ impl<S: Read + Write> Session<S> {
                 Err(Trouble::Failure(failure)) => self.fail(tag, &failure),
                 Err(lost) => return Err(lost),
             }
-            // Answers to messages that came together go out together, unless they are long.
+            // Answers to messages that arrived together are sent together, unless they are long.
             self.wire.flush_if_full()?;
         }
     }
@@ -209,7 +210,7 @@ impl<S: Read + Write> Session<S> {
             b'C' => self.close(),
             b'S' => self.sync(),
             b'H' => Ok(self.wire.flush()?),
-            // What is left of a COPY that has failed already.
+            // The rest of a COPY that has already failed.
             b'd' | b'c' | b'f' => Ok(()),
             _ => match self.wire.message() {
                 Err(error @ ProtocolError::Tag(_)) => Err(Lost::Protocol(error).into()),
@@ -226,11 +227,11 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Tells the client that a message failed; what it has begun implicitly is taken back.
+    /// Reports the failure of a message to the client, and rolls back the implicit transaction.
     fn fail(&mut self, tag: u8, failure: &Failure) {
         self.notices();
         backend::failure(&mut self.wire.out, Severity::Error, failure);
-        // Also what the connection has not heard of, as a parameter that cannot be read.
+        // This includes errors that the connection does not know, such as an invalid parameter.
         self.connection.fail();
         match tag {
             b'Q' | b'F' => self.finish_batch(),
@@ -243,7 +244,7 @@ impl<S: Read + Write> Session<S> {
     fn finish_batch(&mut self) {
         if self.is_implicit {
             self.is_implicit = false;
-            // It takes back, and that it cannot is no other error than the one that was told.
+            // This rolls back. The error that matters has already been reported.
             let _ = self.connection.end_implicit();
         }
         self.drop_portals();
@@ -265,7 +266,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Portals do not outlive their transaction.
+    /// Drops all portals outside a transaction, because they do not outlive theirs.
     fn drop_portals(&mut self) {
         if self.connection.status() == TransactionStatus::Idle && !self.is_implicit {
             self.drop_unnamed_portal();
@@ -291,8 +292,8 @@ impl<S: Read + Write> Session<S> {
         backend::ready_for_query(&mut self.wire.out, ready);
     }
 
-    /// Begins a transaction for several statements, where none is open and this one does not begin
-    /// or end one itself.
+    /// Begins an implicit transaction for several statements, if none is open and this statement
+    /// does not begin or end one itself.
     fn begin_implicit(&mut self, kind: StatementKind) -> Result<(), Trouble> {
         if kind != StatementKind::Transaction
             && kind != StatementKind::Empty
@@ -316,7 +317,7 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Errors: a text beyond the limit, 54000.
+    /// Checks the length of a statement. Errors: 54000 for a text beyond the limit.
     fn check_statement_length(&self, bytes: usize) -> Result<(), Trouble> {
         let most = self.limits.statement_bytes_max;
         if bytes <= most {

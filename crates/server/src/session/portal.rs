@@ -10,36 +10,37 @@ use crate::types;
 
 use super::execute::Sent;
 
-/// A prepared statement, with the types that the client was told.
+/// A prepared statement, with the parameter types reported to the client.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What runs.
+    /// The statement to run.
     pub statement: Statement,
-    /// The number of each parameter's type: the client's word, or what the statement made of it.
+    /// The OID of each parameter's type, as declared by the client or else inferred from the
+    /// statement.
     pub types: Vec<u32>,
-    /// What depends on digits that only values have.
+    /// Parameters whose type depends on the scale of their values.
     pub loose: Option<Loose>,
-    /// Parameters of types that are not known here, and the numbers of these.
+    /// Parameters of unknown types, with the OIDs of these.
     foreign: Vec<(usize, u32)>,
 }
 
-/// Parameters that the client calls numeric where the statement alone would make something else of
-/// them: a text of `SELECT $1`, an integer of `$1 + 1`. A decimal has a fixed scale here, so such a
-/// statement is prepared for the scales of the values that it gets.
+/// Parameters that the client declares as numeric, but that the statement alone would give another
+/// type: a text in `SELECT $1`, an integer in `$1 + 1`. Decimals have a fixed scale here, so such a
+/// statement is prepared for the scales of its parameter values.
 #[derive(Debug)]
 pub struct Loose {
-    /// Types of all parameters, as the statement is prepared.
+    /// Types of all parameters with which the statement is prepared.
     pub kinds: Vec<Option<ColumnType>>,
-    /// Which of them are meant.
+    /// Indices of the affected parameters.
     pub places: Vec<usize>,
 }
 
 impl Loose {
-    /// Digits behind the point as long as no value is known.
+    /// The scale while no value is known.
     const SCALE: u8 = 10;
 
-    /// Of a statement that was prepared with these types; `None` where its own word for each
-    /// numeric is a decimal.
+    /// Returns the affected parameters of a statement that was prepared with these types, or `None`
+    /// if the statement itself infers a decimal for each numeric.
     pub fn of(statement: &Statement, given: &[u32], kinds: &[Option<ColumnType>]) -> Option<Loose> {
         let places: Vec<usize> = statement
             .parameters()
@@ -53,7 +54,7 @@ impl Loose {
         (!loose.places.is_empty()).then_some(loose)
     }
 
-    /// Types for values of these scales; a parameter without one stays as it is.
+    /// Returns the types for values of these scales. A parameter without a scale keeps its type.
     pub fn with_scales(&self, scale: impl Fn(usize) -> Option<u8>) -> Loose {
         let mut loose = Loose { kinds: self.kinds.clone(), places: self.places.clone() };
         loose.set_scales(scale);
@@ -68,12 +69,12 @@ impl Loose {
         }
     }
 
-    /// The most digits.
+    /// The most digits of a decimal.
     const DIGITS: u8 = 38;
 }
 
 impl Prepared {
-    /// Takes the client's types where it gave them.
+    /// Creates a prepared statement, with the client's types if it declared them.
     pub fn new(statement: Statement, given: &[u32], loose: Option<Loose>) -> Self {
         let told = |(at, kind): (usize, &ColumnType)| match given.get(at) {
             Some(given) if types::kind_of(*given).is_some() || *given == types::oid::NUMERIC => *given,
@@ -85,13 +86,13 @@ impl Prepared {
         Prepared { statement, types, loose, foreign }
     }
 
-    /// As the client prepared it, with another plan.
+    /// Returns the same prepared statement with another plan.
     pub fn again(&self, statement: Statement, loose: Option<Loose>) -> Self {
         Prepared { foreign: self.foreign.clone(), ..Prepared::new(statement, &self.types, loose) }
     }
 
-    /// Looks at a parameter whose value is binary. The text of a type that is not known here is the
-    /// statement's to read, but its binary form would be taken for another type's.
+    /// Checks a parameter with a binary value. The statement can parse the text of an unknown type,
+    /// but its binary form would be taken for that of another type.
     ///
     /// Errors: 42704.
     pub fn check_binary(&self, parameter: usize) -> Result<(), Failure> {
@@ -105,23 +106,23 @@ impl Prepared {
     }
 }
 
-/// How the columns of a result are written.
+/// Formats of the columns of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultFormats {
-    /// All the same.
+    /// One format for all columns.
     All {
-        /// Whether that is binary.
+        /// Whether it is binary.
         is_binary: bool,
     },
-    /// Each its own: whether it is binary.
+    /// A format for each column: whether it is binary.
     Each(Vec<bool>),
 }
 
 impl ResultFormats {
-    /// What a client gets that says nothing else.
+    /// The default format.
     pub const TEXT: ResultFormats = ResultFormats::All { is_binary: false };
 
-    /// As a Bind has them.
+    /// Takes the formats of a Bind message.
     pub fn new(formats: Formats<'_>) -> Self {
         match formats.len() {
             0 | 1 => ResultFormats::All { is_binary: formats.is_binary(0) },
@@ -138,7 +139,7 @@ impl ResultFormats {
         }
     }
 
-    /// Whether they fit a result of so many columns.
+    /// Whether the formats fit a result of this many columns.
     pub fn fits(&self, columns: usize) -> bool {
         match self {
             ResultFormats::All { .. } => true,
@@ -147,36 +148,36 @@ impl ResultFormats {
     }
 }
 
-/// A statement with its parameters.
+/// A portal: a statement with its parameters.
 #[derive(Debug)]
 pub struct Portal {
     /// The statement.
     pub prepared: std::sync::Arc<Prepared>,
     /// Its parameters.
     pub parameters: Vec<Datum>,
-    /// How rows are written.
+    /// Formats of the result columns.
     pub formats: ResultFormats,
-    /// How far it is.
+    /// The state of its execution.
     pub progress: Progress,
-    /// Rows that the client got.
+    /// Rows sent to the client so far.
     pub given: u64,
 }
 
-/// How far a portal is.
+/// The state of a portal's execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// It has not run.
     Ready,
-    /// It has run in part: a cursor of its name and of this number has the rows that are left.
-    /// Another one may have the name by now.
+    /// It has returned some of its rows: the cursor with its name and this number has the others.
+    /// By now another cursor may have the name.
     Begun(Option<u64>),
-    /// It has run to its end.
+    /// It has run to the end.
     Done,
 }
 
 impl Portal {
-    /// Notes that some of its rows were sent, and which cursor has the others. Whoever observes
-    /// statements is told when these were the last.
+    /// Records that rows were sent, and which cursor has the rest. Calls the observer after the
+    /// last rows.
     pub(super) fn note(&mut self, sent: &Sent, cursor: Option<u64>, observer: &Observer) {
         self.given += sent.rows;
         self.progress = if sent.is_suspended { Progress::Begun(cursor) } else { Progress::Done };
@@ -185,7 +186,7 @@ impl Portal {
         }
     }
 
-    /// Whoever observes statements is told of one whose client wants no more of its rows.
+    /// Calls the observer for a portal whose client requests no more rows.
     pub(super) fn give_up(&self, observer: &Observer) {
         if matches!(self.progress, Progress::Begun(_)) {
             observer.tell(self.prepared.statement.sql(), self.given);

@@ -1,11 +1,10 @@
-//! Settings that clients are told at the start and whenever they change.
+//! Settings that are reported to clients at the start and whenever they change.
 
 use cairn_sql::Connection;
 
 use crate::codec::backend::parameter_status;
 
-/// What a client that never asks still has to know, and what a session says that does not keep it
-/// itself.
+/// The reported settings, with the values for those that a session does not hold itself.
 const SETTINGS: [(&str, &str); 13] = [
     ("server_version", "15.0"),
     ("server_encoding", "UTF8"),
@@ -22,11 +21,11 @@ const SETTINGS: [(&str, &str); 13] = [
     ("standard_conforming_strings", "on"),
 ];
 
-/// What a client was told last.
+/// The values that were reported last.
 #[derive(Debug, Default)]
 pub struct Reported {
     told: Vec<String>,
-    /// The connection's number of its settings at that time.
+    /// The connection's settings version at that time.
     version: u64,
 }
 
@@ -35,7 +34,7 @@ fn value_of(connection: &Connection, name: &str, default: &str) -> String {
 }
 
 impl Reported {
-    /// Tells all of them.
+    /// Reports all settings.
     pub fn tell_all(&mut self, out: &mut Vec<u8>, connection: &Connection) {
         self.version = connection.settings_version();
         self.told = SETTINGS.iter().map(|(name, default)| value_of(connection, name, default)).collect();
@@ -44,7 +43,7 @@ impl Reported {
         }
     }
 
-    /// Tells those that have changed since.
+    /// Reports the settings that have changed since.
     #[inline]
     pub fn tell_changes(&mut self, out: &mut Vec<u8>, connection: &Connection) {
         let version = connection.settings_version();

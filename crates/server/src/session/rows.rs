@@ -1,7 +1,8 @@
-//! Rows as DataRow messages.
+//! Encodes rows as DataRow messages.
 //!
 //! ```text
-//! | 'D' | length | columns u16 | length i32, bytes | length i32, bytes | ... |      length -1 is NULL
+//! | 'D' | length | columns u16 | length i32, bytes | length i32, bytes | ... |
+//!   a length of -1 is NULL
 //! ```
 
 use std::borrow::Cow;
@@ -15,20 +16,20 @@ use crate::types::{binary, list, text};
 
 use super::portal::ResultFormats;
 
-/// Columns of a result: those that the statement was described with, or where it did not know them,
-/// as FETCH and EXECUTE do not for sure, its own.
+/// Returns the columns of a result: those with which the statement was described or, if these were
+/// unknown or may be outdated, as for FETCH and EXECUTE, those of the rows.
 pub fn columns_of<'a>(statement: &'a Statement, rows: &Rows<'_>) -> Cow<'a, [Column]> {
     let (described, own) = (statement.columns(), rows.columns());
     let is_known = statement.kind() != StatementKind::Fetch && described.len() == own.len();
     if is_known { Cow::Borrowed(described) } else { Cow::Owned(own.to_vec()) }
 }
 
-/// Bytes of a row: PostgreSQL's limit, and within what a message's length can say.
+/// The most bytes of a row: PostgreSQL's limit, which a message's length can represent.
 const ROW_BYTES_MAX: usize = 1 << 30;
 
-/// Appends a row. Of its columns there are no more than the engine gives, which a message can say.
+/// Appends a row. The engine limits the number of columns to what a message can represent.
 ///
-/// Errors: 54000 for one that is too long; nothing of it is there.
+/// Errors: 54000 for a row that is too long, of which nothing is appended.
 #[inline]
 pub fn data_row(
     out: &mut Vec<u8>,

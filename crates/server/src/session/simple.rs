@@ -13,7 +13,8 @@ use super::portal::ResultFormats;
 use super::{Session, Trouble, copy, rows};
 
 impl<S: Read + Write> Session<S> {
-    /// Runs the statements of a Query. Several are one transaction, unless they say otherwise.
+    /// Runs the statements of a Query message. Several statements are one transaction, unless they
+    /// begin or end transactions themselves.
     pub(super) fn query(&mut self) -> Result<(), Trouble> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -33,7 +34,7 @@ impl<S: Read + Write> Session<S> {
 
     fn run_text(&mut self, text: &str) -> Result<(), Trouble> {
         self.check_statement_length(text.len())?;
-        // As PostgreSQL has it, a Query ends what has no name.
+        // As in PostgreSQL, a Query drops the unnamed portal.
         self.drop_unnamed_portal();
         let mut has_run = false;
         let alone = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
@@ -56,7 +57,7 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// False where there is nothing to run.
+    /// Runs one statement. Returns false if it is empty.
     fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<bool, Trouble> {
         if let Some(tag) = self.forget_prepared(sql) {
             backend::command_complete(&mut self.wire.out, tag);
@@ -82,7 +83,7 @@ impl<S: Read + Write> Session<S> {
             Outcome::Done(tag) => counted(tag),
             Outcome::Rows(mut rows) => {
                 let columns = rows::columns_of(statement, &rows);
-                // A cursor may have been declared BINARY, and nothing else says so here.
+                // A cursor may have been declared BINARY, and only the rows say so.
                 let is_binary = rows.is_binary();
                 let fields = columns.iter().map(|column| field_of(column, is_binary));
                 backend::row_description(&mut wire.out, fields);
@@ -103,13 +104,13 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// A tag, and how many rows it is about.
+/// Returns a tag and its number of rows.
 fn counted(tag: CommandTag) -> (CommandTag, u64) {
     let rows = tag.rows.unwrap_or(0);
     (tag, rows)
 }
 
-/// An error's place, counted from the start of the whole text.
+/// Shifts the position of an error so that it counts from the start of the whole text.
 fn shifted(trouble: Trouble, text: &str, part: &str) -> Trouble {
     let Trouble::Failure(Failure { position: Some(position), .. }) = trouble else { return trouble };
     let before = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);

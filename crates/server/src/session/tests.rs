@@ -9,7 +9,7 @@ use crate::net::socket::{Peer, Socket};
 use crate::net::transport::Transport;
 use crate::registry::Registry;
 
-/// A client that sends everything at once, and notes how much it is sent.
+/// A client that sends everything at once, and counts the bytes that it receives.
 struct Client<'a> {
     bytes: &'a [u8],
     sent: &'a AtomicUsize,
@@ -34,13 +34,13 @@ impl Write for Client<'_> {
     }
 }
 
-/// A client whose session is ended when it has sent everything, and that looks at a row when it is
-/// told so.
+/// A client whose session is ended once it has sent everything, and that updates a row when it is
+/// notified.
 struct Doomed {
     bytes: &'static [u8],
     entry: Arc<Entry>,
     other: Connection,
-    /// What came of changing the row, once it was told.
+    /// The result of updating the row after the notification.
     found: Arc<OnceLock<cairn_sql::Result<u64>>>,
 }
 
@@ -71,8 +71,9 @@ fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &length.to_be_bytes(), body].concat()
 }
 
-/// Goal: answers do not pile up, however much a client asks before it looks at any. Method: as many
-/// questions as one read takes, with answers of some thousand bytes each; the largest write.
+/// Goal: answers do not pile up, even if a client sends many messages before it reads any. Method:
+/// as many messages as fit into one read, with answers of some thousand bytes each; the largest
+/// write.
 #[test]
 fn answers_to_many_messages_go_out_before_the_last() {
     let columns = ["1"; 100].join(", ");
@@ -97,9 +98,9 @@ fn answers_to_many_messages_go_out_before_the_last() {
     assert!(largest < 72 << 10, "{largest} bytes at once, of {sent}");
 }
 
-/// Goal: a session that is ended has let go of its rows before it tells its client, who may be in
-/// no hurry to hear it. Method: a client that changes the same row by another connection when its
-/// last words come.
+/// Goal: a session that is ended releases its row locks before it notifies its client, which may
+/// read slowly. Method: a client that updates the same row through another connection when the
+/// notification arrives.
 #[test]
 fn last_words_come_after_the_transaction() {
     let database = cairn_sql::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();

@@ -1,4 +1,4 @@
-//! Values in binary. Numbers are big-endian; dates and times count from 2000-01-01.
+//! Binary format of values. Numbers are big-endian; dates and times count from 2000-01-01.
 
 use cairn_sql::{ColumnType, Datum, DatumRef, Type};
 
@@ -12,8 +12,8 @@ const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 const DAY_MICROS: i64 = 86_400_000_000;
 
-/// Appends a value of a column of this type; NULL is the caller's. A value of another type than its
-/// column's goes through its text or, among numbers, as the column's type.
+/// Appends a value of a column of type `kind`; the caller handles NULL. A value of a type other
+/// than its column's is converted if both are numbers, and sent as its text otherwise.
 #[inline]
 pub fn encode(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     match (kind.kind, value) {
@@ -44,7 +44,7 @@ pub fn encode(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     }
 }
 
-/// An integer of another width than its column's, or whatever else, as text.
+/// Appends an integer of a width other than its column's, or any other value as text.
 fn whole_number(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     let wide = match value {
         DatumRef::SmallInt(value) => Some(i64::from(value)),
@@ -68,10 +68,11 @@ fn whole_number(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     }
 }
 
-/// Reads a value of the type with this number, or where that is left to the statement, of `kind`.
+/// Decodes a value of the type with this OID. If the type is left to the statement, decodes a value
+/// of type `kind`.
 ///
-/// Errors: 22P03 for bytes that are no such value, 22003 for one beyond what is kept, 22008 for
-/// such a date or timestamp.
+/// Errors: 22P03 for bytes that are no such value, 22003 for a value out of range, 22008 for a date
+/// or timestamp out of range.
 pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let what = super::kind_of(type_oid).unwrap_or_else(|| kind.clone());
     let malformed = || {
@@ -94,7 +95,7 @@ pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, F
         Type::SmallInt => fixed(bytes).map(|bytes| Datum::SmallInt(i16::from_be_bytes(bytes))),
         Type::Int => fixed(bytes).map(|bytes| Datum::Int(i32::from_be_bytes(bytes))),
         Type::BigInt => fixed(bytes).map(|bytes| Datum::BigInt(i64::from_be_bytes(bytes))),
-        // There is one NaN, whatever sign it comes with.
+        // NaNs are normalized, so that there is only one.
         Type::Real => fixed(bytes)
             .map(f32::from_be_bytes)
             .map(|value| Datum::Real(if value.is_nan() { f32::NAN } else { value })),
@@ -120,7 +121,7 @@ pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, F
         }
         Type::Interval => interval(bytes),
         Type::Uuid => fixed(bytes).map(Datum::Uuid),
-        // The binary form of jsonb has a version before the text.
+        // The binary format of jsonb has a version byte before the text.
         _ if type_oid == oid::JSONB => {
             return text::decode(&what, bytes.strip_prefix(&[1]).ok_or_else(malformed)?);
         }

@@ -1,7 +1,9 @@
-//! Lists in binary: those of results from their texts, and those that are parameters.
+//! Binary format of lists: encodes those of results from their texts, and decodes those of
+//! parameters.
 //!
 //! ```text
-//! | dimensions i32 | has NULL i32 | type of elements u32 | length i32, 1 i32 | ... | length i32, bytes | ... |      length -1 is NULL
+//! | dimensions i32 | has NULL i32 | element type u32 | length i32, 1 i32 | ... |
+//! | length i32, bytes | ... |     a length of -1 is NULL
 //! ```
 
 use cairn_sql::{ColumnType, Datum};
@@ -12,15 +14,15 @@ use crate::sqlstate;
 
 use super::{binary, kind_of, oid_of};
 
-/// A list that was read from its text.
+/// A list parsed from its text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct List {
-    /// How many there are in each dimension, the outermost first.
+    /// The length of each dimension, the outermost first.
     lengths: Vec<usize>,
     elements: Vec<Option<String>>,
 }
 
-/// Appends a list of such elements. The text is one that results have: `{1,"a b",NULL}`.
+/// Appends a list with elements of this type. `text` has the form of results: `{1,"a b",NULL}`.
 pub fn encode(out: &mut Vec<u8>, element: &ColumnType, text: &str) {
     let list = read(text).unwrap_or_default();
     let dimensions = if list.elements.is_empty() { &[] } else { list.lengths.as_slice() };
@@ -47,9 +49,10 @@ pub fn encode(out: &mut Vec<u8>, element: &ColumnType, text: &str) {
     }
 }
 
-/// Reads a list whose items have the type with this number.
+/// Decodes a list whose elements have the type with this OID.
 ///
-/// Errors: 22P03 for bytes that are no such list, 0A000 for lists of lists, and those of the items.
+/// Errors: 22P03 for bytes that are no such list, 0A000 for lists of lists, and those of the
+/// elements.
 pub fn decode(type_oid: u32, element: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let malformed = || {
         let message = format!("incorrect binary data format for a parameter of type {element}[]");
@@ -73,7 +76,7 @@ pub fn decode(type_oid: u32, element: &ColumnType, bytes: &[u8]) -> Result<Datum
             return Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
         }
     };
-    // BOUND: each item takes four bytes at least.
+    // BOUND: each element takes at least four bytes.
     let mut items = Vec::with_capacity(count.min(bytes.len() / 4));
     for _ in 0..count {
         items.push(match cursor.value().map_err(|_| malformed())? {
@@ -85,7 +88,7 @@ pub fn decode(type_oid: u32, element: &ColumnType, bytes: &[u8]) -> Result<Datum
     Ok(Datum::List(items))
 }
 
-/// Reads `{...}`; `None` for what is no list.
+/// Parses `{...}`; `None` for text that is no list.
 fn read(text: &str) -> Option<List> {
     let mut list = List::default();
     let mut rest = text.chars().peekable();
@@ -108,7 +111,7 @@ fn read(text: &str) -> Option<List> {
                 }
             }
             '}' => {
-                // Commas are one fewer than elements.
+                // There is one comma fewer than elements.
                 let length = counts.pop()? + 1;
                 let depth = counts.len();
                 if list.lengths.len() <= depth {
@@ -150,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// Goal: lists are what PostgreSQL sends for them. Method: its bytes.
+    /// Goal: lists are encoded as PostgreSQL does it. Method: its bytes.
     #[test]
     fn lists_in_binary() {
         let encoded = |kind: ColumnType, text: &str| {
@@ -170,8 +173,9 @@ mod tests {
         assert_eq!(read("{1"), None);
     }
 
-    /// Goal: what clients send for lists is read, and nothing else. Method: lists as they are
-    /// written, each cut off anywhere, of other items, and of lists.
+    /// Goal: exactly the lists that clients may send are decoded. Method: encoded lists, each cut
+    /// off at every length; a list of another element type, one with trailing bytes, and a list of
+    /// lists.
     #[test]
     fn lists_from_clients() {
         for (kind, type_oid, text) in [

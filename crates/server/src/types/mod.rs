@@ -1,5 +1,4 @@
-//! PostgreSQL's types: their numbers, and values of them as text ([`text`]) and binary
-//! ([`binary`]).
+//! PostgreSQL's types: their OIDs, and values of them as text ([`text`]) and binary ([`binary`]).
 
 pub mod binary;
 pub mod list;
@@ -10,7 +9,7 @@ use cairn_sql::{Column, ColumnType, Type};
 
 use crate::codec::backend::Field;
 
-/// Numbers of types, as `pg_type` has them.
+/// OIDs of types, as in `pg_type`.
 #[allow(missing_docs, reason = "the names are PostgreSQL's")]
 pub mod oid {
     pub const BOOL: u32 = 16;
@@ -35,12 +34,12 @@ pub mod oid {
     pub const NUMERIC: u32 = 1700;
     pub const UUID: u32 = 2950;
     pub const JSONB: u32 = 3802;
-    /// Of parameters that are left to the statement: none, `unknown`, and numerics, whose digits
-    /// are in their values.
+    /// OIDs of parameters whose type is left to the statement: 0, `unknown`, and numeric, whose
+    /// digits follow from the values.
     pub const ANY: [u32; 3] = [0, 705, NUMERIC];
 }
 
-/// The number of a column's type, or of a parameter's.
+/// Returns the OID of the type of a column or parameter.
 pub fn oid_of(kind: &ColumnType) -> u32 {
     if let Some(element) = kind.element() {
         return list_oid_of(&element);
@@ -66,7 +65,7 @@ pub fn oid_of(kind: &ColumnType) -> u32 {
     }
 }
 
-/// The number of the type of lists of these.
+/// Returns the OID of the list type with elements of this type.
 fn list_oid_of(element: &ColumnType) -> u32 {
     match oid_of(element) {
         oid::BOOL => 1000,
@@ -89,10 +88,10 @@ fn list_oid_of(element: &ColumnType) -> u32 {
     }
 }
 
-/// Digits behind the point that a list of numerics is said to have.
+/// The scale that a list of numerics is declared with.
 const NUMERIC_SCALE: u8 = 10;
 
-/// The number of the type that lists of a type have for items; `None` for types that are no lists.
+/// Returns the OID of a list type's elements; `None` for types that are no lists.
 pub fn element_oid_of(list_oid: u32) -> Option<u32> {
     Some(match list_oid {
         1000 => oid::BOOL,
@@ -121,10 +120,10 @@ pub fn element_oid_of(list_oid: u32) -> Option<u32> {
     })
 }
 
-/// The type that a number stands for; `None` for 0 and for those that are left to the statement.
+/// Returns the type with this OID; `None` for 0 and for types that are left to the statement.
 pub fn kind_of(type_oid: u32) -> Option<ColumnType> {
     if let Some(element) = element_oid_of(type_oid) {
-        // Each of its numerics has the digits that it has.
+        // Each numeric of a list keeps its own digits.
         let element = match element {
             oid::NUMERIC => ColumnType::decimal(38, NUMERIC_SCALE),
             other => kind_of(other)?,
@@ -151,7 +150,7 @@ pub fn kind_of(type_oid: u32) -> Option<ColumnType> {
     })
 }
 
-/// Bytes of a type's values; -1 when they vary.
+/// Returns the size of a type's values in bytes; -1 if it varies.
 fn bytes_of(type_oid: u32) -> i16 {
     match type_oid {
         oid::BOOL => 1,
@@ -163,8 +162,8 @@ fn bytes_of(type_oid: u32) -> i16 {
     }
 }
 
-/// What PostgreSQL calls a type's modifier: what is in the parentheses, plus the four bytes of a
-/// length that once stood there; without these for times.
+/// Returns PostgreSQL's type modifier: the values in parentheses plus 4, for the length field that
+/// it once included; without the 4 for times.
 fn modifier_of(kind: &ColumnType) -> i32 {
     match (kind.length, kind.decimal) {
         (Some(digits), _) if kind.kind != Type::Text => i32::try_from(digits).unwrap_or(-1),
@@ -176,10 +175,10 @@ fn modifier_of(kind: &ColumnType) -> i32 {
     }
 }
 
-/// How a column is described to the client.
+/// Returns the description of a column for the client.
 pub fn field_of(column: &Column, is_binary: bool) -> Field<'_> {
     let type_oid = column.element.as_ref().map_or_else(|| oid_of(&column.kind), list_oid_of);
-    // A client counts columns from 1; 0 is none.
+    // The protocol counts columns from 1; 0 means none.
     let (table, number) = column.table.map_or((0, 0), |(table, number)| (table, number.saturating_add(1)));
     Field {
         name: &column.name,

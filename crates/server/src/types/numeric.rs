@@ -1,7 +1,8 @@
-//! Decimal numbers in binary.
+//! Binary format of decimal numbers.
 //!
 //! ```text
-//! | digits u16 | weight i16 | sign u16 | scale u16 | digit u16 ... |     digits of base 10 000, the first one times 10 000^weight
+//! | digits u16 | weight i16 | sign u16 | scale u16 | digit u16 ... |
+//!   digits of base 10 000, the first one times 10 000^weight
 //! ```
 
 use cairn_sql::Datum;
@@ -12,10 +13,10 @@ use crate::sqlstate;
 
 const BASE: u128 = 10_000;
 const NEGATIVE: u16 = 0x4000;
-/// Digits of base 10 000 that 39 decimal digits before and after a point can touch.
+/// The most digits of base 10 000 that 39 decimal digits before and after a point can span.
 const DIGITS_MAX: usize = 40;
 
-/// Appends `unscaled` / 10^`scale`.
+/// Appends the number `unscaled` / 10^`scale`.
 pub fn encode(out: &mut Vec<u8>, unscaled: i128, scale: u8) {
     let unit = 10_u128.checked_pow(scale.into());
     let magnitude = unscaled.unsigned_abs();
@@ -29,7 +30,7 @@ pub fn encode(out: &mut Vec<u8>, unscaled: i128, scale: u8) {
     }
     digits[..before].reverse();
     let mut count = before;
-    // After the point: four decimal digits each, from the left.
+    // Digits after the point: four decimal digits each, from the left.
     let mut left = usize::from(scale);
     while fraction > 0 && left > 0 {
         let taken = left.min(4);
@@ -54,11 +55,11 @@ pub fn encode(out: &mut Vec<u8>, unscaled: i128, scale: u8) {
     kept.iter().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
-/// Digits behind the point of a value as a client sends it; `None` for what is no number, which
-/// whoever reads it says.
+/// Returns the number of digits after the point of a value in a client's format; `None` for a value
+/// that is no number, which its decoder reports.
 pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
     if is_binary {
-        // Count, weight, sign, scale.
+        // The header: count, weight, sign, scale.
         let scale = value.get(6..8)?;
         return u8::try_from(u16::from_be_bytes([*scale.first()?, *scale.get(1)?])).ok();
     }
@@ -71,8 +72,8 @@ pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
     u8::try_from(i32::try_from(behind).ok()?.saturating_sub(exponent).max(0)).ok()
 }
 
-/// Reads one. Errors: 22P03 for what is none, 22003 for NaN, infinity and what has more than 38
-/// digits.
+/// Decodes a number. Errors: 22P03 for bytes that are no number; 22003 for NaN, infinity and
+/// numbers of more than 38 digits.
 pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
     let malformed = || Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, "invalid binary numeric");
     let range =
@@ -84,7 +85,7 @@ pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
         return Err(range());
     }
     let scale = u8::try_from(scale).ok().filter(|scale| *scale <= 38).ok_or_else(range)?;
-    // The value is the sum of digit * 10 000^(weight - i); in units of 10^-scale that is digit *
+    // The value is the sum of digit * 10 000^(weight - i). In units of 10^-scale, that is digit *
     // 10^(4 * (weight - i) + scale).
     let mut unscaled: i128 = 0;
     for at in 0..count {
@@ -99,7 +100,7 @@ pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
                 10_i128.checked_pow(exponent).and_then(|unit| unit.checked_mul(digit)).ok_or_else(range)?
             }
             Ok(_) => 0,
-            // Digits below the scale are not there, by the sender's own word.
+            // Digits below the sender's own scale are cut off.
             Err(_) => 10_i128.checked_pow(exponent.unsigned_abs()).map_or(0, |unit| digit / unit),
         };
         unscaled = unscaled.checked_add(part).ok_or_else(range)?;

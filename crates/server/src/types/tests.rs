@@ -8,8 +8,9 @@ fn binary_of(kind: &ColumnType, value: &Datum) -> Vec<u8> {
     out
 }
 
-/// Goal: each type's values go through binary and come back, under the number that describes it.
-/// Method: edges of each type.
+/// Goal: each type's values survive a round trip through binary, by the OID that describes it and
+/// by OID
+/// 0. Method: edge values of each type.
 #[test]
 fn values_go_through_binary() {
     let values: &[(Type, &[Datum])] = &[
@@ -37,7 +38,8 @@ fn values_go_through_binary() {
     }
 }
 
-/// Goal: known bytes. Method: PostgreSQL's own of 2000-01-01, of a numeric and of an interval.
+/// Goal: the binary format is PostgreSQL's. Method: its bytes of a date after 2000-01-01 and of
+/// numerics.
 #[test]
 fn bytes_are_postgresqls() {
     assert_eq!(binary_of(&Type::Date.into(), &Datum::Date(10_958)), [0, 0, 0, 1]);
@@ -51,7 +53,7 @@ fn bytes_are_postgresqls() {
     assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 2]);
 }
 
-/// Goal: decimals come back whatever their digits and scale. Method: powers of ten and their
+/// Goal: decimals survive the round trip with any digits and scale. Method: powers of ten and their
 /// neighbours, at every scale.
 #[test]
 fn decimals_go_through_binary() {
@@ -74,13 +76,13 @@ fn decimals_go_through_binary() {
         let nan = [&[0_u8, 0, 0, 0][..], &sign.to_be_bytes(), &[0, 0]].concat();
         assert!(numeric::decode(&nan).is_err());
     }
-    // A weight that no number of 38 digits has.
+    // A weight that no number of 38 digits has, and a digit above 9999.
     assert!(numeric::decode(&[0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 1]).is_err());
     assert!(numeric::decode(&[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10]).is_err());
 }
 
-/// Goal: binary of the wrong length is refused for every type that has one. Method: each length
-/// from 0 to 20.
+/// Goal: binary values of the wrong length are refused for every type of fixed length. Method: each
+/// length from 0 to 19.
 #[test]
 fn wrong_lengths_are_refused() {
     for kind in [
@@ -105,8 +107,8 @@ fn wrong_lengths_are_refused() {
     }
 }
 
-/// Goal: integers are written as everybody writes them. Method: edges and neighbours of powers of
-/// ten, against the standard library.
+/// Goal: integers are formatted correctly. Method: edge values and neighbours of powers of ten,
+/// against the standard library.
 #[test]
 fn integers_are_written() {
     let powers = (0..19).map(|exponent| 10_i64.pow(exponent));
@@ -122,7 +124,7 @@ fn integers_are_written() {
     assert_eq!(out, b"\\x00ab");
 }
 
-/// Goal: a column is described as PostgreSQL would.
+/// Goal: columns are described as PostgreSQL does it.
 #[test]
 fn columns_are_described() {
     let mut column = Column::new("a", ColumnType::varchar(10));
@@ -137,8 +139,8 @@ fn columns_are_described() {
     assert_eq!(field_of(&Column::new("c", ColumnType::json()), false).type_oid, oid::JSON);
 }
 
-/// Goal: moments in UTC say so, and have their own type. Method: text of one before and one after
-/// the era's begin, and the numbers of the type.
+/// Goal: timestamps with a time zone show it, and have their own type. Method: text of one in and
+/// one before the common era, and the OIDs of the types.
 #[test]
 fn moments_have_a_zone() {
     let shown = |micros: i64| {
@@ -152,9 +154,9 @@ fn moments_have_a_zone() {
     assert_eq!(oid_of(&Type::Timestamp.into()), 1114);
 }
 
-/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused as
-/// parameters. Method: the first and the last of which there is a text, their neighbours, and the
-/// ends of the integers; with and without a zone.
+/// Goal: dates and timestamps that have no text form, including PostgreSQL's infinities, are
+/// refused as parameters. Method: the first and the last that have one, their neighbours, and the
+/// ends of the integers; with and without a time zone.
 #[test]
 fn dates_and_moments_have_ends() {
     let after_2000 = |kind: &ColumnType, text: &str| {

@@ -1,4 +1,4 @@
-//! Values as text.
+//! Text format of values.
 
 use cairn_sql::{ColumnType, Datum, DatumRef, Type};
 
@@ -6,7 +6,7 @@ use crate::codec::backend;
 use crate::error::Failure;
 use crate::sqlstate;
 
-/// Appends a value's text, in the form that PostgreSQL prints; NULL is the caller's.
+/// Appends a value in PostgreSQL's text format; the caller handles NULL.
 #[inline]
 pub fn encode(out: &mut Vec<u8>, value: DatumRef<'_>) {
     match value {
@@ -20,7 +20,8 @@ pub fn encode(out: &mut Vec<u8>, value: DatumRef<'_>) {
     }
 }
 
-/// As [`encode`], of a column of this type: a moment in UTC says so, before the era if it has one.
+/// Appends like [`encode`], for a column of this type: a timestamp with time zone gets its UTC
+/// offset, before an era if it has one.
 #[inline]
 pub fn encode_of(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     encode(out, value);
@@ -30,7 +31,8 @@ pub fn encode_of(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
     }
 }
 
-/// Digits two by two: formatting machinery costs more than the rest of a small row.
+/// Appends an integer, two digits at a time. The standard library's formatting would cost more than
+/// the rest of a small row.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
     const PAIRS: [u8; 200] = pairs();
     let mut digits = [0; 20];
@@ -76,9 +78,9 @@ fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
     );
 }
 
-/// Reads a value of a type from its text.
+/// Parses a value of a type from its text.
 ///
-/// Errors: 22P02, 22003 and the like, as a cast from text has them.
+/// Errors: those of a cast from text, such as 22P02 and 22003.
 pub fn decode(kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
     let text = std::str::from_utf8(bytes).map_err(|_| {
         Failure::new(
@@ -91,12 +93,13 @@ pub fn decode(kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
         return Err(Failure::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, message));
     }
     if kind.is_list {
-        // Each numeric of a list keeps the digits that it has.
+        // Each numeric of a list keeps its own digits.
         let mut open = kind.clone();
         open.decimal = None;
         return Ok(Datum::parse(text, &open)?);
     }
-    // What `FromStr` takes, casts take too; what it refuses may still have blanks around it.
+    // Fast path: casts accept all that `FromStr` accepts. Text that it refuses may still be valid,
+    // with blanks around it.
     match kind.kind {
         Type::Text if !kind.is_json => return Ok(Datum::Text(text.to_owned())),
         Type::Int => {

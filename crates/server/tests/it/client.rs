@@ -1,4 +1,4 @@
-//! A client that sends what it is told and shows what it gets, and a server for it.
+//! A scripted client that shows the messages it receives, and a server for it.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -12,10 +12,11 @@ use cairn_sql::Database;
 use cairn_vfs::{MemFs, thread};
 use tempfile::TempDir;
 
-/// A statement that nobody waits for: it looks at 27 000 million combinations.
+/// A statement that takes far too long to wait for: it checks 27 000 million combinations.
 pub const SLOW: &str = "SELECT count(*) FROM big x, big y, big z WHERE x.a + y.a > z.a * 2";
 
-/// A server with a database in memory, on a socket file in a scratch folder. Ends when dropped.
+/// A server with a database in memory, on a socket file in a temporary directory. Dropping it ends
+/// the server.
 pub struct Host {
     folder: TempDir,
     pub database: Database,
@@ -36,7 +37,7 @@ impl Host {
         Host::made_by(|builder, _| builder.limits(limits).observer(observer))
     }
 
-    /// `make` says what it is to be, and hears of the scratch folder.
+    /// Starts a server. `make` configures the builder, and receives the temporary directory.
     pub fn made_by(make: impl FnOnce(Builder, &Path) -> Builder) -> Host {
         let database = Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -47,7 +48,7 @@ impl Host {
         Host { folder, database, stop, running }
     }
 
-    /// Makes the table of [`SLOW`], of 3000 rows.
+    /// Creates the table of [`SLOW`], with 3000 rows.
     pub fn fill(&self) {
         let mut connection = self.database.connect();
         connection.execute("CREATE TABLE big (a int)", &[]).unwrap();
@@ -59,15 +60,15 @@ impl Host {
         self.folder.path().join(".s.PGSQL.1")
     }
 
-    /// A connection that has said nothing yet.
+    /// Opens a connection that has not sent anything.
     pub fn connect(&self) -> Client {
         let stream = UnixStream::connect(self.path()).unwrap();
-        // No test waits for ever.
+        // So that no test waits forever.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Client { stream, process: 0, secret: 0, settings: Vec::new() }
     }
 
-    /// A session.
+    /// Opens a session.
     pub fn session(&self) -> Client {
         let mut client = self.connect();
         client.send_raw(&startup(&[("user", "ann"), ("database", "test")]));
@@ -76,7 +77,7 @@ impl Host {
         client
     }
 
-    /// Ends it and gives what its run gave.
+    /// Ends the server and returns the result of its run.
     pub fn end(mut self) -> Result<(), cairn_server::Error> {
         self.stop.shutdown();
         self.running.take().unwrap().join().unwrap()
@@ -92,7 +93,7 @@ impl Drop for Host {
     }
 }
 
-/// A startup message.
+/// Builds a startup message.
 pub fn startup(settings: &[(&str, &str)]) -> Vec<u8> {
     let mut body = 196_608_i32.to_be_bytes().to_vec();
     for (name, value) in settings {
@@ -124,7 +125,7 @@ pub fn parse(name: &str, sql: &str, types: &[u32]) -> Vec<u8> {
     message(b'P', &[&text(name)[..], &text(sql), &count, &types].concat())
 }
 
-/// Parameters as text, or binary with `is_binary`; results as well.
+/// Builds a Bind message, with parameters and results as text, or as binary with `is_binary`.
 pub fn bind(portal: &str, statement: &str, is_binary: bool, values: &[Option<&[u8]>]) -> Vec<u8> {
     let format = u16::from(is_binary).to_be_bytes();
     let mut body = [&text(portal)[..], &text(statement), &[0, 1], &format].concat();
@@ -168,7 +169,7 @@ pub struct Client {
     pub stream: UnixStream,
     pub process: i32,
     pub secret: i32,
-    /// Settings that it was told and nobody has taken, in order: `name=value`.
+    /// Reported settings that no test has taken yet, in order: `name=value`.
     pub settings: Vec<String>,
 }
 
@@ -181,7 +182,7 @@ impl Client {
         self.send_raw(&messages.concat());
     }
 
-    /// The next message; `None` when the server has closed.
+    /// Receives the next message; `None` when the server has closed the connection.
     pub fn receive(&mut self) -> Option<(u8, Vec<u8>)> {
         let mut header = [0; 5];
         if self.stream.read_exact(&mut header).is_err() {
@@ -193,7 +194,8 @@ impl Client {
         Some((header[0], body))
     }
 
-    /// Messages up to one of this tag, or the end, a line each. Settings are left out.
+    /// Receives messages up to one with this tag, or up to the end, and returns a line for each.
+    /// Settings are left out.
     pub fn until(&mut self, last: u8) -> String {
         let mut told = String::new();
         while let Some((tag, body)) = self.receive() {
@@ -217,13 +219,13 @@ impl Client {
         self.until(b'Z')
     }
 
-    /// Asks, and shows the answer.
+    /// Sends messages and returns the answer.
     pub fn ask(&mut self, messages: &[Vec<u8>]) -> String {
         self.send(messages);
         self.until_ready()
     }
 
-    /// Asks a server that may be gone, and shows what came of it.
+    /// Sends a message to a server that may be gone, and returns the answer.
     pub fn try_ask(&mut self, message: &[u8]) -> String {
         match self.stream.write_all(message) {
             Ok(()) => self.until_ready(),
@@ -236,13 +238,13 @@ impl Client {
         self.ask(&[query(sql)])
     }
 
-    /// Waits until the server has closed.
+    /// Waits until the server has closed the connection.
     pub fn until_end(&mut self) -> String {
         self.until(0)
     }
 }
 
-/// A message as a line: its tag, and what matters of it.
+/// Formats a message as a line: its tag and its essential contents.
 fn show(tag: u8, body: &[u8]) -> String {
     let strings = |body: &[u8]| String::from_utf8_lossy(body).trim_end_matches('\0').replace('\0', " ");
     let number = |at: usize| i32::from_be_bytes(body[at..at + 4].try_into().unwrap());

@@ -4,7 +4,7 @@ fn data(bytes: &str) -> Vec<u8> {
     message(b'd', bytes.as_bytes())
 }
 
-/// Goal: rows go in and come out, in both protocols; rows may be cut anywhere.
+/// Goal: COPY works in both directions and in both protocols, and rows may be split anywhere.
 #[test]
 fn rows_go_in_and_out() {
     let host = Host::new();
@@ -24,8 +24,8 @@ fn rows_go_in_and_out() {
     assert_eq!(client.query("SELECT b FROM t WHERE a = 3"), "T b:25\nD th\"ree\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: the binary format is announced, and cut as PostgreSQL cuts it: the signature comes with
-/// the first row, the end alone. Method: the bytes of a table.
+/// Goal: the binary format is announced, and split into messages as in PostgreSQL: the signature
+/// comes with the first row, the trailer alone. Method: the bytes of a table.
 #[test]
 fn binary_rows() {
     const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -49,8 +49,8 @@ fn binary_rows() {
     assert_eq!(client.until_ready(), "c\nC COPY 2\nZ I\n");
 }
 
-/// Goal: line breaks within CSV's quotes end no row, whatever the quotes are. Method: a row with
-/// one.
+/// Goal: line breaks within quoted CSV values do not end a row, whatever the quote character is.
+/// Method: a row with a line break.
 #[test]
 fn rows_of_several_lines() {
     let host = Host::new();
@@ -61,8 +61,8 @@ fn rows_of_several_lines() {
     assert_eq!(told, "H\nd 1,'x\ny'\nd 2,'it''s'\nc\nC COPY 2\nZ I\n");
 }
 
-/// Goal: a COPY that fails, at the client or for its data, has done nothing, and what is still
-/// under way is passed over.
+/// Goal: a COPY that fails, in the client or because of its data, has no effect, and the rest of
+/// its messages is skipped.
 #[test]
 fn failed_copies_do_nothing() {
     let host = Host::new();

@@ -9,8 +9,8 @@ fn filled(rows: usize) -> Host {
     host
 }
 
-/// Goal: cursors by the simple protocol, as psql's FETCH_COUNT and psycopg2's named cursors use
-/// them: rows, tags, errors, values of a BINARY one.
+/// Goal: cursors work in the simple protocol, as psql's FETCH_COUNT and psycopg2's named cursors
+/// use them: rows, tags, errors, values of a BINARY cursor.
 #[test]
 fn simple() {
     let host = filled(5);
@@ -33,7 +33,7 @@ fn simple() {
     assert_eq!(client.query("FETCH c"), "E ERROR 34000\nZ E\n");
     assert_eq!(client.query("FETCH c"), "E ERROR 25P02\nZ E\n");
     client.query("ROLLBACK");
-    // Statements that come together are a transaction.
+    // Statements in one message are a transaction.
     assert_eq!(
         client.query("DECLARE c CURSOR FOR SELECT a FROM t ORDER BY a; FETCH 1 c"),
         "C DECLARE CURSOR\nT a:23\nD 1\nC FETCH 1\nZ I\n"
@@ -47,8 +47,8 @@ fn simple() {
     assert_eq!(client.query("CLOSE c"), "C CLOSE CURSOR\nZ I\n");
 }
 
-/// Goal: cursors by the extended protocol, as psycopg 3 and others use them: DECLARE takes
-/// parameters, FETCH is described as its rows are, a cursor is described and closed as a portal is.
+/// Goal: cursors work in the extended protocol, as psycopg 3 and others use them: DECLARE takes
+/// parameters, FETCH is described by its rows, and a cursor is described and closed like a portal.
 #[test]
 fn extended() {
     let host = filled(5);
@@ -65,14 +65,14 @@ fn extended() {
     let run = |is_binary| [bind("", "f", is_binary, &[]), describe(b'P', ""), execute("", 0), sync()];
     assert_eq!(client.ask(&run(false)), "2\nT a:23 b:25\nD 2|b2\nC FETCH 1\nZ T\n");
     assert_eq!(client.ask(&run(true)), "2\nT a:23 b:25\nD 00000003|b3\nC FETCH 1\nZ T\n");
-    // The cursor itself is run as a portal is.
+    // The cursor itself is executed like a portal.
     assert_eq!(
         client.ask(&[execute("c", 1), execute("c", 5), sync()]),
         "D 4|b4\ns\nD 5|b5\nC SELECT 1\nZ T\n"
     );
     assert_eq!(client.ask(&[close(b'P', "c"), describe(b'P', "c"), sync()]), "3\nE ERROR 34000\nZ E\n");
     client.query("ROLLBACK; BEGIN");
-    // Another cursor of that name.
+    // Another cursor with that name.
     client.query("DECLARE c CURSOR FOR SELECT 'x' AS x, 2 AS y, 3.5 AS z");
     assert_eq!(client.ask(&run(false)), "2\nT x:25 y:23 z:1700\nD x|2|3.5\nC FETCH 1\nZ T\n");
     client.query("COMMIT");
@@ -80,16 +80,15 @@ fn extended() {
         client.ask(&[bind("", "f", false, &[]), describe(b'P', ""), execute("", 0), sync()]),
         "2\nn\nE ERROR 34000\nZ I\n"
     );
-    // Alone and before Sync it would be gone at once.
+    // Alone and before Sync, the cursor would be closed at once.
     assert_eq!(
         client.ask(&[declare, bind("", "", false, &[Some(b"1")]), execute("", 0), sync()]),
         "1\n2\nE ERROR 25P01\nZ I\n"
     );
 }
 
-/// Goal: portals and cursors have their names together. Method: a portal that has been begun is
-/// fetched from, moved and closed by SQL; names that are taken; a FETCH whose own rows come in
-/// parts.
+/// Goal: portals and cursors share one namespace. Method: SQL fetches from, moves and closes a
+/// suspended portal; names that are taken; a FETCH whose own rows are requested in parts.
 #[test]
 fn portals_are_cursors() {
     let host = filled(9);
@@ -107,7 +106,7 @@ fn portals_are_cursors() {
     client.query("DECLARE c CURSOR FOR SELECT a FROM t ORDER BY a");
     assert_eq!(client.ask(&[bind("c", "s", false, &[]), sync()]), "E ERROR 42P03\nZ E\n");
     client.query("ROLLBACK TO s");
-    // What has closed it leaves its name to another one.
+    // Once the portal is closed, its name is free.
     for close in ["CLOSE p", "ROLLBACK TO s", "CLOSE ALL"] {
         client.query(close);
         let again = [bind("p", "s", false, &[]), execute("p", 1), sync()];
@@ -121,15 +120,15 @@ fn portals_are_cursors() {
     assert_eq!(client.query("FETCH c"), "T a:23\nD 5\nC FETCH 1\nZ T\n");
     assert_eq!(client.ask(&[execute("f", 9), sync()]), "D 3\nD 4\nC FETCH 2\nZ T\n");
     client.query("COMMIT");
-    // EXECUTE, too.
+    // EXECUTE works in parts too.
     client.query("PREPARE q AS SELECT a FROM t WHERE a > $1 ORDER BY a; BEGIN");
     let parts =
         [parse("", "EXECUTE q(6)", &[]), bind("e", "", false, &[]), execute("e", 2), execute("e", 2), sync()];
     assert_eq!(client.ask(&parts), "1\n2\nD 7\nD 8\ns\nD 9\nC SELECT 1\nZ T\n");
 }
 
-/// Goal: neither a cursor nor a suspended portal has its rows in memory, whatever runs between.
-/// Method: rows that count; how far they were counted when a few were fetched.
+/// Goal: neither a cursor nor a suspended portal materializes its rows, whatever runs in between.
+/// Method: rows that increment a sequence; its value after a few were fetched.
 #[test]
 fn rows_are_made_as_they_are_fetched() {
     let host = filled(20_000);
@@ -143,7 +142,7 @@ fn rows_are_made_as_they_are_fetched() {
     client.query(&format!("DECLARE c CURSOR FOR {select}"));
     assert_eq!(client.query("FETCH c"), "T nextval:20 b:25\nD 3|b1\nC FETCH 1\nZ T\n");
     assert_eq!(client.query("SELECT currval('s')"), "T currval:20\nD 3\nC SELECT 1\nZ T\n");
-    // Changes between are not seen by either.
+    // Neither sees changes made in between.
     client.query("UPDATE t SET b = 'changed'; DELETE FROM t WHERE a % 2 = 0");
     assert_eq!(client.ask(&[execute("p", 1), sync()]), "D 4|b3\ns\nZ T\n");
     assert_eq!(client.query("FETCH 1 c"), "T nextval:20 b:25\nD 5|b2\nC FETCH 1\nZ T\n");
@@ -153,9 +152,9 @@ fn rows_are_made_as_they_are_fetched() {
     assert_eq!(client.ask(&[query("COMMIT")]), "C COMMIT\nZ I\n");
 }
 
-/// Goal: a portal goes on with its own cursor and with no other one, and touches no other one.
-/// Method: a cursor of DECLARE that has the name of a portal which was begun, closed by SQL and not
-/// by the protocol, with other columns and formats.
+/// Goal: a portal continues only with its own cursor, and affects no other. Method: a cursor of
+/// DECLARE with the name of a suspended portal that was closed by SQL but not by the protocol, with
+/// other columns and formats.
 #[test]
 fn a_portal_has_its_own_cursor() {
     let host = filled(9);
@@ -170,7 +169,7 @@ fn a_portal_has_its_own_cursor() {
     assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ E\n");
     client.query("ROLLBACK TO s");
     assert_eq!(client.query("FETCH p"), "T b:25 a:23 ?column?:25\nD b1|1|x\nC FETCH 1\nZ T\n");
-    // Names of portals that have not begun, and that are done, are taken.
+    // Names of portals that have not run, and of those that are done, are taken.
     client.query("SAVEPOINT s");
     client.ask(&[bind("q", "s", false, &[]), sync()]);
     for most in [None, Some(0)] {
@@ -188,8 +187,9 @@ fn a_portal_has_its_own_cursor() {
     assert_eq!(client.query("DECLARE q CURSOR FOR SELECT 1"), "C DECLARE CURSOR\nZ T\n");
 }
 
-/// Goal: what is suspended in a transaction that has failed says that it has, and goes on after
-/// ROLLBACK TO. Method: portals and a cursor, with a savepoint and without.
+/// Goal: a suspended portal reports that its transaction has failed, and continues after ROLLBACK
+/// TO.
+/// Method: portals and a cursor, with and without a savepoint.
 #[test]
 fn failed_transactions() {
     let host = filled(9);

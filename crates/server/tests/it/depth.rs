@@ -1,9 +1,8 @@
 use crate::client::{Host, bind, execute, parse, sync};
 
-/// Goal: a statement that is too deep ends with an error for its session, and nothing for the
-/// others. Method: statements of 100,000 levels of several kinds, views over views and views that
-/// ask for themselves, in simple and extended queries, with another session that is asked after
-/// each.
+/// Goal: a statement that is nested too deeply fails in its own session, and does not affect
+/// others. Method: statements of 100,000 levels of several kinds, views over views and recursive
+/// views, in simple and extended queries, with a query in another session after each.
 #[test]
 fn what_is_too_deep_ends_the_statement_only() {
     let host = Host::new();

@@ -8,8 +8,8 @@ use cairn_server::{Limits, Observer};
 
 use crate::client::{Host, SLOW, query, untagged};
 
-/// Goal: a running statement is cancelled by who knows the secret, and by nobody else; the session
-/// goes on.
+/// Goal: a running statement is cancelled with the right secret and not with another one, and the
+/// session continues.
 #[test]
 fn statements_are_cancelled() {
     let host = Host::new();
@@ -25,7 +25,7 @@ fn statements_are_cancelled() {
     cancel(secret ^ 1);
     let done = AtomicBool::new(false);
     cairn_vfs::thread::scope(|scope| {
-        // The message may not be here yet when a request comes, so it is asked until it ends.
+        // The statement may not have arrived when a request does, so requests repeat until it ends.
         let asking = scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 cancel(secret);
@@ -34,15 +34,15 @@ fn statements_are_cancelled() {
         let told = client.until_ready();
         done.store(true, Ordering::Relaxed);
         asking.join().unwrap();
-        // It ends before its rows are described where the request has come while it was planned.
+        // The rows are not described if the request arrives during planning.
         assert_eq!(told.trim_start_matches("T count:20\n"), "E ERROR 57014\nZ I\n");
     });
     assert_eq!(client.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: a request to cancel that comes between two statements of a message is not lost, and is for
-/// none of the next message. Method: an observer, who is told of a statement before the next one
-/// begins, asks; messages that go on with another statement, end, or commit by themselves.
+/// Goal: a cancel request between two statements of a message is not lost, and does not affect the
+/// next message. Method: an observer, which is called after a statement and before the next one,
+/// sends the request; messages that continue with another statement, end, or commit by themselves.
 #[test]
 fn requests_hold_for_their_message() {
     const MARK: &str = "SELECT 1 AS a";
@@ -54,7 +54,7 @@ fn requests_hold_for_their_message() {
             let mut other = UnixStream::connect(path).unwrap();
             let request = [80_877_102, process, secret].map(i32::to_be_bytes).concat();
             other.write_all(&untagged(&request)).unwrap();
-            // It is done when the server has closed.
+            // The request has been processed when the server closes the connection.
             assert_eq!(other.read(&mut [0]).unwrap(), 0);
         }
     });
@@ -81,8 +81,8 @@ fn requests_hold_for_their_message() {
     );
 }
 
-/// Goal: at the end idle clients are told, running statements are cancelled after the grace, what
-/// was committed is there.
+/// Goal: at shutdown, idle clients are notified, running statements are cancelled after the grace
+/// period, and committed data is kept.
 #[test]
 fn the_server_ends_in_order() {
     let mut limits = cairn_server::Limits::default();

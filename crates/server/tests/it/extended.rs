@@ -4,8 +4,7 @@ use cairn_server::{Limits, Observer};
 
 use crate::client::{Client, Host, bind, close, describe, execute, flush, parse, query, sync};
 
-/// Goal: a statement is prepared, described, bound and run, by name and without, as text and
-/// binary.
+/// Goal: statements are prepared, described, bound and run, named and unnamed, in text and binary.
 #[test]
 fn prepared_statements() {
     let host = Host::new();
@@ -33,8 +32,8 @@ fn prepared_statements() {
     assert_eq!(client.ask(&[bind("", "i", false, &[]), sync()]), "E ERROR 26000\nZ I\n");
 }
 
-/// Goal: an observer is told of statements that end well, once each, with their rows. Method: both
-/// protocols; rows taken in parts, given up, and left for later while others run; failures.
+/// Goal: the observer is called once for each statement that succeeds, with its rows. Method: both
+/// protocols; rows fetched in parts, abandoned, and left while others run; failures.
 #[test]
 fn statements_are_observed() {
     let (said, hears) = std::sync::mpsc::channel();
@@ -69,8 +68,8 @@ fn statements_are_observed() {
     assert_eq!(seen, expected);
 }
 
-/// Goal: after an error everything up to Sync is passed over, and what was done before in the same
-/// batch is taken back.
+/// Goal: after an error, everything up to Sync is skipped, and earlier work of the same batch is
+/// rolled back.
 #[test]
 fn a_batch_is_one_transaction() {
     let host = Host::new();
@@ -101,8 +100,8 @@ fn a_batch_is_one_transaction() {
     assert_eq!(client.query("SELECT a FROM t ORDER BY a"), "T a:23\nD 1\nD 2\nD 4\nC SELECT 3\nZ I\n");
 }
 
-/// Goal: a batch of which a message cannot be understood leaves nothing. Method: errors that the
-/// engine never hears of.
+/// Goal: a batch with an invalid message has no effect. Method: errors that the engine does not
+/// see.
 #[test]
 fn a_batch_fails_as_a_whole() {
     let host = Host::new();
@@ -125,8 +124,8 @@ fn a_batch_fails_as_a_whole() {
     }
 }
 
-/// Goal: rows come some at a time, across Syncs within a transaction, with other statements
-/// between, and end with it.
+/// Goal: rows can be fetched in parts, across Syncs within a transaction, with other statements in
+/// between, until the transaction ends.
 #[test]
 fn portals_are_suspended() {
     let host = Host::new();
@@ -137,13 +136,13 @@ fn portals_are_suspended() {
         [parse("s", "SELECT a FROM t ORDER BY a", &[]), bind("p", "s", false, &[]), execute("p", 2), sync()];
     assert_eq!(client.ask(&open), "1\n2\nD 1\nD 2\ns\nZ T\n");
     assert_eq!(client.ask(&[execute("p", 1), flush(), execute("p", 1), sync()]), "D 3\ns\nD 4\ns\nZ T\n");
-    // Another statement while it is suspended.
+    // Another statement while the portal is suspended.
     assert_eq!(client.query("SELECT 9 AS n"), "T n:23\nD 9\nC SELECT 1\nZ T\n");
     assert_eq!(client.ask(&[execute("p", 3), sync()]), "D 5\nC SELECT 1\nZ T\n");
     assert_eq!(client.ask(&[execute("p", 3), sync()]), "C SELECT 0\nZ T\n");
     assert_eq!(client.query("COMMIT"), "C COMMIT\nZ I\n");
     assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ I\n");
-    // Outside of a transaction Sync ends it.
+    // Outside a transaction, Sync ends the portal.
     assert_eq!(client.ask(&[bind("p", "s", false, &[]), execute("p", 2), sync()]), "2\nD 1\nD 2\ns\nZ I\n");
     assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ I\n");
     client.query("BEGIN");
@@ -152,7 +151,7 @@ fn portals_are_suspended() {
     assert_eq!(client.until_ready(), "C COMMIT\nZ I\n");
 }
 
-/// Goal: what cannot be is refused with PostgreSQL's codes, and the session goes on.
+/// Goal: invalid requests are refused with PostgreSQL's codes, and the session continues.
 #[test]
 fn mistakes_are_told() {
     let host = Host::new();
@@ -186,10 +185,10 @@ fn mistakes_are_told() {
     assert_eq!(client.ask(&[describe(b'S', "s"), sync()]), "E ERROR 26000\nZ I\n");
 }
 
-/// Goal: a parameter that the client calls numeric has the digits of its value, whatever the
-/// statement alone would make of it. Method: statements that say nothing of their parameter, or say
-/// integer or text; one statement with values of several scales; a column of decimals; a batch that
-/// fails leaves the session whole.
+/// Goal: a parameter that the client declares as numeric has the scale of its value, whatever type
+/// the statement alone would infer. Method: statements that imply no type for their parameter, or
+/// integer or text; one statement with values of several scales; a decimal column; an invalid
+/// value.
 #[test]
 fn numeric_parameters_have_the_digits_of_their_values() {
     const NUMERIC: u32 = 1700;
@@ -239,29 +238,30 @@ fn numeric_parameters_have_the_digits_of_their_values() {
         client.ask(&[bind("", "s", false, &[None]), execute("", 0), sync()]),
         "2\nD NULL\nC SELECT 1\nZ I\n"
     );
-    // 12.345 as drivers send it: two groups of four digits before and behind the point, three
-    // digits shown.
+    // 12.345 as drivers send it: two groups of four digits before and after the point, and a scale
+    // of three.
     let binary: Vec<u8> = [2_i16, 0, 0, 3, 12, 3450].iter().flat_map(|part| part.to_be_bytes()).collect();
     let told = client.ask(&[bind("", "s", true, &[Some(&binary)]), execute("", 0), sync()]);
-    // 24.690: again two groups, three digits shown.
+    // 24.690: again two groups, and a scale of three.
     assert_eq!(told, "2\nD 000200000000000300181af4\nC SELECT 1\nZ I\n");
-    // The general path shows the type as well.
+    // The general path returns the type as well.
     assert_eq!(
         ask(&mut client, "SELECT $1 AS x FROM t AS p JOIN t AS q ON p.a = q.a WHERE p.a = 1", Some(b"1.50")),
         row("x", "1.50")
     );
 }
 
-/// Goal: lists are parameters, as text and binary, of types that the client says or leaves to the
-/// statement. Method: int4[], int8[], text[] and uuid[], with NULL, without items, and NULL itself.
+/// Goal: lists work as parameters, in text and binary, with types declared by the client or left to
+/// the statement. Method: int4[], int8[], text[] and uuid[], with NULL elements, empty, and NULL
+/// itself.
 #[test]
 fn lists_as_parameters() {
     let host = Host::new();
     let mut client = host.session();
     client.query("CREATE TABLE t (a int PRIMARY KEY, b text, c uuid)");
     client.query("INSERT INTO t VALUES (1, 'x', '00000000-0000-0000-0000-0000000000aa'), (2, 'y', NULL), (3, 'z', NULL)");
-    // Dimensions, whether there are NULLs, the items' type; how many there are, counted from 1; the
-    // items.
+    // Number of dimensions, whether there are NULLs, the element type; the length, the lower bound
+    // 1; the elements.
     let list = |type_oid: i32, items: &[Option<&[u8]>]| {
         let mut bytes = [1, 1, type_oid, items.len() as i32, 1].map(i32::to_be_bytes).concat();
         for item in items {
@@ -310,9 +310,9 @@ fn lists_as_parameters() {
     assert_eq!(client.ask(&[select("a", 0), describe(b'S', ""), sync()]), "1\nt 1007\nT b:25\nZ I\n");
 }
 
-/// Goal: DISCARD ALL and DEALLOCATE ALL forget what the protocol has prepared, but not where they
-/// are refused; other DISCARDs leave it. Method: both protocols; a block, before and after it has
-/// failed.
+/// Goal: DISCARD ALL and DEALLOCATE ALL discard statements prepared by the protocol, unless they
+/// are refused; other DISCARDs keep them. Method: both protocols; a transaction block, before and
+/// after it fails.
 #[test]
 fn sessions_are_discarded() {
     let host = Host::new();
@@ -359,9 +359,9 @@ fn sessions_are_discarded() {
     assert!(!is_there(&mut client, "s"));
 }
 
-/// Goal: statements that are in no transaction with others run before others, wherever Sync is:
-/// drivers close what they have run, or ask for answers, before it. Method: Close and Flush behind
-/// Execute, and other statements; behind a change they are refused.
+/// Goal: statements that cannot run in a transaction with others run before other messages,
+/// wherever Sync is: drivers send Close or Flush before it. Method: Close, Flush and other
+/// statements after Execute; after a change they are refused.
 #[test]
 fn statements_that_are_alone() {
     let host = Host::new();
@@ -387,9 +387,8 @@ fn statements_that_are_alone() {
     assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n");
 }
 
-/// Goal: drivers that prepare anew when a statement no longer fits know by the routine that an
-/// error names that they are to. Method: a statement whose columns change, and one that there is
-/// not, in both protocols.
+/// Goal: an error names the routine by which drivers know that they must prepare a statement again.
+/// Method: a statement whose columns change, and one that does not exist, in both protocols.
 #[test]
 fn errors_name_the_routine_that_drivers_go_by() {
     let host = Host::new();
@@ -422,9 +421,9 @@ fn errors_name_the_routine_that_drivers_go_by() {
     }
 }
 
-/// Goal: EXECUTE is described by the rows that it gives, and COPY to the client, which gives none,
-/// by none. Method: a statement of PREPARE with rows and one without; another one that takes its
-/// name before Bind.
+/// Goal: EXECUTE is described by the rows that it returns, and COPY to the client, which returns
+/// none, as having none. Method: a statement of PREPARE with rows and one without; another
+/// statement that takes its name before Bind.
 #[test]
 fn what_is_described_is_what_comes() {
     let host = Host::new();
@@ -446,9 +445,9 @@ fn what_is_described_is_what_comes() {
     assert_eq!(client.ask(&[run]), "2\nn\nH\nd 1\nd 7\nc\nC COPY 2\nZ I\n");
 }
 
-/// Goal: a prepared statement whose tables have changed says so when it is bound, as PostgreSQL
-/// does, and not when it runs. Method: a column and a table that are gone, and a column that is
-/// new; within a transaction that ends by it.
+/// Goal: as in PostgreSQL, a prepared statement whose tables have changed fails at Bind, not at
+/// Execute.
+/// Method: a dropped column and table, and a new column; within a transaction, which fails.
 #[test]
 fn statements_are_checked_when_bound() {
     let host = Host::new();
@@ -475,8 +474,8 @@ fn statements_are_checked_when_bound() {
     assert_eq!(told, "2\nD 2|z\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: the binary form of a type that is not known here is not taken for that of another one; its
-/// text is the statement's to read. Method: an address as inet, to a column of text and of bytes.
+/// Goal: binary values of an unknown type are refused instead of being taken for another type's;
+/// the statement parses their text. Method: an address as inet, for a text and a bytea column.
 #[test]
 fn binary_values_of_unknown_types_are_refused() {
     const INET: u32 = 869;

@@ -1,4 +1,4 @@
-//! A server process that is killed under its clients, on the real disk.
+//! A server process that is killed while clients use it, on the real disk.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixStream;
@@ -13,21 +13,21 @@ use cairn_vfs::{Rng, SeededRng, thread};
 
 use crate::client::{Client, startup};
 
-/// Set in the child: where its database is.
+/// Set in the child process: the directory of its database.
 const CHILD: &str = "CAIRN_SERVER_CHILD";
 const READY: &str = "ready for clients";
 
-/// Clients at a time.
+/// Concurrent clients.
 const CLIENTS: u64 = 200;
 
-/// Accounts that all of them move money between.
+/// Accounts between which the clients move money.
 const ACCOUNTS: u64 = 1000;
 
 const SCHEMA: &str = "CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL);
     CREATE TABLE transfer (client int, number int, source int, target int, amount int, PRIMARY KEY (client, number));
     CREATE INDEX transfer_target ON transfer (target)";
 
-/// The child's life: serves until it is killed.
+/// The child process: serves until it is killed.
 fn child(dir: &Path) {
     let database = Database::open(dir.join("bank.db")).unwrap();
     let mut limits = Limits::default();
@@ -37,7 +37,8 @@ fn child(dir: &Path) {
     server.run().unwrap();
 }
 
-/// A client's `number`-th transfer, the lower account first: so there are no deadlocks.
+/// The statements of a client's `number`-th transfer. The account with the lower number comes
+/// first, which avoids deadlocks.
 fn transfer(rng: &mut dyn Rng, client: u64, number: u64) -> String {
     let source = rng.below(ACCOUNTS - 1);
     let (target, amount) = (source + 1 + rng.below(ACCOUNTS - 1 - source), rng.below(100));
@@ -48,7 +49,7 @@ fn transfer(rng: &mut dyn Rng, client: u64, number: u64) -> String {
     )
 }
 
-/// Moves money until the server is gone; the number of the last transfer whose commit was
+/// Moves money until the server is gone. Returns the number of the last transfer whose commit was
 /// acknowledged.
 fn move_money(socket: &Path, client: u64, first: u64, seed: u64, acknowledged: &Sender<()>) -> u64 {
     let mut rng = SeededRng::new(seed);
@@ -62,18 +63,18 @@ fn move_money(socket: &Path, client: u64, first: u64, seed: u64, acknowledged: &
     loop {
         let told = session.try_ask(&crate::client::query(&transfer(&mut rng, client, last + 1)));
         if !told.contains("C COMMIT") {
-            // Only the server's end may stop a client.
+            // Only the end of the server may stop a client.
             assert!(!told.lines().any(|line| line.starts_with('E')), "client {client}: {told}");
             return last;
         }
         last += 1;
-        // Nobody counts any more once the server is killed.
+        // The receiver is gone once the server is killed.
         let _ = acknowledged.send(());
     }
 }
 
-/// Checks that no money was made or lost, that each client's transfers are there without holes, and
-/// gives the last of each.
+/// Checks that no money was created or lost, and that no client's transfers have gaps. Returns the
+/// last transfer of each client.
 fn audit(dir: &Path) -> Vec<u64> {
     let database = Database::open(dir.join("bank.db")).unwrap();
     let mut connection = database.connect();
@@ -105,10 +106,10 @@ fn audit(dir: &Path) -> Vec<u64> {
     last
 }
 
-/// Goal: no acknowledged commit is lost, and no half of one is there, when a server with 200
-/// connections is killed. Method: this test runs itself as a server on the real disk, 200 clients
-/// move money between accounts and keep a record of it, the server is killed at a random number of
-/// acknowledged commits, and what it left is audited; the next server goes on there.
+/// Goal: no acknowledged commit is lost, and none is half done, when a server with 200 connections
+/// is killed. Method: this test runs itself as a server on the real disk, 200 clients move money
+/// between accounts and record it, the server is killed after a random number of acknowledged
+/// commits, and the database is audited; the next server continues with it.
 #[test]
 fn acknowledged_commits_survive_sigkill() {
     if let Some(dir) = std::env::var_os(CHILD) {
@@ -159,7 +160,7 @@ fn acknowledged_commits_survive_sigkill() {
         let context = format!("kill {round} after {until} commits");
         found = audit(dir.path());
         for (client, (&said, &found)) in said.iter().zip(&found).enumerate() {
-            // One more may have been on its way.
+            // One more commit may have been in progress.
             assert!((said..=said + 1).contains(&found), "{context}: client {client} has {found} of {said}");
         }
     }

@@ -12,7 +12,7 @@ fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
     limits
 }
 
-/// Goal: one session too many is told so, and finds room when another has gone.
+/// Goal: a session beyond the limit is refused, and admitted once another has ended.
 #[test]
 fn connections_are_limited() {
     let host = Host::with(limits(|limits| limits.connections_max = 2));
@@ -21,7 +21,7 @@ fn connections_are_limited() {
     third.send_raw(&startup(&[("user", "ann")]));
     assert_eq!(third.until_end(), "E FATAL 53300\nend\n");
     drop(first);
-    // It goes when its thread sees that its client has gone.
+    // The session ends when its thread notices that its client has gone.
     let mut found_room = false;
     for _ in 0..1000 {
         let mut client = host.connect();
@@ -39,8 +39,8 @@ fn thread_yield() {
     cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(5));
 }
 
-/// Goal: a statement beyond its limit is an error, a message beyond its own the end; first messages
-/// have smaller ones.
+/// Goal: a statement beyond its limit is an error, and a message beyond its limit ends the
+/// connection; first messages have a smaller limit.
 #[test]
 fn sizes_are_limited() {
     let host = Host::with(limits(|limits| {
@@ -68,8 +68,8 @@ fn sizes_are_limited() {
     }
 }
 
-/// Goal: a password file that is spoilt while the server runs lets nobody in; why it cannot be read
-/// is told to the log and not to strangers. Method: a line that is none.
+/// Goal: a password file that becomes invalid while the server runs admits nobody; the reason goes
+/// to the log and not to clients. Method: an invalid line.
 #[test]
 fn what_is_wrong_with_the_password_file_is_logged() {
     let said = Arc::new(Mutex::new(Vec::new()));
@@ -94,8 +94,8 @@ fn what_is_wrong_with_the_password_file_is_logged() {
     assert!(said.iter().any(|(level, line)| *level == Level::Error && line.contains(&place)), "{said:?}");
 }
 
-/// Goal: who takes too long to log in, or to go on with a transaction, is ended, the latter with a
-/// word. Who is merely idle is not.
+/// Goal: a client that takes too long to log in, or to continue its transaction, is disconnected,
+/// the latter with an error. A client that is merely idle is not.
 #[test]
 fn times_are_limited() {
     let host = Host::with(limits(|limits| {
@@ -111,7 +111,7 @@ fn times_are_limited() {
     assert_eq!(idle.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: a statement that takes too long is ended, and the session goes on.
+/// Goal: a statement that takes too long is cancelled, and the session continues.
 #[test]
 fn statements_are_timed() {
     let host = Host::with(limits(|limits| limits.statement_timeout = Some(Duration::from_millis(100))));
@@ -121,7 +121,7 @@ fn statements_are_timed() {
     assert_eq!(client.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: a COPY's messages are limited as all others.
+/// Goal: COPY messages have the same size limit as all others.
 #[test]
 fn copy_is_limited() {
     let host = Host::with(limits(|limits| limits.message_bytes_max = 1000));

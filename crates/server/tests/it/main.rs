@@ -1,4 +1,4 @@
-//! The server from outside, over its socket, byte by byte.
+//! Tests of the server from outside, over its socket, byte by byte.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -4,8 +4,8 @@ use cairn_server::Limits;
 
 use crate::client::{Host, bind, execute, parse, query, startup, sync, untagged};
 
-/// Goal: a session begins with settings that drivers look for; statements give rows, tags, errors
-/// with codes, and the right status.
+/// Goal: a session starts with the settings that drivers expect; statements return rows, tags,
+/// errors with codes, and the right status.
 #[test]
 fn statements_and_their_answers() {
     let host = Host::new();
@@ -32,7 +32,7 @@ fn statements_and_their_answers() {
     assert_eq!(client.query("INSERT INTO t VALUES (1, 'again')"), "E ERROR 23505\nZ I\n");
 }
 
-/// Goal: a transaction's status is told, and after an error only ROLLBACK is heard.
+/// Goal: the transaction status is reported, and after an error only ROLLBACK is accepted.
 #[test]
 fn transactions_tell_their_status() {
     let host = Host::new();
@@ -46,7 +46,7 @@ fn transactions_tell_their_status() {
     assert_eq!(client.query("SELECT count(*) AS n FROM t"), "T n:20\nD 0\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: several statements of one text are one transaction, unless they say otherwise.
+/// Goal: several statements in one text are one transaction, unless they begin or end transactions.
 #[test]
 fn texts_of_several_statements() {
     let host = Host::new();
@@ -73,8 +73,8 @@ fn texts_of_several_statements() {
     );
 }
 
-/// Goal: questions about encryption are answered, once each; a newer protocol is negotiated, an
-/// older one refused.
+/// Goal: encryption requests are answered, once each; a newer protocol is negotiated, an older one
+/// refused.
 #[test]
 fn first_messages() {
     let host = Host::new();
@@ -95,8 +95,8 @@ fn first_messages() {
     assert_eq!(client.until_end(), "E FATAL 28000\nend\n");
 }
 
-/// Goal: who says at the start where they are is connected, and told of UTC; who says it later is
-/// refused. Method: the settings of JDBC and of libpq's PGTZ.
+/// Goal: a client that sends its time zone at the start is admitted and told UTC; setting another
+/// one later is refused. Method: the settings of JDBC and of libpq's PGTZ.
 #[test]
 fn clients_of_other_time_zones() {
     let host = Host::new();
@@ -111,7 +111,7 @@ fn clients_of_other_time_zones() {
     }
 }
 
-/// Goal: messages cut into single bytes are messages all the same.
+/// Goal: messages that arrive byte by byte are processed.
 #[test]
 fn bytes_come_one_by_one() {
     let host = Host::new();
@@ -122,8 +122,8 @@ fn bytes_come_one_by_one() {
     assert_eq!(client.until_ready(), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 
-/// Goal: whatever goes wrong in a text or between two Syncs, nothing of it stays. Method: errors of
-/// every step, from parsing to computing the row.
+/// Goal: an error in a text, or between two Syncs, rolls back everything in it. Method: errors in
+/// every step, from parsing to computing rows.
 #[test]
 fn nothing_stays_of_what_fails() {
     let host = Host::new();
@@ -154,8 +154,8 @@ fn nothing_stays_of_what_fails() {
     }
 }
 
-/// Goal: a client is told the schema, table, column and constraint that an error is about, as
-/// PostgreSQL tells them. Method: each kind of constraint, violated from either side.
+/// Goal: errors report schema, table, column and constraint as PostgreSQL does. Method: each kind
+/// of constraint, violated from either side.
 #[test]
 fn errors_say_what_they_are_about() {
     let host = Host::new();
@@ -195,10 +195,10 @@ fn errors_say_what_they_are_about() {
     }
 }
 
-/// Goal: savepoints are for blocks that a client has begun; one among statements that merely came
-/// together fails with them, and leaves nothing open. Method: each statement about savepoints
-/// behind a change, in both protocols; what another session sees then, and whether it sees what
-/// comes later.
+/// Goal: savepoints need a block begun by the client. Among statements that were merely sent
+/// together, one fails and rolls them back, and leaves no transaction open. Method: each savepoint
+/// statement after a change, in both protocols; whether another session can then change the rows
+/// that come later.
 #[test]
 fn savepoints_are_for_blocks() {
     let host = Host::new();
@@ -224,8 +224,8 @@ fn savepoints_are_for_blocks() {
     assert_eq!(other.query("DELETE FROM t"), "C DELETE 1\nZ I\n");
 }
 
-/// Goal: what a client has set in its first message, or the server for it, is what settings go back
-/// to. Method: each way back, after the setting was changed.
+/// Goal: RESET and the like return to the settings of the client's first message, or to those that
+/// the server set for it. Method: each way to reset, after the setting was changed.
 #[test]
 fn settings_go_back_to_the_first_message() {
     let mut limits = Limits::default();
@@ -264,8 +264,8 @@ fn settings_go_back_to_the_first_message() {
     }
 }
 
-/// Goal: a client is told of each setting that changes, also where that goes back with what it was
-/// part of. Method: ends of transactions, savepoints, statements that fail together, `set_config`.
+/// Goal: a client is notified of each setting that changes, also when a rollback restores it.
+/// Method: ends of transactions, savepoints, statements that fail together, `set_config`.
 #[test]
 fn settings_are_told_as_they_change() {
     let host = Host::new();
@@ -294,9 +294,8 @@ fn settings_are_told_as_they_change() {
     assert_eq!(told("SET datestyle = 'iso, dmy'"), "DateStyle=ISO, DMY");
 }
 
-/// Goal: the number that a client is told for its cancel requests is the one by which SQL names its
-/// session. Method: a session that is neither the first connection of its server nor of its
-/// database.
+/// Goal: the process number for cancel requests is the one by which SQL names the session. Method:
+/// a session that is neither the first connection of its server nor of its database.
 #[test]
 fn a_session_has_one_number() {
     let host = Host::new();
@@ -311,8 +310,8 @@ fn a_session_has_one_number() {
     assert!(activity.contains(&format!("D {process}\n")), "{activity}");
 }
 
-/// Goal: statements that give no number of rows have none in their tags, and no row has more
-/// columns than PostgreSQL gives.
+/// Goal: tags of statements without a row count have none, and no row has more columns than
+/// PostgreSQL allows.
 #[test]
 fn tags_and_columns() {
     let host = Host::new();

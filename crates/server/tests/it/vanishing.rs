@@ -2,16 +2,17 @@ use cairn_vfs::thread;
 
 use crate::client::{Client, Host, bind, execute, message, parse, query, startup, sync};
 
-/// Waits until a change by somebody else goes through: the vanished client's transaction is no
-/// longer in its way.
+/// Waits until another session can update the row, because the vanished client's transaction has
+/// ended.
 fn is_free(host: &Host) {
     let mut other = host.session();
     assert_eq!(other.query("UPDATE t SET b = b + 1 WHERE a = 1"), "C UPDATE 1\nZ I\n");
 }
 
-/// Goal: a client that vanishes, whatever it was about, is nobody's trouble, and its transaction is
-/// rolled back. Method: one for each state of the protocol, with a row locked where that can be;
-/// after each the row is changed by somebody else, and in the end only those changes are there.
+/// Goal: a client that vanishes in any state does not affect others, and its transaction is rolled
+/// back.
+/// Method: one client for each state of the protocol, with a locked row if possible; after each,
+/// another session updates the row, and in the end only those updates are there.
 #[test]
 fn clients_vanish_in_every_state() {
     let host = Host::new();
@@ -81,8 +82,8 @@ fn lock(client: &mut Client) -> &mut Client {
     client
 }
 
-/// Goal: 200 clients at a time are served, and 200 that vanish at a time leave nothing behind.
-/// Method: each adds its rows in a transaction; half of them vanish before they commit.
+/// Goal: 200 concurrent clients are served, and 200 that vanish leave nothing behind. Method: each
+/// adds rows in a transaction; half of them vanish before they commit.
 #[test]
 fn two_hundred_clients() {
     const CLIENTS: usize = 200;

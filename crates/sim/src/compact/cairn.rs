@@ -1,29 +1,29 @@
-//! Cairn's leveled compaction: level sizes and their ratio follow the data, level 0 waits until a
-//! merge is worth it.
+//! Cairn's leveled compaction. Level targets and their ratio follow the size of the data, and level
+//! 0 is merged only when a merge is worth its writes.
 
 use super::inputs::{hull, overlapping};
 use super::{Draft, Job, Kind, Reason};
 use crate::options::Options;
 use crate::tree::{File, Tree};
 
-/// What a merge into the next level writes for each byte and each time that the level is larger.
+/// Bytes that a merge writes for each byte that it moves down, divided by the ratio of the levels.
 const MERGE_SHARE: f64 = 0.6;
-/// The smallest ratio of neighbouring levels.
+/// The smallest size ratio of neighbouring levels.
 const RATIO_MIN: f64 = 5.0;
-/// Output files overlap at most about this many files of the level below.
+/// An output file overlaps at most about this many files of the next level.
 const OVERLAP_FILES: u64 = 10;
-/// Neighbouring files of a level that go down together.
+/// The most neighbouring files that one merge moves down.
 const ROW_FILES_MAX: usize = 16;
-/// A tombstone counts as this many times its file's share more.
+/// The extra weight of a file's share of tombstones when a file is chosen.
 const TOMBSTONE_WEIGHT: f64 = 2.0;
-/// Fewer runs are not worth a merge within level 0.
+/// The least number of runs for which a merge within level 0 is worthwhile.
 const WITHIN_RUNS_MIN: usize = 4;
 
 struct Targets {
     last: usize,
     base: usize,
     zero_bytes: u64,
-    /// From level 0; `u64::MAX` for none, 0 where nothing should be.
+    /// Target sizes, from level 0; `u64::MAX` for no limit, 0 for a level that should be empty.
     bytes: Vec<u64>,
 }
 
@@ -33,7 +33,7 @@ impl Targets {
         let largest = (1..=last).map(|level| tree.level(level).bytes()).max().unwrap_or(0);
         let (count, ratio) = shape(options, largest);
         let wanted = last + 1 - count;
-        // Level 0 must not pass anything that is older than it.
+        // Level 0 must not be merged past a level that holds older data.
         let first_used = (1..=last).find(|&level| tree.is_used(level)).unwrap_or(last);
         let mut bytes = vec![0; options.num_levels];
         let mut target = largest as f64;
@@ -66,20 +66,20 @@ impl Targets {
 
     fn score(&self, tree: &Tree, level: usize) -> f64 {
         let free = tree.level(level).files().filter(|file| !file.compacting);
-        // Its own bytes: Cairn does not weigh tombstones in sizes of levels.
+        // Plain file sizes: Cairn's level sizes do not weigh tombstones.
         let bytes: u64 = free.map(|file| file.bytes).sum();
         match self.of(level) {
             u64::MAX => 0.0,
-            // Above the base level nothing should be: what is there goes down first.
+            // Levels above the base level should be empty: they are drained first.
             0 if bytes > 0 => 1000.0 + bytes as f64 / (1u64 << 30) as f64,
             target => bytes as f64 / target.max(1) as f64,
         }
     }
 }
 
-/// How many levels below level 0, and their ratio, for the fewest writes: with X bytes merged from
-/// level 0 at a time, n levels and a ratio f, a byte is written `1 + N / (f^(n-1) X) + (n-1) (1 +
-/// 0.6 f)` times after its flush.
+/// Returns the number of levels below level 0 and their ratio, chosen for the fewest writes. With N
+/// bytes in the last level, X bytes merged from level 0 at a time, n levels and a ratio f, a byte
+/// is written `1 + N / (f^(n-1) X) + (n-1) (1 + 0.6 f)` times after its flush.
 fn shape(options: &Options, largest: u64) -> (usize, f64) {
     let batch = options.kv.level_zero_bytes.max(1) as f64;
     let times = largest as f64 / batch;
@@ -106,12 +106,12 @@ pub(super) fn base_level(tree: &Tree, options: &Options) -> usize {
     Targets::new(tree, options).base
 }
 
-/// The overlap that output files may have with the level below, in bytes.
+/// Returns how many bytes of the next level an output file may overlap.
 pub(crate) fn overlap_bytes_max(options: &Options) -> u64 {
     options.target_file_size_base.saturating_mul(OVERLAP_FILES)
 }
 
-/// Due levels by score, then files of many tombstones.
+/// Picks from the levels that are due, by score, then from files with many tombstones.
 pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     let targets = Targets::new(tree, options);
     let mut due = vec![(0, targets.zero_score(tree, options))];
@@ -132,7 +132,8 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     tombstones(tree, options, &targets)
 }
 
-/// Parts of level 0 and the base level that hang together: upper and lower files.
+/// Splits level 0 and the base level into groups of files that overlap each other, directly or
+/// through other files. Returns the upper and lower files of each group that has upper files.
 fn parts(tree: &Tree, base: usize) -> Vec<(Vec<&File>, Vec<&File>)> {
     let mut all: Vec<(bool, &File)> = tree.level(0).files().map(|file| (true, file)).collect();
     all.extend(tree.level(base).files().map(|file| (false, file)));
@@ -152,8 +153,8 @@ fn parts(tree: &Tree, base: usize) -> Vec<(Vec<&File>, Vec<&File>)> {
     parts
 }
 
-/// From level 0 to the base level: files that overlap nothing move; else the largest part that can
-/// go.
+/// Picks a job from level 0 to the base level. Files that overlap nothing are moved; otherwise the
+/// largest group that is free is merged.
 fn zero_down(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
     let mut parts = parts(tree, targets.base);
     let free: Vec<&File> = parts
@@ -182,7 +183,7 @@ fn zero_down(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
     })
 }
 
-/// Merges small neighbouring runs of a level 0 that is twice as long as it should be.
+/// Merges small neighbouring runs when level 0 has twice the allowed number of runs.
 fn zero_within(tree: &Tree, options: &Options) -> Option<Job> {
     let runs = &tree.level(0).runs;
     if runs.len() < 2 * options.kv.level_zero_runs_max {
@@ -200,8 +201,8 @@ fn zero_within(tree: &Tree, options: &Options) -> Option<Job> {
     draft.finish(tree, Kind::Merge, options.target_file_size_base)
 }
 
-/// The row of files, no larger than the excess or one file, that costs the least writes for what it
-/// moves down.
+/// Picks the row of neighbouring files that moves bytes down with the fewest writes. A row of
+/// several files is no larger than the excess.
 fn down(tree: &Tree, options: &Options, level: usize, excess: u64, reason: Reason) -> Option<Job> {
     let files = tree.level(level).only();
     let mut rows: Vec<(f64, usize, usize)> = Vec::new();
@@ -248,7 +249,8 @@ fn row_job(tree: &Tree, options: &Options, level: usize, upper: Vec<&File>, reas
     draft.finish(tree, kind, options.target_file_size_base)
 }
 
-/// A file with many tombstones goes down, or anew in its place when nothing is below.
+/// Picks a file with many tombstones. It is merged down, or rewritten in place when nothing lies
+/// below.
 fn tombstones(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
     for level in 0..=targets.last {
         let many = |file: &&File| {

@@ -1,4 +1,4 @@
-//! FIFO: the oldest files go; nothing is merged unless small files are allowed to.
+//! FIFO compaction: drops the oldest files. Merges only small files, and only if that is allowed.
 
 use super::inputs::by_run;
 use super::leveled::{falling_cost, zero_job};
@@ -6,7 +6,7 @@ use super::{Draft, Job, Kind, Reason};
 use crate::options::Options;
 use crate::tree::{File, Tree};
 
-/// By age, then by size, then small files.
+/// Picks by age, then by total size, then small files to merge.
 pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
     if tree.running.iter().any(|job| job.from_level == 0) {
         return None;

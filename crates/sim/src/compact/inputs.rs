@@ -1,11 +1,11 @@
-//! From a first file to the whole input of a leveled compaction, as in RocksDB's
-//! `SetupOtherInputs`.
+//! Extends the first file of a leveled compaction to its full inputs, as RocksDB's
+//! `SetupOtherInputs` does.
 
 use super::{Draft, Job, Kind, Reason};
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
-/// The range of some files.
+/// Returns the key range that spans some files.
 pub(super) fn hull<'a>(files: impl Iterator<Item = &'a File>) -> Option<(u32, u32)> {
     files.fold(None, |hull: Option<(u32, u32)>, file| match hull {
         None => Some((file.smallest, file.largest)),
@@ -13,7 +13,7 @@ pub(super) fn hull<'a>(files: impl Iterator<Item = &'a File>) -> Option<(u32, u3
     })
 }
 
-/// Files of a sorted level that overlap the range.
+/// Returns the files of a sorted level that overlap the range.
 pub(super) fn overlapping(tree: &Tree, level: usize, range: (u32, u32)) -> Vec<&File> {
     match tree.level(level).runs.first() {
         Some(run) => run.files.get(run.overlapping(range.0, range.1)).unwrap_or(&[]).iter().collect(),
@@ -21,13 +21,14 @@ pub(super) fn overlapping(tree: &Tree, level: usize, range: (u32, u32)) -> Vec<&
     }
 }
 
-/// Files of level 0 that hang together with the range, newest first.
+/// Returns the files of level 0 that overlap the range or each other in a chain from it, newest
+/// first.
 pub(super) fn overlapping_zero(tree: &Tree, mut range: (u32, u32)) -> Vec<&File> {
     let files: Vec<&File> = tree.level(0).files().collect();
     loop {
         let chosen: Vec<&File> =
             files.iter().copied().filter(|file| file.overlaps(range.0, range.1)).collect();
-        // BOUND: the range only grows, at most once for each file.
+        // BOUND: the range only grows, and at most once for each file.
         match hull(chosen.iter().copied()) {
             Some(wider) if wider.0 < range.0 || wider.1 > range.1 => {
                 range = (wider.0.min(range.0), wider.1.max(range.1));
@@ -41,8 +42,8 @@ fn is_taken(files: &[&File]) -> bool {
     files.iter().any(|file| file.compacting)
 }
 
-/// Adds the overlapped files of the next level, and files of the first level that come for free:
-/// without adding files of the next.
+/// Adds the overlapping files of the output level. Then adds files of the first level that bring in
+/// no more files of the output level.
 pub(super) fn complete<'t>(
     tree: &'t Tree,
     options: &Options,
@@ -72,8 +73,8 @@ pub(super) fn complete<'t>(
     draft.finish(tree, kind, options.target_file_size(output_level, base))
 }
 
-/// More files of the first level: all that overlap the whole input, if that needs no more files
-/// below; else those that are wholly inside.
+/// Returns a larger set of files of the first level: all that overlap the inputs if they bring in
+/// no more files of the output level, otherwise those that lie completely inside.
 fn widened<'t>(
     tree: &'t Tree,
     options: &Options,
@@ -87,10 +88,10 @@ fn widened<'t>(
     let lower_bytes: u64 = lower.iter().map(|file| file.compensated_bytes).sum();
     let fits = |files: &[&File]| {
         let bytes: u64 = files.iter().map(|file| file.bytes).sum();
-        // From 7.8 on the limit is not held against inputs by default.
+        // From 7.8 on, RocksDB does not apply the limit to the inputs by default.
         options.rocksdb_version >= 7 || lower_bytes + bytes < limit
     };
-    // Round robin does not go back.
+    // Round robin takes no files before its cursor.
     let from = match options.compaction_pri {
         CompactionPri::RoundRobin => hull(upper.iter().copied())?.0,
         _ => all.0,
@@ -113,9 +114,9 @@ fn widened<'t>(
     (inside.len() > upper.len() && !is_taken(&inside) && fits(&inside)).then_some(inside)
 }
 
-/// Whether files that overlap nothing below can just be given to the next level: not when what they
-/// overlap after that would make a huge compaction, nor when level 0 overlaps itself, nor when the
-/// codec changes.
+/// Whether files that overlap nothing in the output level can move there without a merge. They
+/// cannot when they overlap so much of the level after it that a later compaction would be huge,
+/// when files of level 0 overlap each other, or when the codec changes.
 pub(super) fn may_move(
     tree: &Tree,
     options: &Options,
@@ -138,7 +139,7 @@ pub(super) fn may_move(
     })
 }
 
-/// Whether no two files have a key in common.
+/// Whether no two files overlap.
 pub(super) fn is_disjoint(mut files: Vec<&File>) -> bool {
     files.sort_by_key(|file| file.smallest);
     files.windows(2).all(|pair| pair[0].largest < pair[1].smallest)

@@ -5,8 +5,8 @@ use super::{Draft, Job, Kind, Reason};
 use crate::options::Options;
 use crate::tree::Tree;
 
-/// The first level below 0 that is used: tiers grow by the ratio, and together hold about as much
-/// as the last level.
+/// Returns the first level below level 0 that is used. Levels grow by the ratio, and all levels
+/// above the last together hold about as much as the last.
 fn first_tier(tree: &Tree, options: &Options) -> usize {
     let last = options.num_levels - 1;
     let ratio = options.kv.size_ratio as u64;
@@ -19,13 +19,14 @@ fn first_tier(tree: &Tree, options: &Options) -> usize {
     first
 }
 
-/// Where the runs of a level go: the next level in use, never past older data.
+/// Returns the level that the runs of a level are merged into: the next one in use, but never past
+/// older data.
 fn next(tree: &Tree, options: &Options, level: usize) -> usize {
     let planned = first_tier(tree, options).max(level + 1);
     (level + 1..planned).find(|&at| tree.is_used(at)).unwrap_or(planned).min(options.num_levels - 1)
 }
 
-/// Of full levels the lowest first: it makes room for those above.
+/// Picks from the deepest full level first, which makes room for those above it.
 pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     let last = options.num_levels - 1;
     for level in (0..=last).rev() {
@@ -46,7 +47,7 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     (0..last).find(|&level| many(level)).and_then(|level| down(tree, options, level, Reason::Tombstones))
 }
 
-/// The runs of the last level become one.
+/// Merges the runs of the last level into one.
 fn unite(tree: &Tree, options: &Options) -> Option<Job> {
     let last = options.num_levels - 1;
     let inputs = tree.level(last).runs.iter().map(|run| (last, run.id, run.files.iter().collect()));
@@ -54,7 +55,8 @@ fn unite(tree: &Tree, options: &Options) -> Option<Job> {
     draft.finish(tree, Kind::Merge, options.target_file_size(last, 1))
 }
 
-/// All runs of a level into the next one; merged with it where that is the last.
+/// Merges all runs of a level into the next one, together with the runs there if it is the last
+/// level or holds newer data.
 fn down(tree: &Tree, options: &Options, level: usize, reason: Reason) -> Option<Job> {
     let last = options.num_levels - 1;
     let runs = &tree.level(level).runs;
@@ -76,7 +78,7 @@ fn down(tree: &Tree, options: &Options, level: usize, reason: Reason) -> Option<
     )
 }
 
-/// Bytes of full levels, and of the last level when it is rewritten with them.
+/// Returns the bytes of full levels, plus those of the last level when it is rewritten with them.
 pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     let last = options.num_levels - 1;
     let full = (0..last).filter(|&level| tree.level(level).runs.len() >= options.kv.size_ratio);

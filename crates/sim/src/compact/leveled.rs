@@ -7,13 +7,13 @@ use super::{Draft, Job, Kind, Reason};
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
-/// Fewer files are not worth a merge within level 0.
+/// The least number of files for which a merge within level 0 is worthwhile.
 const WITHIN_ZERO_FILES_MIN: usize = 4;
 
-/// Files that move to the next level at a time.
+/// The most files that one trivial move takes.
 const MOVES_MAX: usize = 4;
 
-/// The level of the highest score that has a file which can go.
+/// Picks from the level with the highest score that has a free file.
 pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
     let targets = Targets::new(tree, options);
     let mut zero_is_blocked = false;
@@ -21,7 +21,7 @@ pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job>
         if score < 1.0 {
             break;
         }
-        // A level that level 0 waits for is left alone, or level 0 would starve.
+        // Level 0 waits for files of this level. More jobs there would starve level 0.
         if zero_is_blocked && level == targets.base {
             continue;
         }
@@ -43,9 +43,9 @@ pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job>
     expired(tree, options, &targets, now_secs)
 }
 
-/// From level 0 to the base level.
+/// Picks a job from level 0 to the base level.
 fn from_zero(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
-    // Files of level 0 overlap: one compaction at a time.
+    // Files of level 0 overlap, so only one compaction of level 0 runs at a time.
     if tree.running.iter().any(|job| job.from_level == 0) {
         return None;
     }
@@ -67,7 +67,7 @@ fn from_zero(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
     complete(tree, options, 0, upper, base, Reason::LevelZero)
 }
 
-/// The oldest files of level 0 that overlap neither each other nor the base level.
+/// Moves the oldest files of level 0 that overlap neither each other nor the base level.
 fn moves_from_zero(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
     if !options.compression_per_level.is_empty() || tree.level(base).runs.is_empty() {
         return None;
@@ -94,7 +94,7 @@ fn moves_from_zero(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
     draft.finish(tree, Kind::Move, options.target_file_size(base, base))
 }
 
-/// Within level 0 when the base level is so large that merging level 0 into it would cost too much.
+/// Merges within level 0 when the base level is so large that merging into it would cost too much.
 fn within_zero_by_size(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
     let least = options.level0_file_num_compaction_trigger.max(2);
     let zero = tree.level(0).bytes();
@@ -106,7 +106,8 @@ fn within_zero_by_size(tree: &Tree, options: &Options, base: usize) -> Option<Jo
     (chosen.len() >= least).then(|| zero_job(tree, &chosen)).flatten()
 }
 
-/// Within level 0 when its files cannot go down now and more of them have come.
+/// Merges within level 0 when its files cannot be merged down now and more of them have been
+/// flushed.
 fn within_zero(tree: &Tree, options: &Options) -> Option<Job> {
     let files: Vec<&File> = tree.level(0).files().collect();
     let is_long = files.len() >= options.level0_file_num_compaction_trigger + 2;
@@ -117,7 +118,8 @@ fn within_zero(tree: &Tree, options: &Options) -> Option<Job> {
     (chosen.len() >= WITHIN_ZERO_FILES_MIN).then(|| zero_job(tree, chosen)).flatten()
 }
 
-/// Files from the newest on, as long as the bytes that each removed file costs fall.
+/// Returns files from the newest on, for as long as each further file lowers the bytes written per
+/// file removed.
 pub(super) fn falling_cost<'s, 't>(files: &'s [&'t File], bytes_max: u64) -> &'s [&'t File] {
     let mut bytes = files.first().map_or(0, |file| file.bytes);
     let mut cost = u64::MAX;
@@ -141,7 +143,7 @@ pub(super) fn zero_job(tree: &Tree, chosen: &[&File]) -> Option<Job> {
     draft.finish(tree, Kind::Merge, u64::MAX)
 }
 
-/// From a level to the next.
+/// Picks a job from a level to the next.
 fn from(tree: &Tree, options: &Options, targets: &Targets, level: usize) -> Option<Job> {
     let files = tree.level(level).only();
     let in_turn = options.compaction_pri == CompactionPri::RoundRobin;
@@ -166,8 +168,8 @@ fn from(tree: &Tree, options: &Options, targets: &Targets, level: usize) -> Opti
     None
 }
 
-/// A file that overlaps nothing below, and its neighbours for which that holds too: those to the
-/// right, and from 8 on to the left.
+/// Returns a file that overlaps nothing in the next level, with neighbours of which the same is
+/// true: those to the right, and since version 8 also those to the left.
 fn moves<'t>(tree: &Tree, options: &Options, level: usize, files: &'t [File], at: usize) -> Vec<&'t File> {
     let mut chosen: Vec<&File> = files.get(at).into_iter().collect();
     let may_extend = options.compression_per_level.is_empty();
@@ -189,8 +191,8 @@ fn moves<'t>(tree: &Tree, options: &Options, level: usize, files: &'t [File], at
     chosen
 }
 
-/// A file and its right neighbours, as many as bring the level down to its target: what round robin
-/// takes.
+/// Returns a file and as many of its right neighbours as bring the level down to its target, as
+/// round robin takes them.
 fn row<'t>(
     tree: &Tree,
     options: &Options,
@@ -218,7 +220,7 @@ fn row<'t>(
     chosen
 }
 
-/// Files above the last level that are older than `ttl`.
+/// Picks files above the last level that are older than `ttl`.
 fn expired(tree: &Tree, options: &Options, targets: &Targets, now_secs: f64) -> Option<Job> {
     if options.ttl == 0 {
         return None;

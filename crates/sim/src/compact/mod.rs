@@ -1,8 +1,8 @@
-//! Which files are merged when: one file for each family of rules, each a function from a tree to a
-//! job.
+//! Compaction picking: decides which files are merged, and when. Each compaction style has a file
+//! with a function from a tree to a job.
 //!
-//! The rules are those of RocksDB's compaction pickers and of Cairn's strategies, told anew over
-//! followed keys.
+//! The rules are those of RocksDB's compaction pickers and of Cairn's strategies, rewritten for
+//! sampled keys.
 
 mod cairn;
 mod fifo;
@@ -25,27 +25,27 @@ pub use targets::Targets;
 use crate::options::{CompactionStyle, Engine, Options};
 use crate::tree::{File, Input, Running, Tree};
 
-/// Why a job was chosen.
+/// The reason for which a job was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// Level 0 has enough files or bytes.
     LevelZero,
-    /// Level 0 is long and cannot go down now, or the way down would cost too much.
+    /// Level 0 has many files that cannot be merged down now, or only at too high a cost.
     WithinLevelZero,
     /// A level is above its target.
     LevelSize,
-    /// Newer runs take too much space beside the oldest.
+    /// The newer runs are too large in proportion to the oldest.
     SpaceAmplification,
     /// Runs of similar size.
     SizeRatio,
     /// Too many runs.
     Runs,
-    /// The store is larger than allowed.
+    /// The store is larger than its limit.
     Size,
-    /// Files are older than allowed.
+    /// Files are older than their limit.
     Age,
-    /// Many tombstones.
+    /// Files have many tombstones.
     Tombstones,
 }
 
@@ -65,40 +65,40 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What happens to a job's inputs.
+/// The treatment of a job's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Merged and written anew.
+    /// Merged into new files.
     Merge,
-    /// Given another level; nothing is read or written.
+    /// Assigned to another level; nothing is read or written.
     Move,
-    /// Removed with all they hold.
+    /// Deleted with all their entries.
     Drop,
 }
 
 /// A compaction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// What happens.
+    /// The treatment of the inputs.
     pub kind: Kind,
-    /// Why.
+    /// The reason for it.
     pub reason: Reason,
-    /// What is taken, newest first.
+    /// The input files, newest first.
     pub inputs: Vec<Input>,
-    /// Where the output goes.
+    /// The level of the output.
     pub output_level: usize,
-    /// The run that it becomes part of.
+    /// The run that the output joins.
     pub output_run: u64,
-    /// The size that files should have.
+    /// The target size of output files.
     pub target_bytes: u64,
-    /// The first id of the inputs.
+    /// The smallest id of the inputs.
     pub smallest: u32,
-    /// The last id of the inputs.
+    /// The largest id of the inputs.
     pub largest: u32,
 }
 
 impl Job {
-    /// For those that are picked beside it.
+    /// Returns the record by which later picks avoid this job's key range.
     pub fn running(&self, job: u64) -> Running {
         Running {
             job,
@@ -110,7 +110,7 @@ impl Job {
     }
 }
 
-/// A job in the making: level, run and files of each input, newest first.
+/// An unfinished job: level, run and files of each input, newest first.
 struct Draft<'t> {
     reason: Reason,
     inputs: Vec<(usize, u64, Vec<&'t File>)>,
@@ -119,7 +119,8 @@ struct Draft<'t> {
 }
 
 impl Draft<'_> {
-    /// The job, unless a file is in use or another job writes to the same place.
+    /// Returns the job, or `None` if an input is in use or another job writes to the same key
+    /// range.
     fn finish(mut self, tree: &Tree, kind: Kind, target_bytes: u64) -> Option<Job> {
         self.inputs.retain(|(_, _, files)| !files.is_empty());
         let all = || self.inputs.iter().flat_map(|(_, _, files)| files.iter());
@@ -148,8 +149,8 @@ impl Draft<'_> {
     }
 }
 
-/// The next compaction that the rules ask for; `None` when nothing is due, or nothing that running
-/// jobs leave room for.
+/// Picks the next compaction. Returns `None` when nothing is due, or when running jobs hold the
+/// files that are.
 pub fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
     if options.disable_auto_compactions {
         return None;
@@ -163,8 +164,8 @@ pub fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
     }
 }
 
-/// Bytes that compactions have yet to read and write, by the engine's own estimate, which is what
-/// its write controller looks at. RocksDB has one for leveled trees only.
+/// Returns the bytes that compactions have yet to read and write, by the engine's own estimate,
+/// which its write controller uses. RocksDB estimates it for leveled trees only.
 pub fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     match (options.engine, options.compaction_style) {
         (Engine::Rocksdb, CompactionStyle::Leveled) => targets::debt_bytes(tree, options),
@@ -175,7 +176,7 @@ pub fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     }
 }
 
-/// The size that each level should have at most, from level 0; `u64::MAX` for no limit.
+/// Returns the target size of each level, from level 0; `u64::MAX` for no limit.
 pub fn level_targets(tree: &Tree, options: &Options) -> Vec<u64> {
     match (options.engine, options.compaction_style) {
         (Engine::Rocksdb, CompactionStyle::Leveled) => Targets::new(tree, options).bytes,
@@ -184,7 +185,7 @@ pub fn level_targets(tree: &Tree, options: &Options) -> Vec<u64> {
     }
 }
 
-/// The level that level 0 is merged into.
+/// Returns the level that level 0 is merged into.
 pub fn base_level(tree: &Tree, options: &Options) -> usize {
     match (options.engine, options.compaction_style) {
         (Engine::Rocksdb, CompactionStyle::Leveled) if options.level_compaction_dynamic_level_bytes => {

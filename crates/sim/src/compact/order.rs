@@ -1,4 +1,4 @@
-//! Which file of a level is tried first: RocksDB's `compaction_pri`.
+//! The order in which the files of a level are tried: RocksDB's `compaction_pri`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,9 +6,10 @@ use std::collections::BinaryHeap;
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
-/// Indices of the files of a level, the first to be tried first; those that a job reads are left
-/// out, but for round robin, which waits for its turn. Of many thousand files mostly one is tried,
-/// and then a few: the first is looked for, the others come from a heap.
+/// Returns the indices of a level's files in the order in which they are tried. Files in use are
+/// left out, except for round robin, which waits for the file whose turn it is. Usually the first
+/// of many thousand files is taken, and otherwise one of the next few. So the first is found by a
+/// scan, and only the others go through a heap.
 pub(super) fn order<'t>(
     tree: &'t Tree,
     options: &Options,
@@ -29,19 +30,20 @@ pub(super) fn order<'t>(
     first.into_iter().chain(others.map(|Reverse((_, at))| at))
 }
 
-/// What files are tried by: the smallest first, of equal ones the first in key order.
+/// Computes the sort keys of files. The smallest key is tried first; of equal ones, the first file
+/// in key order.
 struct Keys<'t> {
     pri: CompactionPri,
     files: &'t [File],
     next: &'t [File],
     /// The file whose turn it is.
     from: usize,
-    /// The first file of the next level that is not before the one at hand.
+    /// The first file of the next level that does not lie before the current file.
     below: usize,
 }
 
 impl Keys<'_> {
-    /// The key of a file; they are asked for in order. `None` for those that a job reads.
+    /// Returns the sort key of a file, or `None` if a job reads it. Must be called in file order.
     fn of(&mut self, at: usize) -> Option<u64> {
         let file = self.files.get(at)?;
         if self.pri == CompactionPri::MinOverlappingRatio {
@@ -57,13 +59,13 @@ impl Keys<'_> {
         })
     }
 
-    /// The file with the smallest key.
+    /// Returns the file with the smallest sort key.
     fn first(mut self) -> Option<usize> {
         if self.pri != CompactionPri::MinOverlappingRatio {
             let keys = (0..self.files.len()).filter_map(|at| Some((self.of(at)?, at)));
             return keys.min().map(|(_, at)| at);
         }
-        // Only those that are smaller are divided: of thousands a few.
+        // Divides only for files that lower the minimum, which are few among thousands.
         let mut best = None;
         let mut least = u64::MAX;
         for (at, file) in self.files.iter().enumerate() {
@@ -75,7 +77,7 @@ impl Keys<'_> {
         best
     }
 
-    /// What a file overlaps in the next level, in 1024ths, and its size.
+    /// Returns 1024 times the bytes that a file overlaps in the next level, and its own size.
     fn ratio(&mut self, file: &File) -> (u64, u64) {
         let mut at = self.below;
         while self.next.get(at).is_some_and(|below| below.largest < file.smallest) {

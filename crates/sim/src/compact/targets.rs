@@ -1,28 +1,29 @@
-//! RocksDB's sizes of levels, scores, and estimate of what compactions have yet to do.
+//! RocksDB's level targets, compaction scores, and estimate of pending compaction bytes.
 
 use crate::options::Options;
 use crate::tree::Tree;
 
-/// Scores above 1 are stretched in dynamic mode, so that those divided by incoming bytes stay
-/// above 1.
+/// In dynamic mode, scores above 1 are multiplied by this, so that a score that is lowered for
+/// incoming bytes stays above 1.
 const SCORE_SCALE: f64 = 10.0;
 
-/// Target sizes.
+/// Target sizes of levels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Targets {
     /// The level that level 0 is merged into.
     pub base: usize,
-    /// From level 0; `u64::MAX` for none.
+    /// Target sizes, from level 0; `u64::MAX` for no limit.
     pub bytes: Vec<u64>,
-    /// The lowest level that the tree could do without, as small as the last one has become; 0 for
-    /// none. This one and those above it are drained.
+    /// The deepest level that is no longer needed since the last level has shrunk; 0 for none. It
+    /// and the levels above it are drained.
     pub unnecessary: usize,
 }
 
 impl Targets {
-    /// Static: level 1 has `max_bytes_for_level_base`, each next one the multiplier times more.
-    /// Dynamic: the deepest has what it has, each level above the multiplier-th part, down to the
-    /// base level, which has at most `max_bytes_for_level_base`.
+    /// Computes the targets. Static: level 1 has `max_bytes_for_level_base`, and each level is
+    /// larger than the one above by the multiplier. Dynamic: the last level has its actual size,
+    /// and each level is smaller than the one below by the multiplier, up to the base level, which
+    /// has at most `max_bytes_for_level_base`.
     pub fn new(tree: &Tree, options: &Options) -> Targets {
         if options.level_compaction_dynamic_level_bytes {
             let sizes: Vec<u64> = (0..options.num_levels).map(|level| tree.level(level).bytes()).collect();
@@ -38,7 +39,7 @@ impl Targets {
         }
     }
 
-    /// Dynamic ones of levels of these sizes.
+    /// Computes dynamic targets from the sizes of the levels.
     pub(crate) fn dynamic(sizes: &[u64], options: &Options) -> Targets {
         let last = options.num_levels - 1;
         let mut bytes = vec![u64::MAX; options.num_levels];
@@ -54,7 +55,7 @@ impl Targets {
         let mut unnecessary = 0;
         for level in (first_used..last).rev() {
             size /= multiplier;
-            // Since 8.2.
+            // RocksDB does so since 8.2.
             if unnecessary == 0 && size <= base_min && options.rocksdb_version >= 8 {
                 unnecessary = level;
             }
@@ -71,19 +72,20 @@ impl Targets {
         };
         let mut target = base_size;
         for slot in bytes.iter_mut().skip(base) {
-            // No level below level 0's own size, or the tree would have a waist.
+            // No target is below `max_bytes_for_level_base`, or deeper levels could become smaller
+            // than level 0 and give the tree an hourglass shape.
             *slot = target.max(base_max) as u64;
             target *= multiplier;
         }
         Targets { base, bytes, unnecessary }
     }
 
-    /// The target of a level.
+    /// Returns the target size of a level.
     pub fn of(&self, level: usize) -> u64 {
         self.bytes.get(level).copied().unwrap_or(u64::MAX)
     }
 
-    /// Level and score, highest score first; the last level has none.
+    /// Returns levels and scores, highest score first. The last level has none.
     pub fn scores(&self, tree: &Tree, options: &Options) -> Vec<(usize, f64)> {
         let mut incoming = 0u64;
         let mut scores: Vec<(usize, f64)> = Vec::with_capacity(options.num_levels);
@@ -105,7 +107,7 @@ impl Targets {
             };
             scores.push((level, score));
         }
-        // Stable: of equal scores the upper level stays first.
+        // The sort is stable: of equal scores, the upper level stays first.
         scores.sort_by(|a, b| b.1.total_cmp(&a.1));
         scores
     }
@@ -141,14 +143,14 @@ impl Targets {
         if free == 0 || level > self.unnecessary {
             return score;
         }
-        // After level 0 when that is urgent; upper levels first.
+        // Drained levels come after an urgent level 0, the upper ones first.
         let above = (self.unnecessary - level) as f64;
         score.max(SCORE_SCALE * (1.001 + 0.001 * above))
     }
 }
 
-/// What level 0 and each level above its target will cost on the way down, at the present ratio of
-/// the levels.
+/// Returns the bytes that level 0 and the levels above their targets will cost on the way down, at
+/// the current ratios of the levels.
 pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     let targets = Targets::new(tree, options);
     let size = |level: usize| tree.level(level).bytes();
@@ -183,9 +185,9 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Goal: RocksDB's documented examples of dynamic sizes. Method: a last level of 276 MiB with a
-    /// base of 10 MiB and a multiplier of 10 has targets of 276, 27.6 and 10 and its base two
-    /// above.
+    /// Goal: dynamic targets match RocksDB's documented example. Method: a last level of 276 MiB
+    /// with a base of 10 MiB and a multiplier of 10 has targets of 276, 27.6 and 10, and its base
+    /// level lies two above.
     #[test]
     fn dynamic_sizes_follow_the_last_level() {
         let options = Options {
@@ -203,9 +205,11 @@ mod tests {
         assert_eq!(Targets::new(&tree_of(&[]), &options).base, 6);
     }
 
-    /// Goal: RocksDB drains levels that the tree can do without, since 8.2, the upper one first,
-    /// and after a level 0 that is urgent. Method: a last level that would fit into the base level,
-    /// with two levels above it that are far below their targets; picks and scores.
+    /// Goal: since 8.2, RocksDB drains unnecessary levels, the upper one first, and after an urgent
+    /// level
+    /// 0. Method: picks and scores for a last level that would fit into the base level, with two
+    ///    levels
+    /// above it that are far below their targets.
     #[test]
     fn unnecessary_levels_are_drained() {
         let options = |rocksdb_version: u32| Options {
@@ -232,13 +236,13 @@ mod tests {
         let zero = |count: u64| (0..count).map(|at| (0, vec![file(50 - at, 0, 9, MIB)])).collect::<Vec<_>>();
         assert_eq!(first(&[zero(4), levels.clone()].concat()).0, 4);
         assert_eq!(first(&[zero(5), levels.clone()].concat()).0, 0);
-        // A last level of more than the base level has needs both.
+        // A last level that is too large for the base level needs both levels.
         levels[2] = (6, vec![file(1, 0, 9, 2000 * MIB)]);
         assert_eq!(pick(&levels, 8), None);
     }
 
-    /// Goal: the estimate adds up by hand. Method: level 0 due with 40, level 1 of 300 against 256,
-    /// level 2 of 3000 against 2560.
+    /// Goal: the estimate matches a sum by hand. Method: level 0 due with 40, level 1 of 300
+    /// against 256, level 2 of 3000 against 2560.
     #[test]
     fn debt_adds_up() {
         let options = Options::default();
@@ -249,8 +253,7 @@ mod tests {
         let debt = debt_bytes(&tree_of(&levels), &options) as f64 / MIB as f64;
         let first = 340.0 - 256.0;
         let expected = 40.0 + 300.0 + first * (3000.0 / 340.0 + 1.0);
-        // What then is in excess in level 2 goes to an empty level, which costs nothing by the
-        // estimate.
+        // The excess of level 2 then goes to an empty level, which costs nothing by the estimate.
         assert!((debt - expected).abs() < 1.0, "{debt} {expected}");
     }
 }

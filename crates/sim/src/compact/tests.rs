@@ -1,4 +1,4 @@
-//! Trees made by hand, and what the rules pick from them.
+//! Picks of the compaction rules on hand-made trees.
 
 use super::*;
 use crate::options::CompactionPri;
@@ -6,7 +6,7 @@ use crate::tree::Entry;
 
 const MIB: u64 = 1 << 20;
 
-/// A file of these bytes over these ids.
+/// A file of this size and key range.
 pub(crate) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File {
     let mut ids = vec![smallest];
     if largest > smallest {
@@ -28,7 +28,7 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File
     }
 }
 
-/// A tree of runs: level and files; runs of a level get falling ids.
+/// A tree of runs, each with its level and files. The runs of a level get descending ids.
 pub(super) fn tree_of(runs: &[(usize, Vec<File>)]) -> Tree {
     let mut tree = Tree::new(7);
     for (at, (level, files)) in runs.iter().enumerate() {
@@ -45,7 +45,7 @@ fn zero(count: u64) -> Vec<(usize, Vec<File>)> {
     (0..count).map(|at| (0, vec![file(50 - at, 0, 99, 10 * MIB)])).collect()
 }
 
-/// Goal: level 0 goes down as a whole at its trigger and not before. Method: three and four
+/// Goal: level 0 is merged down as a whole at its trigger, and not before. Method: three and four
 /// overlapping files over a level 1.
 #[test]
 fn level_zero_waits_for_its_trigger() {
@@ -56,12 +56,12 @@ fn level_zero_waits_for_its_trigger() {
     runs.insert(3, (0, vec![file(40, 0, 99, 10 * MIB)]));
     let job = pick(&tree_of(&runs), &options, 0.0).unwrap();
     assert_eq!((job.reason, job.output_level, job.kind), (Reason::LevelZero, 1, Kind::Merge));
-    // File 2 of level 1 is not touched.
+    // File 2 of level 1 does not overlap.
     assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![40], vec![1]]);
 }
 
-/// Goal: of level 0 the oldest file goes down first, with those that overlap it. Method: four files
-/// of which the newest lies beside the others.
+/// Goal: the oldest file of level 0 goes down first, with the files that overlap it. Method: four
+/// files, the newest of which overlaps none of the others.
 #[test]
 fn the_oldest_of_level_zero_goes_first() {
     let mut runs = zero(3);
@@ -71,8 +71,7 @@ fn the_oldest_of_level_zero_goes_first() {
     assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![1]]);
 }
 
-/// Goal: of levels that are as full as each other the upper one goes first. Method: two levels at
-/// twice their size.
+/// Goal: of equally full levels the upper one goes first. Method: two levels at twice their size.
 #[test]
 fn equal_levels_go_from_above() {
     let options = Options {
@@ -87,7 +86,7 @@ fn equal_levels_go_from_above() {
     assert_eq!(pick(&tree_of(&runs), &options, 0.0).unwrap().output_level, 3);
 }
 
-/// Goal: the file that overlaps least for its size goes first, and is moved when it overlaps
+/// Goal: the file with the least overlap for its size goes first, and is moved when it overlaps
 /// nothing. Method: a level 1 of three files over its target.
 #[test]
 fn least_overlap_goes_first() {
@@ -100,9 +99,9 @@ fn least_overlap_goes_first() {
     assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
 }
 
-/// Goal: no two compactions write to one part of a level; where files take turns nobody goes before
-/// one that has to wait. Method: the file that would go first, and a running job that writes where
-/// it would go, just beside that, and to another level.
+/// Goal: no two compactions write to the same range of a level, and round robin does not skip a
+/// file that has to wait. Method: running jobs that write where the first file would go, next to
+/// that range, and to another level.
 #[test]
 fn no_two_jobs_write_one_range() {
     let one = vec![file(1, 0, 9, 60 * MIB), file(2, 20, 29, 60 * MIB), file(3, 40, 49, 60 * MIB)];
@@ -124,9 +123,9 @@ fn no_two_jobs_write_one_range() {
     assert_eq!(picked(CompactionPri::RoundRobin, 2, 5, 8), None);
 }
 
-/// Goal: `compaction_pri` by age goes by the writes in a file, not by when it was made. Method:
-/// three files, the newest of which has the oldest write, and the one with the oldest newest write
-/// in the middle.
+/// Goal: `compaction_pri` by age uses the sequence numbers of a file's writes, not the file's age.
+/// Method: three files, the newest of which has the oldest write, and the middle one the oldest
+/// newest write.
 #[test]
 fn age_is_that_of_the_writes() {
     let with = |number: u64, smallest: u32, seqs: (u64, u64)| File {
@@ -142,8 +141,8 @@ fn age_is_that_of_the_writes() {
     assert_eq!(tried(CompactionPri::OldestLargestSeqFirst), [1, 2, 0]);
 }
 
-/// Goal: neighbours that need no more files below come along. Method: two small files of level 1
-/// above one of level 2.
+/// Goal: neighbours that bring in no more files of the next level are added. Method: two small
+/// files of level 1 over one of level 2.
 #[test]
 fn free_files_come_along() {
     let options = Options { max_bytes_for_level_base: 10 * MIB, ..Options::default() };
@@ -153,7 +152,8 @@ fn free_files_come_along() {
     assert_eq!(numbers(&job), vec![vec![1, 2], vec![11]]);
 }
 
-/// Goal: universal's three rules in their order. Method: trees that meet one of them each.
+/// Goal: universal compaction applies its three rules in order. Method: trees that meet one of them
+/// each.
 #[test]
 fn universal_rules_in_order() {
     let options = Options { compaction_style: CompactionStyle::Universal, ..Options::default() };
@@ -175,7 +175,7 @@ fn universal_rules_in_order() {
     assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SizeRatio, 3, 5));
     let mut wide = options.clone();
     wide.compaction_options_universal.size_ratio = 50;
-    // Each is larger than those before it together, by less than half.
+    // Each run is larger than the newer ones together, but by less than half.
     let row = tree(&[10, 14, 35, 5000]);
     let job = pick(&row, &wide, 0.0).unwrap();
     assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SizeRatio, 3, 5));
@@ -185,9 +185,8 @@ fn universal_rules_in_order() {
     assert_eq!(pick(&tree(&[10, 10, 10]), &options, 0.0), None);
 }
 
-/// Goal: space is compared in whole percent by Cairn, and exactly by RocksDB. Method: newer runs of
-/// a hundred and a half percent of the oldest, which is more than a hundred for one of them only;
-/// and of a hundred and one.
+/// Goal: Cairn compares space amplification in whole percent, RocksDB exactly. Method: newer runs
+/// of 100.5 % of the oldest, which exceed a limit of 100 % in RocksDB only; and of 101 %.
 #[test]
 fn space_is_compared_in_whole_percent_by_cairn() {
     let pick_of = |newer: u64, engine: Engine| {
@@ -205,8 +204,8 @@ fn space_is_compared_in_whole_percent_by_cairn() {
     assert_eq!(pick_of(990 * MIB, Engine::Rocksdb), None);
 }
 
-/// Goal: RocksDB begins another merge when as many runs are free as its trigger, Cairn when as many
-/// are there. Method: five runs, of which a job reads none and two.
+/// Goal: RocksDB starts another merge when the number of free runs reaches the trigger, Cairn when
+/// the number of all runs does. Method: five runs, of which a job reads none, then two.
 #[test]
 fn runs_that_are_merged_do_not_count_for_rocksdb() {
     let sizes = [10, 10, 10, 100, 1000];
@@ -227,9 +226,9 @@ fn runs_that_are_merged_do_not_count_for_rocksdb() {
     assert_eq!(pick_of(&tree, Engine::CairnKv), Some(3));
 }
 
-/// Goal: Cairn's universal debt is what the next merge would write, and that of RocksDB none.
-/// Method: trees that are wide, that have a row, too many runs, and nothing that is due; the sums
-/// by hand.
+/// Goal: Cairn's universal debt is the size of the next merge, RocksDB's is zero. Method: trees
+/// with too much space amplification, with a row of similar runs, with too many runs, and with
+/// nothing due; sums by hand.
 #[test]
 fn universal_debt_is_that_of_cairn() {
     let debt_of = |sizes: &[u64], engine: Engine| {
@@ -252,8 +251,8 @@ fn universal_debt_is_that_of_cairn() {
     }
 }
 
-/// Goal: Cairn's universal compaction counts runs under way among those that are too many. Method:
-/// six runs, the older three of which a job reads.
+/// Goal: Cairn's universal compaction counts runs in use when it limits the number of runs. Method:
+/// six runs, the oldest three of which a job reads.
 #[test]
 fn surplus_counts_runs_under_way() {
     let sizes = [1, 10, 100, 1000, 10_000, 100_000];
@@ -274,7 +273,7 @@ fn surplus_counts_runs_under_way() {
     assert_eq!((job.reason, numbers(&job)), (Reason::Runs, vec![vec![1], vec![2], vec![3]]));
 }
 
-/// Goal: FIFO drops the oldest files down to its size. Method: five files against room for three.
+/// Goal: FIFO drops the oldest files until the rest fits. Method: five files with room for three.
 #[test]
 fn fifo_drops_the_oldest() {
     let mut options = Options { compaction_style: CompactionStyle::Fifo, ..Options::default() };
@@ -284,8 +283,8 @@ fn fifo_drops_the_oldest() {
     assert_eq!(numbers(&job), vec![vec![47], vec![46]]);
 }
 
-/// Goal: Cairn's lazy levels hold several runs, the last one. Method: four runs of level 0 go down,
-/// four of a tier too.
+/// Goal: Cairn's lazy levels hold several runs, the last level one. Method: four runs of level 0
+/// are merged down, three are not.
 #[test]
 fn lazy_levels_merge_by_count() {
     let options = Options {

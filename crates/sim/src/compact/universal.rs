@@ -1,22 +1,22 @@
-//! Universal compaction: runs of similar size, by age. RocksDB's rules; Cairn's are the same but
-//! for the marked places.
+//! Universal compaction: merges runs of similar size, ordered by age. The rules are RocksDB's;
+//! comments mark where Cairn's differ.
 
 use super::{Draft, Job, Kind, Reason};
 use crate::options::{Engine, Options};
 use crate::tree::{Run, Tree};
 
-/// All runs, newest first, with their levels.
+/// Returns all runs, newest first, with their levels.
 fn by_age(tree: &Tree) -> Vec<(usize, &Run)> {
     let levels = tree.levels.iter().enumerate();
     levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect()
 }
 
-/// By space amplification, then by size ratio, then by number.
+/// Picks by space amplification, then by size ratio, then by the number of runs.
 pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     let runs = by_age(tree);
     let trigger = options.level0_file_num_compaction_trigger;
     let free = runs.iter().filter(|(_, run)| !run.is_compacting()).count();
-    // Cairn counts all runs; RocksDB looks for work when enough of them are free.
+    // Cairn compares the number of all runs with the trigger, RocksDB that of the free ones.
     let count = if options.engine == Engine::CairnKv { runs.len() } else { free };
     if count < trigger.max(2) {
         return None;
@@ -39,8 +39,8 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     None
 }
 
-/// Cairn's estimate: the whole store where newer runs take too much space, else the row that is
-/// due.
+/// Returns Cairn's estimate: the whole store when space amplification is too high, otherwise the
+/// row of runs that is due.
 pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     let runs = by_age(tree);
     let trigger = options.level0_file_num_compaction_trigger;
@@ -59,18 +59,19 @@ pub(super) fn debt_bytes(tree: &Tree, options: &Options) -> u64 {
     row.iter().map(|(_, run)| run.bytes()).sum()
 }
 
-/// Whether newer runs of so many bytes are too large beside the oldest one.
+/// Whether `newer` bytes of newer runs are too much in proportion to the oldest run.
 fn is_wide(newer: u64, oldest: u64, options: &Options) -> bool {
     let percent = u128::from(options.compaction_options_universal.max_size_amplification_percent);
     let wide = u128::from(newer) * 100;
     match options.engine {
-        // In whole percent.
+        // Cairn compares whole percent.
         Engine::CairnKv => wide / u128::from(oldest.max(1)) > percent,
         Engine::Rocksdb => wide >= percent * u128::from(oldest),
     }
 }
 
-/// Cairn's newest free neighbours, enough of them to get down to the allowed number of runs.
+/// Returns Cairn's newest neighbouring free runs, as many as must be merged to reach the allowed
+/// number of runs.
 fn surplus(runs: &[(usize, &Run)], options: &Options) -> Option<(usize, usize)> {
     let wanted = (runs.len() + 1).saturating_sub(options.level0_file_num_compaction_trigger).max(2);
     let from = runs.iter().position(|(_, run)| !run.is_compacting())?;
@@ -79,17 +80,17 @@ fn surplus(runs: &[(usize, &Run)], options: &Options) -> Option<(usize, usize)> 
     (count >= 2).then_some((from, from + count))
 }
 
-/// What a run counts for among those that are merged: Cairn does not weigh tombstones.
+/// Returns the size of a run in comparisons. Cairn does not weigh tombstones.
 fn weight(run: &Run, options: &Options) -> u64 {
     if options.engine == Engine::CairnKv { run.bytes() } else { run.compensated_bytes() }
 }
 
-/// Everything down to the oldest run, when the rest is too large beside it.
+/// Merges everything down to the oldest run when the newer runs are too large in proportion to it.
 fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Job> {
     let (_, oldest) = runs.last().filter(|(_, run)| !run.is_compacting())?;
     let newer = runs.len() - 1;
     let from = runs.iter().take(newer).rposition(|(_, run)| run.is_compacting()).map_or(0, |at| at + 1);
-    // Cairn merges all or nothing.
+    // Cairn merges all runs or none.
     if from == newer || (from > 0 && options.engine == Engine::CairnKv) {
         return None;
     }
@@ -98,8 +99,8 @@ fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Jo
     is_wide.then(|| merge(tree, options, runs, from, runs.len(), Reason::SpaceAmplification)).flatten()
 }
 
-/// A row of runs, each no larger than those before it together, as `ratio` has it; without one any
-/// row.
+/// Returns a row of runs, each at most `ratio` percent larger than all newer ones of the row
+/// together. Without a ratio, any sizes qualify.
 fn similar(
     runs: &[(usize, &Run)],
     options: &Options,
@@ -127,7 +128,7 @@ fn similar(
     None
 }
 
-/// Merges `runs[from..to]` into the place right above the next older run.
+/// Merges `runs[from..to]` into the level right above the next older run.
 fn merge(
     tree: &Tree,
     options: &Options,

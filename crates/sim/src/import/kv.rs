@@ -1,4 +1,5 @@
-//! Options of `cairn kv`: a JSON object with the names of `KeyspaceOptions` and of its strategies.
+//! Options of `cairn kv`: a JSON object with the names of `KeyspaceOptions` and its compaction
+//! strategies.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use super::Imported;
 use crate::error::{Error, Result};
 use crate::options::{CompactionStyle, Compression, Engine, Options};
 
-/// The names of `cairn-kv`, with its defaults.
+/// The options under the names of `cairn-kv`, with its defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct KvFile {
@@ -183,7 +184,7 @@ fn to_file(options: &Options) -> KvFile {
     }
 }
 
-/// Reads options of `cairn kv`. Errors: [`Error::Parse`] with line and name; [`Error::Option`].
+/// Parses options of `cairn kv`. Errors: [`Error::Parse`] with line and name; [`Error::Option`].
 pub fn import_kv(text: &str, file: &str) -> Result<Imported> {
     let read: KvFile = crate::json::parse(text, file)?;
     let mut options = Options {
@@ -251,7 +252,7 @@ fn apply(options: &mut Options, strategy: Strategy) {
     }
 }
 
-/// The options in the form that [`import_kv`] reads. Errors: they are not Cairn's.
+/// Returns the options in the form that [`import_kv`] reads. Errors: the options are not Cairn's.
 pub fn export_kv(options: &Options) -> Result<String> {
     if options.engine != Engine::CairnKv {
         return Err(Error::option("engine", "rocksdb", "cairn_kv for a file of kv options"));
@@ -259,8 +260,8 @@ pub fn export_kv(options: &Options) -> Result<String> {
     Ok(serde_json::to_string_pretty(&to_file(options)).unwrap_or_default())
 }
 
-/// Settings that differ from `before` and that a file of kv options has no place for, as
-/// `name=value`.
+/// Returns the settings, as `name=value`, that differ from `before` and that a file of kv options
+/// cannot hold.
 pub fn kv_beside(before: &Options, after: &Options) -> Vec<String> {
     let written = export_kv(after).and_then(|text| import_kv(&text, "kv.json"));
     let Ok(written) = written else { return Vec::new() };
@@ -271,7 +272,7 @@ pub fn kv_beside(before: &Options, after: &Options) -> Vec<String> {
     left_out.map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// All settings, by their paths.
+/// Returns all settings by path.
 fn settings(options: &Options) -> BTreeMap<String, Value> {
     let mut settings = BTreeMap::new();
     let Ok(Value::Object(fields)) = serde_json::to_value(options) else { return settings };
@@ -290,8 +291,8 @@ fn settings(options: &Options) -> BTreeMap<String, Value> {
 mod tests {
     use super::*;
 
-    /// Goal: what a file of kv options cannot hold is named, and nothing else. Method: the
-    /// defaults, settings that it holds, and two that it does not.
+    /// Goal: exactly the settings that a file of kv options cannot hold are named. Method: the
+    /// defaults, settings that the file can hold, and two that it cannot.
     #[test]
     fn what_a_file_cannot_hold_is_named() {
         let before = Options::cairn_kv();
@@ -306,8 +307,9 @@ mod tests {
         assert_eq!(kv_beside(&options, &options), [""; 0]);
     }
 
-    /// Goal: what goes out comes in, for each strategy; an empty object is the defaults. Method:
-    /// round trips.
+    /// Goal: exported options can be imported, for each strategy, and an empty object gives the
+    /// defaults.
+    /// Method: round trips.
     #[test]
     fn options_survive_the_round_trip() {
         for style in [
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!((defaults.write_buffer_size, defaults.max_subcompactions), (64 << 20, 4));
     }
 
-    /// Goal: faults are named. Method: an unknown name, a bad value, a contradiction.
+    /// Goal: errors name the setting. Method: an unknown name, a bad value, a contradiction.
     #[test]
     fn faults_are_named() {
         let error = |text: &str| import_kv(text, "kv.json").unwrap_err().to_string();

@@ -1,12 +1,13 @@
-//! Costs of operations from what db_bench prints and from the statistics in RocksDB's `LOG`.
+//! Takes costs of operations from the output of db_bench and from the statistics in RocksDB's
+//! `LOG`.
 
 use crate::error::{Error, Result};
 use crate::hardware::Hardware;
 use crate::options::Compression;
 
-/// Takes write and read costs out of db_bench's output. Returns what was taken, for people.
+/// Sets write and read costs from db_bench's output. Returns a description of the costs for people.
 ///
-/// Errors: no benchmark in it; lookups of an empty store, which say nothing.
+/// Errors: the output has no benchmark; its lookups ran on an empty store and measure nothing.
 pub fn apply_db_bench(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<String>> {
     let mut taken = Vec::new();
     let mut found_any = false;
@@ -46,20 +47,20 @@ pub fn apply_db_bench(hardware: &mut Hardware, text: &str, file: &str) -> Result
     Ok(taken)
 }
 
-/// `(206545 of 1000000 found)`.
+/// Parses `(206545 of 1000000 found)`.
 fn found_of(line: &str) -> Option<(f64, f64)> {
     let inside = line.get(line.find('(')? + 1..line.find(" found)")?)?;
     let (found, of) = inside.split_once(" of ")?;
     Some((found.trim().parse().ok()?, of.trim().parse().ok()?))
 }
 
-/// The number that stands before a unit.
+/// Parses the number before a unit.
 fn number_before(text: &str, unit: &str) -> Option<f64> {
     let head = text.get(..text.find(unit)?)?;
     head.split_whitespace().next_back()?.parse().ok()
 }
 
-/// A line of RocksDB's compaction statistics, by the names of its columns.
+/// A line of RocksDB's compaction statistics, with the names of its columns.
 struct Row<'t> {
     words: Vec<&'t str>,
     columns: Vec<&'t str>,
@@ -68,13 +69,13 @@ struct Row<'t> {
 impl Row<'_> {
     fn get(&self, column: &str) -> Option<f64> {
         let at = self.columns.iter().position(|name| *name == column)?;
-        // `Size` takes two words in a line, number and unit, and one in the head.
+        // `Size` is two words in a line, number and unit, but one in the header.
         let shift = usize::from(self.words.len() > self.columns.len());
         self.words.get(at + shift)?.parse().ok()
     }
 }
 
-/// The rows of level 0 and of all levels in the last table.
+/// Returns the rows of level 0 and of the sum in the last table.
 fn last_table(text: &str) -> (Option<Row<'_>>, Option<Row<'_>>) {
     let mut columns: Vec<&str> = Vec::new();
     let (mut zero, mut last) = (None, (None, None));
@@ -90,7 +91,7 @@ fn last_table(text: &str) -> (Option<Row<'_>>, Option<Row<'_>>) {
     last
 }
 
-/// The codec of most files, as the options at a `LOG`'s beginning name it.
+/// Returns the codec of most files, from the options at the beginning of a `LOG`.
 fn codec_of(text: &str) -> Option<Compression> {
     let of = |option: &str| {
         let value = text.lines().find_map(|line| Some(line.split_once(option)?.1.trim()))?;
@@ -105,14 +106,14 @@ fn codec_of(text: &str) -> Option<Compression> {
     of("Options.bottommost_compression:").or_else(|| of("Options.compression:"))
 }
 
-/// The most of a merge's time that its codec takes.
+/// The largest share of a merge's time that is attributed to its codec.
 const CODEC_SHARE_MAX: f64 = 0.9;
 
-/// Takes the cost of a merged byte out of the last table of compaction statistics in a `LOG`:
-/// without flushes, whose time stands in the row of level 0, and without the codec, whose figures
-/// are the machine's. Where these alone would take longer than the merges did, they become faster.
+/// Sets the cost of a merged byte from the last table of compaction statistics in a `LOG`. The cost
+/// excludes flushes, whose time is in the row of level 0, and the codec, which has figures of its
+/// own. If the codec's figures alone would exceed the time of the merges, the codec is made faster.
 ///
-/// Errors: there is none, or nothing was compacted.
+/// Errors: there is no such table, or nothing was compacted.
 pub fn apply_log(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<String>> {
     let missing = |what: &str| Error::parse(file, text.lines().count().max(1), what);
     let (zero, sum) = last_table(text);
@@ -134,7 +135,7 @@ pub fn apply_log(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<
         Compression::None
     });
     let codec = hardware.codec(compression);
-    // The statistics are of compressed files, costs of what is in them.
+    // The statistics count compressed bytes, the costs uncompressed ones.
     let raw = |gigabytes: f64| gigabytes * 1073741824.0 / codec.ratio;
     let codec_secs =
         (raw(read) / codec.decompress_mb_per_sec + raw(written) / codec.compress_mb_per_sec) / 1e6;
@@ -169,8 +170,8 @@ Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Mov
  Sum     10/0   1.20 GB   0.0     10.0     2.8      7.2      12.5      5.3       0.0   4.4    170.0    212.0     60.20             43.00       150    0.4    10M    1M       0.0       0.0
 ";
 
-    /// Goal: costs are taken; a benchmark of an empty store is refused. Method: lines as the tools
-    /// print them.
+    /// Goal: costs are taken from the output, and a benchmark of an empty store is refused. Method:
+    /// lines in the format of the tools.
     #[test]
     fn costs_are_taken() {
         let mut hardware = Hardware::default();
@@ -184,9 +185,9 @@ Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Mov
         assert!(apply_log(&mut hardware, "nothing", "LOG").is_err());
         assert!(apply_db_bench(&mut hardware, "nothing", "x").is_err());
     }
-    /// Goal: what the model then says of the merges of a `LOG` is what they took. Method: the same
-    /// table with codecs that take nothing, a part and more than all of the time; processor seconds
-    /// of reading, merging and writing by the model's rule.
+    /// Goal: with the costs from a `LOG`, the model predicts the measured time of its merges.
+    /// Method: the same table with codecs that take none, part, and more than all of the time;
+    /// processor seconds of reading, merging and writing by the model's rule.
     #[test]
     fn merges_of_a_log_take_what_they_took() {
         const GB: f64 = 1073741824.0;
@@ -205,7 +206,7 @@ Level    Files   Size     Score Read(GB)  Rn(GB) Rnp1(GB) Write(GB) Wnew(GB) Mov
             apply_log(&mut hardware, &text, "LOG").unwrap();
             assert_eq!(hardware.cpu.compact_entry_us, 0.0);
             let codec = hardware.codec(compression);
-            // Of level 0 are flushes: 2.8 GB written in 12 seconds.
+            // The flushes of level 0 wrote 2.8 GB in 12 seconds.
             let (read, written) = (10.0 * GB / codec.ratio, (12.5 - 2.8) * GB / codec.ratio);
             let secs = read * hardware.cpu.compact_byte_ns * 1e-9
                 + read / (codec.decompress_mb_per_sec * 1e6)

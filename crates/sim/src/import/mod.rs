@@ -1,5 +1,5 @@
-//! Options from and to the engines' own forms: RocksDB's `OPTIONS` files and `cairn kv` option
-//! files.
+//! Conversion of options from and to the engines' own formats: RocksDB's `OPTIONS` files and option
+//! files of `cairn kv`.
 
 mod kv;
 mod measured;
@@ -11,13 +11,14 @@ pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_beside, rocksdb_change
 
 use crate::options::Options;
 
-/// What was read.
+/// Imported options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
-    /// The options; what the file does not say has its default.
+    /// The options; settings that are missing in the file have their defaults.
     pub options: Options,
-    /// Settings of the file that the simulator has no model of.
+    /// Settings of the file that the simulator does not model.
     pub ignored: Vec<String>,
-    /// What the file cannot say, and what is taken instead.
+    /// Notes on settings that the file cannot hold or that were adjusted, and the values used
+    /// instead.
     pub notes: Vec<String>,
 }

@@ -1,16 +1,17 @@
-//! How often a bloom filter says yes for a key that is not there.
+//! False positive rates of bloom filters.
 
-/// Bits of a cache line, in which all probes of a key lie.
+/// Bits of a cache line, which holds all probes of a key.
 const LINE_BITS: f64 = 512.0;
 
-/// The rate of a plain bloom filter.
+/// Returns the rate of a plain bloom filter.
 fn plain(bits_per_key: f64, probes: f64) -> f64 {
     (1.0 - (-probes / bits_per_key).exp()).powf(probes)
 }
 
-/// False positives of a filter with all probes of a key in one cache line, as RocksDB's and Cairn's
-/// have them: lines that are fuller than others make it worse than a plain one (Putze, Sanders,
-/// Singler, 2007). The mean of a line one standard deviation above the mean and one below.
+/// Returns the false positive rate of a filter with all probes of a key in one cache line, as in
+/// RocksDB and Cairn. It is higher than that of a plain filter, because some lines are fuller than
+/// others (Putze, Sanders, Singler, 2007). It is computed as the mean of a line one standard
+/// deviation above the average load and one below.
 pub fn false_positive_rate(bits_per_key: f64) -> f64 {
     if bits_per_key <= 0.0 {
         return 1.0;
@@ -27,8 +28,8 @@ pub fn false_positive_rate(bits_per_key: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: the rate that RocksDB was measured to have. Method: 0.95 % at ten bits, and more bits
-    /// are better.
+    /// Goal: the rate matches the one measured for RocksDB. Method: 0.95 % at ten bits, and fewer
+    /// false positives with more bits.
     #[test]
     fn ten_bits_let_one_percent_through() {
         let rate = false_positive_rate(10.0);

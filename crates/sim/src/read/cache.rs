@@ -1,48 +1,46 @@
-//! The block cache: approximations of how often a block is found in it, after Che.
+//! The block cache: hit rates by Che's approximation.
 
 use std::collections::HashMap;
 
-/// Blocks that are asked for equally often.
+/// Blocks of equal popularity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BlockClass {
-    /// Fetches of each, a lookup.
+    /// Fetches of each block for each lookup.
     pub popularity: f64,
-    /// How many there are.
+    /// The number of blocks.
     pub count: f64,
 }
 
-/// How a cache keeps blocks.
+/// The replacement policy of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CachePolicy {
-    /// A block comes in as the newest.
+    /// A block enters as the newest.
     Lru,
-    /// RocksDB's LRU with its default pool ratio: a block comes in at the middle, and is the newest
-    /// only after a hit. Blocks that were hit have half of the cache at most; the oldest of them
-    /// then count as if they had just come in.
+    /// RocksDB's LRU with its default pool ratio: a block enters at the middle and becomes the
+    /// newest only after a hit. Blocks with a hit take at most half of the cache; beyond that, the
+    /// oldest of them are treated as if they had just entered.
     Midpoint,
-    /// Cairn's S3-FIFO: what comes in goes through a queue of a tenth of the cache, and into the
-    /// main queue when it was asked for again there, or soon after it was evicted. The main queue
-    /// gives whatever was asked for another turn.
+    /// Cairn's S3-FIFO: a new block enters a queue of a tenth of the cache. It moves to the main
+    /// queue if it is requested again there, or soon after its eviction. The main queue gives
+    /// another turn to each block that was requested.
     S3Fifo,
 }
 
-/// The main queue's part of an S3-FIFO.
+/// The share of an S3-FIFO cache for the main queue.
 pub(super) const MAIN_SHARE: f64 = 0.9;
 
-/// The part of a midpoint cache for blocks that were hit.
+/// The share of a midpoint cache for blocks that were hit.
 pub(super) const FRONT_SHARE: f64 = 0.5;
 
-/// Bins of popularity, a factor of e^(1/32) each.
+/// Bins of popularity for each factor of e: neighbouring bins differ by a factor of e^(1/32).
 const BINS_PER_E: f64 = 32.0;
 
-/// Blocks of nearly the same popularity, put together: what is computed over them then costs
-/// little.
+/// Bins of blocks of nearly the same popularity, which make computations over all blocks cheap.
 #[derive(Debug, Clone)]
 pub(super) struct Bins {
-    /// By the logarithm of popularity: the sum of popularities, and how many.
+    /// By logarithm of popularity: the sum of popularities, and the number of blocks.
     bins: HashMap<i64, (f64, f64)>,
-    /// The popularities seen last, which are often those of the next block too: one look-up serves
-    /// all of them.
+    /// The last popularities added, which the next block often has too. This saves map look-ups.
     recent: [BlockClass; 2],
 }
 
@@ -78,7 +76,7 @@ impl Bins {
         slot.1 += class.count;
     }
 
-    /// The least popular first.
+    /// Returns the bins, least popular first.
     pub(super) fn finish(mut self) -> Vec<BlockClass> {
         self.recent.into_iter().for_each(|class| self.put(class));
         let mut bins: Vec<(i64, (f64, f64))> = self.bins.into_iter().collect();
@@ -88,26 +86,26 @@ impl Bins {
     }
 }
 
-/// A cache that is warm.
+/// A model of a warm cache.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CacheModel {
     /// The share of fetches that hit.
     pub hit_rate: f64,
-    /// The characteristic time: lookups after which a block that came in and that nobody asks for
-    /// is gone.
+    /// The characteristic time: the number of lookups after which a block that is not requested
+    /// again is evicted.
     pub lookups: f64,
 }
 
 impl CacheModel {
-    /// Of `capacity` blocks. Lookups are taken to be independent of each other.
+    /// Computes the model of a cache of `capacity` blocks. Lookups are assumed to be independent.
     ///
     /// Cost: some hundred microseconds for a thousand classes.
     pub fn new(policy: CachePolicy, classes: &[BlockClass], capacity: f64) -> CacheModel {
         CacheModel::beside(policy, classes, &[], capacity)
     }
 
-    /// As [`CacheModel::new`], with `others` in the same cache, whose hits are not counted. One
-    /// that is as large as two blocks counts twice.
+    /// Computes the model like [`CacheModel::new`], with `others` in the same cache, whose hits are
+    /// not counted. Count a block of twice the size as two.
     pub fn beside(
         policy: CachePolicy,
         counted: &[BlockClass],
@@ -151,16 +149,16 @@ impl CacheModel {
     }
 }
 
-/// The sum of something over all blocks.
+/// Returns the sum of a function over all blocks.
 fn sum(classes: &[BlockClass], of: impl Fn(f64) -> f64) -> f64 {
     classes.iter().map(|class| class.count * of(class.popularity)).sum()
 }
 
-/// Where a block is, as shares of time: in the cache at all, and in the queue for blocks that were
-/// asked for again.
+/// Where a block spends its time, as shares: in the cache at all, and in the queue for blocks that
+/// were requested again.
 ///
-/// With requests at random times, queues are steps of a chain whose lengths are known, so that
-/// shares of time are too.
+/// With requests at random times, the states of a block form a Markov chain whose mean durations
+/// are known, and so are the shares of time.
 #[derive(Debug, Clone, Copy)]
 struct Stay {
     held: f64,
@@ -181,7 +179,7 @@ impl Stay {
         let in_front = asked_in_back * (1.0 - gap_in_front);
         let all = gap_in_front + in_front;
         if all <= 0.0 {
-            // So popular that it never leaves.
+            // The block is so popular that it never leaves.
             return Stay { held: 1.0, again: 1.0 };
         }
         Stay { held: 1.0 - (1.0 - asked_in_back) * gap_in_front / all, again: in_front / all }
@@ -189,7 +187,7 @@ impl Stay {
 
     /// ```text
     ///         asked for              asked for within `small`
-    ///   out  ───────────►  small  ──────────────────────────────►  main  turns of `main`, as long as
+    ///   out  ───────────►  small  ──────────────────────────────►  main  turns of `main` while
     ///    ▲                   │                                      ▲ │  it is asked for in each
     ///    ├── no ◄── asked for within `ghost`? ── yes ───────────────┘ │
     ///    └────────────────────────────────────────────────────────────┘
@@ -198,8 +196,8 @@ impl Stay {
         let not_in_small = (-popularity * small).exp();
         let not_as_ghost = (-popularity * ghost).exp();
         let reaches_main = 1.0 - not_in_small * not_as_ghost;
-        // Lookups are counted in those between two requests, and all by the chance that a turn of
-        // the main queue is the last.
+        // Times are counted in intervals between two requests, and all are multiplied by the
+        // probability that a turn of the main queue is the last.
         let last_turn = (-popularity * main).exp();
         let in_small = popularity * small * last_turn;
         let in_main = reaches_main * popularity * main;
@@ -212,8 +210,8 @@ impl Stay {
     }
 }
 
-/// Che's argument for two queues: the times of both that make the second hold its share of the
-/// cache, and both all of it.
+/// Applies Che's approximation to two queues. Returns the times of both at which the second fills
+/// its share of the cache, and both together fill all of it.
 fn two_queues(
     classes: &[BlockClass],
     capacity: f64,
@@ -231,15 +229,15 @@ fn two_queues(
     (first, second.get())
 }
 
-/// How long a block is in the small queue, in the main one, and remembered as a ghost. Ghosts are
-/// remembered for as many evictions, thus misses, as the main queue has blocks.
+/// Returns how long a block stays in the small queue, in the main queue, and as a ghost. A ghost is
+/// remembered for as many evictions, and so misses, as the main queue has blocks.
 fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64, f64) {
     let main_blocks = capacity * MAIN_SHARE;
     let ghost_of = |hits: f64| main_blocks / (asked - hits).max(asked * 1e-9);
     let mut hits = asked / 2.0;
     let mut ghost = ghost_of(hits);
     let mut times = (0.1 * capacity / asked, capacity / asked);
-    // BOUND: a few rounds are enough, as the times depend little on the ghosts.
+    // BOUND: a few rounds are enough, because the times depend little on the ghosts.
     for _ in 0..12 {
         let stay = |popularity, small, main| Stay::in_s3_fifo(popularity, small, main, ghost);
         times = two_queues(classes, capacity, MAIN_SHARE, times, stay);
@@ -253,11 +251,11 @@ fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64, f64)
     (times.0, times.1, ghost)
 }
 
-/// Where a growing function of a time is zero: brackets by factors, then the Illinois method on the
-/// logarithm.
+/// Returns the zero of an increasing function of time: brackets it by factors, then applies the
+/// Illinois method to the logarithm.
 fn solve(guess: f64, of: impl Fn(f64) -> f64) -> f64 {
     const STEP: f64 = 2.0;
-    // BOUND: the ends of what a float holds.
+    // BOUND: the range of a float.
     const ENDS: f64 = 600.0;
     let mut low = if guess > 0.0 { guess.ln().clamp(-ENDS, ENDS) } else { 0.0 };
     let mut below = of(low.exp());
@@ -273,7 +271,7 @@ fn solve(guess: f64, of: impl Fn(f64) -> f64) -> f64 {
         std::mem::swap(&mut below, &mut above);
     }
     let mut last = 0;
-    // BOUND: halving alone would take 20 rounds.
+    // BOUND: bisection alone would take 20 rounds.
     for _ in 0..60 {
         if high - low < 1e-6 || above - below <= 0.0 {
             break;
@@ -281,7 +279,7 @@ fn solve(guess: f64, of: impl Fn(f64) -> f64) -> f64 {
         let share = (-below / (above - below)).clamp(1e-3, 1.0 - 1e-3);
         let middle = low + share * (high - low);
         let value = of(middle.exp());
-        // An end that stays twice weighs half, so that the other one moves too.
+        // An end that stays twice gets half its weight, so that the other one moves too.
         if value < 0.0 {
             (low, below) = (middle, value);
             above /= if last == -1 { 2.0 } else { 1.0 };
@@ -304,8 +302,8 @@ mod tests {
         (1..=count).map(|rank| BlockClass { popularity: 1.0 / f64::from(rank), count: 1.0 }).collect()
     }
 
-    /// Goal: the approximations against what they approximate. Method: uniform, zipfian and
-    /// two-class blocks, caches of several sizes, both policies, a replay of 100,000 fetches each.
+    /// Goal: the approximations agree with real caches. Method: uniform, zipfian and two-class
+    /// blocks, caches of several sizes, all policies, a replay of 100,000 fetches each.
     #[test]
     fn approximations_agree_with_a_replay() {
         let uniform = vec![BlockClass { popularity: 1.0, count: 10_000.0 }];
@@ -324,9 +322,8 @@ mod tests {
         }
     }
 
-    /// Goal: blocks beside those that are counted take room by how often they are asked for.
-    /// Method: hits of both, each beside the other, against a replay of all; more and more popular
-    /// ones.
+    /// Goal: other blocks take cache space in proportion to their popularity. Method: hits of two
+    /// sets, each next to the other, against a replay of both; for increasingly popular others.
     #[test]
     fn others_take_room_by_their_popularity() {
         let counted = zipf(5_000);
@@ -344,13 +341,13 @@ mod tests {
                 };
                 let parts = (held(&counted, &others) + held(&others, &counted)) / asked(&all);
                 assert!((parts - all_hit).abs() < 0.01, "{popularity} {capacity}: {parts} {all_hit}");
-                // The more they are asked for, the less is left.
+                // The more popular the others are, the lower is the hit rate.
                 assert!(model.hit_rate <= before.insert(capacity, model.hit_rate).unwrap_or(1.0) + 1e-3);
             }
         }
     }
 
-    /// Goal: binning changes nothing that shows. Method: hit rates with and without.
+    /// Goal: binning does not change hit rates noticeably. Method: hit rates with and without.
     #[test]
     fn bins_keep_the_hit_rate() {
         let all = zipf(50_000);
@@ -365,8 +362,8 @@ mod tests {
         }
     }
 
-    /// Goal: the ends. Method: no cache, a cache over everything, nobody who reads, blocks that
-    /// nobody asks for.
+    /// Goal: extreme cases are exact. Method: no cache, a cache for everything, no readers, and
+    /// blocks that are never requested.
     #[test]
     fn ends_are_exact() {
         for policy in [CachePolicy::Lru, CachePolicy::Midpoint, CachePolicy::S3Fifo] {

@@ -1,5 +1,5 @@
-//! What reads cost in a tree: filters asked, blocks fetched, cache hits, and the latency that
-//! follows.
+//! The cost of reads in a tree: filter checks, block fetches, cache hits, and the resulting
+//! latency.
 
 mod bloom;
 mod cache;
@@ -25,37 +25,37 @@ use crate::tree::{Level, Tree};
 /// Lookups that are drawn for the latency distribution.
 const DRAWS: u32 = 4000;
 
-/// The block's object, its handle and its key in the cache.
+/// Overhead of a cached block: its object, its handle and its key.
 const CACHE_ENTRY_BYTES: f64 = 180.0;
 
-/// What a read costs, on average.
+/// Average costs of a read.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReadCosts {
-    /// Filters that a lookup of a present key asks and that say no.
+    /// Filters that a lookup of a present key checks and that exclude it.
     pub filters_skipping: f64,
     /// Data blocks that a lookup of a present key fetches.
     pub blocks: f64,
-    /// Filters that a lookup of an absent key asks.
+    /// Filters that a lookup of an absent key checks.
     pub absent_filters: f64,
     /// Data blocks that a lookup of an absent key fetches.
     pub absent_blocks: f64,
-    /// The share of fetched blocks that are in the block cache.
+    /// The share of fetched blocks that are found in the block cache.
     pub cache_hit: f64,
     /// Sorted runs that a scan merges.
     pub scan_runs: f64,
     /// Data blocks that a scan fetches.
     pub scan_blocks: f64,
-    /// All data blocks.
+    /// Number of all data blocks.
     pub blocks_total: f64,
     /// Bytes of a data block in the cache.
     pub block_bytes: f64,
 }
 
 impl ReadCosts {
-    /// The mean of several moments; `None` of none.
+    /// Returns the mean of several moments, or `None` if there are none.
     pub fn mean(moments: &[ReadCosts]) -> Option<ReadCosts> {
         let over = |of: fn(&ReadCosts) -> f64| moments.iter().map(of).sum::<f64>() / moments.len() as f64;
-        // Of all blocks that were fetched: moments that fetch more weigh more.
+        // A mean over all fetched blocks: moments with more fetches weigh more.
         let fetched = over(|it| it.blocks);
         let hit = over(|it| it.blocks * it.cache_hit);
         (!moments.is_empty()).then(|| ReadCosts {
@@ -72,27 +72,27 @@ impl ReadCosts {
     }
 }
 
-/// Reads of one moment's tree.
+/// The reads of a tree at one moment.
 #[derive(Debug, Clone)]
 pub struct ReadModel {
-    /// Means.
+    /// Average costs.
     pub costs: ReadCosts,
     /// Latencies of lookups, weighted by their rate.
     pub get: Histogram,
     /// Latencies of scans, weighted by their rate.
     pub scan: Histogram,
-    /// The popularity of blocks, for a replay.
+    /// Blocks by popularity, for a replay.
     pub classes: Vec<BlockClass>,
-    /// That of what is beside them in the cache.
+    /// Partitions that share the cache, by popularity.
     partitions: Vec<BlockClass>,
-    /// Blocks that the cache has room for.
+    /// The number of blocks that fit into the cache.
     capacity: f64,
 }
 
 impl ReadModel {
-    /// Computes it. `utilization` is the disk's, which lengthens its latency.
+    /// Computes the model. `utilization` is that of the disk, which lengthens its latency.
     ///
-    /// Cost: a few nanoseconds for each followed key and sorted run.
+    /// Cost: a few nanoseconds for each sampled key and sorted run.
     pub fn new(config: &Config, tree: &Tree, keys: &KeyStream, sample: u64, utilization: f64) -> ReadModel {
         let popularity = match &config.workload.reads.distribution {
             Some(kind) => {
@@ -109,7 +109,7 @@ impl ReadModel {
         let policy = cache_policy(&config.options);
         let cache = CacheModel::beside(policy, &probes.classes, &probes.partitions, capacity);
         let entries = config.workload.reads.scan_entries as f64;
-        // Overwritten entries are stepped over.
+        // A scan steps over overwritten entries.
         let stale = probes.entries_total / probes.entries_live.max(1.0);
         let costs = ReadCosts {
             filters_skipping: probes.filters_skipping,
@@ -134,18 +134,19 @@ impl ReadModel {
         model
     }
 
-    /// The share of so many fetches that hit a real cache of the engine's kind and size.
+    /// Replays this many fetches through a real cache of the engine's policy and size, and returns
+    /// the share of hits.
     pub fn replayed_hit(&self, config: &Config, fetches: usize) -> f64 {
         let (policy, room) = (cache_policy(&config.options), self.capacity as usize);
         replay_beside(&self.classes, &self.partitions, policy, room, fetches, config.seed)
     }
 
-    /// Percentiles of lookups.
+    /// Returns the percentiles of lookups.
     pub fn get_percentiles(&self) -> Percentiles {
         self.get.percentiles()
     }
 
-    /// What a second of reads asks of the machine; `None` without reads.
+    /// Returns the work of a second of reads, or `None` without reads.
     pub fn work_per_sec(&self, config: &Config) -> Option<Work> {
         let reads = &config.workload.reads;
         if reads.gets_per_sec <= 0.0 && reads.scans_per_sec <= 0.0 {
@@ -174,13 +175,13 @@ impl ReadModel {
         config.hardware.codec(bottom_codec(config)).ratio
     }
 
-    /// Seconds to decompress a block.
+    /// Returns the seconds to decompress a block.
     fn decompress_secs(&self, config: &Config) -> f64 {
         let speed = config.hardware.codec(bottom_codec(config)).decompress_mb_per_sec;
         self.data_bytes() / (speed * 1e6)
     }
 
-    /// Bytes of a block itself, without what a cache keeps beside it.
+    /// Returns the bytes of a block without its overhead in a cache.
     fn data_bytes(&self) -> f64 {
         self.costs.block_bytes - CACHE_ENTRY_BYTES
     }
@@ -225,7 +226,8 @@ impl ReadModel {
             }
             secs += cpu.block_miss_us * 1e-6 + self.decompress_secs(config);
             if rng.unit() >= config.hardware.page_cache_hit {
-                // Half of a device's latency is fixed; the rest, and its queue, vary.
+                // Half of the device's latency is fixed; the other half varies, and grows with its
+                // queue.
                 let half = disk.read_latency_us * 0.5e-6;
                 secs += half + rng.exponential(half * queue);
             }
@@ -234,7 +236,7 @@ impl ReadModel {
     }
 }
 
-/// Bytes of the indexes and filters of all files.
+/// Returns the bytes of the indexes and filters of all files.
 pub fn meta_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     let deepest = tree.last_used();
     let levels = tree.levels.iter().enumerate();
@@ -247,14 +249,14 @@ pub fn meta_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     levels.map(of_level).sum()
 }
 
-/// What a block takes in a cache.
+/// Returns the bytes that a block takes in a cache.
 fn cached_bytes(bytes: f64) -> f64 {
     bytes + CACHE_ENTRY_BYTES
 }
 
-/// What a block cache has for data blocks: of RocksDB's the indexes and filters are taken off,
-/// which are whole and always asked for, when it is told to hold them. Cairn's partitions come and
-/// go as data blocks do.
+/// Returns the bytes of the block cache that are left for data blocks. When RocksDB keeps indexes
+/// and filters in its cache, they are subtracted: they are not partitioned, and are always in use.
+/// Cairn's partitions are evicted like data blocks.
 fn data_cache_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     let options = &config.options;
     let all = options.block_cache_size as f64;
@@ -265,7 +267,7 @@ fn data_cache_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     }
 }
 
-/// How the engine's cache keeps blocks.
+/// Returns the replacement policy of the engine's block cache.
 pub fn cache_policy(options: &Options) -> CachePolicy {
     match options.engine {
         Engine::Rocksdb => CachePolicy::Midpoint,
@@ -273,13 +275,13 @@ pub fn cache_policy(options: &Options) -> CachePolicy {
     }
 }
 
-/// The codec of the last level, where nearly all blocks are.
+/// Returns the codec of the last level, which holds nearly all blocks.
 fn bottom_codec(config: &Config) -> crate::options::Compression {
     let options = &config.options;
     options.compression_at(options.num_levels - 1, 1, true)
 }
 
-/// A whole number whose mean is `value`.
+/// Returns a random whole number with the mean `value`.
 fn whole(value: f64, rng: &mut Rng) -> u64 {
     let below = value.floor();
     below as u64 + u64::from(rng.unit() < value - below)

@@ -1,5 +1,5 @@
-//! Where each key's newest version is, what a lookup passes on its way there, and how popular each
-//! block thereby is.
+//! Locates the newest version of each key, the probes of a lookup on its way there, and the
+//! popularity of each block that results.
 
 use super::bloom::false_positive_rate;
 use super::cache::{Bins, BlockClass};
@@ -11,41 +11,41 @@ use crate::tree::{Entry, File, Tree};
 /// Means over lookups, weighted by popularity.
 #[derive(Debug, Clone, Default)]
 pub struct Probes {
-    /// Filters of present keys that say no.
+    /// Filters that exclude a present key, per lookup.
     pub filters_skipping: f64,
-    /// Blocks of present keys.
+    /// Blocks fetched for a present key.
     pub blocks: f64,
-    /// Filters of absent keys.
+    /// Filters checked for an absent key.
     pub absent_filters: f64,
-    /// Blocks of absent keys.
+    /// Blocks fetched for an absent key.
     pub absent_blocks: f64,
-    /// Sorted runs.
+    /// Number of sorted runs.
     pub runs: f64,
     /// Real entries in all files.
     pub entries_total: f64,
-    /// Real entries that are the newest of their key, and no tombstones.
+    /// Real entries that are the newest of their key and no tombstones.
     pub entries_live: f64,
-    /// Data blocks.
+    /// Number of data blocks.
     pub blocks_total: f64,
     /// Blocks by popularity.
     pub classes: Vec<BlockClass>,
-    /// Partitions of indexes and filters, where they are in the cache as blocks are; as many as
-    /// they take the room of.
+    /// Partitions of indexes and filters, if they share the cache with data blocks. Each is counted
+    /// as the number of data blocks that would take the same space.
     pub partitions: Vec<BlockClass>,
 }
 
-/// Partitions of a level's files.
+/// Partitions of the files of a level.
 #[derive(Debug, Clone, Copy)]
 struct Partitions {
-    /// Real entries of each.
+    /// Real entries of each partition.
     entries: f64,
-    /// Data blocks that have the size of one of an index, and of a filter.
+    /// Sizes of an index partition and of a filter partition, in data blocks.
     index: f64,
     filter: f64,
 }
 
 impl Partitions {
-    /// Of Cairn's kv; RocksDB's files have one index and one filter.
+    /// Returns the partitions of Cairn's `kv`. RocksDB's files have one index and one filter.
     fn of_level(config: &Config, bits: f64) -> Option<Partitions> {
         if config.options.engine != Engine::CairnKv {
             return None;
@@ -63,18 +63,18 @@ struct Walk {
     per_block: f64,
     /// Lookups of each id that no newer run has answered, with a value or a tombstone.
     left: Vec<f64>,
-    /// Lookups of all ids below each.
+    /// For each id, the sum of the lookups of all smaller ids.
     below: Vec<f64>,
     present: f64,
     probes: Probes,
     blocks: Bins,
     partitions: Bins,
-    /// What each entry of the file at hand is asked for.
+    /// Lookups of each entry of the current file.
     own: Vec<f64>,
 }
 
 impl Probes {
-    /// Walks over all files once.
+    /// Computes the probes in one pass over all files.
     pub fn new(config: &Config, tree: &Tree, popularity: &[f64], sample: u64) -> Probes {
         let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
         let mut walk = Walk {
@@ -106,19 +106,19 @@ impl Probes {
     }
 }
 
-/// Blocks that a lookup of a key which is not in a file reads there when nothing says so.
+/// Returns the blocks that a lookup of an absent key reads in a file without a filter.
 fn blocks_without_filter(config: &Config, file: &File, per_block: f64) -> f64 {
     match config.options.engine {
         Engine::Rocksdb => {
             let gap = f64::from(file.largest - file.smallest + 1) / file.entries.len().max(1) as f64;
             1.0 + layout::second_block(&config.workload, gap, per_block)
         }
-        // Its lookups end in the block that the index names.
+        // In Cairn, a lookup ends in the block that the index names.
         Engine::CairnKv => 1.0,
     }
 }
 
-/// For each id, and one more, the sum of all before it.
+/// Returns prefix sums: for each id, and one more, the sum of all values before it.
 fn sums_below(values: &[f64]) -> Vec<f64> {
     let mut sum = 0.0;
     let mut sums = Vec::with_capacity(values.len() + 1);
@@ -130,7 +130,7 @@ fn sums_below(values: &[f64]) -> Vec<f64> {
     sums
 }
 
-/// Four sums at a time, which do not wait for each other.
+/// Returns the sum of the values. Four independent sums avoid waiting for each addition.
 fn sum(values: &[f64]) -> f64 {
     let mut sums = [0.0; 4];
     let (fours, rest) = values.as_chunks::<4>();
@@ -143,8 +143,9 @@ fn sum(values: &[f64]) -> f64 {
 }
 
 impl Walk {
-    /// All ids within a file's range ask it, unless they were found before. Of those that it does
-    /// not have, a share of `rate` passes the filter, and each reads `wasted` blocks on average.
+    /// Adds the lookups of all ids within a file's range that no newer file has answered. Of those
+    /// that the file does not hold, the share `rate` passes the filter, and each reads `wasted`
+    /// blocks on average.
     fn file(&mut self, file: &File, rate: f64, wasted: f64, has_filter: bool) {
         let (from, to) = (file.smallest as usize, file.largest as usize + 1);
         let below = |id: usize| self.below.get(id).copied().unwrap_or_default();
@@ -163,9 +164,10 @@ impl Walk {
                 self.probes.entries_live += self.sample;
             }
         }
-        // Of the difference of two sums a rounding error may be left.
+        // The difference of two sums may be a rounding error.
         let passing = if asking - ended > asking * 1e-12 { asking - ended } else { 0.0 };
-        // Who passes by: a filter that says no, or a block for nothing.
+        // A lookup of a key that is not in the file is excluded by the filter or reads a block in
+        // vain.
         if has_filter {
             self.probes.filters_skipping += passing * (1.0 - rate);
             self.probes.absent_filters += all;
@@ -177,12 +179,12 @@ impl Walk {
         self.own = own;
     }
 
-    /// Partitions of a file's index and filter: all who look for a key in it ask the filter, if
-    /// there is one, and those who pass it the index.
+    /// Adds the partitions of a file's index and filter. All lookups in the file's range check the
+    /// filter, if there is one, and those that pass it read the index.
     fn add_partitions(&mut self, file: &File, partitions: Partitions, rate: f64) {
         let mut from = file.smallest as usize;
         let end = file.largest as usize + 1;
-        // An id may stand for the keys of several.
+        // An id may stand for the keys of several partitions.
         let together = (partitions.entries / self.sample).round().max(1.0) as usize;
         for (at, part) in file.entries.chunks(together).enumerate() {
             let is_last = (at + 1) * together >= file.entries.len();
@@ -202,9 +204,9 @@ impl Walk {
         }
     }
 
-    /// The blocks of a file: its entries' popularity, and that of keys which it does not have.
-    /// These ask the block that their place is in, so that blocks over wide ranges of keys are
-    /// asked more often.
+    /// Adds the blocks of a file: the popularity of its entries, and of the absent keys that read
+    /// its blocks. Absent keys read the block of their place in key order, so blocks over wide key
+    /// ranges are read more often.
     fn add_blocks(&mut self, file: &File, own: &[f64], passing: f64, wasted: f64) {
         let count = (own.len() as f64 * self.sample / self.per_block).max(1.0);
         self.probes.blocks_total += count;
@@ -222,16 +224,16 @@ impl Walk {
             return;
         }
         let noise = passing * wasted / count;
-        // Of entries that are a random part of the keys the ranges of blocks are wide and narrow:
-        // three widths, each of a third of the blocks.
+        // If the entries are a random part of the keys, block ranges vary in width. Three widths
+        // stand for a third of the blocks each.
         const THIRDS: f64 = 1.09;
         let keys = f64::from(file.largest - file.smallest + 1);
         let deviation = ((1.0 - own.len() as f64 / keys).max(0.0) / self.per_block.max(1.0)).sqrt();
         let all = [(1.0 - THIRDS * deviation).max(0.0), 1.0, 1.0 + THIRDS * deviation];
         let widths = if wasted > 0.1 { &all[..] } else { &all[1..2] };
         let blocks = self.sample / self.per_block / widths.len() as f64;
-        // An id stands for keys all over its surroundings: beside each of them in a block stand
-        // keys of its neighbours.
+        // An id stands for keys scattered around its place: each of them shares its block with keys
+        // of neighbouring ids.
         let others = (self.per_block - 1.0).max(0.0);
         let mean = own.iter().sum::<f64>() / own.len().max(1) as f64 / self.sample;
         for share in own {
@@ -246,7 +248,7 @@ impl Walk {
     fn finish(self) -> Probes {
         let present = self.present.max(1e-300);
         let mut probes = self.probes;
-        // Blocks were counted for present keys, false positives for all that ask.
+        // Blocks were counted for present keys, false positives for all lookups.
         probes.filters_skipping /= present;
         probes.blocks /= present;
         probes.classes = self.blocks.finish();

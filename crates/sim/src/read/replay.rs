@@ -1,13 +1,13 @@
-//! A real cache, asked block by block: what the approximation of [`CacheModel`](super::CacheModel)
-//! is checked against.
+//! A real cache that is accessed block by block, to check the approximation of
+//! [`CacheModel`](super::CacheModel).
 
 use std::collections::{HashMap, VecDeque};
 
 use super::cache::{BlockClass, CachePolicy, FRONT_SHARE, MAIN_SHARE};
 use crate::rng::Rng;
 
-/// The hit rate of a real cache of `capacity` blocks after a warm-up of as many fetches as are then
-/// made.
+/// Returns the hit rate of a real cache of `capacity` blocks over `fetches` fetches, after as many
+/// fetches to warm it up.
 pub fn replay(
     classes: &[BlockClass],
     policy: CachePolicy,
@@ -18,8 +18,8 @@ pub fn replay(
     replay_beside(classes, &[], policy, capacity, fetches, seed)
 }
 
-/// As [`replay`], with `others` in the same cache, whose hits are not counted. One that is as large
-/// as two blocks is two.
+/// Replays like [`replay`], with `others` in the same cache, whose hits are not counted. Count a
+/// block of twice the size as two.
 pub fn replay_beside(
     counted: &[BlockClass],
     others: &[BlockClass],
@@ -59,13 +59,13 @@ pub fn replay_beside(
     hits as f64 / asked.max(1) as f64
 }
 
-/// A cache that takes in what it does not have.
+/// A cache that admits every block that it is asked for.
 trait Ask {
-    /// Whether it was there.
+    /// Accesses a block, and returns whether it was a hit.
     fn ask(&mut self, block: u64) -> bool;
 }
 
-/// Blocks that were hit, and those that were not; both oldest last.
+/// An LRU in two segments: blocks that were hit, and those that were not.
 struct Segments {
     front: Lru,
     back: Lru,
@@ -114,12 +114,12 @@ impl Ask for Segments {
     }
 }
 
-/// Queues of blocks, oldest first; of each block whether it was asked for again.
+/// Queues of blocks, oldest first, and for each block whether it was requested again.
 struct S3Fifo {
     small: VecDeque<u64>,
     main: VecDeque<u64>,
     touched: HashMap<u64, bool>,
-    /// When it was evicted from the small queue, counted in evictions.
+    /// The eviction from the small queue at which each ghost left, as a running number.
     evicted: HashMap<u64, usize>,
     evictions: usize,
     capacity: usize,
@@ -174,7 +174,7 @@ impl Ask for S3Fifo {
     }
 }
 
-/// A list in an array, newest first, and where each block stands in it.
+/// An LRU list in an array, with a map from each block to its place.
 struct Lru {
     places: HashMap<u64, usize>,
     /// Block, newer place, older place.
@@ -195,7 +195,7 @@ impl Lru {
         self.places.len()
     }
 
-    /// Makes a block the newest, if it is there.
+    /// Makes a block the newest. Returns whether it was present.
     fn touch(&mut self, block: u64) -> bool {
         let Some(&at) = self.places.get(&block) else { return false };
         self.unlink(at);
@@ -203,7 +203,7 @@ impl Lru {
         true
     }
 
-    /// Takes a block out, if it is there.
+    /// Removes a block. Returns whether it was present.
     fn take(&mut self, block: u64) -> bool {
         let Some(at) = self.places.remove(&block) else { return false };
         self.unlink(at);
@@ -211,7 +211,7 @@ impl Lru {
         true
     }
 
-    /// Adds a block that is not there.
+    /// Adds a block that is not present.
     fn push(&mut self, block: u64) {
         let at = match self.free.pop() {
             Some(at) => {
@@ -227,7 +227,7 @@ impl Lru {
         self.link(at);
     }
 
-    /// Takes the oldest out.
+    /// Removes the oldest block.
     fn pop(&mut self) -> Option<u64> {
         let block = self.list.get(self.oldest)?.0;
         self.take(block);
@@ -260,8 +260,9 @@ impl Lru {
 mod tests {
     use super::*;
 
-    /// Goal: a midpoint keeps popular blocks better, and is of no use where all are equal. Method:
-    /// both policies on zipfian and on uniform blocks.
+    /// Goal: midpoint insertion keeps popular blocks better, and makes no difference when all are
+    /// equal.
+    /// Method: both policies on zipfian and on uniform blocks.
     #[test]
     fn a_midpoint_protects_popular_blocks() {
         let hit = |classes: &[BlockClass], policy| replay(classes, policy, 300, 60_000, 5);

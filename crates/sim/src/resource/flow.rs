@@ -1,76 +1,76 @@
-//! Work as flows: how long it takes alone, and what it uses.
+//! Flows: how long work takes alone, and which resources it uses.
 
 use super::meeting::Held;
 use super::{RESOURCES, Resource, Work};
 use crate::hardware::Hardware;
 
-/// Work as a flow: how long it takes alone, and what share of each resource it then uses.
+/// Work as a flow: how long it takes alone, and the share of each resource that it then uses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Flow {
-    /// Seconds alone: the larger of what disk and cores need; and what it waits for the disk with
-    /// nothing beside it.
+    /// Seconds that the work takes alone: the larger of disk time and processor time, plus the
+    /// waits for the disk that nothing overlaps.
     pub alone_secs: f64,
-    /// Seconds that the disk alone needs.
+    /// Seconds that the disk needs.
     pub io_secs: f64,
-    /// Seconds that its threads alone need.
+    /// Seconds that its threads need.
     pub cpu_secs: f64,
-    /// Share of each resource at full speed.
+    /// Share of each resource that it uses at full speed.
     pub share: [f64; RESOURCES],
-    /// Cores that there are.
+    /// Cores of the machine.
     pub(super) cores: f64,
-    /// Threads that work at the same time.
+    /// Threads that work in parallel.
     pub(super) threads: f64,
-    /// Processor seconds of each of them.
+    /// Processor seconds of each thread.
     pub(super) thread_secs: f64,
-    /// The most of a core that each of them can have: those of one job all work at the same time.
+    /// The most of a core that each thread can have: all threads of a job work at the same time.
     core_most: f64,
-    /// What is read meanwhile takes.
+    /// Seconds that the reads take, which overlap the processor time.
     read_secs: f64,
-    /// What each thread waits for when it does not work, in seconds.
+    /// Seconds that each thread waits for files when it does not work.
     wait_secs: f64,
-    /// What more each thread waits when each core has a thread of others at work.
+    /// Extra seconds that each thread waits when every core runs a thread of another flow.
     busy_secs: f64,
-    /// What more each thread waits while somebody else makes files stable or removes them all the
+    /// Extra seconds that each thread waits while one other thread syncs or removes files all the
     /// time.
     among_files_secs: f64,
-    /// What goes on beside the work of the threads: they take at least so long.
+    /// Seconds of disk time that overlaps the threads' work: the flow takes at least that long.
     beside_secs: f64,
 }
 
 impl Flow {
-    /// How fast it is when each of its threads gets this part of a core, and is held up for some
-    /// seconds more.
+    /// Returns the speed when each thread gets `core` of a core and other flows hold it up as
+    /// `held` says.
     pub(super) fn speed_at(&self, core: f64, held: Held) -> f64 {
         let work = (self.thread_secs / self.core_at(core, held)).max(self.read_secs);
         let secs = (work + self.waits(held)).max(self.beside_secs) + held.secs;
         (self.alone_secs / secs.max(1e-12)).min(1.0)
     }
 
-    /// The part of a core that each of its threads gets when nobody may have more than this.
+    /// Returns the part of a core that each thread gets when no thread may have more than `core`.
     pub(super) fn core_at(&self, core: f64, held: Held) -> f64 {
         core.min(self.core_most).min(held.core)
     }
 
-    /// Seconds in which its threads wait for files.
+    /// Returns the seconds for which its threads wait for files.
     pub(super) fn waits(&self, held: Held) -> f64 {
         self.wait_secs + self.busy_secs * held.load + self.among_files_secs * held.files
     }
 
-    /// Whether its waits depend on what others do.
+    /// Whether its waits depend on other flows.
     pub(super) fn has_waits_by_others(&self) -> bool {
         self.busy_secs > 0.0 || self.among_files_secs > 0.0
     }
 
-    /// How fast its speed rises beside that of others when bandwidth is short. A disk gives all
-    /// streams the same: so who asks for little of what is short runs as if alone.
+    /// Returns how fast the speed rises, relative to other flows, when bandwidth is short. A disk
+    /// gives all streams the same bandwidth, so a flow that needs little of it runs as if alone.
     pub(super) fn weight(&self) -> f64 {
         let shares = self.share.iter().enumerate().filter(|(at, _)| *at != Resource::Cpu as usize);
-        // A flow that needs nothing is at its full speed at once.
+        // A flow that needs no bandwidth is at full speed at once.
         1.0 / shares.map(|(_, share)| *share).fold(0.0, f64::max).max(1e-9)
     }
 }
 
-/// Capacities.
+/// Capacities of the resources.
 #[derive(Debug, Clone)]
 pub struct Capacity {
     read: f64,
@@ -88,7 +88,8 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Of a machine with a rate limiter of `limit` bytes a second, 0 for none.
+    /// Returns the capacities of a machine with a rate limiter of `limit` bytes a second, 0 for
+    /// none.
     pub fn new(hardware: &Hardware, limit: u64) -> Capacity {
         let disk = &hardware.disk;
         let by_latency = if disk.read_latency_us > 0.0 {
@@ -113,7 +114,7 @@ impl Capacity {
         }
     }
 
-    /// The flow of some work.
+    /// Returns the flow of some work.
     pub fn flow(&self, work: &Work) -> Flow {
         let (read, write) = (work.read_bytes / self.read, work.write_bytes / self.write);
         let secs = [
@@ -129,9 +130,9 @@ impl Capacity {
         let io_secs = secs[0].max(secs[1]).max(secs[2]).max(secs[3]).max(secs[5]);
         let thread_secs = work.cpu_secs / threads;
         let (wait_secs, beside_secs) = if work.syncs > 0.0 || work.removals > 0.0 {
-            // Each thread makes its own files stable, one after another. Those of one job work in
-            // step, on parts of the same size: they all ask the disk at the same time, and each
-            // waits for what all have written.
+            // Each thread syncs its own files, one after another. The threads of a job work in
+            // step, on parts of the same size: they reach the disk at the same time, and each waits
+            // for the bytes that all have written.
             let files_secs = work.syncs * self.sync_secs + work.removals * self.remove_secs;
             (write + files_secs, io_secs)
         } else {
@@ -162,7 +163,7 @@ impl Capacity {
         }
     }
 
-    /// The flow of what is asked for in a second, whatever could be done in it.
+    /// Returns the flow of a second's demand, even if it takes more than a second to serve.
     pub fn flow_per_second(&self, work: &Work) -> Flow {
         let flow = self.flow(work);
         Flow { alone_secs: 1.0, share: flow.share.map(|share| share * flow.alone_secs), ..flow }

@@ -1,49 +1,51 @@
-//! How flows meet: each works at times, and waits for files at times, without regard to the others.
+//! Contention between flows. Each flow alternates between working and waiting for files,
+//! independently of the others.
 //!
-//! A closed network of queues, as its customers see it: whoever arrives finds the others as if it
-//! were not there itself (Reiser and Lavenberg, JACM 1980, here with a processor that is shared by
-//! all who are at it).
+//! The model is a closed queueing network under the arrival theorem: a flow that arrives finds the
+//! others as if it were not in the network itself (Reiser and Lavenberg, JACM 1980, here with a
+//! processor that all ready threads share).
 
 use super::Flow;
 
-/// What others do to a flow.
+/// The effect of other flows on a flow.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
-    /// The part of a core that each of its threads gets as long as it works: others work at times,
-    /// and wait at times.
+    /// The mean part of a core that each of its threads gets while it works: the others work only
+    /// at times.
     pub(super) core: f64,
     /// Seconds that it waits for bandwidth.
     pub(super) secs: f64,
-    /// Threads of others that work or want to, for each core.
+    /// Threads of other flows that are ready to run, for each core.
     pub(super) load: f64,
-    /// Others that wait for files.
+    /// Threads of other flows that wait for files.
     pub(super) files: f64,
 }
 
-/// Nothing.
+/// No other flows.
 pub(super) const FREE: Held = Held { core: 1.0, secs: 0.0, load: 0.0, files: 0.0 };
 
-/// How flows meet.
+/// Computes how flows slow each other down. Holds buffers that are reused.
 #[derive(Default)]
 pub(super) struct Meeting {
     parts: Vec<Part>,
-    /// How likely so many threads of others work.
+    /// The probability of each number of ready threads of other flows.
     others: Vec<f64>,
 }
 
-/// What a flow does with its time.
+/// How a flow spends its time.
 #[derive(Clone, Copy)]
 struct Part {
-    /// The part of it in which its threads work, or want to.
+    /// The share of time in which its threads are ready to run.
     works: f64,
-    /// How many they are then.
+    /// The number of its threads.
     threads: f64,
-    /// The part of it in which they wait for files.
+    /// The share of time in which its threads wait for files.
     waits: f64,
 }
 
 impl Meeting {
-    /// Looks again at what others do to each flow at these speeds. Says how much has changed.
+    /// Recomputes the effect of the other flows on each flow at these speeds. Returns the largest
+    /// change.
     pub(super) fn look(&mut self, flows: &[Flow], speeds: &[f64], core: f64, by_others: &mut [Held]) -> f64 {
         self.parts.clear();
         let at_speeds = flows.iter().zip(speeds).zip(by_others.iter());
@@ -61,7 +63,8 @@ impl Meeting {
             let files = (waits - part.waits * part.threads).max(0.0);
             for (held, next) in [(&mut held.core, core), (&mut held.load, load), (&mut held.files, files)] {
                 change = change.max((next - *held).abs());
-                // Half way: who is faster makes others slower, which else goes back and forth.
+                // Moves only half way. A faster flow slows the others down, so full steps would
+                // oscillate.
                 *held = f64::midpoint(*held, next);
             }
         }
@@ -69,8 +72,8 @@ impl Meeting {
     }
 }
 
-/// The mean part of a core that each thread of a flow gets beside those of others. Threads of one
-/// flow work at the same time.
+/// Returns the mean part of a core that each thread of a flow gets next to the threads of the other
+/// flows. Threads of one flow work at the same time.
 fn core_beside(parts: &[Part], others: &mut Vec<f64>, place: usize, own: &Flow) -> f64 {
     others.clear();
     others.push(1.0);

@@ -1,5 +1,5 @@
-//! Sharing: flows that need disk and cores at the same time. Cores are shared by thread, as a
-//! scheduler does, bandwidth by progressive filling.
+//! Shares disk and cores among flows that need both at the same time. Cores are shared by thread,
+//! as a scheduler does it, and bandwidth by progressive filling.
 
 mod flow;
 mod meeting;
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 pub use flow::{Capacity, Flow};
 pub use share::share;
 
-/// What can be full.
+/// A resource that can be exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// Bandwidth of reads.
+    /// Read bandwidth of the disk.
     DiskRead,
-    /// Bandwidth of writes.
+    /// Write bandwidth of the disk.
     DiskWrite,
-    /// Reads and writes together.
+    /// Bandwidth of reads and writes together.
     DiskMixed,
     /// Requests a second.
     DiskRequests,
@@ -45,10 +45,10 @@ impl fmt::Display for Resource {
     }
 }
 
-/// How many there are.
+/// The number of resources.
 pub const RESOURCES: usize = 6;
 
-/// All of them, in the order of arrays.
+/// All resources, in the order in which arrays are indexed.
 pub const ALL: [Resource; RESOURCES] = [
     Resource::DiskRead,
     Resource::DiskWrite,
@@ -58,7 +58,7 @@ pub const ALL: [Resource; RESOURCES] = [
     Resource::RateLimiter,
 ];
 
-/// What a piece of work needs in all.
+/// The total demand of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
     /// Bytes read from the disk.
@@ -71,10 +71,10 @@ pub struct Work {
     pub requests: f64,
     /// Processor seconds.
     pub cpu_secs: f64,
-    /// Cores that it can use at a time.
+    /// Cores that it can use in parallel.
     pub threads: f64,
-    /// Files that are made stable when they are whole. Nothing of the work goes on beside that:
-    /// until then their bytes lie in the page cache.
+    /// Files that are synced when they are complete. Syncs do not overlap the rest of the work,
+    /// because the written bytes stay in the page cache until then.
     pub syncs: f64,
     /// Files that are removed, one after another.
     pub removals: f64,

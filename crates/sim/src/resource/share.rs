@@ -1,4 +1,4 @@
-//! Who gets what when something is short.
+//! Divides cores and bandwidth among flows when they are short.
 
 use super::flow::Flow;
 use super::meeting::{FREE, Held, Meeting};
@@ -7,22 +7,22 @@ use super::{ALL, RESOURCES, Resource};
 /// The least part of a core that a thread gets.
 const CORE_MIN: f64 = 1e-6;
 
-/// Halvings in which the part of a core is found that all threads get.
+/// Bisection steps to find the part of a core that each thread gets.
 const HALVINGS: usize = 36;
 
-/// Rounds in which cores and disk are brought together when both are short.
+/// The most rounds to reconcile cores and disk when both are short.
 const ROUNDS: usize = 200;
 
-/// Rounds in which waits that are longer on busy cores, and how busy they are, are brought
-/// together.
+/// The most rounds to reconcile waits with load: waits grow on busy cores, and the load depends on
+/// the waits.
 const LOADS: usize = 40;
 
-/// Speeds of flows, 1 for a flow that runs as if alone, and which resource holds back each that
-/// does not.
+/// Computes the speed of each flow, 1 for one that runs as if alone, and the resource that holds
+/// back each slower one. Returns the utilization of each resource.
 ///
-/// A scheduler gives all threads that want to run the same part of a core. Whoever waits for the
-/// disk most of the time is held back by others only while it works, and a flow of many threads
-/// gets the time of many. Bandwidth is divided by progressive filling.
+/// A scheduler gives every ready thread the same part of a core. A flow that mostly waits for the
+/// disk is slowed down by others only while it works, and a flow of many threads gets the time of
+/// many. Bandwidth is divided by progressive filling.
 pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resource>>) -> [f64; RESOURCES] {
     speeds.clear();
     speeds.resize(flows.len(), 1.0);
@@ -31,8 +31,8 @@ pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resour
     let used = used_by(flows, speeds);
     let is_short = used.iter().any(|used| *used > 1.0);
     let mut by_others = vec![FREE; flows.len()];
-    // Of a machine that was not measured nobody knows how flows meet: it is divided evenly, in a
-    // third of the time.
+    // Without measured figures for a machine, the effect of flows on each other's waits is unknown.
+    // Cores are then divided evenly, which takes a third of the time.
     if !flows.iter().any(Flow::has_waits_by_others) {
         if is_short {
             share_what_is_short(flows, speeds, held, &by_others);
@@ -50,16 +50,17 @@ pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resour
     used_by(flows, speeds)
 }
 
-/// Speeds of flows under what others do to their waits. Returns the part of a core that each thread
-/// gets.
+/// Computes speeds for fixed effects of the other flows. Returns the part of a core that each
+/// thread gets.
 fn share_what_is_short(
     flows: &[Flow],
     speeds: &mut [f64],
     held: &mut [Option<Resource>],
     by_others: &[Held],
 ) -> f64 {
-    // Seconds that each flow waits for bandwidth. The more that is, the more of the cores is left
-    // to others, who then need more bandwidth: parts of a core rise from round to round.
+    // `secs` becomes the time that each flow waits for bandwidth. The longer those waits, the more
+    // of the cores is left to other flows, which then need more bandwidth: the part of a core rises
+    // from round to round.
     let mut held_up = by_others.to_vec();
     let mut core = 0.0;
     for _ in 0..ROUNDS {
@@ -92,8 +93,8 @@ fn used_by(flows: &[Flow], speeds: &[f64]) -> [f64; RESOURCES] {
     used
 }
 
-/// The part of a core that each thread gets when it wants to run: a whole one, or as much as fills
-/// the cores.
+/// Returns the part of a core that each ready thread gets: a whole one, or as much as fills the
+/// cores.
 fn core_of_each(flows: &[Flow], held_up: &[Held]) -> f64 {
     let used = |core: f64| -> f64 {
         let parts = flows.iter().zip(held_up);
@@ -110,9 +111,9 @@ fn core_of_each(flows: &[Flow], held_up: &[Held]) -> f64 {
     low
 }
 
-/// Brings speeds down until no bandwidth is above full, and notes what holds whom. All rise
-/// together, each by its weight; when a resource is full, the flows that use it stay where they
-/// are. Says whether anything was short.
+/// Lowers speeds until no bandwidth is exceeded, and notes which resource holds back each flow. All
+/// speeds rise together, each by its weight. When a resource is full, the flows that use it stop
+/// rising. Returns whether anything was short.
 fn fill(flows: &[Flow], speeds: &mut [f64], held: &mut [Option<Resource>]) -> bool {
     held.fill(None);
     let is_short = |used: &[f64; RESOURCES]| {
@@ -124,12 +125,12 @@ fn fill(flows: &[Flow], speeds: &mut [f64], held: &mut [Option<Resource>]) -> bo
     let most: Vec<f64> = speeds.to_vec();
     speeds.fill(0.0);
     let mut used = [0.0f64; RESOURCES];
-    // Of flows that may rise: place and weight.
+    // Flows that may still rise: index and weight.
     let mut rising: Vec<(usize, f64)> = flows.iter().map(Flow::weight).enumerate().collect();
     // BOUND: each round fixes at least one flow.
     while !rising.is_empty() {
         let mut need = [0.0f64; RESOURCES];
-        // How far all can rise until one is as fast as it can be, or a resource is full.
+        // How far all can rise until one reaches its maximum or a resource is full.
         let mut rise = f64::INFINITY;
         for &(at, weight) in &rising {
             for (sum, share) in need.iter_mut().zip(flows[at].share) {

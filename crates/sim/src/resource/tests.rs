@@ -1,4 +1,4 @@
-//! Sharing, by hand and by random work.
+//! Sharing, checked against figures worked out by hand and with random work.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn capacity() -> Capacity {
     Capacity::new(&Hardware { cores: 2.0, ..Hardware::default() }, 0)
 }
 
-/// Goal: overlap of disk and processor. Method: a job alone takes the larger of both; two of them
+/// Goal: disk and processor time overlap. Method: a job alone takes the larger of both. Two jobs
 /// that are bound by the disk take twice as long, two that are bound by their one thread do not.
 #[test]
 fn work_takes_the_larger_of_both() {
@@ -27,9 +27,9 @@ fn work_takes_the_larger_of_both() {
     assert!((speeds[1] - 1.0).abs() < 1e-9 && held[1].is_none());
 }
 
-/// Goal: a disk gives all streams the same, so who asks for little of it runs as if alone. Method:
-/// a job that could fill it, beside one that needs three tenths, and beside two that need so much;
-/// by hand.
+/// Goal: a disk gives all streams the same bandwidth, so a job that needs little runs as if alone.
+/// Method: a job that could fill the disk, next to one and to two jobs that need three tenths of
+/// it; figures by hand.
 #[test]
 fn who_asks_for_little_is_not_held_up() {
     let capacity = capacity();
@@ -43,9 +43,8 @@ fn who_asks_for_little_is_not_held_up() {
     assert!((speeds[0] - 0.4).abs() < 0.05 && speeds[1] > 0.9, "{speeds:?}");
 }
 
-/// Goal: who waits until a file is stable has nothing to do meanwhile. Method: a second of
-/// processor work and a second of writes, and four syncs of a millisecond; the disk is then half
-/// used.
+/// Goal: a wait for a file sync overlaps no other work. Method: a second of processor work, a
+/// second of writes, and four syncs of a millisecond; the disk is then half used.
 #[test]
 fn a_wait_for_the_disk_comes_on_top() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -58,8 +57,9 @@ fn a_wait_for_the_disk_comes_on_top() {
     assert!((flow.share[Resource::DiskWrite as usize] - 1.0 / 2.004).abs() < 1e-9);
 }
 
-/// Goal: cores are shared by thread, and who needs little gets it. Method: on two cores a job of
-/// four threads beside two of one, then a light flow beside two that would fill the cores; by hand.
+/// Goal: cores are shared by thread, and a thread that needs little gets it. Method: on two cores,
+/// a job of four threads next to two of one, then a light flow next to two that would fill the
+/// cores; figures by hand.
 #[test]
 fn threads_share_cores_evenly() {
     let capacity = capacity();
@@ -76,9 +76,9 @@ fn threads_share_cores_evenly() {
     assert_eq!(held, [None, Some(Resource::Cpu), Some(Resource::Cpu)]);
 }
 
-/// Goal: who is held up between two waits is not held up while it waits, and syncs take longer when
-/// cores are busy. Method: on two cores four threads that always work, and a flush of 5 ms of work
-/// and three syncs; by hand.
+/// Goal: contention for cores does not stretch the waits of a flow, and syncs take longer when
+/// cores are busy. Method: on two cores, four threads that always work, and a flush of 5 ms of work
+/// and three syncs; figures by hand.
 #[test]
 fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -91,17 +91,18 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
         let flows = [capacity.flow(&merge), capacity.flow(&flush)];
         let (mut speeds, mut held) = (Vec::new(), Vec::new());
         share(&flows, &mut speeds, &mut held);
-        // When it works, each of the five has two fifths of a core; its waits are beside two
-        // threads a core.
+        // When the flush works, each of the five threads has two fifths of a core. It waits next to
+        // two threads a core.
         let works = 0.005 / 0.4;
         let secs = works + 0.003 + 3.0 * busy_us * 1e-6 * 2.0;
         assert!((0.008 / speeds[1] - secs).abs() < 2e-5, "{speeds:?} {secs}");
-        // The four have half a core each when it waits. Together they fill the cores.
+        // While the flush waits, the four threads have half a core each. Together they fill the
+        // cores.
         let core = 0.4 * works / secs + 0.5 * (1.0 - works / secs);
         assert!((speeds[0] * 2.0 / 4.0 - core).abs() < 1e-3, "{speeds:?} {core}");
         assert!((4.0 * core + 0.005 / secs - 2.0).abs() < 1e-9);
     }
-    // One thread on two cores makes half of it, and itself waits for nobody.
+    // One thread on two cores makes a load of a half, and waits for no other thread itself.
     let one = Work { cpu_secs: 1.0, threads: 1.0, ..Work::default() };
     let capacity = Capacity::new(&hardware, 0);
     let flows = [capacity.flow(&one), capacity.flow(&flush)];
@@ -113,8 +114,8 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
     );
 }
 
-/// Goal: files that are removed are waited for by one thread of the job, and syncs of its threads
-/// meet. Method: a merge of two threads with ten inputs; by hand.
+/// Goal: one thread of a job waits for all its removals, and the syncs of its threads collide.
+/// Method: a merge of two threads with ten inputs; figures by hand.
 #[test]
 fn removals_and_syncs_of_parts_are_waited_for() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -122,14 +123,14 @@ fn removals_and_syncs_of_parts_are_waited_for() {
     let work = Work { cpu_secs: 1.0, threads: 2.0, syncs: 4.0, removals: 10.0, ..Work::default() };
     let flow = Capacity::new(&hardware, 0).flow(&work);
     assert!((flow.alone_secs - (0.5 + 4.0 * 0.0005 + 10.0 * 0.002)).abs() < 1e-9, "{flow:?}");
-    // Both threads write for a tenth of a second, at the same time.
+    // Each thread writes for a tenth of a second, both at the same time.
     let write_bytes = hardware.disk.write_mb_per_sec * 1e6 * 0.2;
     let flow = Capacity::new(&hardware, 0).flow(&Work { write_bytes, ..work });
     assert!((flow.alone_secs - (0.5 + 0.2 + 4.0 * 0.0005 + 10.0 * 0.002)).abs() < 1e-9, "{flow:?}");
 }
 
-/// Goal: parts of a job have no more than the cores, and do not wait beside their own work. Method:
-/// four seconds of work in four parts on two cores, then a second of writes.
+/// Goal: the threads of a job use no more than the cores, and their waits do not overlap their own
+/// work. Method: four seconds of work in four threads on two cores, then a second of writes.
 #[test]
 fn parts_work_in_step() {
     let hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -140,8 +141,9 @@ fn parts_work_in_step() {
     assert!((flow.alone_secs - (2.0 + 1.0 + sync_secs)).abs() < 1e-9, "{flow:?}");
 }
 
-/// Goal: who waits for files among others who do waits longer, by as much of their time as they do.
-/// Method: two merges that do nothing else, then one beside work that never waits.
+/// Goal: a flow that waits for files waits longer next to other such flows, in proportion to the
+/// share of time that they wait. Method: two merges that do nothing else, then one next to work
+/// that never waits.
 #[test]
 fn files_of_others_are_waited_for() {
     let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
@@ -156,7 +158,7 @@ fn files_of_others_are_waited_for() {
     let busy = capacity.flow(&Work { cpu_secs: 1.0, threads: 1.0, ..Work::default() });
     share(&[files, busy], &mut speeds, &mut held);
     assert!((speeds[0] - 1.0).abs() < 1e-3, "{speeds:?}");
-    // Four threads of one job wait at the same time: whoever is beside them waits for each.
+    // Four threads of one job wait at the same time: a flow next to them waits for each of them.
     let four = capacity.flow(&Work { syncs: 10.0, threads: 4.0, ..Work::default() });
     let one = capacity.flow(&Work { syncs: 10.0, threads: 1.0, ..Work::default() });
     share(&[four, one], &mut speeds, &mut held);
@@ -167,7 +169,8 @@ fn files_of_others_are_waited_for() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: no resource is above full, and a flow below full speed is held by a full resource.
+    /// Goal: no resource is above its capacity, and a full resource holds back each flow below full
+    /// speed.
     /// Method: random work.
     #[test]
     fn sharing_is_feasible_and_wastes_nothing(
@@ -189,7 +192,7 @@ proptest! {
             prop_assert!(*speed > 0.0 && *speed <= 1.0 + 1e-9);
             prop_assert!(held.is_none() == (*speed > 1.0 - 1e-9));
             if let Some(resource) = held {
-                // Cores and disk are brought together in rounds.
+                // The rounds that reconcile cores and disk stop at an approximation.
                 prop_assert!(used[*resource as usize] > 1.0 - 1e-3);
             }
         }

@@ -1,4 +1,4 @@
-//! Who gets how much of disk and cores between two events, and what then is the bottleneck.
+//! Divides disk and cores between two events, and names the bottleneck.
 
 use super::Simulation;
 use super::jobs::Active;
@@ -9,39 +9,39 @@ use crate::results::Bottleneck;
 use crate::stall::Stall;
 use crate::tree::Tree;
 
-/// Header of a log record, and of its batch.
+/// Headers of a log record and of its batch.
 const WAL_RECORD_BYTES: f64 = 7.0 + 12.0 + 3.0;
 
-/// RocksDB's writers sleep no shorter.
+/// The shortest sleep of a delayed writer in RocksDB.
 const ROCKSDB_SLEEP_SECS: f64 = 1e-3;
 
-/// What a delayed writer of Cairn's owes before it sleeps.
+/// The debt at which a delayed writer of Cairn sleeps.
 const CAIRN_SLEEP_SECS: f64 = 200e-6;
 
-/// Bytes of the log for a write; 0 without a log.
+/// Returns the log bytes of a write; 0 without a log.
 pub(super) fn wal_bytes(config: &Config) -> f64 {
     if config.options.wal { config.write_bytes() + WAL_RECORD_BYTES } else { 0.0 }
 }
 
-/// What a write waits for the log to be on stable storage; 0 without a log.
+/// Returns how long a write waits for the sync of the log; 0 without a log.
 fn log_sync_us(config: &Config) -> f64 {
     let options = &config.options;
     if options.wal && options.wal_sync { config.hardware.disk.sync_latency_us } else { 0.0 }
 }
 
-/// What sharing has found; kept from event to event.
+/// Results of the last division of resources, kept from event to event.
 #[derive(Debug, Clone)]
 pub(super) struct Scratch {
     flows: Vec<Flow>,
     speeds: Vec<f64>,
     held: Vec<Option<Resource>>,
-    /// Use of resources.
+    /// Utilization of resources.
     pub(super) used: [f64; RESOURCES],
     pub(super) bottleneck: Bottleneck,
-    /// The share of the time that a delayed writer sleeps: what its writes leave. 0 where writers
-    /// would not run faster without the delayed rate.
+    /// The share of time that a delayed writer sleeps, which is the time that its writes leave
+    /// over. 0 when the delayed rate does not slow writers down.
     pub(super) asleep: f64,
-    /// A write that waits for nobody, seconds.
+    /// Seconds of a write that does not stall.
     pub(super) put_secs: f64,
     levels: Vec<u64>,
     are_levels_known: bool,
@@ -64,12 +64,12 @@ impl Default for Scratch {
 }
 
 impl Scratch {
-    /// The speed of a job, by its place.
+    /// Returns the speed of a job, by its index.
     pub(super) fn speed(&self, at: usize) -> f64 {
         self.speeds.get(at).copied().unwrap_or(0.0)
     }
 
-    /// Seconds until the first job ends.
+    /// Returns the seconds until the first job ends.
     pub(super) fn first_job_end(&self, active: &[Active]) -> Option<f64> {
         active
             .iter()
@@ -78,12 +78,12 @@ impl Scratch {
             .min_by(f64::total_cmp)
     }
 
-    /// The tree has changed.
+    /// Notes that the tree has changed.
     pub(super) fn forget_levels(&mut self) {
         self.are_levels_known = false;
     }
 
-    /// Bytes of levels, summed up once a change.
+    /// Returns the bytes of each level, summed once after each change.
     pub(super) fn level_bytes(&mut self, tree: &Tree) -> &[u64] {
         if !self.are_levels_known {
             self.levels.clear();
@@ -95,8 +95,8 @@ impl Scratch {
 }
 
 impl Simulation {
-    /// Shares disk and cores among jobs, writers and readers. Returns the rate of writers, bytes a
-    /// second.
+    /// Divides disk and cores among jobs, writers and readers. Returns the rate of writers in bytes
+    /// a second.
     pub(super) fn share_resources(&mut self) -> f64 {
         let wanted = if self.backlog > 0.0 { f64::INFINITY } else { self.traffic.bytes_per_sec };
         let (rate, limit, able) = self.writer_rate(wanted);
@@ -131,8 +131,8 @@ impl Simulation {
         accepted
     }
 
-    /// How fast writers may and can write, what holds them back, and how fast they are when nobody
-    /// does.
+    /// Returns the rate of writers before contention, the limit that holds them back, and the rate
+    /// without any limit.
     fn writer_rate(&self, wanted: f64) -> (f64, Limit, f64) {
         let hardware = &self.config.hardware;
         let secs = (hardware.cpu.put_us + log_sync_us(&self.config)) * 1e-6;
@@ -154,9 +154,9 @@ impl Simulation {
         (rate, limit, able)
     }
 
-    /// Each byte costs Cairn's writers a sleep beside its write. They sleep when they owe enough,
-    /// and what a sleep takes too long is not counted for the next one. RocksDB's count the time
-    /// that has passed.
+    /// A delayed writer of Cairn sleeps for each byte in addition to writing it. It sleeps once it
+    /// owes enough, and does not credit the time by which a sleep was too long. RocksDB's writers
+    /// go by the time that has passed.
     fn cairn_delayed_rate(&self, able: f64) -> f64 {
         let rate = self.controller.delayed_rate;
         let owed_secs = CAIRN_SLEEP_SECS.max(self.config.write_bytes() / rate);
@@ -164,8 +164,8 @@ impl Simulation {
         1.0 / (too_long / rate + 1.0 / able)
     }
 
-    /// The shortest sleep of a delayed writer: short ones are taken together, so that others write
-    /// in the meantime.
+    /// Returns the shortest sleep of a delayed writer. Shorter delays are collected into one sleep,
+    /// so that other writers can go on in the meantime.
     pub(super) fn shortest_sleep_secs(&self) -> f64 {
         match self.config.options.engine {
             Engine::Rocksdb => ROCKSDB_SLEEP_SECS,
@@ -173,7 +173,7 @@ impl Simulation {
         }
     }
 
-    /// One second of writing at a rate.
+    /// Returns the flow of one second of writing at a rate.
     fn writer_flow(&self, rate: f64) -> Flow {
         let hardware = &self.config.hardware;
         let writes = rate / self.config.write_bytes();
@@ -186,14 +186,14 @@ impl Simulation {
         self.capacity.flow_per_second(&work)
     }
 
-    /// One second of reading, by what lookups cost now.
+    /// Returns the flow of one second of reading, at the current cost of lookups.
     fn reader_flow(&self) -> Option<Flow> {
         let work = self.reads.as_ref()?.work_per_sec(&self.config)?;
         Some(self.capacity.flow_per_second(&work))
     }
 }
 
-/// What holds writers back.
+/// The limit that holds writers back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Limit {
     Writers,

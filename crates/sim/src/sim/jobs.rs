@@ -1,4 +1,5 @@
-//! Flushes and compactions: which may start, what they need, and what they leave.
+//! Flushes and compactions: which ones may start, the resources they need, and how they change the
+//! tree.
 
 use serde::Serialize;
 
@@ -16,7 +17,7 @@ pub struct Active {
     pub(super) id: u64,
     pub(super) what: What,
     pub(super) outputs: Vec<File>,
-    /// 1 at the start, 0 at the end.
+    /// The share of work left: 1 at the start, 0 at the end.
     pub(super) left: f64,
     pub(super) flow: Flow,
     pub(super) read_bytes: f64,
@@ -25,60 +26,60 @@ pub struct Active {
     dropped: f64,
 }
 
-/// A flush that has written its files.
+/// A flush that has written its files but is not installed yet.
 #[derive(Debug, Clone)]
 pub(super) struct Flushed {
-    /// Its job: those of older memtables have smaller numbers.
+    /// The number of its job; flushes of older memtables have smaller numbers.
     job: u64,
     files: Vec<File>,
     memtables: usize,
 }
 
-/// Syncs of a job that makes so many files one after another: theirs, the directory's and the
-/// manifest's.
+/// Returns the syncs of a job that writes `files` files one after another: one for each file, one
+/// for the directory and one for the manifest.
 fn syncs(files: usize) -> f64 {
     files as f64 + 2.0
 }
 
-/// What runs.
+/// The kind of a running job.
 #[derive(Debug, Clone)]
 pub(super) enum What {
-    /// Of so many memtables, the oldest ones.
+    /// A flush of the `memtables` oldest memtables.
     Flush { user_bytes: f64, memtables: usize },
     /// A merge.
     Compaction(Job),
-    /// What has gone into a merge is removed, by the thread that has ended it, before it looks for
-    /// other work: in both engines. The tree is changed before that.
+    /// The removal of the inputs of a merge. In both engines, the thread that has finished the
+    /// merge removes them before it takes other work. The tree has already changed then.
     Removal,
 }
 
-/// A running job, for the page.
+/// A running job, for display on the web page.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobView {
     /// Its number.
     pub id: u64,
-    /// The first level, absent for a flush.
+    /// The input level, absent for a flush.
     pub from: Option<usize>,
-    /// Where it writes.
+    /// The output level.
     pub to: usize,
-    /// Why.
+    /// The reason for a compaction, absent for a flush.
     pub reason: Option<Reason>,
-    /// In words.
+    /// A description.
     pub text: String,
-    /// The share that is done.
+    /// The share of the work that is done.
     pub done: f64,
-    /// Bytes read and written in all.
+    /// Total bytes to read.
     pub read_bytes: f64,
-    /// See `read_bytes`.
+    /// Total bytes to write.
     pub write_bytes: f64,
-    /// Whether the processor takes longer than the disk.
+    /// Whether the job needs more processor time than disk time.
     pub is_cpu_bound: bool,
-    /// Its inputs.
+    /// Numbers of its input files.
     pub inputs: Vec<u64>,
 }
 
 impl Active {
-    /// Absent for what changes nothing in the tree.
+    /// Returns the job for display, or `None` for a job that does not change the tree.
     pub(super) fn view(&self) -> Option<JobView> {
         let (from, to, reason, inputs) = match &self.what {
             What::Flush { .. } => (None, 0, None, Vec::new()),
@@ -112,7 +113,7 @@ impl Active {
 }
 
 impl Simulation {
-    /// How many flushes and compactions may run now.
+    /// Returns how many flushes and compactions may run now.
     fn job_limits(&self) -> (usize, usize) {
         let jobs = self.config.options.max_background_jobs;
         match self.config.options.engine {
@@ -121,17 +122,17 @@ impl Simulation {
                 let compactions = jobs.saturating_sub(flushes).max(1);
                 (flushes, if self.controller.is_under_pressure { compactions } else { 1 })
             }
-            // One flush a keyspace at a time; one thread is kept free for it.
+            // One flush for each keyspace at a time; one thread is reserved for it.
             Engine::CairnKv => (1, jobs.max(2) - 1),
         }
     }
 
-    /// Starts all jobs that are due and have room.
+    /// Starts all jobs that are due, within the limits.
     pub(super) fn start_jobs(&mut self) {
         let (flushes, compactions) = self.job_limits();
         while self.active.iter().filter(|job| job.is_flush()).count() < flushes && self.start_flush() {}
-        // BOUND: each round starts a job, or changes the tree by a move or a drop, which comes to
-        // an end.
+        // BOUND: each round starts a job, or changes the tree by a move or a drop, of which only
+        // finitely many can follow each other.
         while self.active.len() - self.active.iter().filter(|job| job.is_flush()).count() < compactions {
             let Some(job) = compact::pick(&self.tree, &self.config.options, self.now) else { break };
             if job.kind == Kind::Merge {
@@ -143,7 +144,7 @@ impl Simulation {
         }
     }
 
-    /// Both engines flush all waiting memtables into one file.
+    /// Starts a flush. Both engines flush all waiting memtables into one file.
     fn start_flush(&mut self) -> bool {
         let waiting = self.sealed.iter().filter(|sealed| !sealed.is_flushing).count();
         let least = match self.config.options.engine {
@@ -176,7 +177,7 @@ impl Simulation {
         if let Some(speed) = compressed {
             cpu_secs += user_bytes / (speed * 1e6);
         }
-        // Cairn's flushes are not limited: writers wait for them.
+        // Cairn does not limit flushes, because writers wait for them.
         let limited_bytes = match self.config.options.engine {
             Engine::Rocksdb => self.limited(write_bytes),
             Engine::CairnKv => 0.0,
@@ -188,7 +189,7 @@ impl Simulation {
         true
     }
 
-    /// The file of a flush, and the codec's speed where there is one.
+    /// Returns the file of a flush, and the speed of the codec if there is one.
     pub(super) fn flush_files(&mut self, entries: Vec<Entry>) -> (Vec<File>, Option<f64>) {
         let age = (self.now, self.now);
         let (files, codec) = self.builder.files(&self.config, &self.tree, 0, entries, u64::MAX, false, age);
@@ -217,12 +218,12 @@ impl Simulation {
             * (output.entries_in * cpu.compact_entry_us * 1e-6
                 + output.raw_bytes * cpu.compact_byte_ns * 1e-9);
         cpu_secs += output.compressed_bytes / (codec.compress_mb_per_sec * 1e6);
-        // Inputs of all levels are taken to be of the codec of the outputs, or of level 0's.
+        // All compressed inputs are assumed to use the codec of the outputs.
         cpu_secs += output.decompressed_bytes / (codec.decompress_mb_per_sec.min(1e6) * 1e6);
         let from_zero = job.inputs.first().is_some_and(|input| input.level == 0);
         let most = match options.engine {
-            // It cuts a job at the files of the input that has most of them: runs of one file each
-            // are merged by one thread.
+            // Cairn splits a job at the file boundaries of the input with the most files, so runs
+            // of one file each are merged by one thread.
             Engine::CairnKv => job.inputs.iter().map(|input| input.files.len()).max().unwrap_or(1),
             Engine::Rocksdb
                 if (from_zero && job.output_level > 0)
@@ -241,12 +242,12 @@ impl Simulation {
         Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, syncs, ..Work::default() }
     }
 
-    /// What the rate limiter counts of so many bytes.
+    /// Returns how many of these bytes the rate limiter counts.
     fn limited(&self, bytes: f64) -> f64 {
         if self.config.options.rate_limiter_bytes_per_sec > 0 { bytes } else { 0.0 }
     }
 
-    /// Whoever has ended a merge removes its inputs.
+    /// Starts the removal of a merge's inputs.
     fn start_removal(&mut self, files: usize) {
         let removals = files as f64;
         let work = Work { threads: 1.0, removals, ..Work::default() };
@@ -279,7 +280,7 @@ impl Simulation {
         inputs.iter().flat_map(|input| self.tree.files_of(input)).map(|file| file.bytes).sum()
     }
 
-    /// Lets jobs run for some seconds at their speeds.
+    /// Advances all jobs by some seconds at their speeds.
     pub(super) fn run_jobs(&mut self, secs: f64) {
         for (at, job) in self.active.iter_mut().enumerate() {
             let done = (self.flow.speed(at) * secs / job.flow.alone_secs).min(job.left);
@@ -298,7 +299,7 @@ impl Simulation {
         }
     }
 
-    /// Puts the outputs of finished jobs into the tree.
+    /// Ends finished jobs and installs their outputs in the tree.
     pub(super) fn end_jobs(&mut self) {
         let mut has_changed = false;
         while let Some(at) = self.active.iter().position(|job| job.left <= 0.0) {
@@ -326,16 +327,17 @@ impl Simulation {
                 What::Removal => {}
             }
         }
-        // RocksDB sets the delayed rate by each new tree, and takes a debt that stays for one that
-        // does not fall: who has only removed files is free for other work, and no more.
+        // RocksDB adjusts the delayed rate at each new version of the tree, and takes an unchanged
+        // debt as one that does not shrink. A finished removal frees a thread but makes no new
+        // version.
         if has_changed {
             self.look_at_pressure();
         }
         self.is_dirty = true;
     }
 
-    /// Installs flushes in the order of their memtables, as far as no older one is under way:
-    /// RocksDB's come into the tree so, whoever has ended first.
+    /// Installs finished flushes in the order of their memtables, up to the first one that still
+    /// runs. RocksDB does so whatever the order in which they end.
     fn install_flushed(&mut self) {
         self.flushed.sort_by_key(|flushed| flushed.job);
         let under_way = self.active.iter().filter(|job| job.is_flush()).map(|job| job.id).min();
@@ -345,20 +347,21 @@ impl Simulation {
         }
     }
 
-    /// A flush is done: the oldest memtables go, their file comes into level 0.
+    /// Installs a flush: removes the oldest memtables and adds their file to level 0.
     pub(super) fn install_flush(&mut self, outputs: Vec<File>, memtables: usize) {
         self.sealed.drain(..memtables.min(self.sealed.len()));
         self.counters.flushes += 1;
         for file in outputs {
             self.counters.flush_bytes += file.bytes;
-            // The newest write is a number that grows from flush to flush.
+            // The sequence number of the newest write grows from flush to flush, so it can identify
+            // the run.
             let run = file.seqs.1;
             self.tree.add(0, run, vec![file]);
         }
         self.flow.forget_levels();
     }
 
-    /// A compaction is done: its inputs go, its outputs come.
+    /// Installs a compaction: replaces its inputs by its outputs.
     pub(super) fn install_compaction(&mut self, job: &Job, outputs: Vec<File>) {
         let bytes: u64 = outputs.iter().map(|file| file.bytes).sum();
         self.note_turn(job);
@@ -373,14 +376,14 @@ impl Simulation {
         self.flow.forget_levels();
     }
 
-    /// Files that went down since their level was full have had their turn.
+    /// Advances the round-robin cursor past files that went down because their level was too large.
     fn note_turn(&mut self, job: &Job) {
         if let (Reason::LevelSize, Some(input)) = (job.reason, job.inputs.first().filter(|it| it.level > 0)) {
             self.tree.pass(input);
         }
     }
 
-    /// A move or a drop: the manifest changes, no bytes move.
+    /// Applies a move or a drop, which changes only the manifest.
     pub(super) fn apply_at_once(&mut self, job: Job) {
         self.note_turn(&job);
         let mut files = self.tree.remove(&job.inputs);
@@ -392,7 +395,7 @@ impl Simulation {
             self.tree.add(job.output_level, job.output_run, files);
         } else {
             self.counters.drops += 1;
-            // What was dropped is dead, unless it was written again.
+            // Keys of dropped entries are dead unless they were written again.
             for entry in files.iter().flat_map(|file| file.entries.iter()) {
                 if !self.has_entry_of(entry.id()) {
                     self.live.set(entry.id(), false);
@@ -402,8 +405,8 @@ impl Simulation {
         self.flow.forget_levels();
     }
 
-    /// Whether a file has an entry of this key, a memtable that waits for its flush, or a flush
-    /// that is not in the tree yet.
+    /// Whether a file of the tree, a memtable that waits for its flush, or a flush that is not
+    /// installed yet has an entry of this key.
     fn has_entry_of(&self, id: u32) -> bool {
         let has = |entries: &[Entry]| entries.binary_search_by_key(&id, |entry| entry.id()).is_ok();
         let of_flushes = self.active.iter().filter(|job| job.is_flush()).flat_map(|job| &job.outputs);

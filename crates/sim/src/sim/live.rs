@@ -1,24 +1,24 @@
-//! Which followed keys are alive: what space amplification is measured against.
+//! The set of sampled keys that are live, which is the base of space amplification.
 
 use crate::tree::Entry;
 
-/// A bit for each id.
+/// A bitmap of live ids.
 #[derive(Debug, Clone)]
 pub(super) struct Live {
     bits: Vec<u64>,
     count: u64,
-    /// Of each id the number of its last write, where writes outlive their time.
+    /// The sequence number of each id's last write; empty if writes do not expire.
     last_seqs: Vec<u64>,
 }
 
 impl Live {
-    /// `expires` says whether writes outlive their time.
+    /// Creates an empty set. `expires` says whether writes expire.
     pub(super) fn new(ids: u64, expires: bool) -> Live {
         let last_seqs = if expires { vec![0; ids as usize] } else { Vec::new() };
         Live { bits: vec![0; ids.div_ceil(64) as usize], count: 0, last_seqs }
     }
 
-    /// Notes the last write of a key.
+    /// Records the last write of a key.
     pub(super) fn wrote(&mut self, entry: Entry) {
         self.set(entry.id(), !entry.is_tombstone());
         if let Some(slot) = self.last_seqs.get_mut(entry.id() as usize) {
@@ -26,14 +26,14 @@ impl Live {
         }
     }
 
-    /// Notes that a write has outlived its time: its key is dead unless it was written again.
+    /// Records that a write has expired. Its key is dead unless it was written again.
     pub(super) fn expired(&mut self, entry: Entry) {
         if self.last_seqs.get(entry.id() as usize) == Some(&entry.seq()) {
             self.set(entry.id(), false);
         }
     }
 
-    /// Notes that a key is there, or is not.
+    /// Records whether a key is live.
     pub(super) fn set(&mut self, id: u32, is_alive: bool) {
         let Some(word) = self.bits.get_mut(id as usize / 64) else { return };
         let bit = 1u64 << (id % 64);
@@ -47,7 +47,7 @@ impl Live {
         }
     }
 
-    /// Followed keys that are alive.
+    /// Returns the number of sampled keys that are live.
     pub(super) fn count(&self) -> u64 {
         self.count
     }

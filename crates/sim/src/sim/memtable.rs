@@ -1,4 +1,4 @@
-//! Memtables: writes become sorted lists of followed keys.
+//! Memtables: turn writes into sorted lists of sampled keys.
 
 use super::Simulation;
 use crate::config::Config;
@@ -6,28 +6,27 @@ use crate::options::Engine;
 use crate::read::meta_bytes;
 use crate::tree::Entry;
 
-/// What a memtable adds to an entry: sequence number, two lengths, and a node of a skip list with
-/// 1.33 pointers on average, aligned.
+/// Overhead of an entry in a memtable: sequence number, two lengths, and a skip list node with 1.33
+/// pointers on average, aligned.
 const NODE_BYTES: f64 = 8.0 + 3.0 + 8.0 * 1.33 + 4.0;
 
 /// A full memtable.
 #[derive(Debug, Clone)]
 pub(super) struct Sealed {
     pub(super) entries: Vec<Entry>,
-    /// Real entries, overwritten ones counted.
+    /// Real entries, including overwritten ones.
     pub(super) writes: f64,
     pub(super) is_flushing: bool,
 }
 
-/// The most that an arena takes from the allocator at a time, and the part of its buffer that it
-/// takes when that is less.
+/// An arena block has at most this many bytes, and at most this fraction of the write buffer.
 const ARENA_BLOCK_BYTES: u64 = 1 << 20;
 const ARENA_BLOCKS: u64 = 8;
 
-/// The share of the last block that is left when RocksDB calls a memtable full.
+/// The share of the last arena block that is still free when RocksDB calls a memtable full.
 const ARENA_LEFT: f64 = 0.25;
 
-/// User bytes that fit into a memtable.
+/// Returns the user bytes that fit into a memtable.
 pub(super) fn capacity(config: &Config) -> f64 {
     let write = config.write_bytes();
     let bytes = config.options.write_buffer_size;
@@ -38,7 +37,7 @@ pub(super) fn capacity(config: &Config) -> f64 {
     (bytes as f64 - left) * write / (write + NODE_BYTES)
 }
 
-/// Whether merges leave out entries that have outlived their time: those of Cairn's do.
+/// Whether merges drop expired entries, as Cairn's do.
 pub(super) fn expires(config: &Config) -> bool {
     config.options.engine == Engine::CairnKv && config.options.ttl > 0
 }
@@ -48,7 +47,7 @@ impl Simulation {
     pub(super) fn seal(&mut self) {
         let writes = self.filled / self.config.write_bytes();
         self.filled = 0.0;
-        // Whole followed writes; the rest is carried over.
+        // Draws whole sampled writes; the fraction is carried over.
         self.drawn += writes / self.sample as f64;
         let count = self.drawn.floor();
         self.drawn -= count;
@@ -61,7 +60,7 @@ impl Simulation {
         }
     }
 
-    /// Draws writes of followed keys, and leaves the last one of each key.
+    /// Draws writes of sampled keys, and keeps the last one of each key.
     pub(super) fn draw(&mut self, count: usize) -> Vec<Entry> {
         let mut order: Vec<u64> = Vec::with_capacity(count);
         for at in 0..count {
@@ -74,7 +73,7 @@ impl Simulation {
         entries
     }
 
-    /// Of sorted draws, the last of each id.
+    /// Keeps the last of each id among sorted draws.
     fn newest(&mut self, order: &[u64]) -> Vec<Entry> {
         let mut entries = Vec::with_capacity(order.len().min(self.writes.keys().ids() as usize));
         for (at, draw) in order.iter().enumerate() {
@@ -90,7 +89,7 @@ impl Simulation {
         entries
     }
 
-    /// Tells the builder which writes have outlived their time by now.
+    /// Tells the builder which writes have expired by now.
     pub(super) fn expire(&mut self) {
         let limit = self.now - self.config.options.ttl as f64;
         while let Some((seq, _)) = self.births.front().filter(|(_, secs)| *secs < limit) {
@@ -99,23 +98,23 @@ impl Simulation {
         }
     }
 
-    /// Memtables that wait for their flush or are being flushed.
+    /// Returns the number of memtables that wait for their flush or are being flushed.
     pub(super) fn sealed_count(&self) -> usize {
         self.sealed.len()
     }
 
-    /// Real keys that are alive.
+    /// Returns the number of real keys that are live.
     pub(super) fn live_keys(&self) -> u64 {
         self.live.count() * self.sample
     }
 
-    /// Bytes of memtables.
+    /// Returns the bytes of all memtables.
     pub(super) fn memtable_memory(&self) -> f64 {
         let share = self.filled / self.memtable_bytes;
         (self.sealed.len() as f64 + share) * self.config.options.write_buffer_size as f64
     }
 
-    /// Bytes of filters and indexes of all files, which stay in memory.
+    /// Returns the bytes of filters and indexes of all files, which stay in memory.
     pub(super) fn meta_memory(&self) -> f64 {
         meta_bytes(&self.config, &self.tree, self.sample)
     }
@@ -125,8 +124,8 @@ impl Simulation {
 mod tests {
     use super::*;
 
-    /// Goal: a tombstone takes its key's room and no value's. Method: what fits of puts, of
-    /// deletes, and of as many of both, by hand.
+    /// Goal: a tombstone takes the space of its key but of no value. Method: the capacity for puts,
+    /// for deletes, and for half of each, against figures by hand.
     #[test]
     fn tombstones_have_no_value() {
         let mut config = Config::default();

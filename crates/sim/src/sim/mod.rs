@@ -1,8 +1,10 @@
-//! The simulation: a store, its writers and its background jobs on a virtual clock.
+//! The simulation of a store, its writers and its background jobs on a virtual clock.
 //!
 //! ```text
-//! step:   start what may start -> share resources -> find the next event -> let all flows run until then -> handle it
-//! event:  a memtable is full, a job ends, the traffic changes, a point of the series is due, the run ends
+//! step:   start due jobs -> share resources -> find the next event -> run all flows until then
+//!         -> handle it
+//! event:  a memtable is full, a job ends, the traffic changes, a point of the series is due,
+//!         the run ends
 //! ```
 
 mod flows;
@@ -37,13 +39,14 @@ use memtable::Sealed;
 pub(crate) use paced::writes_at_once;
 pub use paced::{is_read_moment, preload_order, writes_per_flush};
 
-/// Events that a run may have.
+/// The most events of a run.
 const EVENTS_MAX: u64 = 50_000_000;
 
-/// How often lookups are computed anew in a run with reads; points between share them.
+/// How often the costs of lookups are recomputed in a run with reads; the points in between reuse
+/// them.
 const READ_LOOKS: usize = 24;
 
-/// A run.
+/// A simulated run.
 #[derive(Debug)]
 pub struct Simulation {
     config: Config,
@@ -56,26 +59,25 @@ pub struct Simulation {
     capacity: Capacity,
     traffic: TrafficClock,
     now: f64,
-    /// User bytes in the active memtable, and those that fit.
+    /// User bytes in the active memtable, and its capacity.
     filled: f64,
     memtable_bytes: f64,
-    /// Writes that were drawn so far, of followed keys.
+    /// The fraction of a sampled write that is carried over to the next memtable.
     drawn: f64,
     sealed: VecDeque<Sealed>,
     active: Vec<Active>,
-    /// Flushes that have written their files, and wait for those of older memtables.
+    /// Flushes that have written their files and wait for flushes of older memtables.
     flushed: Vec<Flushed>,
     next_job: u64,
-    /// The number of the last write of a followed key.
+    /// The sequence number of the last write of a sampled key.
     last_seq: u64,
-    /// Where entries outlive their time: what `last_seq` was when memtables were sealed, and when
-    /// that was.
+    /// For expiry: `last_seq` at each seal of a memtable, and the time of the seal.
     births: VecDeque<(u64, f64)>,
-    /// Of the last flushes, bytes a second.
+    /// Mean speed of recent flushes, bytes a second.
     flush_speed: f64,
-    /// The tree or the memtables have changed since jobs were last looked for.
+    /// Whether the tree or the memtables have changed since jobs were last picked.
     is_dirty: bool,
-    /// Bytes that the traffic wanted and writers could not deliver yet.
+    /// Bytes that the traffic has demanded and writers have not delivered yet.
     backlog: f64,
     outcome: Outcome,
     events: u64,
@@ -91,15 +93,15 @@ pub struct Simulation {
     used: [f64; RESOURCES],
     put: Histogram,
     reads: Option<ReadModel>,
-    /// What lookups cost at moments of the run.
+    /// Costs of lookups at several moments of the run.
     looks: Vec<ReadCosts>,
     get: Histogram,
     scan: Histogram,
-    /// When the writers were stopped, while they are.
+    /// The time since when writers are stopped, if they are.
     stopped_since: Option<f64>,
     series: Vec<Point>,
     since: SincePoint,
-    /// The sums of the last point.
+    /// The sums that went into the last point.
     of_last_point: SincePoint,
     next_point: f64,
     flow: flows::Scratch,
@@ -120,7 +122,7 @@ struct SincePoint {
 }
 
 impl SincePoint {
-    /// Adds what came after.
+    /// Adds later sums.
     fn add(&mut self, later: &SincePoint) {
         self.secs += later.secs;
         self.user_bytes += later.user_bytes;
@@ -137,10 +139,10 @@ impl SincePoint {
 }
 
 impl Simulation {
-    /// A run that has not begun; the preload is done.
+    /// Creates a run that has not started; the preload is done.
     ///
-    /// Errors: a setting that cannot be. Cost: that of the preload, which is a paced run of its own
-    /// when it goes through the tree.
+    /// Errors: a setting that is out of range. Cost: that of the preload, which is a paced run of
+    /// its own when it goes through the tree.
     pub fn new(config: &Config) -> Result<Simulation> {
         config.check()?;
         let sample = config.sampling();
@@ -199,7 +201,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Brings the store to its state before the run.
+    /// Brings the store into its state before the run.
     fn fill(&mut self) {
         match self.config.preload {
             Preload::None => {}
@@ -214,64 +216,64 @@ impl Simulation {
         self.is_dirty = true;
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The tree now.
+    /// Returns the current tree.
     pub fn tree(&self) -> &Tree {
         &self.tree
     }
 
-    /// Virtual seconds.
+    /// Returns the virtual time in seconds.
     pub fn now(&self) -> f64 {
         self.now
     }
 
-    /// Whether it is over, and how.
+    /// Returns whether the run is over, and how it ended.
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// What writers may do now.
+    /// Returns whether writers are stalled now.
     pub fn stall(&self) -> Stall {
         self.controller.stall
     }
 
-    /// The points so far.
+    /// Returns the points so far.
     pub fn series(&self) -> &[Point] {
         &self.series
     }
 
-    /// Events so far.
+    /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Totals so far, preload left out.
+    /// Returns the totals so far, without the preload.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Running jobs.
+    /// Returns the running jobs.
     pub fn jobs(&self) -> Vec<JobView> {
         self.active.iter().filter_map(Active::view).collect()
     }
 
-    /// The share of the active memtable that is filled, and how many wait.
+    /// Returns the filled share of the active memtable, and the number of memtables that wait.
     pub fn memtables(&self) -> (f64, usize) {
         (self.filled / self.memtable_bytes, self.sealed_count())
     }
 
-    /// Runs to the end, and tells.
+    /// Runs to the end and returns the results.
     pub fn run(config: &Config) -> Result<Results> {
         let mut simulation = Simulation::new(config)?;
         while simulation.step() {}
         Ok(simulation.results())
     }
 
-    /// Goes on to the next event. False when the run is over.
+    /// Advances to the next event. Returns false when the run is over.
     pub fn step(&mut self) -> bool {
         if self.outcome != Outcome::Running {
             return false;
@@ -317,7 +319,7 @@ impl Simulation {
         self.end(outcome);
     }
 
-    /// The next thing that happens, and when.
+    /// Returns the seconds until the next event, and the event.
     fn next_event(&self, user_rate: f64) -> (f64, Event) {
         let mut best = (self.config.duration_secs - self.now, Event::End);
         let mut look = |secs: f64, event: Event| {
@@ -344,7 +346,7 @@ impl Simulation {
         } else if behind < -1e-6 && self.backlog > 0.0 {
             look(self.backlog / -behind, Event::BacklogGone);
         }
-        // Stopped for ever: nothing runs, and nothing can start.
+        // Writers are stopped forever when nothing runs and nothing can start.
         let is_stuck = self.controller.stall.is_stopped() && self.active.is_empty();
         if is_stuck && self.traffic.bytes_per_sec > 0.0 && self.sealed.is_empty() {
             return (0.0, Event::Never);
@@ -352,7 +354,7 @@ impl Simulation {
         best
     }
 
-    /// Lets everything run for some seconds.
+    /// Lets all flows run for some seconds.
     fn advance(&mut self, secs: f64, user_rate: f64) {
         self.now += secs;
         let bytes = user_rate * secs;
@@ -370,13 +372,13 @@ impl Simulation {
         self.run_jobs(secs);
     }
 
-    /// Sums over time.
+    /// Adds an interval to the sums over time.
     fn note_time(&mut self, secs: f64, bytes: f64) {
         let bottleneck = self.flow.bottleneck;
         *self.bottlenecks.entry(bottleneck).or_default() += secs;
         *self.since.bottlenecks.entry(bottleneck).or_default() += secs;
         if let Some(cause) = self.controller.stall.cause() {
-            // A limit that nobody runs into is no stall.
+            // A limit that no writer reaches is no stall.
             let is_stopped = self.controller.stall.is_stopped();
             let waited = if is_stopped { secs } else { secs * self.flow.asleep };
             if waited > 0.0 && (self.traffic.bytes_per_sec > 0.0 || self.backlog > 0.0) {
@@ -401,7 +403,7 @@ impl Simulation {
         self.mean_weight += weight;
     }
 
-    /// Latencies of the writes of an interval.
+    /// Records the latencies of an interval's writes.
     fn note_puts(&mut self, secs: f64, writes: f64) {
         if self.controller.stall.is_stopped() {
             self.stopped_since.get_or_insert(self.now - secs);
@@ -409,8 +411,8 @@ impl Simulation {
         }
         self.end_stop(self.now - secs);
         let plain = self.flow.put_secs;
-        // What delayed writers slept in all. A sleep is for all that may be written in the shortest
-        // one, or for a single write that takes longer.
+        // `slept` is the total sleep of delayed writers. One sleep covers all that may be written
+        // in the shortest sleep, or a single write that takes longer.
         let slept = secs * self.flow.asleep * self.config.hardware.cpu.writers;
         let sleepers = (slept / self.shortest_sleep_secs()).min(writes);
         self.note_put(plain, writes - sleepers);
@@ -419,22 +421,22 @@ impl Simulation {
         }
     }
 
-    /// Writers that were stopped go on, or the run is over: who was in a write when they stopped
-    /// has waited until now.
+    /// Ends a stop, because writers go on or the run is over. A write that was in progress when the
+    /// stop began has waited until now.
     fn end_stop(&mut self, now: f64) {
         if let Some(since) = self.stopped_since.take() {
             self.note_put(now - since, self.config.hardware.cpu.writers);
         }
     }
 
-    /// Notes writes that took so long.
+    /// Records writes of this latency.
     fn note_put(&mut self, secs: f64, writes: f64) {
         self.put.add(secs, writes);
         self.since.put.add(secs, writes);
     }
 
-    /// Files of level 0 as the write controller counts them: RocksDB's takes each lower level of a
-    /// universal tree for one more.
+    /// Returns the runs of level 0 as the write controller counts them. In a universal tree,
+    /// RocksDB's counts each deeper level as one more.
     fn level_zero_runs(&self) -> usize {
         match (self.config.options.engine, self.config.options.compaction_style) {
             (Engine::Rocksdb, CompactionStyle::Universal) => self.tree.run_count(),
@@ -442,7 +444,7 @@ impl Simulation {
         }
     }
 
-    /// Tells the write controller how things are.
+    /// Updates the write controller.
     fn look_at_pressure(&mut self) {
         let last = self.tree.last_used();
         let signals = Signals {
@@ -453,13 +455,13 @@ impl Simulation {
             flush_speed: self.flush_speed,
             is_settled: false,
         };
-        // FIFO's files are all in level 0 and hold nobody up.
+        // FIFO keeps all files in level 0, where they do not stall writers.
         let is_fifo = self.config.options.compaction_style == CompactionStyle::Fifo;
         let signals = if is_fifo { Signals { level_zero: 0, ..signals } } else { signals };
         let options = &self.config.options;
         self.controller.update(options, signals);
-        // To look for work takes as long as all the rest: Cairn asks for that only where writers
-        // stop, and RocksDB never.
+        // Picking a job takes as long as everything else together. So it is done only for Cairn,
+        // and only when writers are stopped; RocksDB's controller does not depend on it.
         let asks = options.engine == Engine::CairnKv && self.controller.stall.is_stopped();
         if asks && self.tree.running.is_empty() && compact::pick(&self.tree, options, self.now).is_none() {
             self.controller.update(options, Signals { is_settled: true, ..signals });
@@ -473,7 +475,7 @@ impl Simulation {
     }
 }
 
-/// What happens next.
+/// The next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
     Job,
@@ -483,6 +485,6 @@ enum Event {
     Point,
     End,
     OutOfMemory,
-    /// Nothing can happen any more.
+    /// No event is possible any more.
     Never,
 }

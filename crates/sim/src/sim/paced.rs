@@ -1,5 +1,5 @@
-//! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in no
-//! time.
+//! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in zero
+//! virtual time.
 
 use super::{Simulation, memtable};
 use crate::compact::{self, Kind, Targets};
@@ -9,25 +9,25 @@ use crate::results::Outcome;
 use crate::rng::{Permutation, mix};
 use crate::tree::Entry;
 
-/// Compactions after one flush that a paced run may need: far above what any tree does.
+/// The most compactions after one flush of a paced run: far more than any tree needs.
 const JOBS_PER_FLUSH_MAX: usize = 1_000_000;
 
-/// The order of a random preload; the lab fills real stores in the same one.
+/// Returns the key order of a random preload. The lab fills real stores in the same order.
 pub fn preload_order(keys: u64) -> Permutation {
     Permutation::new(keys, mix(0xf111))
 }
 
-/// Moments of a paced run at which lookups are looked at.
+/// The number of moments of a paced run at which the costs of lookups are computed.
 const READ_MOMENTS: u64 = 16;
 
-/// Whether lookups are looked at after the writes from `before` to `after` of all: sixteen times a
-/// run, evenly. The lab looks at the same moments.
+/// Whether the costs of lookups are computed between the writes `before` and `after` of `all`:
+/// sixteen times a run, evenly spaced. The lab measures at the same moments.
 pub fn is_read_moment(before: u64, after: u64, all: u64) -> bool {
     let moment = |writes: u64| writes.saturating_mul(READ_MOMENTS) / all.max(1);
     moment(after) > moment(before)
 }
 
-/// Real writes between two flushes of a paced run or a preload.
+/// Returns the number of real writes between two flushes of a paced run or a preload.
 pub fn writes_per_flush(config: &Config) -> u64 {
     match config.writes_per_flush {
         0 => memtable_writes(config),
@@ -35,12 +35,12 @@ pub fn writes_per_flush(config: &Config) -> u64 {
     }
 }
 
-/// Real writes until a memtable is full.
+/// Returns the number of real writes that fill a memtable.
 fn memtable_writes(config: &Config) -> u64 {
     ((memtable::capacity(config) / config.write_bytes()) as u64).max(1)
 }
 
-/// The most real writes that a run draws at once.
+/// Returns the most real writes that a run draws at once.
 pub(crate) fn writes_at_once(config: &Config) -> u64 {
     match config.mode {
         Mode::Paced => writes_per_flush(config).min(config.writes),
@@ -49,7 +49,7 @@ pub(crate) fn writes_at_once(config: &Config) -> u64 {
 }
 
 impl Simulation {
-    /// Writes a memtable's worth, flushes and settles.
+    /// Writes one memtable, flushes it and settles the tree.
     pub(super) fn step_paced(&mut self) {
         let before = self.moved_bytes();
         let left = self.config.writes - self.counters.writes as u64;
@@ -84,7 +84,7 @@ impl Simulation {
         }
     }
 
-    /// What was flushed so far, and what merges wrote and read.
+    /// Returns the bytes flushed so far, and those that merges have written and read.
     fn moved_bytes(&self) -> (u64, u64, u64) {
         let counters = &self.counters;
         (counters.flush_bytes, counters.compact_write_bytes, counters.compact_read_bytes)
@@ -113,7 +113,7 @@ impl Simulation {
         }
     }
 
-    /// All keys once through the tree.
+    /// Writes all keys once through the tree.
     pub(super) fn fill_through_tree(&mut self, in_order: bool) {
         let ids = self.writes.keys().ids();
         let order = preload_order(ids);
@@ -134,7 +134,7 @@ impl Simulation {
         self.counters.user_bytes = self.counters.writes * self.config.entry_bytes() as f64;
     }
 
-    /// All keys once in the level where a full compaction would leave them.
+    /// Puts all keys into the level where a full compaction would leave them.
     pub(super) fn fill_settled(&mut self) {
         let ids = self.writes.keys().ids();
         let entries: Vec<Entry> = (0..ids).map(|id| Entry::new(id as u32, 0, false)).collect();
@@ -163,7 +163,7 @@ impl Simulation {
         self.flow.forget_levels();
     }
 
-    /// FIFO has no last level: the keys come as flushed files, in order.
+    /// FIFO has no last level, so the keys arrive as flushed files, in order.
     fn fill_fifo(&mut self, entries: Vec<Entry>) {
         let batch = (writes_per_flush(&self.config) / self.sample).max(1) as usize;
         for part in entries.chunks(batch) {

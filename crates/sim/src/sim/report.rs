@@ -1,9 +1,9 @@
-//! Points of the series, and the results.
+//! Builds the points of the series and the results.
 
 use super::*;
 
 impl Simulation {
-    /// Notes how things are, and begins new sums.
+    /// Adds a point to the series, and resets the sums.
     pub(super) fn add_point(&mut self) {
         let since = std::mem::take(&mut self.since);
         let points = self.config.points.div_ceil(READ_LOOKS).max(1);
@@ -12,8 +12,8 @@ impl Simulation {
         }
         self.push_point(since);
         if self.config.mode == Mode::Timed {
-            // From the start, and not from the last one: roundings of steps would add up, and leave
-            // a point of no time at the end.
+            // Computed from the start of the run, not from the last point: rounding errors would
+            // add up and leave a point of zero duration at the end.
             let at = self.series.len();
             let is_last = at >= self.config.points;
             let due = self.config.duration_secs * at as f64 / self.config.points as f64;
@@ -21,11 +21,11 @@ impl Simulation {
         }
     }
 
-    /// Notes how things are when time is over. Rates of a short rest say nothing: it goes into the
-    /// point before.
+    /// Adds the point at the end of the run. Rates over a short remainder mean little, so it is
+    /// merged into the point before.
     pub(super) fn add_last_point(&mut self) {
         let step = self.config.duration_secs / self.config.points as f64;
-        // The first point is of no time.
+        // The first point has zero duration.
         if self.since.secs >= step / 2.0 || self.series.len() < 2 {
             return self.add_point();
         }
@@ -70,13 +70,13 @@ impl Simulation {
         self.of_last_point = since;
     }
 
-    /// Bytes of files over bytes of live keys and values.
+    /// Returns the bytes of files divided by the bytes of live keys and values.
     pub fn space_amplification(&self) -> f64 {
         let live = self.live_keys() as f64 * self.config.entry_bytes() as f64;
         if live > 0.0 { self.tree.bytes() as f64 / live } else { 0.0 }
     }
 
-    /// Computes anew what lookups cost.
+    /// Recomputes the costs of lookups.
     pub(super) fn look_at_reads(&mut self) {
         let reads = &self.config.workload.reads;
         let is_over = self.outcome != Outcome::Running;
@@ -95,14 +95,14 @@ impl Simulation {
         self.reads = Some(model);
     }
 
-    /// The share of so many fetches that hit a real cache over the tree as it is now: what the
-    /// model's share is checked against.
+    /// Replays this many block fetches through a real cache over the current tree, and returns the
+    /// share of hits. The model's share is checked against it.
     pub fn replayed_hit(&self, fetches: usize) -> f64 {
         let model = ReadModel::new(&self.config, &self.tree, self.writes.keys(), self.sample, 0.0);
         model.replayed_hit(&self.config, fetches)
     }
 
-    /// What can be said now; of a run that is over, the results.
+    /// Returns the results so far; final once the run is over.
     pub fn results(&self) -> Results {
         let secs = self.now;
         let over = |value: f64| if secs > 0.0 { value / secs } else { 0.0 };
@@ -160,7 +160,7 @@ impl Simulation {
     fn memory_bytes(&self) -> u64 {
         let options = &self.config.options;
         let most = options.write_buffer_size as f64 * options.max_write_buffer_number as f64;
-        // Elsewhere they are part of the block cache.
+        // Otherwise filters and indexes are part of the block cache.
         let is_beside = options.engine == Engine::Rocksdb && !options.cache_index_and_filter_blocks;
         let meta = if is_beside { self.meta_memory() } else { 0.0 };
         (most.max(self.memtable_memory()) + meta) as u64 + options.block_cache_size

@@ -1,4 +1,4 @@
-//! Runs: invariants on random configurations, and closed forms.
+//! Tests of runs: invariants of random configurations, and closed forms.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tree::{Entry, File, Input, seq_range};
 
 const MIB: u64 = 1 << 20;
 
-/// 100,000 keys, memtables of half a megabyte, levels of 2 and 20.
+/// 100,000 keys, memtables of half a MiB, levels of 2 and 20 MiB.
 fn small() -> Config {
     Config {
         mode: Mode::Paced,
@@ -35,7 +35,7 @@ fn small() -> Config {
 
 fn check(simulation: &Simulation) {
     assert_eq!(simulation.tree.broken_invariant(), None);
-    // No key that is alive is lost, and none that is dead is found.
+    // Every live key must be found, and no dead one.
     let mut newest = std::collections::HashMap::new();
     for (at, level) in simulation.tree.levels.iter().enumerate() {
         let knows_seqs = at == 0 || simulation.config.options.goes_by_seq();
@@ -53,8 +53,8 @@ fn check(simulation: &Simulation) {
     }
 }
 
-/// Goal: sequential loads cost what they must: each byte is written once and moved down. Method: a
-/// paced load in key order of a leveled tree has a write amplification of 1.
+/// Goal: a sequential load writes each byte once and only moves files down. Method: a paced load in
+/// key order of a leveled tree has a write amplification of 1.
 #[test]
 fn sequential_load_is_moved() {
     let mut config = small();
@@ -66,8 +66,8 @@ fn sequential_load_is_moved() {
     assert!((results.space_amplification - 1.1).abs() < 0.15, "{}", results.space_amplification);
 }
 
-/// Goal: files know the writes of their own entries, and the last level has forgotten them. Method:
-/// overwrites, files by the age of their oldest write; then by nothing that needs it.
+/// Goal: files know the sequence numbers of their entries, and those of the last level are zeroed.
+/// Method: overwrites, in a run that picks files by the age of their oldest write.
 #[test]
 fn files_know_their_writes() {
     let mut config = small();
@@ -80,8 +80,8 @@ fn files_know_their_writes() {
     assert!(seqs(simulation.tree.last_used()).all(|(_, newest)| newest == 0));
 }
 
-/// Goal: what has outlived its time goes with the next merge of Cairn's. Method: new keys for a
-/// minute, that live for five seconds or for good.
+/// Goal: Cairn's merges drop expired entries. Method: new keys for a minute, which live for five
+/// seconds or forever.
 #[test]
 fn entries_outlive_their_time() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -97,13 +97,13 @@ fn entries_outlive_their_time() {
     assert_eq!(kept.counters.dropped_entries, 0.0);
     assert!(expired.counters.dropped_entries > 0.5 * expired.counters.writes, "{:?}", expired.counters);
     assert!(expired.tree_bytes < kept.tree_bytes / 3, "{} {}", expired.tree_bytes, kept.tree_bytes);
-    // What is gone is not counted as live, or space amplification would be far below one.
+    // Expired keys do not count as live, or space amplification would be far below one.
     assert!(expired.live_keys < kept.live_keys / 2, "{} {}", expired.live_keys, kept.live_keys);
     assert!((0.6..4.0).contains(&expired.space_amplification), "{}", expired.space_amplification);
 }
 
-/// Goal: a key that was written again outlives its first write. Method: writes of three keys noted
-/// as outlived one by one.
+/// Goal: a key that was written again survives the expiry of its first write. Method: writes of
+/// three keys, expired one by one.
 #[test]
 fn only_the_last_write_keeps_a_key() {
     let mut live = Live::new(3, true);
@@ -117,8 +117,7 @@ fn only_the_last_write_keeps_a_key() {
     assert_eq!(live.count(), 1);
 }
 
-/// Goal: deletes of a trace remove their keys. Method: all keys are written, then one half of them
-/// deleted.
+/// Goal: deletes of a trace remove their keys. Method: writes all keys, then deletes half of them.
 #[test]
 fn traced_deletes_remove_keys() {
     let mut config = small();
@@ -134,7 +133,7 @@ fn traced_deletes_remove_keys() {
     assert_eq!(simulation.results().live_keys, 10_000);
 }
 
-/// Goal: RocksDB's rate limiter holds for flushes too, Cairn's for merges alone. Method: a closed
+/// Goal: RocksDB's rate limiter applies to flushes too, Cairn's only to merges. Method: a closed
 /// loop into FIFO, which merges nothing, under a limit of 1 MB a second.
 #[test]
 fn the_rate_limiter_counts_flushes() {
@@ -149,9 +148,9 @@ fn the_rate_limiter_counts_flushes() {
     assert!(limited < 1.2 && free > 5.0, "{limited} {free}");
 }
 
-/// Goal: writers of a closed loop are always in a write, so that their latencies have the length of
+/// Goal: writers of a closed loop are always in a write, so their latencies add up to the length of
 /// the run, whether they are delayed, stopped or neither. Method: the sum of all latencies on a
-/// slow disk, of both engines, of one writer and of four; a run that ends while they are stopped.
+/// slow disk, for both engines, with one writer and with four; a run that ends during a stop.
 #[test]
 fn latencies_fill_the_time() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -180,7 +179,7 @@ fn latencies_fill_the_time() {
     assert!(results.stall_at_end.is_stopped() && results.put.max_us > 9e6, "{:?}", results.put);
 }
 
-/// Goal: the series of a paced run says what was written between its points. Method: sums over it
+/// Goal: the series of a paced run holds the bytes written between its points. Method: sums over it
 /// against the totals.
 #[test]
 fn paced_series_add_up() {
@@ -201,9 +200,9 @@ fn paced_series_add_up() {
     assert_eq!(results.series.last().unwrap().writes, 200_000.0);
 }
 
-/// Goal: a replayed cache checks what the model said of this run: its keys, its room, and what is
-/// beside the data. Method: RocksDB with indexes and filters in its cache, where readers follow new
-/// keys, and Cairn with partitions.
+/// Goal: a replayed cache confirms the model's hit rate for the run's keys, its cache size, and the
+/// indexes and filters in the cache. Method: RocksDB with indexes and filters in its cache, with
+/// readers that follow new keys, and Cairn with partitions.
 #[test]
 fn a_replayed_cache_is_that_of_the_run() {
     let mut config = small();
@@ -222,8 +221,8 @@ fn a_replayed_cache_is_that_of_the_run() {
     }
 }
 
-/// Goal: a write waits for its log only where there is one. Method: latencies with and without a
-/// log, both to be synced.
+/// Goal: a write waits for a log sync only if there is a log. Method: latencies with and without a
+/// log, with synced writes.
 #[test]
 fn no_log_is_not_synced() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..small() };
@@ -236,7 +235,8 @@ fn no_log_is_not_synced() {
     assert!(synced > 4_000.0 && free < 100.0, "{synced} {free}");
 }
 
-/// Goal: FIFO is exact. Method: nothing is rewritten, and the store has its size within a file.
+/// Goal: FIFO is exact. Method: nothing is rewritten, and the store has its configured size to
+/// within a file.
 #[test]
 fn fifo_is_exact() {
     let mut config = small();
@@ -248,17 +248,18 @@ fn fifo_is_exact() {
     assert!(results.counters.drops > 0);
 }
 
-/// Goal: leveled, uniform, at steady state lies within the published bounds: for each level below
-/// level 1 between half of and the whole multiplier plus one (Dong and others, Optimizing Space
-/// Amplification in RocksDB, CIDR 2017; Lim, Andersen, Kaminsky, FAST 2016: worst-case forms
-/// overestimate by 1.8 to 3.5). Method: overwrites of three times the data.
+/// Goal: the write amplification of a leveled tree under uniform writes, at steady state, is within
+/// the published bounds: for each level below level 1, between half of and the whole multiplier
+/// plus one (Dong and others, Optimizing Space Amplification in RocksDB, CIDR 2017; Lim, Andersen,
+/// Kaminsky, FAST 2016: worst-case forms overestimate by 1.8 to 3.5). Method: overwrites of three
+/// times the data.
 #[test]
 fn uniform_leveled_is_within_bounds() {
     let mut config = small();
     config.writes = 300_000;
     let results = Simulation::run(&config).unwrap();
-    // Levels 1 of 2 MiB, 2 of 13 MiB here: flush, level 0 to 1 with its ratio of one, level 1 to 2
-    // with its ratio.
+    // Here level 1 has 2 MiB and level 2 has 13 MiB. The terms are the flush, the merge from level
+    // 0 to 1 with a ratio of one, and the merge from level 1 to 2 with its ratio.
     let ratio = results.levels[2].mean_bytes / results.levels[1].mean_bytes;
     let worst = 1.0 + 2.0 + (ratio + 1.0);
     let best = 1.0 + 1.0 + worst / 3.5;
@@ -266,8 +267,8 @@ fn uniform_leveled_is_within_bounds() {
     assert!(found > best.min(worst / 2.5) && found < worst, "{found}: {best} to {worst}");
 }
 
-/// Goal: equal seeds give equal traces, others do not. Method: results of timed and paced runs as
-/// JSON.
+/// Goal: equal seeds give equal results, and different seeds different ones. Method: results of
+/// timed and paced runs as JSON.
 #[test]
 fn seeds_decide_everything() {
     let paced = small();
@@ -283,7 +284,7 @@ fn seeds_decide_everything() {
     }
 }
 
-/// Goal: sampling changes byte counts little. Method: every key against one in eight.
+/// Goal: sampling changes amplification little. Method: every key against one in eight.
 #[test]
 fn sampling_is_close_to_exact() {
     let exact = Simulation::run(&small()).unwrap();
@@ -294,8 +295,8 @@ fn sampling_is_close_to_exact() {
     assert!(off.abs() < 0.02, "{off}");
 }
 
-/// Goal: overload is a result. Method: a slow disk under a constant load runs out of memory; closed
-/// loop it is slowed down.
+/// Goal: overload is a result, not an error. Method: on a slow disk, a constant load runs out of
+/// memory and a closed loop is slowed down.
 #[test]
 fn overload_ends_or_slows_down() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 600.0, ..small() };
@@ -315,8 +316,8 @@ fn overload_ends_or_slows_down() {
     assert!(!results.is_cpu_bound);
 }
 
-/// Goal: writers that can never go on are told, and do not hang. Method: RocksDB's universal
-/// compaction, which may only merge more runs than writers may make.
+/// Goal: a run whose writers can never go on reports it instead of hanging. Method: RocksDB's
+/// universal compaction, configured to merge only more runs than writers may make.
 #[test]
 fn a_store_that_is_stuck_says_so() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 1e6, ..small() };
@@ -329,9 +330,9 @@ fn a_store_that_is_stuck_says_so() {
     assert!(results.stall_at_end.is_stopped());
 }
 
-/// Goal: Cairn's writers are never stopped by what no compaction would end. Method: limits of level
-/// 0 below the runs that its compactions begin at, in a store whose level 0 is not worth a merge
-/// before; compactions that never run.
+/// Goal: a condition that no compaction would end never stops Cairn's writers. Method: limits of
+/// level 0 below the number of runs at which its compactions start, in a store where merging level
+/// 0 is not worthwhile earlier; then with compactions disabled.
 #[test]
 fn writers_of_cairn_go_on_where_nothing_is_due() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 20.0, ..small() };
@@ -350,12 +351,12 @@ fn writers_of_cairn_go_on_where_nothing_is_due() {
     config.options.disable_auto_compactions = true;
     let results = Simulation::run(&config).unwrap();
     assert_eq!((results.outcome, results.stopped), (Outcome::Done, 0.0));
-    // At the slowest speed that Cairn admits, once level 0 has so many runs.
+    // Writers get Cairn's lowest rate once level 0 has so many runs.
     assert!((3.0..6.0).contains(&results.user_mb_per_sec), "{}", results.user_mb_per_sec);
 }
 
-/// Goal: codec and cores decide what binds. Method: the same run on one slow core with an expensive
-/// codec, and on a slow disk.
+/// Goal: a run on one slow core with an expensive codec is reported as bound by the processor.
+/// Method: a closed loop with Zstandard on one core.
 #[test]
 fn what_binds_is_named() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 30.0, ..small() };
@@ -367,8 +368,9 @@ fn what_binds_is_named() {
     assert!(results.cpu > 0.5, "{}", results.cpu);
 }
 
-/// Goal: lookups find what is there, and the tree decides what they cost. Method: a settled tree of
-/// one run asks one filter and one block; a run with reads has latencies that a cache shortens.
+/// Goal: lookups find all keys, and their cost follows the shape of the tree. Method: in a settled
+/// tree of one run, a lookup checks one filter and reads one block; a cache shortens the latencies
+/// of a run with reads.
 #[test]
 fn lookups_cost_what_the_tree_says() {
     let mut config = small();
@@ -434,7 +436,7 @@ fn distribution() -> impl Strategy<Value = Distribution> {
 proptest! {
     #![proptest_config(crate::test_config::cases(40))]
 
-    /// Goal: no entry is lost, invented or misplaced, whatever the options; paced trees settle.
+    /// Goal: no entry is lost, invented or misplaced under any options, and paced trees settle.
     /// Method: random options, keys and deletes; the tree is compared with the set of live keys.
     #[test]
     fn trees_hold_what_is_alive(options in options(), distribution in distribution(),
@@ -470,9 +472,9 @@ proptest! {
     }
 }
 
-/// Goal: the inputs of a merge are removed when its outputs are in place, by whoever has merged,
-/// who does nothing else meanwhile. Method: a disk that takes a second for each file; steps until
-/// the first removal, then to its end.
+/// Goal: the inputs of a merge are removed after its outputs are installed, by the thread that
+/// merged, which does nothing else meanwhile. Method: a disk that takes a second for each file;
+/// steps until the first removal, then to its end.
 #[test]
 fn inputs_are_removed_when_outputs_are_there() {
     let mut config = small();
@@ -502,9 +504,8 @@ fn inputs_are_removed_when_outputs_are_there() {
     assert!((secs - inputs as f64).abs() < 1e-6, "{secs} for {inputs} files");
 }
 
-/// Goal: the delayed rate follows what changes the tree, and files that are removed later do not.
-/// Method: a closed loop on a slow disk; the rate before and after each event that only ends
-/// removals.
+/// Goal: changes of the tree adjust the delayed rate, and later removals of files do not. Method: a
+/// closed loop on a slow disk; the rate before and after each event that only ends removals.
 #[test]
 fn removals_leave_the_delayed_rate() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -535,9 +536,9 @@ fn removals_leave_the_delayed_rate() {
     assert!(ended > 10, "{ended}");
 }
 
-/// Goal: each point of a series is of a whole step of time, the last one too. Method: steps that
-/// binary fractions do not have, in runs that end with their time, and by a number of writes right
-/// after a point.
+/// Goal: each point of a series covers a whole step, the last one too. Method: steps that binary
+/// fractions cannot represent, in runs that end by time, and by a number of writes right after a
+/// point.
 #[test]
 fn points_are_of_whole_steps() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, points: 360, ..small() };
@@ -560,16 +561,16 @@ fn points_are_of_whole_steps() {
         let results = check(&Config { points, ..config.clone() }, Outcome::Done);
         assert_eq!(results.series.len(), points + 1);
     }
-    // Ten thousand a second: a thousandth of a second after the point at ten.
+    // At ten thousand writes a second, the run ends a thousandth of a second after the point at ten
+    // seconds.
     config.points = 60;
     let results = check(&Config { writes: 100_010, ..config.clone() }, Outcome::Done);
     assert_eq!(results.series.len(), 11);
     assert!((results.series.last().unwrap().user_mb - 1.16).abs() < 1e-6);
 }
 
-/// Goal: a delete has no value, neither in the log nor among what users wrote. Method: writes that
-/// all delete, paced, in time, and as a trace that says so; what they and their records take by
-/// hand.
+/// Goal: a delete has no value, neither in the log nor in the user's bytes. Method: runs that only
+/// delete, paced, timed, and from a trace; bytes of keys and log records by hand.
 #[test]
 fn deletes_have_no_value() {
     let mut config = small();
@@ -587,13 +588,13 @@ fn deletes_have_no_value() {
         let counters = &results.counters;
         let bytes = [counters.user_bytes, counters.wal_bytes].map(|bytes| bytes / counters.writes);
         assert!((bytes[0] - 16.0).abs() < 1e-6 && (bytes[1] - 38.0).abs() < 1e-6, "{bytes:?}");
-        // In time ten thousand a second.
+        // The timed runs write ten thousand entries a second.
         assert!((counters.writes - 50_000.0).abs() < 1.0, "{}", counters.writes);
     }
 }
 
-/// Goal: memtables leave memory in their order, whichever flush ends first. Method: two flushes
-/// side by side, an older one of two memtables and one of a third, step by step.
+/// Goal: memtables are released in order, whichever flush ends first. Method: two concurrent
+/// flushes, an older one of two memtables and one of a third, step by step.
 #[test]
 fn flushes_are_installed_in_order() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
@@ -631,9 +632,9 @@ fn flushes_are_installed_in_order() {
     check(&simulation);
 }
 
-/// Goal: FIFO drops what nobody has written since, also where the later write has not come into the
-/// tree. Method: keys in one file, half of which are written again; they are dropped while those
-/// wait, are being flushed, and have been flushed.
+/// Goal: a FIFO drop removes only keys that were not written again, even if the later write is not
+/// in the tree yet. Method: keys in one file, half of which are written again; the file is dropped
+/// while the later writes are sealed, being flushed, and flushed.
 #[test]
 fn what_waits_for_its_flush_outlives_a_drop() {
     let mut config = Config { mode: Mode::Timed, writes: 0, ..small() };
@@ -675,9 +676,8 @@ fn what_waits_for_its_flush_outlives_a_drop() {
     }
 }
 
-/// Goal: the disk reads blocks, not what a cache keeps beside them. Method: lookups of a settled
-/// tree without a cache; the use of the disk over what they fetch, against the block's bytes by its
-/// entries.
+/// Goal: the disk reads only blocks, not what the cache stores in addition to them. Method: lookups
+/// of a settled tree without a cache; disk bytes for each fetch against the size of a block.
 #[test]
 fn the_disk_reads_blocks_alone() {
     let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 5.0, ..small() };

@@ -1,4 +1,4 @@
-//! Columns of leaves into Arrow's arrays: numbers change hands without being copied.
+//! Converts columns of table leaves to Arrow arrays. Buffers of numbers are moved, not copied.
 
 use arrow::array::{
     ArrayRef, ArrowPrimitiveType, BinaryArray, BinaryViewArray, BooleanArray, PrimitiveArray, StringArray,
@@ -17,10 +17,10 @@ use cairn_vfs::sync::Arc;
 
 use crate::datum::DatumRef;
 
-/// The array of a column that was read block by block.
+/// Returns the Arrow array of a column that was read block by block.
 ///
-/// Errors: texts that are not UTF-8, which a sound file has none of; intervals beyond what Arrow's
-/// nanoseconds hold; columns too long for its offsets.
+/// Errors: texts that are not UTF-8, which only a damaged file holds; intervals beyond the range of
+/// Arrow's nanoseconds; columns too long for Arrow's offsets.
 pub(crate) fn array_of(column: ColumnBuf, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
     let (values, validity) = column.into_parts();
     Ok(match values {
@@ -58,7 +58,7 @@ pub(crate) fn array_of(column: ColumnBuf, kind: &ColumnType) -> Result<ArrayRef,
             let offset = |end: usize| i32::try_from(end).map_err(|_| too_long());
             let offsets: Vec<i32> = ends.into_iter().map(offset).collect::<Result<_, _>>()?;
             let (offsets, bytes) = (OffsetBuffer::new(offsets.into()), Buffer::from(bytes));
-            // Their views share the bytes.
+            // The views of the array share these bytes.
             match kind.kind {
                 Type::Blob => Arc::new(BinaryViewArray::from(&BinaryArray::try_new(offsets, bytes, nulls)?)),
                 _ => Arc::new(StringViewArray::from(&StringArray::try_new(offsets, bytes, nulls)?)),

@@ -1,4 +1,4 @@
-//! Rows into columns.
+//! Builds record batches from rows.
 
 use arrow::array::{
     ArrayRef, BinaryViewBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
@@ -14,7 +14,7 @@ use cairn_vfs::sync::Arc;
 
 use crate::datum::DatumRef;
 
-/// Columns that are being filled.
+/// The columns of a batch under construction.
 #[derive(Debug)]
 pub(crate) struct Columns {
     schema: SchemaRef,
@@ -38,16 +38,16 @@ enum Builder {
     Timestamp(TimestampMicrosecondBuilder),
     Interval {
         to: IntervalMonthDayNanoBuilder,
-        /// One was longer than nanoseconds can be counted: 292 years.
+        /// An interval's time part did not fit Arrow's nanoseconds, which reach 292 years.
         too_long: bool,
     },
     Uuid(StringViewBuilder),
-    /// A value of another type came.
+    /// The column was given a value of another type.
     Misfit,
 }
 
 impl Columns {
-    /// Columns of these types; `schema` has the fields for them, in the same order.
+    /// Returns empty columns of these types. `schema` has their fields in the same order.
     pub fn new(schema: SchemaRef, kinds: &[ColumnType], rows: usize) -> Self {
         Columns { columns: kinds.iter().map(|kind| Builder::new(kind, rows)).collect(), schema, rows: 0 }
     }
@@ -56,7 +56,7 @@ impl Columns {
         self.rows
     }
 
-    /// Takes a row; `value` gives the n-th column's.
+    /// Appends a row; `value` returns the value of the n-th column.
     #[inline]
     pub fn push<'v>(&mut self, mut value: impl FnMut(usize) -> Value<'v>) {
         for (at, column) in self.columns.iter_mut().enumerate() {
@@ -65,10 +65,10 @@ impl Columns {
         self.rows += 1;
     }
 
-    /// The batch, and begins another.
+    /// Returns the batch, and begins a new one.
     ///
-    /// Errors: NULL where a column has none; values of other types than their column's; intervals
-    /// beyond what Arrow's nanoseconds hold.
+    /// Errors: NULL in a column that forbids it; values of another type than their column's;
+    /// intervals beyond the range of Arrow's nanoseconds.
     pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
         for column in &self.columns {
             match column {

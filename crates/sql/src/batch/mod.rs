@@ -1,4 +1,4 @@
-//! Arrow: rows by column, as the general path has them.
+//! Arrow record batches: the columnar form of rows on the general path.
 
 mod blocks;
 mod builder;
@@ -12,10 +12,10 @@ pub(crate) use schema::{as_json, data_type, element_of, field, kind_of, schema_o
 
 use arrow::error::ArrowError;
 
-/// Arrow counts spans of time in nanoseconds.
+/// Returns the error for an interval beyond the range of Arrow, which counts time in nanoseconds.
 pub(crate) fn too_long_span() -> ArrowError {
     ArrowError::ArithmeticOverflow("interval out of range: 292 years of time are the most".to_owned())
 }
 
-/// Rows of a batch.
+/// Rows per batch.
 pub(crate) const BATCH_ROWS: usize = 8192;

@@ -1,4 +1,4 @@
-//! Columns into rows.
+//! Reads rows from record batches.
 
 use arrow::array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeListArray,
@@ -17,7 +17,7 @@ use cairn_vfs::sync::Arc;
 use super::{data_type, kind_of};
 use crate::datum::{Datum, DatumRef, put_item, zoned_text};
 
-/// A batch whose columns are what their types say.
+/// A batch whose columns have been converted to their declared types.
 #[derive(Debug)]
 pub(crate) struct BatchReader {
     columns: Vec<Reader>,
@@ -46,7 +46,7 @@ enum Reader {
 impl BatchReader {
     /// Reads a batch as columns of these types.
     ///
-    /// Errors: values that the types cannot have.
+    /// Errors: values outside the range of their type.
     pub fn new(batch: &RecordBatch, kinds: &[ColumnType]) -> Result<Self, ArrowError> {
         let columns = batch.columns().iter().zip(kinds).map(|(array, kind)| Reader::new(array, kind));
         Ok(BatchReader { columns: columns.collect::<Result<_, _>>()?, rows: batch.num_rows() })
@@ -65,7 +65,7 @@ impl BatchReader {
     }
 }
 
-/// An array as one of another type; lists and the like as text.
+/// Converts an array to the Arrow type of `kind`. Nested arrays, such as lists, become text.
 pub(crate) fn conform(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
     let to = data_type(kind);
     if *array.data_type() == to {
@@ -79,8 +79,8 @@ pub(crate) fn conform(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, A
     cast_with_options(array, &to, &options)
 }
 
-/// A list or a row as PostgreSQL writes it; other nested values as Arrow does. `is_zoned`: moments
-/// in it are of UTC.
+/// Formats a list or a row as PostgreSQL does, and other nested values as Arrow does. `is_zoned`
+/// says that its timestamps have a time zone and are in UTC.
 fn nested(array: &ArrayRef, row: usize, is_zoned: bool) -> Result<String, ArrowError> {
     if let Some(columns) = array.as_any().downcast_ref::<StructArray>() {
         return record(columns, row);
@@ -116,7 +116,7 @@ fn elements_of(kind: &DataType) -> bool {
     matches!(kind, DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..))
 }
 
-/// A row of columns: `(1,"a b",)`.
+/// Formats a composite row: `(1,"a b",)`.
 fn record(columns: &StructArray, row: usize) -> Result<String, ArrowError> {
     let mut text = String::from("(");
     for (at, (column, field)) in columns.columns().iter().zip(columns.fields()).enumerate() {
@@ -131,7 +131,8 @@ fn record(columns: &StructArray, row: usize) -> Result<String, ArrowError> {
     Ok(text)
 }
 
-/// Appends a column of a row, in quotes if it would be taken for something else. NULL is nothing.
+/// Appends a column of a composite row, in quotes if it would be misread without them. NULL is
+/// written as nothing.
 fn put_column(value: &str, to: &mut String) {
     let special = |c: char| matches!(c, '(' | ')' | ',' | '"' | '\\') || c.is_ascii_whitespace();
     if !value.is_empty() && !value.contains(special) {
@@ -147,7 +148,7 @@ fn put_column(value: &str, to: &mut String) {
     to.push('"');
 }
 
-/// Values as texts, whatever they are.
+/// Formats the values of an array of any type.
 enum Printer {
     Plain(Reader, bool),
     Nested(ArrayRef, bool),
@@ -177,7 +178,7 @@ impl Printer {
     }
 }
 
-/// The elements of a list; `None` for what is none.
+/// Returns the elements of a list; `None` if the array is not one of lists.
 fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
     let any = array.as_any();
     any.downcast_ref::<ListArray>()

@@ -1,8 +1,8 @@
-//! Which Arrow types columns have.
+//! Maps column types to Arrow types and back.
 //!
 //! Text is `Utf8View`, which groups and compares short texts without following pointers. A uuid is
-//! text too, in its printed form, which sorts as its bytes do: so every function and comparison
-//! works on it. What a field's type does not say is in its metadata.
+//! text too: its printed form sorts as its bytes do, and every function and comparison works on it.
+//! Properties that an Arrow type cannot express are in the metadata of the field.
 
 use std::collections::HashMap;
 
@@ -13,10 +13,10 @@ use cairn_vfs::sync::Arc;
 
 use crate::outcome::Column;
 
-/// The key under which a field says what its type does not.
+/// The metadata key of a field for properties that its Arrow type cannot express.
 const KIND: &str = "cairn";
 
-/// The Arrow type of a column.
+/// Returns the Arrow type of a column.
 pub(crate) fn data_type(kind: &ColumnType) -> DataType {
     match kind.kind {
         Type::Boolean => DataType::Boolean,
@@ -38,7 +38,7 @@ pub(crate) fn data_type(kind: &ColumnType) -> DataType {
     }
 }
 
-/// The field of a column.
+/// Returns the Arrow field of a column.
 pub(crate) fn field(name: &str, kind: &ColumnType, nullable: bool) -> Field {
     let field = Field::new(name, data_type(kind), nullable);
     let more = match kind {
@@ -54,37 +54,38 @@ pub(crate) fn field(name: &str, kind: &ColumnType, nullable: bool) -> Field {
     field.with_metadata(HashMap::from([(KIND.to_owned(), more)]))
 }
 
-/// A field of texts that are JSON.
+/// Marks a text field as JSON.
 pub(crate) fn as_json(field: Field) -> Field {
     field.with_metadata(HashMap::from([(KIND.to_owned(), "json".to_owned())]))
 }
 
-/// The schema of result columns.
+/// Returns the Arrow schema of result columns.
 pub(crate) fn schema_of(columns: &[Column]) -> SchemaRef {
     let fields: Vec<Field> = columns.iter().map(|column| field(&column.name, &column.kind, true)).collect();
     Arc::new(Schema::new(fields))
 }
 
-/// The type that a field's values are given as. What has none of its own becomes the nearest, or
-/// text.
+/// Returns the column type of a field's values. An Arrow type without an exact counterpart maps to
+/// the nearest one, or to text.
 pub(crate) fn kind_of(field: &Field) -> ColumnType {
     if let Some(more) = field.metadata().get(KIND) {
-        // An expression over the column may have another type, and still what was said of the
-        // column.
+        // The metadata may be stale: an expression over the column keeps it, but may have another
+        // type.
         let (is_text, is_timestamp) =
             (field.data_type().is_string(), matches!(field.data_type(), DataType::Timestamp(..)));
         match more.as_str() {
             "uuid" if is_text => return Type::Uuid.into(),
             "json" if is_text => return ColumnType::json(),
             "timestamptz" if is_timestamp => return ColumnType::zoned(),
-            // A list of them is its text, in which each says so.
+            // A list of timestamps is returned as text, in which each element has its zone.
             "timestamptz" if is_list_of_moments(field.data_type()) => {
                 let mut text = ColumnType::new(Type::Text);
                 text.is_zoned = true;
                 return text;
             }
             other if field.data_type().is_decimal() => {
-                // Said of the column, which an expression may have given other digits since.
+                // The metadata describes the column; an expression over it may have another
+                // precision.
                 if let DataType::Decimal128(precision, scale) = field.data_type()
                     && other == format!("decimal({precision})")
                 {
@@ -133,7 +134,7 @@ fn is_list_of_moments(kind: &DataType) -> bool {
     }
 }
 
-/// What a field's values are lists of.
+/// Returns the element type if the field holds lists.
 pub(crate) fn element_of(field: &Field) -> Option<ColumnType> {
     match field.data_type() {
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {

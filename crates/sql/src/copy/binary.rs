@@ -22,28 +22,28 @@ pub(super) const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * DAY_MICROS;
 const DAY_MICROS: i64 = 86_400_000_000;
-/// The first and the last day that have a text, of the years -290307 and 294246, counted from
+/// The first and the last day that can be printed, in the years -290307 and 294246, counted from
 /// 1970-01-01.
 const FIRST_DAY: i32 = -106_751_981;
 const LAST_DAY: i32 = 106_751_981;
-/// Flags that a reader must know; the lower ones are for readers who like them.
+/// The flags that a reader must understand; it may ignore the lower ones.
 const CRITICAL: u32 = 0xffff_0000;
 const NEGATIVE: u16 = 0x4000;
-/// A digit of a numeric.
+/// The base of the digits of a numeric.
 const BASE: i128 = 10_000;
 
-/// What a row may be.
+/// The result of looking for a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// Its end has not come yet.
+    /// The row is incomplete.
     Nothing,
-    /// No row: the end, with its length.
+    /// The trailer, with its length.
     End(usize),
     /// A row, with its length.
     Row(usize),
 }
 
-/// The bytes before the first row; `None` while some are missing.
+/// Returns the length of the file header; `None` while it is incomplete.
 pub(super) fn header(bytes: &[u8]) -> Result<Option<usize>> {
     let known = bytes.len().min(SIGNATURE.len());
     if bytes.get(..known) != SIGNATURE.get(..known) {
@@ -60,7 +60,7 @@ pub(super) fn header(bytes: &[u8]) -> Result<Option<usize>> {
     Ok((rest.len() >= len).then_some(SIGNATURE.len() + 8 + len))
 }
 
-/// Finds the values of the first row.
+/// Locates the values of the first row.
 pub(super) fn tuple(bytes: &[u8], columns: usize, spans: &mut Vec<Span>) -> Result<Found> {
     spans.clear();
     let Some(count) = bytes.first_chunk::<2>() else { return Ok(Found::Nothing) };
@@ -91,14 +91,15 @@ pub(super) fn tuple(bytes: &[u8], columns: usize, spans: &mut Vec<Span>) -> Resu
 }
 
 impl Datum {
-    /// The date so many days after 2000-01-01, as PostgreSQL's binary formats count.
+    /// Returns the date `days` days after 2000-01-01, the epoch of PostgreSQL's binary formats.
     ///
-    /// Errors: 22008 for one that no text says; PostgreSQL's infinities are among these.
+    /// Errors: 22008 for a date that cannot be printed, PostgreSQL's infinities included.
     pub fn date_after_2000(days: i32) -> Result<Datum> {
         date(days).map(Datum::Date)
     }
 
-    /// The moment so many microseconds after 2000-01-01, as PostgreSQL's binary formats count.
+    /// Returns the timestamp `micros` microseconds after 2000-01-01, the epoch of PostgreSQL's
+    /// binary formats.
     ///
     /// Errors: as [`Datum::date_after_2000`].
     pub fn timestamp_after_2000(micros: i64) -> Result<Datum> {
@@ -113,8 +114,8 @@ fn date(days: i32) -> Result<i32> {
 
 fn timestamp(micros: i64) -> Result<i64> {
     const END: i64 = (LAST_DAY as i64 + 1) * DAY_MICROS;
-    // The least number is an infinity. All others are after the first day: that is farther from
-    // 2000 than 64 bits reach.
+    // The least number is an infinity. Every other one is after the first day, which is farther
+    // from 2000 than 64 bits of microseconds reach.
     let finite = Some(micros).filter(|micros| *micros > i64::MIN);
     let micros = finite.and_then(|micros| micros.checked_add(EPOCH_MICROS)).filter(|micros| *micros < END);
     micros.ok_or_else(|| Error::new(DATETIME_FIELD_OVERFLOW, "timestamp out of range"))
@@ -128,14 +129,14 @@ fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
     bytes.try_into().map_err(|_| wrong())
 }
 
-/// A value of a column.
+/// Decodes a value of a column.
 pub(super) fn get<'a>(bytes: &'a [u8], kind: &ColumnType) -> Result<Cell<'a>> {
     let value = match kind.kind {
         Type::Boolean => DatumRef::Boolean(exact::<1>(bytes)? != [0]),
         Type::SmallInt => DatumRef::SmallInt(i16::from_be_bytes(exact(bytes)?)),
         Type::Int => DatumRef::Int(i32::from_be_bytes(exact(bytes)?)),
         Type::BigInt => DatumRef::BigInt(i64::from_be_bytes(exact(bytes)?)),
-        // There is one NaN, whatever sign it comes with.
+        // NaN is normalized: its sign and payload are dropped.
         Type::Real => match f32::from_be_bytes(exact(bytes)?) {
             value if value.is_nan() => DatumRef::Real(f32::NAN),
             value => DatumRef::Real(value),
@@ -175,7 +176,7 @@ fn numeric(bytes: &[u8], kind: &ColumnType) -> Result<DatumRef<'static>> {
         return Err(Error::unsupported("numeric NaN or infinity"));
     }
     let mut unscaled: i128 = 0;
-    // The weight of the last digit that was taken; those that are not written are 0.
+    // The weight of the last digit taken. Digits that are not written are 0.
     let mut last = i32::from(weight) + 1;
     for _ in 0..count {
         let digit = i128::from(word()?);
@@ -197,7 +198,7 @@ fn numeric(bytes: &[u8], kind: &ColumnType) -> Result<DatumRef<'static>> {
     Ok(DatumRef::Decimal { unscaled: kept(unscaled, scale, digits)?, scale: digits.1 })
 }
 
-/// Appends a value with its length.
+/// Appends a value, preceded by its length.
 pub(super) fn put(value: DatumRef<'_>, to: &mut Vec<u8>) {
     if value.is_null() {
         return to.extend((-1_i32).to_be_bytes());
@@ -224,7 +225,7 @@ pub(super) fn put(value: DatumRef<'_>, to: &mut Vec<u8>) {
             to.extend(months.to_be_bytes());
         }
         DatumRef::Uuid(bytes) => to.extend(bytes),
-        // No column has any; results have the texts of theirs.
+        // No column has this type. In results, lists are sent as text.
         DatumRef::List(_) => to.extend(value.to_string().as_bytes()),
     }
     let len = (to.len() - start - 4) as u32;
@@ -234,12 +235,12 @@ pub(super) fn put(value: DatumRef<'_>, to: &mut Vec<u8>) {
 }
 
 fn put_numeric(unscaled: i128, scale: u8, to: &mut Vec<u8>) {
-    // Digits of 10,000 end where the point is.
+    // The digits, of base 10,000, are aligned to the decimal point.
     let padding = (4 - scale % 4) % 4;
     let after = i32::from(scale + padding) / 4;
     let mut rest = unscaled.unsigned_abs();
     let mut digits: Vec<u16> = Vec::new();
-    // The lowest digit may be only in part before the scale's end.
+    // The scale may end within the lowest digit.
     if padding > 0 && rest > 0 {
         let place = 10_u128.pow(padding.into());
         let part = BASE.unsigned_abs() / place;

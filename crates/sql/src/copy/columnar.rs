@@ -1,4 +1,4 @@
-//! COPY from and to Parquet: batches of columns instead of rows of bytes.
+//! COPY from and to Parquet, which moves record batches instead of encoded rows.
 
 use arrow::array::{ArrayRef, RecordBatch, StringViewArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -18,21 +18,21 @@ use crate::query::{Batches, arrow_error};
 use crate::session::Session;
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, DUPLICATE_COLUMN};
 
-/// A column of the file for one of the table.
+/// The column of the file that feeds a column of the table.
 #[derive(Debug)]
 struct Source {
-    /// Its place in the file.
+    /// Its position in the file.
     place: usize,
-    /// What it is read as.
+    /// The type to read it as.
     read: ColumnType,
-    /// What it is to become, where that is something else.
+    /// The type to convert it to, where that differs.
     kind: Option<ColumnType>,
 }
 
-/// Puts the rows of a file into a table. Columns are found by their names; what else the file has
-/// is passed over.
+/// Loads the rows of a file into a table. Columns are matched by name; further columns of the file
+/// are ignored.
 ///
-/// Errors: 22P04 for what is no Parquet file or has not the columns; what is wrong with a row.
+/// Errors: 22P04 for a file that is not Parquet or lacks a column; those of invalid rows.
 pub(super) fn read(session: &mut Session, insert: &Insert, file: Arc<dyn File>) -> Result<u64> {
     let batches = ParquetReader::open(file)?;
     let sources = sources(insert, batches.schema())?;
@@ -69,7 +69,7 @@ pub(super) fn read(session: &mut Session, insert: &Insert, file: Arc<dyn File>) 
     Ok(load.finish(transaction)?)
 }
 
-/// Where the columns of the table are in the file.
+/// Matches the columns of the table with those of the file.
 fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
     let columns = insert.columns.iter().filter_map(|&at| insert.table.def().columns.get(at));
     let source = |column: &cairn_table::schema::ColumnDef| {
@@ -83,18 +83,18 @@ fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
             }
         };
         let kind = &column.kind;
-        // Their bytes are looked at one by one: not every text is one of them.
+        // These are validated value by value, because not every text is one.
         let (read, made) = match (kind.kind, field.data_type()) {
             (Type::Uuid, DataType::FixedSizeBinary(16)) => (Type::Blob.into(), Some(kind.clone())),
             (Type::Uuid | Type::Interval, _) => (Type::Text.into(), Some(kind.clone())),
             (Type::Text, _) if kind.is_json => (Type::Text.into(), Some(kind.clone())),
-            // Its own precision is seen to when the row is put in, but no digits are lost where the
-            // column does not say so.
+            // The column's own precision is enforced at insertion. A column without a declared
+            // scale must not lose digits before.
             (Type::Decimal, DataType::Decimal128(_, scale)) => {
                 let is_open = kind.decimal == Some(OPEN);
                 (ColumnType::decimal(38, (*scale).clamp(0, 38) as u8), is_open.then(|| kind.clone()))
             }
-            // Only whole numbers are integers.
+            // Only whole numbers convert to integers.
             (
                 Type::SmallInt | Type::Int | Type::BigInt,
                 DataType::Float16 | DataType::Float32 | DataType::Float64,
@@ -109,7 +109,7 @@ fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
     columns.map(source).collect()
 }
 
-/// The values of a row that have to be made of others.
+/// Returns the values of a row that need a conversion.
 fn made<'r>(sources: &[Source], value: impl Fn(usize) -> DatumRef<'r>) -> Result<Vec<Option<Datum>>> {
     let one = |(at, source): (usize, &Source)| {
         let Some(kind) = &source.kind else { return Ok(None) };
@@ -133,8 +133,8 @@ fn made<'r>(sources: &[Source], value: impl Fn(usize) -> DatumRef<'r>) -> Result
     sources.iter().enumerate().map(one).collect()
 }
 
-/// What a column is in the file: Parquet has no spans of months, days and microseconds, so that
-/// they are text.
+/// Returns the field of a column in the file. Parquet has no interval of months, days and
+/// microseconds, so that intervals are written as text.
 fn written(column: &Column) -> Field {
     let kind = match column.kind.kind {
         Type::Interval => DataType::Utf8View,
@@ -143,7 +143,7 @@ fn written(column: &Column) -> Field {
     Field::new(&column.name, kind, true)
 }
 
-/// Errors: 42701 for two columns of a name, which nobody could tell apart in a file.
+/// Errors: 42701 for two columns of the same name, which a reader of the file could not tell apart.
 pub(super) fn check_names(columns: &[Column]) -> Result<()> {
     match repeated(columns.iter().map(|column| column.name.as_str())) {
         Some(name) => {
@@ -154,17 +154,17 @@ pub(super) fn check_names(columns: &[Column]) -> Result<()> {
     }
 }
 
-/// Rows of a query as a Parquet file.
+/// Writes the rows of a query as a Parquet file.
 #[derive(Debug)]
 pub(super) struct Encoder {
     schema: SchemaRef,
     kinds: Vec<ColumnType>,
-    /// Until the file is whole.
+    /// `None` once the file is complete.
     writer: Option<ParquetWriter>,
 }
 
 impl Encoder {
-    /// For rows of these columns. Errors: 22P04 for types that Parquet has not.
+    /// Returns an encoder for rows of these columns. Errors: 22P04 for types that Parquet lacks.
     pub fn new(columns: &[Column]) -> Result<Self> {
         let schema: SchemaRef = Arc::new(Schema::new(columns.iter().map(written).collect::<Vec<_>>()));
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
@@ -172,8 +172,8 @@ impl Encoder {
         Ok(Encoder { schema, kinds, writer })
     }
 
-    /// Takes more rows of a query. Gives the bytes of the file that are ready, and the number of
-    /// rows; `None` once the file is whole.
+    /// Encodes the next batch of the query. Returns the bytes of the file that are ready and the
+    /// number of rows; `None` once the file is complete.
     ///
     /// Errors: those of the query.
     pub fn next(&mut self, batches: &mut Batches) -> Result<Option<(Vec<u8>, u64)>> {

@@ -1,4 +1,4 @@
-//! Bytes into rows.
+//! Decodes rows from bytes.
 
 use std::fmt::Display;
 
@@ -11,28 +11,28 @@ use crate::datum::{Datum, DatumRef};
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, CHARACTER_NOT_IN_REPERTOIRE, PROGRAM_LIMIT_EXCEEDED};
 use crate::{Error, Result};
 
-/// Takes the rows one by one.
+/// Receives the rows one by one.
 pub(crate) type Each<'a> = dyn FnMut(&RawRow<'_>) -> Result<()> + 'a;
 
-/// Reads rows from bytes that come in pieces.
+/// Decodes rows from bytes that arrive in pieces.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     options: Options,
     table: String,
     columns: Vec<String>,
     most: usize,
-    /// Bytes of a row whose end has not come yet.
+    /// The bytes of an incomplete row.
     pending: Vec<u8>,
     lines: lines::Finder,
     split: Split,
-    /// The line or, in the binary format, the row that is being read.
+    /// The number of the current line, or of the current row in the binary format.
     line: u64,
     header: Header,
     begun: bool,
     ended: bool,
 }
 
-/// A row's values as they were written.
+/// The values of a row in their encoded form.
 #[derive(Debug)]
 pub(crate) struct RawRow<'a> {
     pub(super) spans: &'a [Span],
@@ -42,30 +42,30 @@ pub(crate) struct RawRow<'a> {
     line: u64,
 }
 
-/// Where the bytes of values are.
+/// The bytes that hold the values.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// In the line, and, for those with escapes, in a text of their own.
+    /// The line; values with escapes are in `unescaped`.
     Text { line: &'a str, unescaped: &'a str },
-    /// In the row of the binary format.
+    /// The row of the binary format.
     Binary(&'a [u8]),
 }
 
-/// A value that was read: borrowed where the bytes could be.
+/// A decoded value, borrowed from the row where possible.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Cell<'a> {
     /// It lies in the row.
     Borrowed(DatumRef<'a>),
-    /// It had to be made.
+    /// It had to be built.
     Owned(Datum),
 }
 
-/// An error of the format.
+/// Returns an error of the format.
 pub(super) fn bad(what: impl Into<String>) -> Error {
     Error::new(BAD_COPY_FILE_FORMAT, what)
 }
 
-/// Says where an error is, unless it says so already.
+/// Adds the position of an error, unless it already has one.
 fn at_line(error: Error, table: &str, line: u64, column: Option<(&str, &dyn Display)>) -> Error {
     if error.detail().is_some() {
         return error;
@@ -79,7 +79,7 @@ fn at_line(error: Error, table: &str, line: u64, column: Option<(&str, &dyn Disp
     })
 }
 
-/// The bytes that are no UTF-8, as PostgreSQL words it.
+/// Checks that bytes are UTF-8. The error is in PostgreSQL's words.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     let wrong = |at: usize, len: usize| {
         let shown: Vec<String> =
@@ -96,8 +96,8 @@ pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
 }
 
 impl Decoder {
-    /// A reader of rows for these columns of a table (their names). A row of more than `most` bytes
-    /// is refused. Parquet is not read this way.
+    /// Returns a decoder of rows for these columns of a table, given by name. A row of more than
+    /// `most` bytes is rejected. Parquet is not read this way.
     pub fn new(options: &Options, table: &str, columns: &[&str], most: usize) -> Self {
         Decoder {
             table: table.to_owned(),
@@ -114,10 +114,10 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes, and gives every row that is whole to `each`.
+    /// Takes bytes, and passes every complete row to `each`.
     ///
-    /// Errors: 22P04 and 22021, with the line, for what is no row; 54000 for a row that is too
-    /// long; what `each` returns. The decoder is over then.
+    /// Errors: 22P04 and 22021, with the line, for malformed rows; 54000 for a row that is too
+    /// long; those of `each`. The decoder cannot be used after an error.
     pub fn write(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<()> {
         if self.pending.is_empty() {
             let done = self.rows(bytes, false, each)?;
@@ -136,7 +136,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Ends the input: what is left is the last row.
+    /// Ends the input. The remaining bytes are the last row.
     ///
     /// Errors: as [`Decoder::write`].
     pub fn finish(&mut self, each: &mut Each<'_>) -> Result<()> {
@@ -148,7 +148,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Reads the rows that are whole; says how many bytes they have.
+    /// Decodes the complete rows, and returns their length in bytes.
     fn rows(&mut self, bytes: &[u8], last: bool, each: &mut Each<'_>) -> Result<usize> {
         match self.options.format {
             Format::Text | Format::Csv => self.lines(bytes, last, each),
@@ -275,7 +275,7 @@ impl Decoder {
 }
 
 impl<'a> RawRow<'a> {
-    /// Adds to an error which row it is about: by its line, or its number in the binary format.
+    /// Adds the row to an error: by its line, or by its number in the binary format.
     pub fn mark(&self, error: Error) -> Error {
         let place = format!("COPY {}, line {}", self.table, self.line);
         match error.detail() {
@@ -287,10 +287,10 @@ impl<'a> RawRow<'a> {
         }
     }
 
-    /// A value, of a column's type.
+    /// Decodes a value of a column's type.
     ///
-    /// Errors: those of [`Datum::parse`], 22P03 in the binary format; where they are is in their
-    /// detail.
+    /// Errors: those of [`Datum::parse`]; 22P03 in the binary format. Their detail gives the
+    /// position.
     #[inline]
     pub fn get(&self, column: usize, kind: &ColumnType) -> Result<Cell<'a>> {
         let Some(span) = self.spans.get(column) else { return Ok(Cell::Borrowed(DatumRef::Null)) };
@@ -310,7 +310,7 @@ impl<'a> RawRow<'a> {
     }
 }
 
-/// What most columns are, without a detour.
+/// Parses a value. The most common types have fast paths.
 #[inline]
 fn parse<'a>(text: &'a str, kind: &ColumnType) -> Result<Cell<'a>> {
     let short = text.len() <= 9 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -329,7 +329,7 @@ fn parse<'a>(text: &'a str, kind: &ColumnType) -> Result<Cell<'a>> {
 }
 
 impl Cell<'_> {
-    /// The value.
+    /// Borrows the value.
     pub fn borrow(&self) -> DatumRef<'_> {
         match self {
             Cell::Borrowed(value) => *value,

@@ -1,11 +1,11 @@
-//! Rows into bytes.
+//! Encodes rows as bytes.
 
 use std::io::Write;
 
 use super::{Format, Header, Options, binary};
 use crate::datum::DatumRef;
 
-/// Writes rows.
+/// Encodes rows.
 #[derive(Debug)]
 pub(crate) struct Encoder {
     options: Options,
@@ -13,12 +13,13 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// A writer of rows with these columns (their names). Parquet is not written this way.
+    /// Returns an encoder of rows with these columns, given by name. Parquet is not written this
+    /// way.
     pub fn new(options: &Options, columns: &[&str]) -> Self {
         Encoder { options: options.clone(), columns: columns.iter().map(|&name| name.to_owned()).collect() }
     }
 
-    /// Appends what comes before the first row: names, or a signature.
+    /// Appends the header: column names, or the signature of the binary format.
     pub fn begin(&self, to: &mut Vec<u8>) {
         if self.options.format == Format::Binary {
             to.extend_from_slice(binary::SIGNATURE);
@@ -31,7 +32,7 @@ impl Encoder {
         }
     }
 
-    /// Appends a row; `value` gives the n-th column's.
+    /// Appends a row; `value` returns the value of the n-th column.
     pub fn row<'v>(&self, mut value: impl FnMut(usize) -> DatumRef<'v>, to: &mut Vec<u8>) {
         let columns = self.columns.len();
         if self.options.format == Format::Binary {
@@ -50,7 +51,7 @@ impl Encoder {
                     continue;
                 }
                 DatumRef::Text(text) => to.extend_from_slice(text.as_bytes()),
-                // Writing to memory does not fail.
+                // Writing to memory cannot fail.
                 other => _ = write!(to, "{other}"),
             }
             match self.options.format {
@@ -61,14 +62,14 @@ impl Encoder {
         to.push(b'\n');
     }
 
-    /// Appends what comes after the last row.
+    /// Appends the trailer.
     pub fn finish(&self, to: &mut Vec<u8>) {
         if self.options.format == Format::Binary {
             to.extend_from_slice(&(-1_i16).to_be_bytes());
         }
     }
 
-    /// Puts backslashes before what is special, from `start` on.
+    /// Escapes special characters with backslashes, from `start` on.
     fn escape(&self, start: usize, to: &mut Vec<u8>) {
         let delimiter = self.options.delimiter;
         let is_special = |byte: &u8| matches!(byte, 8..=13 | b'\\') || *byte == delimiter;
@@ -92,7 +93,7 @@ impl Encoder {
         }
     }
 
-    /// Puts quotes around what needs them, from `start` on.
+    /// Quotes the value that begins at `start`, if it needs quotes.
     fn quote(&self, column: usize, start: usize, to: &mut Vec<u8>) {
         let Options { delimiter, quote, escape, .. } = self.options;
         let value = to.get(start..).unwrap_or_default();

@@ -1,21 +1,21 @@
-//! A row of text or CSV into its values.
+//! Splits a row of text or CSV into its values.
 
 use super::decode::{Source, bad, utf8};
 use super::{Format, Options};
 use crate::Result;
 
-/// Where a value is.
+/// The position of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Span {
     /// It is NULL.
     Null,
     /// In the row.
     Row(usize, usize),
-    /// Among those that had escapes.
+    /// In the buffer of unescaped values.
     Unescaped(usize, usize),
 }
 
-/// Values of a row, and room for those that have to be put together. Kept from row to row.
+/// The values of a row, and a buffer for values with escapes. Reused from row to row.
 #[derive(Debug, Default)]
 pub(super) struct Split {
     pub spans: Vec<Span>,
@@ -41,7 +41,7 @@ impl Span {
 }
 
 impl Split {
-    /// Finds the values of a row, no more than `most`.
+    /// Locates the values of a row, at most `most` of them.
     pub fn split(&mut self, row: &str, options: &Options, most: usize) -> Result<()> {
         self.spans.clear();
         self.unescaped.clear();
@@ -54,8 +54,7 @@ impl Split {
         }
     }
 
-    /// The values with escapes, one after the other. Errors: 22021, as escapes can stand for any
-    /// byte.
+    /// Returns the buffer of unescaped values. Errors: 22021, because escapes can produce any byte.
     pub fn unescaped(&self) -> Result<&str> {
         let text = utf8(&self.unescaped)?;
         let is_whole = |span: &Span| match span {
@@ -86,7 +85,7 @@ impl Split {
                 if rest.get(at) == Some(&options.delimiter) {
                     break at;
                 }
-                // A backslash, and what it stands before.
+                // A backslash and the character that it escapes.
                 escapes = true;
                 at = (at + 2).min(rest.len());
             };
@@ -114,7 +113,7 @@ impl Split {
                 continue;
             }
             let Some((&escape, after)) = rest.split_first() else {
-                // Nothing to stand before: PostgreSQL drops it.
+                // A backslash at the end escapes nothing. PostgreSQL drops it.
                 break;
             };
             rest = after;
@@ -148,7 +147,7 @@ impl Split {
             let place = self.spans.len();
             let forced = |flags: &[bool]| flags.get(place).copied().unwrap_or_default();
             let rest = row.get(from..).unwrap_or_default();
-            // BOUND: each turn consumes a part of the row, up to a quote or the value's end.
+            // BOUND: each turn consumes a part of the row, up to a quote or the end of the value.
             let end = memchr::memchr2(options.delimiter, options.quote, rest).unwrap_or(rest.len());
             let (span, end) = if rest.get(end) == Some(&options.quote) {
                 self.quoted(rest, end, options)?
@@ -170,7 +169,8 @@ impl Split {
         Ok(())
     }
 
-    /// A value that has quotes, the first of them at `quote`. Gives where the value ends.
+    /// Decodes a value with quotes, the first of them at `quote`. Also returns the end of the
+    /// value.
     fn quoted(&mut self, rest: &[u8], quote: usize, options: &Options) -> Result<(Span, usize)> {
         let start = self.unescaped.len();
         self.unescaped.extend_from_slice(rest.get(..quote).unwrap_or_default());
@@ -213,7 +213,7 @@ impl Split {
     }
 }
 
-/// The number that up to `most` digits are, and how many there are.
+/// Parses up to `most` digits. Returns their value and their count.
 fn digits_of(bytes: &[u8], radix: u32, most: usize) -> (u32, usize) {
     let digits = bytes.iter().take(most).map_while(|byte| (*byte as char).to_digit(radix));
     digits.fold((0, 0), |(value, count), digit| (value * radix + digit, count + 1))

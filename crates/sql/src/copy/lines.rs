@@ -1,12 +1,12 @@
-//! Where rows of text and of CSV end, as PostgreSQL finds it: the first row says how all of them
-//! end.
+//! Finds the ends of rows in text and CSV as PostgreSQL does: the first row sets the line ending
+//! for all of them.
 
 use super::decode::bad;
 use super::{Format, Options};
 use crate::Result;
 
-/// How rows end. Another line break is refused in text, where it would be written as an escape, and
-/// in CSV outside of quotes.
+/// The line ending. Any other line break is rejected: in text, which would escape it, and in CSV
+/// outside of quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Eol {
     Unknown,
@@ -15,35 +15,35 @@ enum Eol {
     ReturnAndFeed,
 }
 
-/// Finds ends of rows in bytes that come in pieces; looks at a byte twice only where the next one
-/// decides what it means.
+/// Finds the ends of rows in bytes that arrive in pieces. A byte is examined twice only where the
+/// next one decides its meaning.
 #[derive(Debug)]
 pub(super) struct Finder {
     csv: bool,
     quote: u8,
     escape: u8,
-    /// How many bytes of the row were looked at.
+    /// The number of bytes of the row examined so far.
     seen: usize,
     in_quotes: bool,
-    /// The byte before what is to be looked at was an escape that stands for itself so far.
+    /// The last byte examined was an escape that has escaped nothing yet.
     escaped: bool,
-    /// Line ends within the row.
+    /// Line breaks within the row.
     inner: u64,
     eol: Eol,
 }
 
-/// A row.
+/// The extent of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Its bytes end here,
+    /// The end of its bytes.
     pub end: usize,
-    /// and the next one begins here.
+    /// The start of the next row.
     pub next: usize,
-    /// How many lines it has.
+    /// The number of its lines.
     pub lines: u64,
     /// The input ended within quotes.
     pub is_unterminated: bool,
-    /// It is the mark of the end, and no row: there are no more.
+    /// It is the end-of-data marker, not a row. No rows follow.
     pub is_last: bool,
 }
 
@@ -62,11 +62,11 @@ impl Finder {
         }
     }
 
-    /// The first row of the bytes, which begin where the last one ended. `last`: no more bytes
-    /// come.
+    /// Finds the first row of `bytes`, which begin where the last row ended. `last` says that no
+    /// more bytes follow.
     ///
-    /// Errors: 22P04 for a line break of another kind than the first one's, and for a mark of the
-    /// end that is none.
+    /// Errors: 22P04 for a line break that differs from the first one, and for a malformed
+    /// end-of-data marker.
     pub fn next(&mut self, bytes: &[u8], last: bool) -> Result<Option<Found>> {
         if let Some((end, next, is_last)) =
             if self.csv { self.csv(bytes, last)? } else { self.text(bytes, last)? }
@@ -85,8 +85,8 @@ impl Finder {
         found
     }
 
-    /// Where a row ends that has a line break at `at`, and where the next one begins; `None` where
-    /// a byte is missing that decides it.
+    /// Returns the end of a row with a line break at `at`, and the start of the next row; `None` if
+    /// the answer depends on a byte that has not arrived.
     fn line_break(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Option<(usize, usize, bool)>> {
         let next = bytes.get(at + 1).copied();
         let (eol, length) = match (bytes.get(at), self.eol, next) {
@@ -102,7 +102,7 @@ impl Finder {
             _ => return Err(self.stray("carriage return", "\\r")),
         };
         self.eol = eol;
-        // In CSV the mark of the end stands alone.
+        // In CSV the end-of-data marker must be alone in its line.
         let is_last = self.csv && bytes.get(..at) == Some(b"\\.");
         Ok(Some((if is_last { 0 } else { at }, at + length, is_last)))
     }
@@ -129,7 +129,8 @@ impl Finder {
                 return self.line_break(bytes, at, last);
             }
             match bytes.get(at + 1) {
-                // What it stands before may come yet; at the end it stands before nothing.
+                // The escaped character may arrive with the next piece. At the end of the input
+                // there is none.
                 None => {
                     self.seen = at;
                     return Ok(None);
@@ -142,7 +143,7 @@ impl Finder {
         }
     }
 
-    /// A backslash and a dot at `at`, which end the input where they stand alone in a line.
+    /// Handles a backslash and a dot at `at`, which end the input if they are alone in their line.
     fn end_mark(&mut self, bytes: &[u8], at: usize, last: bool) -> Result<Option<(usize, usize, bool)>> {
         let corrupt = || bad("end-of-copy marker corrupt");
         let mismatch = || bad("end-of-copy marker does not match previous newline style");
@@ -156,7 +157,7 @@ impl Finder {
             (Eol::ReturnAndFeed, Some(b'\r'), Some(b'\n'))
             | (Eol::Unknown | Eol::Feed, Some(b'\n'), _)
             | (Eol::Unknown | Eol::Return, Some(b'\r'), _) => {
-                // Behind a row's bytes it only ends the row: PostgreSQL 15 reads on.
+                // After other bytes of a row it only ends the row: PostgreSQL 15 goes on reading.
                 Ok(Some((at, at + 2 + needed, at == 0)))
             }
             (Eol::ReturnAndFeed, Some(b'\n'), _) => Err(mismatch()),
@@ -173,7 +174,7 @@ impl Finder {
             let rest = bytes.get(at..).unwrap_or_default();
             if self.escaped && !rest.is_empty() {
                 self.escaped = false;
-                // What an escape stands before means nothing, if it is a quote or an escape.
+                // A quote or an escape that is escaped has no special meaning.
                 if rest.first().is_some_and(|byte| *byte == self.quote || *byte == self.escape) {
                     at += 1;
                     continue;
@@ -181,7 +182,7 @@ impl Finder {
             }
             let found = match (self.in_quotes, self.escape == self.quote) {
                 (false, _) => memchr::memchr3(b'\n', b'\r', self.quote, rest),
-                // Two quotes that stand for one end the quotes and begin them again.
+                // A doubled quote needs no special case: it ends the quotes and begins them again.
                 (true, true) => memchr::memchr2(b'\n', self.quote, rest),
                 (true, false) => memchr::memchr3(b'\n', self.quote, self.escape, rest),
             };

@@ -1,11 +1,11 @@
-//! COPY: rows from bytes and into them.
+//! COPY: decodes rows from bytes and encodes them.
 //!
-//! PostgreSQL's text, CSV and binary formats are read by a [`Decoder`], which takes bytes in pieces
-//! of any size and keeps no more than one row, and written by an [`Encoder`]. Parquet is not a
-//! stream: [`ParquetReader`] reads a file where it needs it, and both sides have Arrow's batches.
-//! None of these knows where bytes come from or go to; [`Copy`] does.
+//! PostgreSQL's text, CSV and binary formats are decoded by a [`Decoder`], which takes bytes in
+//! pieces of any size and buffers at most one row, and encoded by an [`Encoder`]. Parquet is not a
+//! stream: [`ParquetReader`] reads a file at random positions, and both directions work on Arrow's
+//! batches. None of these knows the source or target of the bytes; [`Copy`] does.
 //!
-//! What is not a row is refused as PostgreSQL refuses it, with its words (22P04), and the line.
+//! Malformed rows are rejected as in PostgreSQL, with its messages (22P04) and the line.
 
 mod binary;
 mod columnar;

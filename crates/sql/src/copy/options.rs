@@ -1,4 +1,4 @@
-//! What COPY is told about its format.
+//! The options of COPY.
 
 use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
@@ -6,10 +6,10 @@ use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_PARAMETER_VALUE, SYNTAX_ERR
 use crate::syntax::ident;
 use crate::{Error, Result};
 
-/// How rows are written.
+/// The encoding of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Format {
-    /// A row a line, values apart by tabs, backslashes before what is special.
+    /// One row per line, values separated by tabs, special characters escaped with backslashes.
     #[default]
     Text,
     /// RFC 4180, with PostgreSQL's rules for NULL.
@@ -20,43 +20,44 @@ pub(crate) enum Format {
     Parquet,
 }
 
-/// Whether the first line has the names of the columns.
+/// Whether the first line holds the names of the columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Header {
-    /// It has a row.
+    /// The first line is a row.
     #[default]
     No,
-    /// It has names, which nobody reads.
+    /// The first line holds names, which are ignored.
     Yes,
-    /// It has names, which must be those of the columns.
+    /// The first line holds names, which must match those of the columns.
     Match,
 }
 
-/// What stands for `HEADER match` where the parser takes an encoding: it does not know that.
+/// Stands for `HEADER match` in the parser's encoding option, because the parser does not know that
+/// option.
 pub(crate) const HEADER_MATCH: &str = "\0header match";
 
-/// A format with everything that may be said about it.
+/// A format with all its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     pub format: Format,
     pub header: Header,
-    /// What stands between values.
+    /// The separator of values.
     pub delimiter: u8,
-    /// What NULL looks like.
+    /// The representation of NULL.
     pub null: String,
-    /// What stands around values of CSV that need it.
+    /// The quote character of CSV.
     pub quote: u8,
-    /// What stands before a quote in a value of CSV.
+    /// The character that escapes a quote within a CSV value.
     pub escape: u8,
-    /// For each column: CSV has quotes around it, always. Empty: around no column.
+    /// For each column: its CSV values are always quoted. Empty: this applies to no column.
     pub force_quote: Vec<bool>,
-    /// For each column: it is never NULL.
+    /// For each column: its values are never NULL.
     pub force_not_null: Vec<bool>,
-    /// For each column: what NULL looks like is NULL within quotes too.
+    /// For each column: the representation of NULL means NULL even in quotes.
     pub force_null: Vec<bool>,
 }
 
-/// What a statement says, before it is known what goes together.
+/// The options as the statement gives them, before they are checked against each other.
 #[derive(Debug, Default)]
 struct Said<'a> {
     format: Option<Format>,
@@ -82,7 +83,7 @@ fn invalid(what: impl Into<String>) -> Error {
 }
 
 impl Options {
-    /// What a format has when nothing else is said.
+    /// Returns the defaults of a format.
     pub fn new(format: Format) -> Self {
         let csv = format == Format::Csv;
         Options {
@@ -98,10 +99,11 @@ impl Options {
         }
     }
 
-    /// Those of a statement, for columns with these names. `from`: it is COPY FROM.
+    /// Returns the options of a statement, for columns with these names. `from` says that it is
+    /// COPY FROM.
     ///
-    /// Errors: 42601, 22023, 42703 and 0A000 where PostgreSQL has them: options twice, of another
-    /// format, or with values that cannot be.
+    /// Errors: 42601, 22023, 42703 and 0A000 as in PostgreSQL, for repeated options, options of
+    /// another format and invalid values.
     pub fn parse(
         options: &[CopyOption],
         legacy: &[CopyLegacyOption],
@@ -128,7 +130,7 @@ impl<'a> Said<'a> {
                     other => return Err(invalid(format!("COPY format \"{other}\" not recognized"))),
                 },
             ),
-            // Every row is made as durable as its transaction, frozen or not.
+            // FREEZE has no effect: every row is as durable as its transaction.
             CopyOption::Freeze(_) => Ok(()),
             CopyOption::Delimiter(value) => set(&mut self.delimiter, *value),
             CopyOption::Null(value) => set(&mut self.null, value),
@@ -221,7 +223,7 @@ impl<'a> Said<'a> {
     }
 }
 
-/// What cannot be told apart is refused.
+/// Rejects combinations that make the input ambiguous.
 fn check(options: &Options) -> Result<()> {
     let Options { format, delimiter, quote, null, .. } = options;
     if matches!(delimiter, b'\n' | b'\r') {
@@ -250,7 +252,7 @@ fn check(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Which of the columns are named. No name, or a star, is all of them.
+/// Says for each column whether it is named. An empty list, or a star, names all of them.
 fn chosen(names: &[Ident], columns: &[&str], what: &str) -> Result<Vec<bool>> {
     if names.is_empty() || matches!(names, [star] if star.value == "*") {
         return Ok(vec![true; columns.len()]);

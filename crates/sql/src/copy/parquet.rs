@@ -1,4 +1,4 @@
-//! Parquet files.
+//! Reads and writes Parquet files.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
@@ -16,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, IO_ERROR};
 use crate::{Error, Result};
 
-/// Rows of a batch.
+/// Rows per batch.
 const ROWS: usize = 8_192;
 
 fn error(error: ParquetError) -> Error {
@@ -30,7 +30,7 @@ fn error(error: ParquetError) -> Error {
     }
 }
 
-/// Reads the rows of a Parquet file: an iterator of batches.
+/// Reads the rows of a Parquet file, as an iterator of batches.
 #[derive(Debug)]
 pub(crate) struct ParquetReader {
     schema: SchemaRef,
@@ -38,9 +38,9 @@ pub(crate) struct ParquetReader {
 }
 
 impl ParquetReader {
-    /// Opens a file: reads its footer.
+    /// Opens a file and reads its footer.
     ///
-    /// Errors: 22P04 for what is no Parquet file, 58030 for what cannot be read.
+    /// Errors: 22P04 for a file that is not Parquet, 58030 for a failed read.
     pub fn open(file: Arc<dyn File>) -> Result<Self> {
         let source = Source::open(file, Arc::default()).map_err(error)?;
         let metadata =
@@ -53,14 +53,14 @@ impl ParquetReader {
         Ok(ParquetReader { schema, batches: Some(batches) })
     }
 
-    /// Its columns.
+    /// The columns of the file.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 }
 
-/// Times of the old form are read in microseconds, as tables keep them: counted in nanoseconds,
-/// those before 1677 and after 2262 would be others.
+/// Makes timestamps of the old form (INT96) microseconds, the unit of tables. In nanoseconds, those
+/// before 1677 and after 2262 would overflow.
 fn with_old_times(metadata: ArrowReaderMetadata) -> ParquetResult<ArrowReaderMetadata> {
     let descriptor = metadata.metadata().file_metadata().schema_descr_ptr();
     let is_old = |root: usize| {
@@ -87,7 +87,7 @@ fn with_old_times(metadata: ArrowReaderMetadata) -> ParquetResult<ArrowReaderMet
 impl Iterator for ParquetReader {
     type Item = Result<RecordBatch>;
 
-    /// The next batch. Nothing comes after an error.
+    /// Returns the next batch. The iterator ends after an error.
     fn next(&mut self) -> Option<Self::Item> {
         let batches = self.batches.as_mut()?;
         let next = guarded(|| Ok(batches.next().transpose()?)).map_err(error);
@@ -98,8 +98,8 @@ impl Iterator for ParquetReader {
     }
 }
 
-/// Writes batches as a Parquet file, compressed with Zstandard, whose bytes are taken piece by
-/// piece.
+/// Writes batches as a Parquet file compressed with Zstandard. The caller takes the bytes of the
+/// file piece by piece.
 #[derive(Debug)]
 pub(crate) struct ParquetWriter {
     writer: ArrowWriter<Vec<u8>>,
@@ -108,7 +108,7 @@ pub(crate) struct ParquetWriter {
 impl ParquetWriter {
     /// Begins a file.
     ///
-    /// Errors: 22P04 for types that Parquet has not.
+    /// Errors: 22P04 for types that Parquet lacks.
     pub fn new(schema: &SchemaRef) -> Result<Self> {
         let level = Compression::ZSTD(ZstdLevel::default());
         let properties =
@@ -117,17 +117,17 @@ impl ParquetWriter {
         Ok(ParquetWriter { writer })
     }
 
-    /// Adds rows. Gives the bytes that are written by now, if any: rows are written in large
-    /// groups.
+    /// Adds rows, and returns the bytes of the file that are ready. There may be none, because rows
+    /// are written in large groups.
     ///
     /// Errors: 22P04.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<u8>> {
         self.writer.write(batch).map_err(error)?;
-        // The writer counts what it has written by itself, and does not look back.
+        // The writer keeps its own position in the file and never rereads written bytes.
         Ok(std::mem::take(self.writer.inner_mut()))
     }
 
-    /// Ends the file, and gives the rest of its bytes.
+    /// Ends the file, and returns the rest of its bytes.
     ///
     /// Errors: 22P04.
     pub fn finish(self) -> Result<Vec<u8>> {

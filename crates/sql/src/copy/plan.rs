@@ -1,4 +1,4 @@
-//! From the statement to what it does.
+//! Plans and starts COPY statements.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use crate::syntax::{Plain, one};
 pub(crate) struct Copy {
     kind: Kind,
     options: Options,
-    /// A file of the server's; `None` for the client.
+    /// A file of the server; `None` for the client's stream.
     file: Option<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ enum Kind {
     To { query: Query, columns: Vec<Column> },
 }
 
-/// What a COPY came to.
+/// A COPY after its start.
 #[derive(Debug)]
 pub(crate) enum Started {
     In(Box<Reader>),
@@ -42,7 +42,7 @@ pub(crate) enum Started {
 }
 
 impl Copy {
-    /// Plans a COPY. The columns are those that go out.
+    /// Plans a COPY. Also returns the columns of COPY TO.
     ///
     /// Errors: tables, columns and options that do not exist.
     pub fn plan(session: &mut Session, tree: &Tree) -> Result<(Copy, Vec<Column>)> {
@@ -95,9 +95,9 @@ impl Copy {
         matches!(self.kind, Kind::From(_))
     }
 
-    /// Runs it, or begins to.
+    /// Runs it to the end if it names a file; otherwise starts the transfer with the client.
     ///
-    /// Errors: of the file, the rows, the table.
+    /// Errors: those of the file, the rows and the table.
     pub fn start(&self, session: &mut Session) -> Result<Started> {
         let is_parquet = self.options.format == Format::Parquet;
         match (&self.kind, &self.file) {
@@ -118,7 +118,7 @@ impl Copy {
             }
             (Kind::To { query, columns }, Some(path)) => {
                 let writer = Writer::new(query.run(session, &[])?, columns, &self.options)?;
-                // What was there stays until all rows are written.
+                // An existing file stays in place until all rows are written.
                 let output = OutputFile::create(&session.shared.fs, path).map_err(io)?;
                 let rows = write_file(output.file(), writer)?;
                 output.commit().map_err(io)?;
@@ -128,7 +128,7 @@ impl Copy {
     }
 }
 
-/// The INSERT that puts rows into the table: its columns, defaults and checks.
+/// Plans the INSERT behind COPY FROM, with its columns, defaults and checks.
 fn insert(session: &mut Session, text: &str) -> Result<Insert> {
     let catalog = Arc::clone(session.transaction()?.view().catalog());
     let mut binder =
@@ -147,7 +147,7 @@ fn io(error: cairn_vfs::Error) -> Error {
     Error::new(sqlstate, error.to_string())
 }
 
-/// The file in pieces.
+/// Reads the file in pieces.
 fn pieces(file: Box<dyn File>) -> impl Iterator<Item = Result<Vec<u8>>> {
     const PIECE: usize = 1 << 20;
     let mut offset = 0;

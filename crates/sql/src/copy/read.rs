@@ -13,26 +13,26 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::sqlstate::{INTERNAL_ERROR, IO_ERROR, PROGRAM_LIMIT_EXCEEDED, SYNTAX_ERROR};
 
-/// Bytes of a row at most.
+/// The largest row, in bytes.
 const LONGEST: usize = 1 << 30;
 
-/// Bytes of a Parquet file that comes as a stream: it is read from its end on, and is in memory
-/// until then.
+/// The largest Parquet file that may arrive as a stream, in bytes. It is buffered in memory,
+/// because Parquet is read from its end.
 const PARQUET_BYTES_MAX: u64 = 256 << 20;
 
-/// Takes rows as they come.
+/// Loads rows as their bytes arrive.
 #[derive(Debug)]
 pub(crate) struct Reader {
     insert: Arc<Insert>,
     decoder: Decoder,
     is_binary: bool,
-    /// A Parquet file, as far as it has come.
+    /// A Parquet file, as far as it has arrived.
     parquet: Option<Whole>,
-    /// Once there was a row.
+    /// `None` until the first row.
     load: Option<BulkLoad>,
 }
 
-/// A file that is put together in memory.
+/// A file that is assembled in memory.
 #[derive(Debug)]
 struct Whole {
     file: Arc<dyn File>,
@@ -67,7 +67,7 @@ fn io(error: cairn_vfs::Error) -> Error {
     Error::new(IO_ERROR, error.to_string())
 }
 
-/// A row's values, each of its column's type.
+/// Decodes a row's values, each as its column's type.
 fn cells<'r>(insert: &Insert, row: &RawRow<'r>) -> Result<Vec<Cell<'r>>> {
     let columns = insert.columns.iter().filter_map(|&at| insert.table.def().columns.get(at));
     columns.enumerate().map(|(at, column)| row.get(at, &column.kind)).collect()
@@ -78,7 +78,7 @@ fn at<'c>(cells: &'c [Cell<'_>]) -> impl Fn(usize) -> DatumRef<'c> {
 }
 
 impl Reader {
-    /// Errors: there is no memory for a Parquet file.
+    /// Errors: no memory for a Parquet file.
     pub fn new(insert: Arc<Insert>, options: &Options) -> Result<Self> {
         let def = insert.table.def();
         let columns = insert.columns.iter().filter_map(|&at| def.columns.get(at));
@@ -93,24 +93,24 @@ impl Reader {
         })
     }
 
-    /// How many columns a row has.
+    /// The number of columns of a row.
     pub fn columns(&self) -> usize {
         self.insert.columns.len()
     }
 
-    /// Whether the rows are not text.
+    /// Whether the format is binary.
     pub fn is_binary(&self) -> bool {
         self.is_binary
     }
 
-    /// Whether the rows are those of a Parquet file.
+    /// Whether the format is Parquet.
     pub fn is_parquet(&self) -> bool {
         self.parquet.is_some()
     }
 
-    /// Takes the rows of a Parquet file, and says how many there were.
+    /// Loads the rows of a Parquet file, and returns their number.
     ///
-    /// Errors: as [`Reader::finish`]; the format is another one.
+    /// Errors: as [`Reader::finish`]; another format.
     pub fn read_file(&mut self, session: &mut Session, file: Arc<dyn File>) -> Result<u64> {
         match self.parquet.take() {
             Some(_) => columnar::read(session, &self.insert, file),
@@ -118,9 +118,9 @@ impl Reader {
         }
     }
 
-    /// Takes bytes. Rows of an empty table are built into it from the bottom up.
+    /// Takes bytes. If the table is empty, its trees are built from the bottom up.
     ///
-    /// Errors: what is wrong with a row.
+    /// Errors: those of invalid rows.
     pub fn write(&mut self, session: &mut Session, bytes: &[u8]) -> Result<()> {
         if let Some(whole) = &mut self.parquet {
             return whole.write(bytes);
@@ -128,9 +128,9 @@ impl Reader {
         self.with_load(session, |decoder, each| decoder.write(bytes, each))
     }
 
-    /// Takes a row as values: one for each column, in their order.
+    /// Takes a row as values, one for each column in order.
     ///
-    /// Errors: 42601 for too few or too many; what is wrong with a value.
+    /// Errors: 42601 for a wrong number of values; those of invalid values.
     pub fn push(&mut self, session: &mut Session, row: &[DatumRef<'_>]) -> Result<()> {
         if row.len() != self.columns() {
             let what = format!("a row of {} values, where {} are expected", row.len(), self.columns());
@@ -142,7 +142,7 @@ impl Reader {
         InsertRun::new(&self.insert, &[], context).bulk(given, load, transaction)
     }
 
-    /// Puts in what is left, and says how many rows there were.
+    /// Loads the rest, and returns the number of rows.
     ///
     /// Errors: as [`Reader::write`].
     pub fn finish(&mut self, session: &mut Session) -> Result<u64> {
@@ -157,9 +157,9 @@ impl Reader {
         }
     }
 
-    /// Reads everything there is in one go.
+    /// Loads all pieces.
     ///
-    /// Errors: those of the pieces, and what is wrong with a row.
+    /// Errors: those of the pieces, and of invalid rows.
     pub fn load(
         &mut self,
         session: &mut Session,
@@ -171,7 +171,7 @@ impl Reader {
         self.finish(session)
     }
 
-    /// Decodes rows and puts each of them in.
+    /// Decodes rows and loads each of them.
     fn with_load(
         &mut self,
         session: &mut Session,

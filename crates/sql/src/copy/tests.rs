@@ -1,4 +1,4 @@
-//! Goal: what PostgreSQL reads and refuses is read and refused, whatever pieces it comes in.
+//! Goal: COPY accepts and rejects the same input as PostgreSQL, however it is cut into pieces.
 //! Method: texts with their rows, random rows through encoder and decoder, random bytes.
 
 use cairn_table::row::Type;
@@ -46,7 +46,7 @@ fn fails(options: &Options, text: &[u8]) -> Error {
     read(options, &["a", "b"], text, 3).unwrap_err()
 }
 
-/// Escapes, NULL and the end mark of the text format.
+/// Escapes, NULL and the end-of-data marker of the text format.
 #[test]
 fn text_format() {
     assert_eq!(rows(Format::Text, "1\ttwo\n\\N\t\n"), [some(&["1", "two"]), some(&["NULL", ""])]);
@@ -57,7 +57,7 @@ fn text_format() {
     assert_eq!(rows(Format::Text, "\\\\N\tb\n"), [some(&["\\N", "b"])]);
 }
 
-/// Quotes, line ends within them, NULL and the empty text of CSV.
+/// Quotes, line breaks within quotes, NULL and the empty text of CSV.
 #[test]
 fn csv_format() {
     assert_eq!(rows(Format::Csv, "1,two\n,\"\"\n"), [some(&["1", "two"]), some(&["NULL", ""])]);
@@ -89,9 +89,9 @@ fn headers() {
     assert_eq!(error.message(), "wrong number of fields in header line: field count is 1, expected 2");
 }
 
-/// Goal: the first line break says how all rows end, and the mark of the end counts only where a
-/// line break of that kind follows it, as in PostgreSQL 15. Method: what PostgreSQL 15.20 makes of
-/// each input; whole, and in pieces of one byte.
+/// Goal: the first line break sets the line ending of all rows, and the end-of-data marker counts
+/// only before a line break of that kind, as in PostgreSQL 15. Method: the results of PostgreSQL
+/// 15.20 for each input; whole, and in pieces of one byte.
 #[test]
 fn line_breaks_are_alike() {
     let literal = |name: &str| format!("literal {name} found in data");
@@ -136,7 +136,7 @@ fn line_breaks_are_alike() {
     }
 }
 
-/// Rows that are none are refused in PostgreSQL's words, with their line.
+/// Malformed rows are rejected in PostgreSQL's words, with their line.
 #[test]
 fn errors() {
     let (text, csv) = (Options::new(Format::Text), Options::new(Format::Csv));
@@ -269,7 +269,7 @@ fn formats() -> impl Strategy<Value = Options> {
 }
 
 proptest! {
-    /// Goal: what is written is read back the same. Method: random rows of every type, in every
+    /// Goal: encoded rows are decoded unchanged. Method: random rows of every type, in every
     /// format, in pieces of random size.
     #[test]
     fn round_trips(options in formats(), rows in prop::collection::vec(row(), 0..9), piece in 1_usize..99) {
@@ -294,8 +294,8 @@ proptest! {
         prop_assert_eq!(found, rows);
     }
 
-    /// Goal: no bytes panic. Method: bytes of which many mean something, in every format; pieces
-    /// give what the whole gives.
+    /// Goal: no input panics, and its division into pieces does not change the result. Method:
+    /// bytes with a high share of special characters, in every format.
     #[test]
     fn any_bytes(options in formats(), mut bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'"'), Just(b'\\'), Just(b','), Just(b'\t'), Just(0)], 0..300), begins in any::<bool>(), piece in 1_usize..9) {
         if begins && options.format == Format::Binary {
@@ -316,8 +316,8 @@ proptest! {
     }
 }
 
-/// Goal: rows go through a Parquet file unchanged, and what is none is refused. Method: batches
-/// written, read back; other bytes.
+/// Goal: rows pass through a Parquet file unchanged, and other files are rejected. Method: batches
+/// written and read back; other bytes.
 #[test]
 fn parquet_files() {
     use arrow::array::{Int64Array, RecordBatch, StringViewArray};
@@ -350,9 +350,9 @@ fn parquet_files() {
 }
 
 /// Goal: a flipped bit of a Parquet file gives rows or an error with a code, never a panic or an
-/// allocation of the file's choosing. Method: each bit of whole files, with a dictionary and
-/// without, plain and compressed, with texts, numbers, truths and NULLs; a file that asks for more
-/// memory than there is would end the test.
+/// allocation whose size the file dictates. Method: each bit of whole files, with and without a
+/// dictionary, plain and compressed, with texts, numbers, booleans and NULLs; a file that asked for
+/// more memory than the machine has would end the test.
 #[test]
 fn flipped_bits_of_parquet() {
     use ::parquet::arrow::ArrowWriter;
@@ -407,9 +407,9 @@ fn flipped_bits_of_parquet() {
     }
 }
 
-/// Goal: dates and moments that no text says, PostgreSQL's infinities among them, are refused in
-/// binary rows. Method: the first and the last of which there is a text, their neighbours, and the
-/// ends of the integers.
+/// Goal: dates and timestamps that cannot be printed, PostgreSQL's infinities among them, are
+/// rejected in binary rows. Method: the first and the last printable ones, their neighbours, and
+/// the ends of the integers.
 #[test]
 fn binary_dates_and_moments_have_ends() {
     let code = |kind: &ColumnType, bytes: &[u8]| match binary::get(bytes, kind) {

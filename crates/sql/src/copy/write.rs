@@ -5,14 +5,14 @@ use crate::error::Result;
 use crate::outcome::Column;
 use crate::query::Batches;
 
-/// Gives rows as bytes.
+/// Encodes the rows of a query.
 #[derive(Debug)]
 pub(crate) struct Writer {
     batches: Batches,
     form: Form,
     columns: usize,
     is_binary: bool,
-    /// Where rows of the last piece end.
+    /// The ends of the rows in the last piece.
     ends: Vec<usize>,
     pub rows: u64,
 }
@@ -24,7 +24,7 @@ enum Form {
 }
 
 impl Writer {
-    /// Errors: 22P04 for types that Parquet has not.
+    /// Errors: 22P04 for types that Parquet lacks.
     pub fn new(batches: Batches, columns: &[Column], options: &Options) -> Result<Self> {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let form = match options.format {
@@ -35,24 +35,24 @@ impl Writer {
         Ok(Writer { batches, form, columns: columns.len(), is_binary, ends: Vec::new(), rows: 0 })
     }
 
-    /// How many columns a row has.
+    /// The number of columns of a row.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Whether the rows are not text.
+    /// Whether the format is binary.
     pub fn is_binary(&self) -> bool {
         self.is_binary
     }
 
-    /// Where the rows of the last piece end. As PostgreSQL cuts it: names are a row, the binary
-    /// format's signature belongs to the first row, and its end is one. A piece of a Parquet file
-    /// is one.
+    /// The ends of the rows in the last piece, divided as PostgreSQL does: the header line is a
+    /// row, the binary signature belongs to the first row, and the binary trailer is a row. A piece
+    /// of a Parquet file is one row.
     pub fn ends(&self) -> &[usize] {
         &self.ends
     }
 
-    /// Some more whole rows.
+    /// Returns the next complete rows.
     ///
     /// Errors: those of the query.
     pub fn next(&mut self) -> Result<Option<Vec<u8>>> {

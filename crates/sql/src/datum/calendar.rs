@@ -1,6 +1,6 @@
-//! Days and dates of the Gregorian calendar, before its invention too.
+//! Days and dates of the proleptic Gregorian calendar.
 
-/// Year, month and day of a day since 1970-01-01. Years go back over 0, which is 1 BC. Hinnant,
+/// Converts a day number since 1970-01-01 to year, month and day. Year 0 is 1 BC. Hinnant,
 /// "chrono-Compatible Low-Level Date Algorithms".
 pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     let shifted = days + 719_468;
@@ -15,7 +15,7 @@ pub(crate) fn civil_from_days(days: i64) -> (i64, u32, u32) {
     (year, month as u32, day as u32)
 }
 
-/// The day since 1970-01-01 of a date that exists.
+/// Converts an existing date to its day number since 1970-01-01.
 pub(crate) fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -25,7 +25,7 @@ pub(crate) fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
-/// How many days a month has.
+/// Returns the number of days in a month.
 pub(crate) fn days_in_month(year: i64, month: u32) -> u32 {
     match month {
         4 | 6 | 9 | 11 => 30,

@@ -1,13 +1,13 @@
-//! Values to and from Rust's types.
+//! Converts values to and from Rust types.
 
 use super::{Datum, DatumRef};
 use crate::sqlstate::DATATYPE_MISMATCH;
 use crate::{Error, Result};
 
-/// A type of Rust that columns can be read as.
+/// A Rust type that column values convert to.
 pub trait FromDatum: Sized {
-    /// Errors: 42804 where the value is of another type or too large, NULL among them: use `Option`
-    /// for columns that have it.
+    /// Errors: 42804 for a value of another type or out of range. NULL is one too: read columns
+    /// that have it as `Option`.
     fn from_datum(datum: DatumRef<'_>) -> Result<Self>;
 }
 

@@ -1,8 +1,8 @@
-//! Spans of time from their text form, and what their types leave of them.
+//! Parses intervals, and applies the restrictions of interval types.
 //!
 //! ```text
 //! 1 year 2 mons -3 days 04:05:06.7    units, and hours with minutes
-//! 1-2                                 years and months, as the standard has them
+//! 1-2                                 years and months of the SQL standard
 //! P1Y2M3DT4H5M6S                      ISO 8601
 //! ```
 
@@ -18,9 +18,9 @@ const HOUR: i64 = 60 * MINUTE;
 /// Months, days and microseconds.
 type Span = (i32, i32, i64);
 
-/// Reads a span. `unit` is that of a number without one.
+/// Parses an interval. `unit` is that of a number without a unit.
 ///
-/// Errors: 22007 for what is none, 22015 for one that is too long.
+/// Errors: 22007 for malformed text, 22015 for an interval out of range.
 pub(crate) fn parse_interval(text: &str, unit: &str) -> Result<Span> {
     let mut sum = Sum::default();
     let read = match text.trim().strip_prefix('P') {
@@ -37,9 +37,9 @@ pub(crate) fn parse_interval(text: &str, unit: &str) -> Result<Span> {
     })
 }
 
-/// A literal `INTERVAL 'text' first TO last (precision)`.
+/// Evaluates a literal `INTERVAL 'text' first TO last (precision)`.
 ///
-/// Errors: as [`parse_interval`]; 22023 for digits that there are not.
+/// Errors: as [`parse_interval`]; 22023 for an invalid precision.
 pub(crate) fn typed_interval(
     text: &str,
     first: Option<&str>,
@@ -84,14 +84,14 @@ pub(crate) fn typed_interval(
     Ok(Datum::Interval { months, days, micros })
 }
 
-/// Microseconds with so many digits after the point of their seconds; halves go away from zero.
+/// Rounds microseconds to `digits` fractional digits of a second; halves away from zero.
 pub(super) fn rounded(micros: i64, digits: u32) -> i64 {
     let unit = 10_i64.pow(6_u32.saturating_sub(digits));
     let up = if micros < 0 { -(unit / 2) } else { unit / 2 };
     micros.checked_add(up).map_or(micros, |micros| micros / unit * unit)
 }
 
-/// What the parts of a span come to.
+/// The sum of the parts of an interval.
 #[derive(Debug, Default)]
 struct Sum {
     months: f64,
@@ -110,10 +110,10 @@ impl Sum {
         Some((fits(self.months)?, fits(days)?, micros))
     }
 
-    /// Adds so many of a unit; `None` for a word that is no unit.
+    /// Adds `count` of a unit; `None` for a word that is not a unit.
     fn add(&mut self, count: f64, unit: &str) -> Option<()> {
         let unit = match unit {
-            // Their last letter is no plural's.
+            // Their final `s` is not a plural.
             "s" | "ms" | "us" => unit,
             unit => unit.strip_suffix('s').unwrap_or(unit),
         };
@@ -164,7 +164,7 @@ impl Sum {
             if word.bytes().any(|byte| byte.is_ascii_alphabetic() && !byte.eq_ignore_ascii_case(&b'e')) {
                 return None;
             }
-            // `1 2:03` is a day with hours.
+            // `1 2:03` is one day and two hours, three minutes.
             let is_unit = |word: &&str| {
                 word.starts_with(|c: char| c.is_ascii_alphabetic()) && !word.eq_ignore_ascii_case("ago")
             };
@@ -179,7 +179,7 @@ impl Sum {
         any.then_some(())
     }
 
-    /// `1Y2M3DT4H5M6S`, behind the P.
+    /// Parses `1Y2M3DT4H5M6S`, the text after the P.
     fn iso(&mut self, text: &str) -> Option<()> {
         let mut rest = text;
         let (mut is_time, mut any) = (false, false);
@@ -209,7 +209,7 @@ impl Sum {
     }
 }
 
-/// `04:05:06.7`, in microseconds.
+/// Parses `04:05:06.7`, and returns microseconds.
 fn clock(word: &str) -> Option<i128> {
     let negative = word.starts_with('-');
     let mut parts = word.strip_prefix(['-', '+']).unwrap_or(word).split(':');
@@ -234,7 +234,7 @@ fn clock(word: &str) -> Option<i128> {
     Some(if negative { -all } else { all })
 }
 
-/// `1-2`: fourteen months.
+/// Parses `1-2`, and returns fourteen months.
 fn years_and_months(word: &str) -> Option<f64> {
     let (sign, plain) = match word.strip_prefix('-') {
         Some(rest) => (-1.0, rest),
@@ -245,12 +245,12 @@ fn years_and_months(word: &str) -> Option<f64> {
     Some(sign * (years as f64 * 12.0 + months as f64))
 }
 
-/// A number of digits alone.
+/// Parses a number that consists of digits only.
 fn digits(text: &str) -> Option<i64> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok())?
 }
 
-/// `1d` as `1` and `d`; anything else as it is.
+/// Splits `1d` into `1` and `d`; leaves other words as they are.
 fn split_unit(word: &str) -> impl Iterator<Item = &str> {
     let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|&at| at > 0 && !word.contains(':'));
     let (number, unit) = at.map_or((word, ""), |at| word.split_at(at));

@@ -1,7 +1,7 @@
-//! Whether a text is JSON (RFC 8259). A loop with a stack of its own, so that depth costs memory
-//! and no calls.
+//! Checks that a text is JSON (RFC 8259). A loop with an explicit stack, so that nesting costs
+//! memory but no calls.
 
-/// What comes next in a JSON text.
+/// The token that must come next in a JSON text.
 #[derive(Clone, Copy, PartialEq)]
 enum Expect {
     Value,
@@ -11,7 +11,7 @@ enum Expect {
     CommaOrEnd,
 }
 
-/// Says what is wrong and where, if anything is.
+/// Errors: the position and cause of the first mistake.
 pub(crate) fn check(text: &str) -> Result<(), String> {
     let bytes = text.as_bytes();
     let mut open: Vec<u8> = Vec::new();
@@ -73,7 +73,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     }
 }
 
-/// Where a string, number, `true`, `false` or `null` ends.
+/// Returns the end of a string, number, `true`, `false` or `null`.
 fn scalar(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at) == Some(&b'"') {
         return string(bytes, at);

@@ -1,4 +1,4 @@
-//! Lists of values as PostgreSQL writes them: `{1,"a, b",NULL}`.
+//! Arrays in PostgreSQL's notation: `{1,"a, b",NULL}`.
 
 use cairn_table::schema::ColumnType;
 
@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_TEXT_REPRESENTATION;
 
 impl Datum {
-    /// Reads a list of values of a type.
+    /// Parses an array of values of a type.
     ///
     /// Errors: as [`items`], and those of the values.
     pub(super) fn parse_list(text: &str, element: &ColumnType) -> Result<Datum> {
@@ -19,12 +19,12 @@ impl Datum {
     }
 }
 
-/// What may be around items and braces.
+/// Whether it is a space that may surround items and braces.
 fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
-/// Appends an item, in quotes if it would be taken for something else.
+/// Appends an item, in quotes if it would be misread without them.
 pub(crate) fn put_item(value: &str, to: &mut String) {
     let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || is_space(c);
     if !value.is_empty() && !value.eq_ignore_ascii_case("null") && !value.contains(special) {
@@ -40,21 +40,21 @@ pub(crate) fn put_item(value: &str, to: &mut String) {
     to.push('"');
 }
 
-/// What is in an array.
+/// An item of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Item {
     Null,
     Text(String),
-    /// An array of one dimension less.
+    /// An array with one dimension less.
     List(Vec<Item>),
 }
 
-/// Dimensions that an array has at most.
+/// The largest number of dimensions of an array.
 const MOST_DIMENSIONS: usize = 6;
 
-/// The items of an array of one dimension as PostgreSQL writes one: `{1,"a, \"b\"",NULL}`.
+/// Parses an array of one dimension in PostgreSQL's notation: `{1,"a, \"b\"",NULL}`.
 ///
-/// Errors: 22P02 for what is none, 0A000 for arrays of arrays.
+/// Errors: 22P02 for malformed text, 0A000 for arrays of arrays.
 pub(crate) fn items(array: &str) -> Result<Vec<Option<String>>> {
     let plain = |item: Item| match item {
         Item::Null => Ok(None),
@@ -64,9 +64,9 @@ pub(crate) fn items(array: &str) -> Result<Vec<Option<String>>> {
     nested_items(array)?.into_iter().map(plain).collect()
 }
 
-/// The items of an array, which may be arrays: all as long as each other.
+/// Parses an array whose items may be arrays, all of the same length.
 ///
-/// Errors: 22P02 for what is none.
+/// Errors: 22P02 for malformed text.
 pub(crate) fn nested_items(array: &str) -> Result<Vec<Item>> {
     let malformed = || {
         Error::new(INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{array}\"")).with_detail(
@@ -74,7 +74,7 @@ pub(crate) fn nested_items(array: &str) -> Result<Vec<Item>> {
         )
     };
     let trimmed = array.trim_matches(is_space);
-    // Bounds that are not from one are not kept.
+    // Explicit bounds are discarded, so that every array starts at 1.
     let body = match trimmed.strip_prefix('[').and_then(|rest| rest.split_once('=')) {
         Some((_, body)) => body.trim_start_matches(is_space),
         None => trimmed,
@@ -85,7 +85,7 @@ pub(crate) fn nested_items(array: &str) -> Result<Vec<Item>> {
     is_whole.then_some(items).ok_or_else(malformed)
 }
 
-/// The lengths of an array by dimension; `None` where its parts differ.
+/// Returns the length of each dimension of an array; `None` if its parts differ.
 fn depth(items: &[Item]) -> Option<Vec<usize>> {
     let mut parts = items.iter().map(|item| match item {
         Item::List(items) => depth(items).map(Some),
@@ -100,8 +100,8 @@ fn depth(items: &[Item]) -> Option<Vec<usize>> {
     Some(std::iter::once(items.len()).chain(first.unwrap_or_default()).collect())
 }
 
-/// What is in braces, behind the first, and what is behind the last.
-// BOUND: as deep as arrays have dimensions.
+/// Parses the items after an opening brace. Also returns the text after the closing one.
+// BOUND: at most `MOST_DIMENSIONS` levels.
 fn braces(text: &str, level: usize) -> Option<(Vec<Item>, &str)> {
     let mut items = Vec::new();
     let mut rest = text.trim_start_matches(is_space);
@@ -137,7 +137,7 @@ fn braces(text: &str, level: usize) -> Option<(Vec<Item>, &str)> {
     }
 }
 
-/// What is in quotes, and what is behind the second.
+/// Parses an item after its opening quote. Also returns the text after the closing one.
 fn quoted_item(text: &str) -> Option<(String, &str)> {
     let mut item = String::new();
     let mut characters = text.char_indices();
@@ -151,7 +151,7 @@ fn quoted_item(text: &str) -> Option<(String, &str)> {
     None
 }
 
-/// An item without quotes, which NULL is none of, and what is behind it.
+/// Parses an item without quotes; `None` for NULL. Also returns the text after it.
 fn plain_item(text: &str) -> Option<(Option<String>, &str)> {
     let mut item = String::new();
     let mut end = text.len();
@@ -176,8 +176,8 @@ fn plain_item(text: &str) -> Option<(Option<String>, &str)> {
 mod tests {
     use super::*;
 
-    /// Goal: arrays in quotes are read as PostgreSQL reads them. Method: quotes, escapes, NULL,
-    /// spaces, and what is no array.
+    /// Goal: arrays are parsed as in PostgreSQL. Method: quotes, escapes, NULL, spaces, and
+    /// malformed arrays.
     #[test]
     fn arrays() {
         let read = |array: &str| -> Vec<String> {

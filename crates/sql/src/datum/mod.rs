@@ -1,4 +1,4 @@
-//! Values, as programs give them to statements and get them from rows.
+//! Values, as programs pass them to statements and read them from rows.
 
 mod calendar;
 mod convert;
@@ -25,26 +25,26 @@ pub enum Datum {
     /// NULL, of any type.
     #[default]
     Null,
-    /// True or false.
+    /// A boolean.
     Boolean(bool),
-    /// 16 bits with sign.
+    /// A signed integer of 16 bits.
     SmallInt(i16),
-    /// 32 bits with sign.
+    /// A signed integer of 32 bits.
     Int(i32),
-    /// 64 bits with sign.
+    /// A signed integer of 64 bits.
     BigInt(i64),
-    /// 32 bits, IEEE 754.
+    /// A floating-point number of 32 bits, IEEE 754.
     Real(f32),
-    /// 64 bits, IEEE 754.
+    /// A floating-point number of 64 bits, IEEE 754.
     Double(f64),
     /// `unscaled` / 10^`scale`.
     Decimal {
         /// The digits.
         unscaled: i128,
-        /// How many of them are after the point.
+        /// The number of digits after the decimal point.
         scale: u8,
     },
-    /// Text; JSON too.
+    /// Text, including JSON.
     Text(String),
     /// Bytes.
     Blob(Vec<u8>),
@@ -54,7 +54,7 @@ pub enum Datum {
     Time(i64),
     /// Microseconds since 1970-01-01 00:00 UTC.
     Timestamp(i64),
-    /// A span of time.
+    /// An interval.
     Interval {
         /// Months.
         months: i32,
@@ -65,11 +65,12 @@ pub enum Datum {
     },
     /// 128 bits.
     Uuid([u8; 16]),
-    /// Values of one type, NULL among them: for parameters that are lists. No column has any.
+    /// A list of values of one type, which may include NULL. Lists serve as parameters; no column
+    /// has them.
     List(Vec<Datum>),
 }
 
-/// A value whose text and bytes are borrowed from wherever they are.
+/// A value that borrows its text or bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[allow(missing_docs, reason = "each is what it is in Datum")]
 pub enum DatumRef<'a> {
@@ -100,7 +101,7 @@ pub enum DatumRef<'a> {
 }
 
 impl Datum {
-    /// The same value, borrowed.
+    /// Borrows the value.
     pub fn borrow(&self) -> DatumRef<'_> {
         match *self {
             Datum::Null => DatumRef::Null,
@@ -122,19 +123,19 @@ impl Datum {
         }
     }
 
-    /// True for NULL.
+    /// Whether it is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, Datum::Null)
     }
 
-    /// What its bytes are; `None` for NULL, and for lists: their items have types.
+    /// The type of the value; `None` for NULL, and for lists, whose items have types.
     pub fn type_of(&self) -> Option<Type> {
         self.borrow().type_of()
     }
 }
 
 impl<'a> DatumRef<'a> {
-    /// The same value, with bytes of its own.
+    /// Copies the value.
     pub fn to_owned(self) -> Datum {
         match self {
             DatumRef::Null => Datum::Null,
@@ -156,12 +157,12 @@ impl<'a> DatumRef<'a> {
         }
     }
 
-    /// True for NULL.
+    /// Whether it is NULL.
     pub fn is_null(&self) -> bool {
         matches!(self, DatumRef::Null)
     }
 
-    /// What its bytes are; `None` for NULL, and for lists: their items have types.
+    /// The type of the value; `None` for NULL, and for lists, whose items have types.
     pub fn type_of(&self) -> Option<Type> {
         Some(match self {
             DatumRef::Null | DatumRef::List(_) => return None,
@@ -182,7 +183,7 @@ impl<'a> DatumRef<'a> {
         })
     }
 
-    /// A column's value. `scale` is the column's, and matters to decimals only.
+    /// Converts a value of a column. `scale` is that of the column, and only matters for decimals.
     #[inline(always)]
     pub(crate) fn from_value(value: Value<'a>, scale: u8) -> DatumRef<'a> {
         match value {
@@ -204,11 +205,11 @@ impl<'a> DatumRef<'a> {
         }
     }
 
-    /// As a table keeps it. Decimals are those of their scale.
+    /// Converts to a value as tables store it. A decimal must already have the scale of its column.
     #[inline]
     pub(crate) fn to_value(self) -> Value<'a> {
         match self {
-            // No column keeps lists, and nothing is equal to one.
+            // No column stores lists, and nothing equals one.
             DatumRef::Null | DatumRef::List(_) => Value::Null,
             DatumRef::Boolean(value) => Value::Boolean(value),
             DatumRef::SmallInt(value) => Value::SmallInt(value),
@@ -228,7 +229,7 @@ impl<'a> DatumRef<'a> {
     }
 }
 
-/// Makes a column's values [`DatumRef`]s where they are read: for a column of this scale.
+/// Makes values [`DatumRef`]s as they are read from a column of this scale.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AsDatum {
     pub scale: u8,

@@ -1,20 +1,20 @@
-//! Decimals: whole numbers with a point in them.
+//! Decimals: integers with a decimal point.
 
 use arrow::datatypes::i256;
 
 use crate::error::{Error, Result};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
-/// Digits in all and after the point of a column that says nothing about them: PostgreSQL keeps as
-/// many as there are, here a column has a fixed number.
+/// The precision and scale of a column declared without them. PostgreSQL stores any number of
+/// digits; here the scale of a column is fixed.
 pub(crate) const OPEN: (u8, u8) = (38, 10);
 
-/// 10^`exponent`; `None` where that has more than 38 digits.
+/// Returns 10^`exponent`; `None` if that exceeds an i128.
 pub(crate) fn pow10(exponent: u32) -> Option<i128> {
     10i128.checked_pow(exponent)
 }
 
-/// The same number with another scale, rounded half away from zero. `None` where it does not fit.
+/// Changes the scale of a number, rounding half away from zero; `None` if it does not fit.
 pub(crate) fn rescale(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     if to >= from {
         return unscaled.checked_mul(pow10((to - from).into())?);
@@ -25,7 +25,7 @@ pub(crate) fn rescale(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     Some(if up { quotient + unscaled.signum() } else { quotient })
 }
 
-/// The same number with another scale, where none of its digits is lost.
+/// Changes the scale of a number; `None` if a digit other than zero would be lost.
 pub(crate) fn rescale_exact(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     if to >= from {
         return unscaled.checked_mul(pow10((to - from).into())?);
@@ -34,9 +34,9 @@ pub(crate) fn rescale_exact(unscaled: i128, from: u8, to: u8) -> Option<i128> {
     (unscaled % unit == 0).then_some(unscaled / unit)
 }
 
-/// `numerator` / `denominator` * 10^`exponent`, rounded half away from zero. `None` where it has
-/// more than 38 digits, and for a denominator of zero. What is not within 128 bits on the way is
-/// computed with twice as many.
+/// Computes `numerator` / `denominator` * 10^`exponent`, rounded half away from zero; `None` if the
+/// result has more than 38 digits, or the denominator is zero. Intermediate results that exceed 128
+/// bits are computed in 256 bits.
 pub(crate) fn quotient(numerator: i128, denominator: i128, exponent: i32) -> Option<i128> {
     let narrow = pow10(exponent.unsigned_abs()).and_then(|unit| match exponent >= 0 {
         true => Some((numerator.checked_mul(unit)?, denominator)),
@@ -55,7 +55,7 @@ pub(crate) fn quotient(numerator: i128, denominator: i128, exponent: i32) -> Opt
     fits(value).then_some(value)
 }
 
-/// As [`quotient`], of numbers of 256 bits.
+/// Like [`quotient`], for numbers of 256 bits.
 pub(crate) fn wide_quotient(numerator: i256, denominator: i256, exponent: i32) -> Option<i128> {
     let unit = i256::from_i128(10).checked_pow(exponent.unsigned_abs())?;
     let (numerator, denominator) = match exponent >= 0 {
@@ -72,13 +72,13 @@ pub(crate) fn wide_quotient(numerator: i256, denominator: i256, exponent: i32) -
     fits(value).then_some(value)
 }
 
-/// Whether a number has no more than 38 digits.
+/// Whether a number has at most 38 digits.
 const fn fits(value: i128) -> bool {
     value.unsigned_abs() < 10_u128.pow(38)
 }
 
-/// A number that somebody has written, as a column of so many digits keeps it. A type that says how
-/// many are after the point rounds to them; where it says nothing, none is lost without a word.
+/// Converts a number to the precision and scale of a column. A declared scale rounds. Without one,
+/// losing a digit is an error.
 ///
 /// Errors: 22003.
 pub(crate) fn kept(unscaled: i128, scale: u8, digits: (u8, u8)) -> Result<i128> {
@@ -93,7 +93,7 @@ pub(crate) fn kept(unscaled: i128, scale: u8, digits: (u8, u8)) -> Result<i128> 
     own.filter(fits).ok_or_else(overflow)
 }
 
-/// There are more digits than are kept.
+/// Returns the error for digits beyond [`OPEN`]'s scale.
 pub(crate) fn too_fine() -> Error {
     let what = format!("numeric field overflow: more than {} digits after the point", OPEN.1);
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what)

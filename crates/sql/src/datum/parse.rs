@@ -1,4 +1,4 @@
-//! Values from their text form, as PostgreSQL reads it.
+//! Parses values as PostgreSQL does.
 
 use std::str::FromStr;
 
@@ -20,10 +20,10 @@ const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
 impl Datum {
-    /// Reads the text form of a value. Lengths are not checked; decimals are rounded to the type's
+    /// Parses the text form of a value. Lengths are not checked; decimals are rounded to the type's
     /// scale.
     ///
-    /// Errors: 22P02, 22007, 22008 and 22003, as PostgreSQL has them.
+    /// Errors: 22P02, 22007, 22008 and 22003, as in PostgreSQL.
     pub fn parse(text: &str, kind: &ColumnType) -> Result<Datum> {
         let invalid = || {
             let what = format!("invalid input syntax for type {}: \"{text}\"", name_of(kind));
@@ -106,7 +106,7 @@ fn integer<T: TryFrom<i64>>(text: &str, kind: &ColumnType) -> Result<T> {
     })
 }
 
-/// Read at once in its own width: a double between two numbers of a real would be rounded twice.
+/// Parsed directly as `T`. Going through a double would round a real twice.
 fn float<T: FromStr>(text: &str) -> Option<T> {
     let lower = text.to_ascii_lowercase();
     let is_word =
@@ -115,7 +115,7 @@ fn float<T: FromStr>(text: &str) -> Option<T> {
     (is_word || starts.is_ascii_digit()).then(|| lower.parse().ok()).flatten()
 }
 
-/// Sees that digits have not become an infinity, or nothing.
+/// Checks that digits have not become an infinity, nor a nonzero number zero.
 fn in_range(text: &str, kind: &ColumnType, is_infinite: bool, is_zero: bool) -> Result<()> {
     let mantissa = text.split(['e', 'E']).next().unwrap_or(text);
     let is_lost = is_infinite && mantissa.bytes().any(|byte| byte.is_ascii_digit())
@@ -129,13 +129,13 @@ fn in_range(text: &str, kind: &ColumnType, is_infinite: bool, is_zero: bool) -> 
     }
 }
 
-/// The digits of a number and how many of them are after the point; digits beyond what 128 bits
-/// hold are rounded away when they are after the point.
+/// Parses a number into its digits and its scale. Fractional digits beyond 128 bits are rounded
+/// away.
 pub(crate) fn parse_decimal(text: &str) -> Option<(i128, u8)> {
     digits_of(text).map(|(unscaled, scale, _)| (unscaled, scale))
 }
 
-/// As [`parse_decimal`]; `None` also where a digit other than zero would be lost.
+/// Like [`parse_decimal`]; `None` also if a digit other than zero would be lost.
 pub(crate) fn parse_decimal_exactly(text: &str) -> Option<(i128, u8)> {
     digits_of(text).filter(|&(.., is_exact)| is_exact).map(|(unscaled, scale, _)| (unscaled, scale))
 }
@@ -182,16 +182,16 @@ fn digits_of(text: &str) -> Option<(i128, u8, bool)> {
     if scale > 38 {
         let from = u8::try_from(scale).ok();
         is_exact &= unscaled == 0 || from.is_some_and(|from| rescale_exact(unscaled, from, 38).is_some());
-        // Beyond 255 digits there is nothing left of 128 bits.
+        // Dropping more than 255 digits leaves nothing of 128 bits.
         unscaled = from.map_or(Some(0), |from| rescale(unscaled, from, 38))?;
         scale = 38;
     }
     Some((if negative { -unscaled } else { unscaled }, scale as u8, is_exact))
 }
 
-/// Bytes in hexadecimal digits. Blanks may stand between two bytes.
+/// Parses bytes from hexadecimal digits. Blanks may stand between two bytes.
 ///
-/// Errors: 22023 for what is no digit, and for half a byte.
+/// Errors: 22023 for other characters, and for an odd number of digits.
 fn hex_bytes(hex: &str) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(hex.len() / 2);
     let mut characters = hex.chars();
@@ -259,7 +259,7 @@ fn date(text: &str, kind: &ColumnType) -> Result<i32> {
     if text.eq_ignore_ascii_case("epoch") {
         return Ok(0);
     }
-    // A zone without a time changes no date: the JDBC driver sends `2024-02-29 +00`.
+    // A zone without a time does not affect the date. The JDBC driver sends `2024-02-29 +00`.
     let is_zone = |zone: &str| {
         zone.strip_prefix(['+', '-'])
             .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b':'))
@@ -269,8 +269,8 @@ fn date(text: &str, kind: &ColumnType) -> Result<i32> {
     i32::try_from(micros.div_euclid(DAY)).map_err(|_| datetime(text, kind))
 }
 
-/// Microseconds since 1970. An offset from UTC counts for types that are in UTC; for others
-/// PostgreSQL reads and forgets it.
+/// Parses a timestamp into microseconds since 1970. A UTC offset applies to types with a time zone;
+/// for other types it is parsed and ignored, as in PostgreSQL.
 fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
     if text.eq_ignore_ascii_case("epoch") {
         return Ok(0);
@@ -308,7 +308,7 @@ fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
         u32::try_from(month).ok().filter(|month| (1..=12).contains(month)).ok_or_else(out_of_range)?;
     let day = u32::try_from(day).ok().filter(|day| (1..=days_in_month(year, month)).contains(day));
     let day = day.ok_or_else(out_of_range)?;
-    // The years that microseconds in 64 bits reach.
+    // The years within the range of 64-bit microseconds.
     if !(-290_307..=294_246).contains(&year) || (before && year > 0) || (!before && year < 1) {
         return Err(out_of_range());
     }
@@ -320,7 +320,7 @@ fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
     Ok(days * DAY + micros - if kind.is_zoned { offset } else { 0 })
 }
 
-/// Microseconds since midnight, and the offset from UTC that was given.
+/// Parses a time into microseconds since midnight and its UTC offset.
 fn time(text: &str) -> Option<(i64, i64)> {
     let (text, afternoon) = match text.get(text.len().saturating_sub(2)..) {
         Some(half) if half.eq_ignore_ascii_case("pm") => (text[..text.len() - 2].trim_end(), Some(true)),
@@ -394,7 +394,7 @@ fn offset(zone: &str) -> Option<i64> {
     })
 }
 
-/// What is wrong with a JSON text, if anything is.
+/// Errors: the cause, for a text that is not JSON.
 pub(crate) fn check_json(text: &str) -> std::result::Result<(), String> {
     super::json::check(text)
 }

@@ -1,12 +1,12 @@
-//! Goal: values print and read as PostgreSQL has them. Method: tables of examples, as PostgreSQL
-//! documents them.
+//! Goal: values print and parse as in PostgreSQL. Method: tables of examples from PostgreSQL's
+//! documentation.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::*;
 
-/// Each text is read and printed again.
+/// Each text is parsed and printed again.
 #[test]
 fn reads_and_prints() {
     let examples: &[(Type, &str, &str)] = &[
@@ -54,7 +54,7 @@ fn reads_and_prints() {
     assert_eq!(decimal("999.995", 5, 2).unwrap_err().sqlstate(), "22003");
 }
 
-/// What is no value has the code that PostgreSQL gives it.
+/// Malformed values have PostgreSQL's codes.
 #[test]
 fn refuses() {
     let examples: &[(Type, &str, &str)] = &[
@@ -84,7 +84,7 @@ fn refuses() {
         let error = Datum::parse(text, &ColumnType::new(*kind)).unwrap_err();
         assert_eq!(error.sqlstate(), *sqlstate, "{kind:?} {text}: {error}");
     }
-    // Parts that are each as much as there is, and more together.
+    // Parts that each reach the limit, and together exceed it.
     let many = "9".repeat(40);
     for text in [
         format!("{many} hours {many} hours"),

@@ -1,4 +1,4 @@
-//! Values as PostgreSQL prints them.
+//! Prints values as PostgreSQL does.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -8,14 +8,14 @@ const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
 impl Display for Datum {
-    /// PostgreSQL's text form; nothing for NULL.
+    /// Writes PostgreSQL's text form; nothing for NULL.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.borrow().fmt(f)
     }
 }
 
 impl Display for DatumRef<'_> {
-    /// PostgreSQL's text form; nothing for NULL.
+    /// Writes PostgreSQL's text form; nothing for NULL.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             DatumRef::Null => Ok(()),
@@ -71,7 +71,7 @@ impl Display for DatumRef<'_> {
     }
 }
 
-/// The text of a moment whose type has a time zone, which is UTC.
+/// Formats a timestamp whose type has a time zone, which is always UTC.
 pub(crate) fn zoned_text(moment: DatumRef<'_>) -> String {
     let plain = moment.to_string();
     match plain.strip_suffix(" BC") {
@@ -84,7 +84,7 @@ fn hex(f: &mut Formatter<'_>, bytes: &[u8]) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// `shortest` is the shortest number that reads back as the same, as digits and exponent
+/// `shortest` is the shortest number that parses as the same value, as digits and exponent
 /// (`1.5e-7`). Exponents from -4 up to `digits` are written out.
 fn float(f: &mut Formatter<'_>, shortest: &str, finite: bool, digits: i32, value: f64) -> fmt::Result {
     if !finite {
@@ -137,7 +137,7 @@ fn decimal(f: &mut Formatter<'_>, unscaled: i128, scale: u8) -> fmt::Result {
     }
 }
 
-/// Writes the date, and returns what comes after everything else.
+/// Writes the date, and returns the suffix that follows the rest of the value.
 fn date(f: &mut Formatter<'_>, days: i64) -> Result<&'static str, fmt::Error> {
     let (year, month, day) = civil_from_days(days);
     let (year, before) = if year > 0 { (year, "") } else { (1 - year, " BC") };
@@ -160,8 +160,9 @@ fn fraction(f: &mut Formatter<'_>, micros: i64) -> fmt::Result {
 }
 
 fn interval(f: &mut Formatter<'_>, months: i32, days: i32, micros: i64) -> fmt::Result {
-    let mut before = false; // something is written already
-    let mut negative = false; // what was written last is negative, so that what is not says so
+    let mut before = false; // something has been written
+    // the last part written is negative, so that a positive one needs a sign
+    let mut negative = false;
     let mut part = |f: &mut Formatter<'_>, count: i32, unit: &str| -> fmt::Result {
         if count == 0 {
             return Ok(());

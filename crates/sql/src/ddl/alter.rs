@@ -94,7 +94,7 @@ impl Session {
                 self.redefine(table, def)
             }
             A::ValidateConstraint { name } => {
-                // All there are hold already: what names none is wrong.
+                // Constraints are always valid, so only an unknown name is an error.
                 let (name, mut def) = (ident(name), table.def().clone());
                 let mut names = def
                     .checks
@@ -195,7 +195,7 @@ impl Session {
             else {
                 continue;
             };
-            // A key of the table's own that has the column goes with it.
+            // A foreign key of this table that includes the column is dropped with it.
             if child.id() == table.id() && key.columns.contains(&gone) {
                 continue;
             }
@@ -211,7 +211,7 @@ impl Session {
                 children.insert(child.id());
             }
         }
-        // All keys of one of them at once: it is another table after that.
+        // All keys of a child at once, because redefining it makes it another table.
         for child in children.into_iter().filter_map(|id| catalog.table_by_id(id)) {
             let mut def = child.def().clone();
             def.foreign_keys.retain(|key| key.table != table.id() || !key.references.contains(&gone));
@@ -226,7 +226,7 @@ impl Session {
         Ok(new)
     }
 
-    /// A column is gone that these views asked for.
+    /// Handles the views that used a dropped column.
     ///
     /// Errors: 2BP01 without CASCADE.
     fn without_views(
@@ -258,9 +258,9 @@ impl Session {
         Ok(())
     }
 
-    /// A change that views do not follow: they are kept as texts.
+    /// Makes a change that views cannot follow, because they are stored as text.
     ///
-    /// Errors: 0A000 where a view would not be what it was.
+    /// Errors: 0A000 if a view's columns would change.
     fn keeping_views<T>(&mut self, change: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
         let (result, views) = self.views_changed_by(change)?;
         match views.first() {
@@ -272,7 +272,8 @@ impl Session {
         }
     }
 
-    /// Columns of a table have moved: those that refer to them follow.
+    /// Adjusts the foreign keys of other tables after a column has been removed and those behind it
+    /// have moved.
     fn shift_references(&mut self, table: &Arc<Table>, gone: usize) -> Result<()> {
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let mut children: Vec<Arc<Table>> =
@@ -344,7 +345,7 @@ impl Session {
                 own.map_or(Ok(()), |name| self.retype_sequence(&name, old, kind))?;
                 return Ok(table);
             }
-            // Has been seen to.
+            // Handled before.
             AlterColumnOperation::AddGenerated { .. } => {}
         }
         self.redefine(table, def)
@@ -364,8 +365,8 @@ impl Session {
         Ok(new)
     }
 
-    /// Drops the foreign keys that find nothing unique to refer to without a constraint of a table,
-    /// which is given back as it is then.
+    /// Drops the foreign keys that depend on a constraint of this table for a unique key to refer
+    /// to. Returns the table as it is afterwards.
     fn drop_what_needs(&mut self, table: &Arc<Table>, name: &str) -> Result<Arc<Table>> {
         let mut without = table.def().clone();
         without.indexes.retain(|index| index.name != name || !index.is_constraint);
@@ -418,7 +419,7 @@ impl Session {
         Ok(scan.advance()?)
     }
 
-    /// Sees that no row that is there fails a check.
+    /// Checks that all existing rows satisfy the checks.
     pub(super) fn check_rows(&mut self, table: &Arc<Table>) -> Result<()> {
         use std::ops::Bound::Unbounded;
         let checks = Checks::new(table.def())?;
@@ -437,14 +438,14 @@ impl Session {
         Ok(())
     }
 
-    /// Sees that what the rows that are there refer to is there.
+    /// Checks that the rows to which existing rows refer exist.
     pub(super) fn check_references(&mut self, table: &Arc<Table>, at: usize) -> Result<()> {
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let view = self.transaction()?.rows_of_now()?;
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
         let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
-        // Columns that refer, in the order of the key that they refer to, and what types they have
-        // there.
+        // Returns the referring columns in the order of the referenced key, with the types of that
+        // key; `None` if the key does not match.
         let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<(usize, Type)>> {
             if columns.len() != key.references.len() {
                 return None;
@@ -514,8 +515,8 @@ impl Session {
     }
 }
 
-/// Does something to the names of columns in a table's checks, which files of older versions may
-/// have with the table's name.
+/// Applies a change to the column names in a table's checks. Files of older versions may qualify
+/// them with the table's name.
 fn change_checks(def: &mut TableDef, change: impl Fn(&mut Ident)) -> Result<()> {
     let mut checks = std::mem::take(&mut def.checks);
     for check in &mut checks {
@@ -548,7 +549,8 @@ fn rename_constraint(def: &mut TableDef, old: &str, new: &str) -> bool {
     }
 }
 
-/// The definition without a column, and without what is made of it or refers to it.
+/// Returns the definition without a column, and without the objects that are built on it or refer
+/// to it.
 fn without_column(table: &Table, gone: usize) -> Result<TableDef> {
     let mut def = table.def().clone();
     let scope = Scope::of_def(table.def(), None);

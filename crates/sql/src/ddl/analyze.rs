@@ -14,10 +14,11 @@ use crate::sequence::HIDDEN;
 use crate::session::Session;
 use crate::sqlstate::ACTIVE_SQL_TRANSACTION;
 
-/// Of how many hashes the least are kept: what they are spread over tells how many there were.
+/// The number of least hashes to keep. The range that they cover yields the number of distinct
+/// values.
 const SKETCH: usize = 1_024;
 
-/// What is seen of a column.
+/// Statistics of a column in progress.
 #[derive(Debug, Default)]
 struct Seen {
     nulls: u64,
@@ -106,7 +107,7 @@ fn look_at(view: &View, table: &Arc<Table>) -> Result<TableStatistics> {
 }
 
 impl Session {
-    /// Looks at all rows of these tables, or of all tables.
+    /// Collects statistics on all rows of these tables, or of all tables.
     ///
     /// Errors: 42P01; those of the tables.
     pub(crate) fn analyze(&mut self, names: &[ObjectName]) -> Result<()> {
@@ -120,7 +121,7 @@ impl Session {
         }
         let mut seen = HashSet::new();
         tables.retain(|table| seen.insert(table.id()));
-        // Others go on while rows are looked at.
+        // The scan runs before the schema is locked, so that other sessions can go on.
         let view = self.transaction()?.rows_of_now()?;
         let found = tables.iter().map(|table| look_at(&view, table)).collect::<Result<Vec<_>>>()?;
         drop(view);
@@ -131,7 +132,7 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what a table's rows have shown, where it is still the table that was looked at.
+    /// Stores the statistics of a table. If its columns have changed since, it is scanned again.
     fn keep_statistics(&mut self, table: &Arc<Table>, mut statistics: TableStatistics) -> Result<()> {
         let Some(now) = self.transaction()?.view().catalog().table_by_id(table.id()).cloned() else {
             let name = &table.def().name;
@@ -145,7 +146,7 @@ impl Session {
         Ok(self.transaction()?.set_statistics(&now, statistics)?)
     }
 
-    /// Gives back space that nothing is in.
+    /// Returns unused space to the file system.
     ///
     /// Errors: 25001 in a transaction block.
     pub(crate) fn vacuum(&mut self, analyze: bool, names: &[ObjectName]) -> Result<CommandTag> {

@@ -15,11 +15,11 @@ use crate::sqlstate::{
 };
 use crate::syntax::{check_collation, column_type, ident, is_serial, kind_of, quote_ident, sequence_name};
 
-/// A sequence that a column brings with it.
+/// A sequence that a column creates.
 pub(super) type OwnSequence = (Name, Sequence);
 
 impl Constraints<'_> {
-    /// Adds a column with the constraints that are declared with it.
+    /// Adds a column with its constraints.
     ///
     /// Errors: as [`Constraints::add`]; types that do not exist; defaults that cannot be computed.
     pub fn add_column(&mut self, column: &ast::ColumnDef, sequences: &mut Vec<OwnSequence>) -> Result<()> {
@@ -53,7 +53,7 @@ impl Constraints<'_> {
                     return Err(Error::unsupported("a generated column"));
                 }
                 ColumnOption::Collation(name) => check_collation(name)?,
-                // Constraints are added when the column is there.
+                // Constraints are added once the column exists.
                 ColumnOption::Null
                 | ColumnOption::PrimaryKey(_)
                 | ColumnOption::Unique(_)
@@ -95,7 +95,7 @@ impl Constraints<'_> {
         }
     }
 
-    /// What is wrong with a column that has two things of which it may have one.
+    /// Returns the error for a column with two of something that it may have only once.
     fn twice(&self, what: &str, column: &ColumnDef) -> Error {
         let what = format!("{what} for column \"{}\" of table \"{}\"", column.name, self.def.name);
         Error::new(SYNTAX_ERROR, what)
@@ -103,8 +103,8 @@ impl Constraints<'_> {
 
     /// Makes a column an identity column.
     ///
-    /// Errors: 42601 where it is one, or has a default; 22023 for one of no whole numbers; those of
-    /// its sequence.
+    /// Errors: 42601 if it is one already, or has a default; 22023 if its type is not an integer;
+    /// those of its sequence.
     pub fn identity(
         &mut self,
         column: &mut ColumnDef,
@@ -124,7 +124,7 @@ impl Constraints<'_> {
         Ok(())
     }
 
-    /// Makes a column one that counts.
+    /// Gives a column a sequence for its values.
     fn counts(
         &mut self,
         column: &mut ColumnDef,
@@ -133,7 +133,7 @@ impl Constraints<'_> {
     ) -> Result<()> {
         let taken = |name: &str| {
             sequences.iter().any(|((_, other), _)| other == name)
-                // That of a table which has another name by now still has its own.
+                // The sequence of a renamed table keeps its old name.
                 || self.sequences.iter().any(|(schema, other)| *schema == self.def.schema && other == name)
                 || self.catalog.has_name(&self.def.schema, name)
         };
@@ -160,7 +160,7 @@ impl Constraints<'_> {
     }
 }
 
-/// Sees that a column of this type may be an identity column.
+/// Checks that a column of this type may be an identity column.
 ///
 /// Errors: 22023.
 pub(super) fn check_identity_type(kind: &ColumnType) -> Result<()> {
@@ -173,7 +173,7 @@ pub(super) fn check_identity_type(kind: &ColumnType) -> Result<()> {
     }
 }
 
-/// `nextval` of a sequence, as an expression.
+/// Returns the text of the expression `nextval` on a sequence.
 fn default_text(schema: &str, name: &str) -> String {
     let name = if schema == cairn_table::PUBLIC {
         quote_ident(name)
@@ -185,7 +185,7 @@ fn default_text(schema: &str, name: &str) -> String {
 
 /// Applies the options of CREATE SEQUENCE.
 ///
-/// Errors: 42601 for numbers that are none.
+/// Errors: 42601 for malformed numbers.
 pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Result<()> {
     let (mut start, mut minimum, mut maximum) = (None, None, None);
     for option in options {
@@ -202,7 +202,7 @@ pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Res
         return Err(Error::new(INVALID_PARAMETER_VALUE, "INCREMENT must not be zero"));
     }
     if sequence.increment < 0 {
-        // As far as the type goes on the other side of zero.
+        // The negative range of the type.
         (sequence.minimum, sequence.maximum) = (-sequence.maximum - 1, -1);
     }
     sequence.minimum = minimum.unwrap_or(sequence.minimum);
@@ -221,7 +221,7 @@ pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Res
 
 fn whole(expr: &Expr) -> Result<i64> {
     let number = match expr {
-        // With the sign: the least number has no counterpart above zero.
+        // Parsed with its sign, because the least number has no positive counterpart.
         Expr::Value(_) | Expr::UnaryOp { op: UnaryOperator::Minus, .. } => expr.to_string().parse().ok(),
         _ => None,
     };

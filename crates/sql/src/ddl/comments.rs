@@ -1,8 +1,8 @@
-//! COMMENT ON: texts about tables, views, columns, indexes, sequences, namespaces and the database.
+//! COMMENT ON: comments on tables, views, columns, indexes, sequences, namespaces and the database.
 //!
-//! A comment is a row of a table that nobody sees: what kind of thing it is about, the number of
-//! its table or view, its name there, and the text. Names change and things go: after every change
-//! of the schema comments move with what was renamed, and those of what is no longer there go.
+//! A comment is a row of a hidden table: the kind of its subject, the number of the table or view,
+//! the name within it, and the text. Subjects are renamed and dropped, so every change of the
+//! schema moves the comments of renamed subjects and deletes those of dropped ones.
 
 use std::ops::Bound::Unbounded;
 
@@ -24,18 +24,17 @@ use crate::syntax::{ident, last_name, qualified};
 
 const TABLE: &str = "comments";
 
-/// What a comment is about.
+/// The subject of a comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct About {
     pub kind: Kind,
-    /// The number of the table or view; 0 for what belongs to none.
+    /// The number of the table or view; 0 for subjects that belong to none.
     pub relation: u32,
-    /// The name of a column or an index; of a sequence with its namespace, and a point between
-    /// them.
+    /// The name of a column or an index; for a sequence its namespace and name, with a dot between.
     pub name: String,
 }
 
-/// The kinds of things that there are comments about.
+/// The kinds of subjects of comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Relation,
@@ -62,7 +61,7 @@ impl Kind {
     }
 }
 
-/// All comments that a view sees.
+/// Returns all comments visible in a view.
 ///
 /// Errors: those of the table.
 pub(crate) fn all(view: &View) -> Result<Vec<(About, String)>> {
@@ -87,7 +86,7 @@ fn key_of(table: &Table, about: &About) -> Vec<u8> {
     let mut key = Vec::new();
     let values =
         [Value::Text(about.kind.name()), Value::BigInt(about.relation.into()), Value::Text(&about.name)];
-    // They are of the types that the key's columns have.
+    // The values have the types of the key's columns.
     let _ = table.key_format().encode(&values, &mut key);
     key
 }
@@ -107,7 +106,7 @@ fn put(transaction: &mut Transaction, table: &Arc<Table>, about: &About, text: &
     Ok(transaction.insert(table, &values)?)
 }
 
-/// The table that comments are in; it is made when it is needed first.
+/// Returns the table of comments, and creates it at the first call.
 fn table(transaction: &mut Transaction) -> Result<Arc<Table>> {
     if let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE) {
         return Ok(Arc::clone(table));
@@ -139,7 +138,7 @@ fn table(transaction: &mut Transaction) -> Result<Arc<Table>> {
     Ok(transaction.create_table(def)?)
 }
 
-/// Whether what a comment is about is there.
+/// Whether the subject of a comment exists.
 fn is_there(about: &About, catalog: &Catalog, view: &View) -> Result<bool> {
     let table = || catalog.table_by_id(about.relation);
     let is_view = catalog.views().any(|(id, _)| id == about.relation);
@@ -160,10 +159,9 @@ fn is_there(about: &About, catalog: &Catalog, view: &View) -> Result<bool> {
 }
 
 impl Session {
-    /// COMMENT ON.
+    /// Runs COMMENT ON.
     ///
-    /// Errors: what it is about is not there, or is something else; 0A000 for what there is only
-    /// one of, or none.
+    /// Errors: the subject does not exist or is of another kind; 0A000 for kinds without comments.
     pub(super) fn comment(
         &mut self,
         kind: &CommentObject,
@@ -243,14 +241,14 @@ impl Session {
         }
     }
 
-    /// The namespaces that a name may be of, and the name in it.
+    /// Returns the namespaces to search for a name, and the name within them.
     fn places(&mut self, name: &ObjectName) -> Result<(Vec<String>, String)> {
         let name = qualified(name)?;
         let path = self.context.settings.search_path.clone();
         Ok((name.schema.map_or(path, |schema| vec![schema]), name.name))
     }
 
-    /// The number of a table or view.
+    /// Returns the number of a table or view.
     fn relation(&mut self, name: &ObjectName, is_view: Option<bool>) -> Result<u32> {
         let (schemas, relation) = self.places(name)?;
         let catalog = Arc::clone(self.transaction()?.view().catalog());
@@ -285,8 +283,8 @@ impl Session {
         Err(Error::new(UNDEFINED_COLUMN, what))
     }
 
-    /// Sees to comments after a change of the schema: those of what was renamed move, those of what
-    /// has gone go.
+    /// Updates comments after a change of the schema: moves those of renamed subjects, and deletes
+    /// those of dropped ones.
     ///
     /// Errors: those of the table.
     pub(super) fn tidy_comments(&mut self, tree: &Tree) -> Result<()> {
@@ -315,7 +313,7 @@ fn undefined(name: &str) -> Error {
     Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
 }
 
-/// What a thing that is no longer there is called now, where the statement has renamed it.
+/// Returns the new name of a missing subject, if the statement has renamed it.
 fn renamed(tree: &Tree, about: &About) -> Option<String> {
     match tree {
         Tree::AlterTable(alter) => alter.operations.iter().find_map(|operation| match operation {

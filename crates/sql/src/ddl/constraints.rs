@@ -22,19 +22,19 @@ use crate::sqlstate::{
 use crate::syntax::walk::visit_expressions_mut;
 use crate::syntax::{ident, qualified};
 
-/// Constraints go into a definition; other tables are looked up here.
+/// Adds constraints to a definition, and resolves other tables.
 #[derive(Debug)]
 pub(super) struct Constraints<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
     pub def: &'a mut TableDef,
-    /// The sequences that are there, whose names no other gets.
+    /// The existing sequences, whose names are taken.
     pub sequences: &'a [Name],
     pub id: Option<u32>,
 }
 
 impl Session {
-    /// A definition with something more in it. `id` is the table's own number, where it has one.
+    /// Extends a definition by `add`. `id` is the number of the table, if it has one.
     ///
     /// Errors: those of `add`.
     pub(super) fn with_more<T>(
@@ -59,7 +59,7 @@ impl Session {
 impl Constraints<'_> {
     /// Adds a constraint.
     ///
-    /// Errors: names that are taken or that do not exist, a second primary key.
+    /// Errors: names that are taken or do not exist, a second primary key.
     pub fn add(&mut self, constraint: &TableConstraint) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
@@ -202,9 +202,9 @@ impl Constraints<'_> {
     }
 }
 
-/// Constraints are checked when a statement ends, and always.
+/// Constraints are always checked, at the end of the statement.
 ///
-/// Errors: 0A000 for those that are to wait for the commit, or not to be checked.
+/// Errors: 0A000 for constraints that are deferrable or not enforced.
 pub(super) fn check_characteristics(given: Option<&ConstraintCharacteristics>) -> Result<()> {
     let Some(given) = given else { return Ok(()) };
     if given.deferrable == Some(true) || given.initially == Some(DeferrableInitial::Deferred) {
@@ -216,7 +216,7 @@ pub(super) fn check_characteristics(given: Option<&ConstraintCharacteristics>) -
     Ok(())
 }
 
-/// The columns of a key or an index, and how they are ordered.
+/// Returns the columns of a key or an index, with their order.
 pub(super) fn key_columns(def: &TableDef, columns: &[IndexColumn]) -> Result<Vec<KeyColumn>> {
     let mut keys: Vec<KeyColumn> = Vec::with_capacity(columns.len());
     for column in columns {
@@ -235,7 +235,7 @@ pub(super) fn key_columns(def: &TableDef, columns: &[IndexColumn]) -> Result<Vec
     Ok(keys)
 }
 
-/// Sees that a column may refer to another one by its type.
+/// Checks that the type of a column allows it to refer to another one.
 ///
 /// Errors: 42804.
 pub(super) fn check_may_refer(constraint: &str, own: &ColumnDef, other: &ColumnDef) -> Result<()> {
@@ -250,7 +250,7 @@ pub(super) fn check_may_refer(constraint: &str, own: &ColumnDef, other: &ColumnD
     Err(Error::new(DATATYPE_MISMATCH, what).with_detail(detail))
 }
 
-/// An expression of a table's columns by their names alone: the table may get another one.
+/// Removes the table's name from its columns in an expression, because the table may be renamed.
 pub(super) fn without_table(mut expr: Expr, def: &TableDef) -> Expr {
     let _ = visit_expressions_mut(&mut expr, |expr| {
         let Expr::CompoundIdentifier(names) = expr else { return ControlFlow::<()>::Continue(()) };
@@ -279,7 +279,7 @@ pub(super) fn check_is_unique(parent: &TableDef, references: &[usize]) -> Result
     Err(Error::new(INVALID_FOREIGN_KEY, what))
 }
 
-/// The place of a column.
+/// Returns the position of a column.
 pub(super) fn column_of(def: &TableDef, name: &Ident) -> Result<usize> {
     let name = ident(name);
     def.column(&name).ok_or_else(|| {

@@ -18,11 +18,11 @@ use crate::session::Session;
 use crate::sqlstate::{DUPLICATE_SCHEMA, DUPLICATE_TABLE, INVALID_SCHEMA_NAME, INVALID_TABLE_DEFINITION};
 use crate::syntax::{TableName, column_type, ident, qualified};
 
-/// Columns of a table at most, as PostgreSQL has it.
+/// The largest number of columns of a table, as in PostgreSQL.
 const MOST_COLUMNS: usize = 1_600;
 
 impl Session {
-    /// Where something of this name is made: its namespace and its own name.
+    /// Returns the namespace and the name for a new object.
     ///
     /// Errors: 3F000.
     pub(super) fn place_of(&mut self, name: &ObjectName) -> Result<(String, String)> {
@@ -34,10 +34,10 @@ impl Session {
         Ok((schema, name))
     }
 
-    /// As [`Session::place_of`], once the schema is this session's; `None` where the name is taken,
-    /// which is no error for IF NOT EXISTS.
+    /// Like [`Session::place_of`], but locks the schema; `None` if the name is taken, which IF NOT
+    /// EXISTS allows.
     ///
-    /// Errors: 3F000, 42P07, and those of waiting for others.
+    /// Errors: 3F000, 42P07, and those of waiting for the lock.
     fn new_place(&mut self, name: &ObjectName, may_exist: bool) -> Result<Option<(String, String)>> {
         self.look_up(|session| {
             let (schema, name) = session.place_of(name)?;
@@ -45,7 +45,7 @@ impl Session {
         })
     }
 
-    /// Whether the name is taken, which is no error for IF NOT EXISTS.
+    /// Whether the name is taken. IF NOT EXISTS turns that error into a notice.
     pub(super) fn is_taken(&mut self, schema: &str, name: &str, may_exist: bool) -> Result<bool> {
         let view = self.transaction()?.view();
         let is_taken = view.catalog().has_name(schema, name)
@@ -99,7 +99,7 @@ impl Session {
             let with_defaults = matches!(like.defaults, Some(ast::CreateTableLikeDefaults::Including));
             let columns = self.table_named(&like.name)?.def().columns.clone();
             def.columns.extend(columns.into_iter().map(|mut column| {
-                // A sequence of its own is not copied, nor shared.
+                // An identity's sequence is neither copied nor shared.
                 let is_identity = column.identity.take().is_some();
                 column.default = column.default.filter(|_| with_defaults && !is_identity);
                 column
@@ -122,7 +122,7 @@ impl Session {
         Ok(table)
     }
 
-    /// Makes the sequences that columns bring with them.
+    /// Creates the sequences of columns.
     pub(super) fn make_sequences(&mut self, sequences: Vec<OwnSequence>) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let (transaction, context) = self.parts()?;
@@ -195,7 +195,7 @@ impl Session {
         })?;
         let Some((schema, name)) = found else { return Ok(CommandTag::new("CREATE VIEW")) };
         let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
-        // It has to be one that can be asked.
+        // The query is planned, to check that it is valid.
         let tree = Tree::Query(create.query.clone());
         Query::check_view(self, &tree)?;
         let (_, params, columns) = Query::plan(self, &tree, &[])?;
@@ -268,16 +268,17 @@ impl Session {
         Ok(CommandTag::new("CREATE SEQUENCE"))
     }
 
-    /// ALTER SEQUENCE: where it goes on, and the column that it goes with.
+    /// Runs ALTER SEQUENCE: sets its next value, or its owning column.
     ///
-    /// Errors: 42P01, 42703, 22023 for a value that is out of its bounds.
+    /// Errors: 42P01, 42703, 22023 for a value outside its bounds.
     pub(crate) fn alter_sequence(
         &mut self,
         name: &ObjectName,
         restart: Option<Option<i64>>,
         owner: Option<Option<&ObjectName>>,
     ) -> Result<CommandTag> {
-        // Alone: others would take values that are given once more where this is taken back.
+        // Needs the schema lock: otherwise other sessions would take values that would be given out
+        // again if this transaction is rolled back.
         let found = self.look_up(|session| {
             let name = session.place_of(name)?;
             match find_sequence(session.transaction()?.view(), &name)? {
@@ -314,7 +315,8 @@ impl Session {
         Ok(CommandTag::new("ALTER SEQUENCE"))
     }
 
-    /// `table.column`, as sequences keep it, of a table beside the sequence.
+    /// Returns `table.column`, the form in which sequences store their owner. The table is in the
+    /// namespace of the sequence.
     fn owner_of(&mut self, schema: &str, column: &ObjectName) -> Result<String> {
         let mut parts = column.0.clone();
         let last = parts.pop().and_then(|part| part.as_ident().map(crate::syntax::ident));

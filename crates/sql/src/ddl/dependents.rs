@@ -1,4 +1,4 @@
-//! Views that ask for what is to go or to change.
+//! Views that depend on objects that a statement drops or changes.
 
 use std::ops::ControlFlow;
 
@@ -16,16 +16,16 @@ use crate::syntax::{Plain, TableName, ident, one, qualified};
 /// Namespace and name of a table or view.
 pub(super) type Relation = (String, String);
 
-/// What a query names and does not make itself.
+/// Collects the relations that a query refers to, without those of its own WITH clauses.
 #[derive(Default)]
 struct Named {
     relations: Vec<TableName>,
-    /// The queries that are being looked at, from the outermost one.
+    /// The queries around the current position, outermost first.
     within: Vec<With>,
 }
 
-/// The names that a query's WITH gives, and how many of their queries have been looked at: in one
-/// of them only those before it mean them, unless it is recursive.
+/// The names in a query's WITH clause, and the number of its members that have been visited. A
+/// member can refer to those before it only, unless the clause is recursive.
 struct With {
     names: Vec<String>,
     seen: usize,
@@ -51,7 +51,7 @@ impl Visitor for Named {
 
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
         self.within.pop();
-        // The queries of WITH come first, in their order.
+        // The members of the WITH clause are visited first, in their order.
         if let Some(with) = self.within.last_mut().filter(|with| with.seen < with.names.len()) {
             with.seen += 1;
         }
@@ -66,7 +66,7 @@ impl Visitor for Named {
     }
 }
 
-/// The tables and views that a view asks for.
+/// Returns the tables and views that a view refers to.
 fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
     let mut named = Named::default();
     let Ok(parsed) = one(&view.query) else { return Vec::new() };
@@ -78,7 +78,7 @@ fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
     };
     let place = |relation: TableName| match relation.schema {
         Some(schema) => Some((schema, relation.name)),
-        // Where a view looks for names: see the planner of views.
+        // The search path of views: see the planner of views.
         None => [view.schema.as_str(), PUBLIC]
             .into_iter()
             .find(|schema| has(schema, &relation.name))
@@ -87,8 +87,8 @@ fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
     named.relations.into_iter().filter_map(place).collect()
 }
 
-/// Views that cannot be without `gone`, directly or through others of them, each with what it asks
-/// for.
+/// Returns the views that depend on `gone`, directly or through other views, each with the relation
+/// that it depends on.
 fn dependents(catalog: &Catalog, gone: &[Relation]) -> Vec<(Relation, Relation)> {
     let views: Vec<(Relation, Vec<Relation>)> = catalog
         .views()
@@ -110,7 +110,7 @@ fn dependents(catalog: &Catalog, gone: &[Relation]) -> Vec<(Relation, Relation)>
 }
 
 impl Session {
-    /// Sees to the views that ask for relations which are to go: they go as well, or keep these.
+    /// Drops the views that depend on relations that are to be dropped.
     ///
     /// Errors: 2BP01 without CASCADE.
     pub(super) fn drop_dependents(&mut self, gone: &[Relation], cascade: bool) -> Result<()> {
@@ -150,8 +150,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a change of a table, and gives the views that are not as before: which give other
-    /// columns now, or none.
+    /// Changes a table, and returns the views whose columns have changed, or that are no longer
+    /// valid.
     pub(super) fn views_changed_by<T>(
         &mut self,
         change: impl FnOnce(&mut Session) -> Result<T>,
@@ -163,7 +163,7 @@ impl Session {
         let before = self.view_columns(&catalog)?;
         let result = change(self)?;
         self.schema_changed();
-        // What is found now is not to be kept: the statement may still fail.
+        // These columns must not be cached, because the statement may still fail.
         self.view_columns = None;
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let after = self.view_columns(&catalog)?;

@@ -65,7 +65,8 @@ impl Session {
             tables.iter().map(|table| (table.def().schema.clone(), table.def().name.clone())).collect();
         self.drop_dependents(&gone, cascade)?;
         let ids: Vec<u32> = tables.iter().map(|table| table.id()).collect();
-        // References between those that go are in nobody's way, nor are others with CASCADE.
+        // References between tables that are all dropped do not matter, nor do any others with
+        // CASCADE.
         for table in &tables {
             self.drop_references_to(table.id(), |other| cascade || ids.contains(&other))?;
         }
@@ -78,7 +79,7 @@ impl Session {
         Ok(())
     }
 
-    /// The tables of these names; `None` for none at all.
+    /// Returns the tables of these names; `None` if there are none.
     fn tables_to_go(&mut self, names: &[ObjectName], may_miss: bool) -> Result<Option<Vec<Arc<Table>>>> {
         let mut tables: Vec<Arc<Table>> = Vec::new();
         for name in names {
@@ -99,13 +100,13 @@ impl Session {
         Ok((!tables.is_empty()).then_some(tables))
     }
 
-    /// Removes a table, and the sequences that are its columns'.
+    /// Drops a table and the sequences that its columns own.
     fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
         self.transaction()?.drop_table(table)?;
         self.drop_sequences_of(table, None)
     }
 
-    /// Removes the sequences of a table's columns, or of one of them.
+    /// Drops the sequences that a table's columns own, or one of them.
     pub(super) fn drop_sequences_of(&mut self, table: &Table, column: Option<&str>) -> Result<()> {
         let def = table.def();
         let own = |of: &str| match column {
@@ -123,7 +124,7 @@ impl Session {
         Ok(())
     }
 
-    /// Removes foreign keys that refer to a table, from those tables for which it is allowed.
+    /// Drops the foreign keys to a table in all tables for which `allowed` is true.
     fn drop_references_to(&mut self, id: u32, allowed: impl Fn(u32) -> bool) -> Result<()> {
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let mut children: Vec<u32> = catalog.references_to(id).map(|(child, _)| child.id()).collect();
@@ -148,7 +149,7 @@ impl Session {
         Ok(())
     }
 
-    /// The views of these names; `None` for none at all.
+    /// Returns the views of these names; `None` if there are none.
     fn views_to_go(&mut self, names: &[ObjectName], may_miss: bool) -> Result<Option<Vec<Relation>>> {
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let mut gone: Vec<Relation> = Vec::new();
@@ -252,7 +253,7 @@ impl Session {
         Ok(CommandTag::new("TRUNCATE TABLE"))
     }
 
-    /// The tables that a TRUNCATE names, and those that it takes along.
+    /// Returns the tables that a TRUNCATE names, and those that refer to them.
     fn tables_to_empty(&mut self, truncate: &ast::Truncate) -> Result<Vec<Arc<Table>>> {
         let mut tables = Vec::new();
         for target in &truncate.table_names {
@@ -261,7 +262,7 @@ impl Session {
                 tables.push(table);
             }
         }
-        // What refers to them has to go with them.
+        // Tables that refer to one of these must be truncated with it.
         let mut at = 0;
         while let Some(table) = tables.get(at).cloned() {
             at += 1;
@@ -282,7 +283,8 @@ impl Session {
         Ok(tables)
     }
 
-    /// Tables that refer to each other: without their references first, which they get back.
+    /// Truncates tables that refer to each other. Their foreign keys are removed before, and
+    /// restored afterwards.
     fn truncate_together(&mut self, tables: &[Arc<Table>]) -> Result<()> {
         let mut alone = Vec::new();
         for table in tables {
@@ -299,7 +301,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sequences of a table's columns begin again, which is taken back with the transaction.
+    /// Restarts the sequences of a table's columns; a rollback undoes that.
     fn restart_sequences_of(&mut self, table: &Table) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let sequences = all_sequences(self.transaction()?.view())?;
@@ -317,8 +319,8 @@ impl Session {
     }
 }
 
-/// Whether a sequence goes with a column of a table. Names may have points in them, so they are
-/// compared as a whole.
+/// Whether a sequence is owned by a column of a table. Names may contain dots, so they are compared
+/// as a whole.
 fn is_of(of: &str, table: &TableDef) -> bool {
     table.columns.iter().any(|column| of == owner(table, &column.name))
 }

@@ -1,4 +1,4 @@
-//! Identity columns and their sequences, when either is altered.
+//! Identity columns and their sequences in ALTER statements.
 
 use cairn_table::Table;
 use cairn_table::row::Type;
@@ -15,14 +15,14 @@ use crate::sqlstate::{
 };
 use crate::syntax::{IdentityChange, column_type};
 
-/// How a sequence names the column that it goes with.
+/// Returns the form in which a sequence stores its owning column.
 pub(super) fn owner(table: &TableDef, column: &str) -> String {
     format!("{}.{column}", table.name)
 }
 
-/// Sees that an operation leaves an identity column one.
+/// Checks that an operation is allowed on an identity column.
 ///
-/// Errors: 42601 for its default and NULL, 22023 for a type of no whole numbers.
+/// Errors: 42601 for its default and NULL, 22023 for a type that is not an integer.
 pub(super) fn check_identity(relation: &str, column: &ColumnDef, op: &AlterColumnOperation) -> Result<()> {
     if column.identity.is_none() {
         return Ok(());
@@ -42,9 +42,9 @@ pub(super) fn check_identity(relation: &str, column: &ColumnDef, op: &AlterColum
 }
 
 impl Session {
-    /// ADD GENERATED, SET GENERATED and DROP IDENTITY.
+    /// Runs ADD GENERATED, SET GENERATED and DROP IDENTITY.
     ///
-    /// Errors: 55000 for a column that is none or is one already; those of
+    /// Errors: 55000 for a column that is not an identity column, or is one already; those of
     /// [`super::constraints::Constraints::identity`].
     pub(super) fn alter_identity(
         &mut self,
@@ -100,10 +100,10 @@ impl Session {
         Ok(new)
     }
 
-    /// The column of an identity's sequence has got another type: it counts as far as that goes,
-    /// unless somebody has said how far.
+    /// Adjusts the bounds of an identity's sequence after its column has changed its type. Explicit
+    /// bounds stay.
     ///
-    /// Errors: 22023 where it begins outside of that, or is past it already.
+    /// Errors: 22023 if its start or its current value is outside the new bounds.
     pub(super) fn retype_sequence(&mut self, name: &Name, old: Type, new: Type) -> Result<()> {
         let shared = Arc::clone(&self.shared);
         let (transaction, context) = self.parts()?;
@@ -126,7 +126,7 @@ impl Session {
         })
     }
 
-    /// Sees that no identity column counts with a sequence that is to go.
+    /// Checks that no identity column uses a sequence that is to be dropped.
     ///
     /// Errors: 2BP01.
     pub(super) fn check_is_unused(&mut self, name: &Name) -> Result<()> {
@@ -138,7 +138,7 @@ impl Session {
         Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what).with_hint(hint))
     }
 
-    /// Sees that a sequence is no identity column's, so that it may go with something else.
+    /// Checks that a sequence belongs to no identity column, so that its owner may change.
     ///
     /// Errors: 0A000.
     pub(super) fn check_is_free(&mut self, name: &Name) -> Result<()> {
@@ -148,9 +148,9 @@ impl Session {
         Err(Error::unsupported("changing the ownership of an identity sequence").with_detail(detail))
     }
 
-    /// A table or columns of it have got other names: the sequences that go with columns go with
-    /// them under these. To be called once the schema is this transaction's: nobody who counts with
-    /// them is waited for then.
+    /// Updates the owners of sequences after a table or its columns have been renamed. Call it once
+    /// this transaction holds the schema lock, so that it does not wait for sessions that draw
+    /// values.
     ///
     /// Errors: those of the table of sequences.
     pub(super) fn move_sequences(&mut self, old: &TableDef, new: &TableDef) -> Result<()> {

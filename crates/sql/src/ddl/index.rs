@@ -15,7 +15,7 @@ use crate::sqlstate::{DEPENDENT_OBJECTS_STILL_EXIST, UNDEFINED_OBJECT, UNDEFINED
 use crate::syntax::qualified;
 
 impl Session {
-    /// The table of this name.
+    /// Returns the table of this name.
     ///
     /// Errors: 42P01; 42809 for a view.
     pub(crate) fn table_named(&mut self, name: &ObjectName) -> Result<Arc<Table>> {
@@ -44,7 +44,8 @@ impl Session {
         Ok(CommandTag::new("CREATE INDEX"))
     }
 
-    /// The table that gets an index, and that; `None` where its name is taken and may be.
+    /// Returns the definition of a new index, and its table; `None` if the name is taken and IF NOT
+    /// EXISTS allows that.
     fn index_of(&mut self, create: &ast::CreateIndex) -> Result<Option<(Arc<Table>, IndexDef)>> {
         let table = self.table_named(&create.table_name)?;
         let def = table.def();
@@ -81,7 +82,7 @@ impl Session {
         Ok(())
     }
 
-    /// An index that may go: its table, and its place there.
+    /// Finds an index that may be dropped: its table, and its position there.
     fn index_named(&mut self, name: &ObjectName, may_miss: bool) -> Result<Option<(Arc<Table>, usize)>> {
         let name = qualified(name)?;
         let catalog = Arc::clone(self.transaction()?.view().catalog());
@@ -131,7 +132,7 @@ impl Session {
         Ok(CommandTag::new("ALTER INDEX"))
     }
 
-    /// Gives a table a definition that has the same columns.
+    /// Replaces the definition of a table by one with the same columns.
     pub(super) fn redefine(
         &mut self,
         table: &Arc<Table>,

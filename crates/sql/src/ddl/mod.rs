@@ -1,4 +1,4 @@
-//! Changes of the schema: from statements' trees to definitions of tables.
+//! Changes of the schema: translates syntax trees of statements to definitions of tables.
 
 mod alter;
 mod analyze;
@@ -16,7 +16,7 @@ mod statements;
 
 use cairn_table::schema::TableDef;
 
-/// A name that nothing in a table has yet: `base`, or that with a number behind it.
+/// Returns a name that is not taken: `base`, or `base` with a number appended.
 pub(crate) fn free_name(base: String, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(&base) {
         return base;
@@ -24,7 +24,7 @@ pub(crate) fn free_name(base: String, is_taken: impl Fn(&str) -> bool) -> String
     (1u32..).map(|number| format!("{base}{number}")).find(|name| !is_taken(name)).unwrap_or(base)
 }
 
-/// Whether a constraint of this name is in a table.
+/// Whether a table has a constraint of this name.
 pub(crate) fn has_constraint(def: &TableDef, name: &str) -> bool {
     def.primary_key_name.as_deref() == Some(name)
         || def.indexes.iter().any(|index| index.name == name)

@@ -18,12 +18,12 @@ use crate::sqlstate::DATATYPE_MISMATCH;
 use crate::types::name_of;
 
 impl Session {
-    /// Gives a column another type. Where its values change, rows are read from the old trees and
+    /// Changes the type of a column. If its values change, the rows are read from the old trees and
     /// built into new ones, one after the other.
     ///
-    /// Errors: 42804 without USING where one type does not become the other by itself, and for a
-    /// default, a check or a foreign key that does not go with the new one; those of converting
-    /// values; 23514 and 23503 for what they become.
+    /// Errors: 42804 without USING if there is no implicit conversion between the types, and for a
+    /// default, a check or a foreign key that is incompatible with the new type; those of
+    /// converting values; 23514 and 23503 for converted values that violate a constraint.
     pub(super) fn retype(
         &mut self,
         table: &Arc<Table>,
@@ -35,7 +35,7 @@ impl Session {
         let Some(column) = def.columns.get_mut(at) else { return Ok(Arc::clone(table)) };
         let old = std::mem::replace(&mut column.kind, kind.clone());
         let name = column.name.clone();
-        // What is said about the column has to make sense of what it has from now on.
+        // The column's default, checks and foreign keys must be valid for its new type.
         default_of(column)?;
         Checks::new(&def)?;
         let keys = self.keys_with(table, at)?;
@@ -62,7 +62,7 @@ impl Session {
             }
         };
         let (transaction, context) = self.parts()?;
-        // All there is, in the trees that stay until it commits.
+        // All rows, read from the old trees, which remain until the commit.
         let view = transaction.rows_of_now()?;
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), Direction::Forward)?;
         let mut rows = transaction.bulk_replace(table, def)?;
@@ -95,8 +95,8 @@ impl Session {
         Ok(new)
     }
 
-    /// The foreign keys that have a column at either end: the numbers of their tables, and their
-    /// places there.
+    /// Returns the foreign keys that have a column at either end, as pairs of table number and
+    /// position.
     fn keys_with(&mut self, table: &Table, at: usize) -> Result<BTreeSet<(u32, usize)>> {
         let catalog = self.transaction()?.view().catalog();
         let own = table.def().foreign_keys.iter().enumerate();
@@ -107,8 +107,7 @@ impl Session {
         Ok(own.chain(others.map(|(child, place)| (child.id(), place))).collect())
     }
 
-    /// Sees that the columns of foreign keys may refer to each other where a table is going to be
-    /// as `def` says.
+    /// Checks that the types of foreign keys stay compatible once a table has the definition `def`.
     ///
     /// Errors: 42804.
     fn check_key_types(
@@ -139,7 +138,7 @@ impl Session {
     }
 }
 
-/// Digits after the point of a column's values.
+/// Returns the scale of a column's values.
 fn scale(column: &ColumnDef) -> u8 {
     column.kind.decimal.map_or(0, |(_, scale)| scale)
 }

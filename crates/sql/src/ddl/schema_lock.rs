@@ -1,4 +1,4 @@
-//! Names are looked up twice: before the schema is this session's, and once it is.
+//! The schema lock. Names are looked up twice: before taking the lock, and while holding it.
 
 use cairn_table::{Error as TableError, Isolation};
 
@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::session::Session;
 
 impl Session {
-    /// What names stand for once the schema is this session's, until its transaction ends. `look`
-    /// is called a second time then: others may have changed it while they were waited for. A first
-    /// look that fails, or finds nothing to do (`None`), is the last one, and nobody is waited for.
+    /// Looks names up under the schema lock, which is held until the transaction ends. `look` runs
+    /// before and after taking the lock, because other sessions may change the schema during the
+    /// wait. If the first run fails, or finds nothing to do (`None`), the lock is not taken.
     ///
     /// Errors: those of `look`; 40P01, 55P03, 57014 of waiting.
     pub(super) fn look_up<T>(
@@ -24,19 +24,20 @@ impl Session {
         look(self)
     }
 
-    /// Makes the schema this session's. What was looked up before may be another thing afterwards.
+    /// Takes the schema lock. Results of earlier lookups may be stale afterwards.
     ///
     /// Errors: 40P01, 55P03, 57014.
     pub(super) fn lock_schema(&mut self) -> Result<()> {
         let (is_first, can_go_back) = self.place_in_transaction();
         let transaction = self.transaction()?;
-        // Who is told that waiting has failed is rolled back, where there is no savepoint.
+        // The snapshot may be released during the wait only if a failed wait rolls the whole
+        // transaction back, that is, without a savepoint.
         let forgets = !can_go_back && (is_first || transaction.isolation() == Isolation::ReadCommitted);
         if forgets && is_first {
             return Ok(transaction.lock_schema_afresh()?);
         }
-        // What a block has read is kept from others as long as that works: it goes first, as in
-        // PostgreSQL.
+        // A block first tries to keep the snapshot of its earlier reads, which gives it precedence
+        // over other sessions, as in PostgreSQL.
         match transaction.lock_schema() {
             Err(TableError::Deadlock { .. }) if forgets => Ok(transaction.lock_schema_afresh()?),
             locked => Ok(locked?),

@@ -1,4 +1,4 @@
-//! Which statement is done where.
+//! Dispatches statements that change the schema.
 
 use datafusion::sql::sqlparser::ast::{AlterIndexOperation, Statement as Tree};
 
@@ -10,7 +10,7 @@ use crate::syntax::check_places;
 impl Session {
     /// Runs a change of the schema within the open transaction.
     ///
-    /// Errors: all there are.
+    /// Errors: any error of the statement.
     pub(crate) fn define(&mut self, tree: &Tree) -> Result<CommandTag> {
         check_places(tree)?;
         let tag = match tree {
@@ -24,7 +24,7 @@ impl Session {
                 return Err(Error::unsupported("a temporary sequence"));
             }
             Tree::CreateSequence { name, if_not_exists, data_type, sequence_options, owned_by, .. } => {
-                // The parser gives NONE as a name.
+                // The parser returns NONE as a name.
                 let owner = owned_by.as_ref().filter(|owner| !owner.to_string().eq_ignore_ascii_case("none"));
                 self.create_sequence(name, *if_not_exists, data_type.as_ref(), sequence_options, owner)?
             }
@@ -40,7 +40,7 @@ impl Session {
                 self.comment(object_type, object_name, comment.as_deref())?;
                 return Ok(CommandTag::new("COMMENT"));
             }
-            // There is one user, who may do everything.
+            // The only user may do everything.
             Tree::Grant(_) => return Ok(CommandTag::new("GRANT")),
             Tree::Revoke(_) => return Ok(CommandTag::new("REVOKE")),
             other => {

@@ -1,4 +1,4 @@
-//! Which tree a condition is best looked up in, and what is left of the condition then.
+//! Chooses the tree that serves a condition best, and determines the residual condition.
 
 use cairn_table::Table;
 use cairn_table::row::Order;
@@ -10,52 +10,52 @@ use super::place::keeps_values;
 use super::select::slots;
 use crate::expr::{Comparison, Node};
 
-/// How the rows of a table are found.
+/// The access path of a table.
 #[derive(Debug)]
 pub(crate) struct Access {
     pub table: Arc<Table>,
-    /// The index, or the table itself.
+    /// The index; `None` for the table itself.
     pub index: Option<usize>,
-    /// Whether rows have to be fetched from the table by what the index says.
+    /// Whether rows must be fetched from the table for each index entry.
     pub fetches: bool,
     pub range: RangePlan,
     pub backward: bool,
-    /// What of the condition the tree does not see to.
+    /// The part of the condition that the range does not cover.
     pub residual: Option<Node>,
-    /// The same for who reads column by column, if all of it is made of conditions on one column
-    /// each, or on two.
+    /// The residual condition for readers of whole columns, if each of its parts is on one or two
+    /// columns.
     pub conditions: Option<Conditions>,
-    /// Columns of the table that are looked at; those of the condition are among them.
+    /// The columns that are read, including those of the condition.
     pub columns: Vec<usize>,
 }
 
-/// Which part of a tree: where the first columns of its key have these values, and the next one is
-/// in this range.
+/// The range of a tree: the first columns of its key have the values of `prefix`, and the next
+/// column is in a range.
 #[derive(Debug, Default)]
 pub(crate) struct RangePlan {
     pub prefix: Vec<Node>,
-    /// The column behind the prefix is one of these, or within these bounds.
+    /// The column after the prefix is one of these values, or within the bounds below.
     pub any_of: Option<Vec<Node>>,
     pub lower: Option<(Node, bool)>,
     pub upper: Option<(Node, bool)>,
-    /// The prefix is the whole key of at most one row.
+    /// The prefix is a whole unique key, which at most one row has.
     pub is_point: bool,
 }
 
-/// What is wanted of the rows besides that they meet the condition.
+/// The requirements on the rows besides the condition.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted<'a> {
-    /// Columns that are looked at.
+    /// The columns that are read.
     pub columns: &'a [usize],
-    /// Their order: columns with how each is ordered.
+    /// The order of the rows.
     pub order: &'a [(usize, Order)],
 }
 
-/// A tree, and how much of the condition it takes.
+/// A tree, with the part of the condition that it covers.
 struct Candidate {
     index: Option<usize>,
     range: RangePlan,
-    /// Conjuncts that the tree sees to, by their places.
+    /// Positions of the conjuncts that the range covers.
     used: Vec<usize>,
     fetches: bool,
     backward: bool,
@@ -64,8 +64,8 @@ struct Candidate {
 }
 
 impl Access {
-    /// The best way to the rows that meet all the conjuncts. Says also whether they come in the
-    /// order that is wanted.
+    /// Returns the best access path for rows that meet all conjuncts, and whether it yields the
+    /// wanted order.
     pub fn plan(table: &Arc<Table>, conjuncts: Vec<Node>, wanted: &Wanted<'_>) -> (Access, bool) {
         let trees = std::iter::once(None).chain((0..table.def().indexes.len()).map(Some));
         let candidates = trees.map(|index| candidate(table, index, &conjuncts, wanted));
@@ -97,7 +97,7 @@ impl Access {
         (access, best.ordered)
     }
 
-    /// All keys of a tree.
+    /// The path that reads a whole tree.
     pub(super) fn of_tree(table: &Arc<Table>, index: Option<usize>) -> Access {
         Access {
             table: Arc::clone(table),
@@ -118,13 +118,14 @@ impl Access {
     }
 }
 
-/// The columns of a tree's key; those of the primary key follow in an index, so that they are of
-/// use there too.
+/// Returns the columns of a tree's key. In an index the columns of the primary key follow, and can
+/// be used too.
 fn key_columns(table: &Table, index: Option<usize>) -> Vec<KeyColumn> {
     let def = table.def();
     match index.and_then(|index| def.indexes.get(index)) {
         None => def.primary_key.clone(),
-        // A unique index has no primary key behind its own columns, unless one of them is NULL.
+        // Entries of a unique index hold the primary key only if one of the index's own columns is
+        // NULL.
         Some(index) if index.unique => index.columns.clone(),
         Some(index) => {
             let mut columns = index.columns.clone();
@@ -166,8 +167,8 @@ fn candidate(table: &Arc<Table>, index: Option<usize>, conjuncts: &[Node], wante
     Candidate { index, range, used, fetches, backward, ordered, score }
 }
 
-/// More is better: points before ranges, longer prefixes, trees that have all columns, the right
-/// order, the table before an index.
+/// Rates an access path; higher is better. It prefers points to ranges, long prefixes, trees that
+/// have all columns, the wanted order, and the table to an index.
 fn score(
     table: &Table,
     index: Option<usize>,
@@ -187,9 +188,9 @@ fn score(
         (None, _) => 100,
         (Some(_), false) if is_full && wanted.columns.is_empty() => 110,
         (Some(index), false) if is_full => {
-            // A narrow index has fewer leaves than the table. Of the primary key behind its columns
-            // every value has to be put together, which takes longer than reading a column of the
-            // table.
+            // A narrow index has fewer leaves than the table. The columns of the primary key in its
+            // entries have to be decoded value by value, which takes longer than reading a column
+            // of the table.
             let is_narrow = table.def().indexes.get(index).is_some_and(|index| {
                 let has = |column: &usize| {
                     index.include.contains(column) || index.columns.iter().any(|key| key.column == *column)
@@ -200,14 +201,14 @@ fn score(
             if is_narrow { 120 } else { 50 }
         }
         (Some(_), false) => 90,
-        // Every row costs a walk down the table.
+        // Each row costs a descent of the table's tree.
         (Some(_), true) if is_full => return if order > 0 && table.rows() < 1_000 { 60 } else { 0 },
         (Some(_), true) => 0,
     };
     1 + narrow + order + tree
 }
 
-/// A conjunct that says what a column is equal to.
+/// Returns the value to which a conjunct equates the column.
 fn equality(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Node)> {
     conjuncts.iter().enumerate().find_map(|(at, node)| match comparison(node, key)? {
         (Comparison::Equal, value) => Some((at, value.clone())),
@@ -215,7 +216,7 @@ fn equality(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Node)> {
     })
 }
 
-/// A conjunct that lists what a column may be.
+/// Returns the values of a conjunct that lists them for the column.
 fn one_of(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Vec<Node>)> {
     conjuncts.iter().enumerate().find_map(|(at, node)| match node {
         Node::In { operand, list, negated: false } if key.is(operand) && list.iter().all(is_value) => {
@@ -225,8 +226,8 @@ fn one_of(conjuncts: &[Node], key: &Key<'_>) -> Option<(usize, Vec<Node>)> {
     })
 }
 
-/// The narrowest bounds cannot be told before values are known: the first on either side is taken,
-/// the others stay conditions.
+/// Takes the first bound on either side; the others stay in the residual condition. The narrowest
+/// bound is unknown until the values are.
 fn bounds(conjuncts: &[Node], key: &Key<'_>, range: &mut RangePlan, used: &mut Vec<usize>) {
     for (at, node) in conjuncts.iter().enumerate() {
         let Some((comparison, value)) = comparison(node, key) else { continue };
@@ -244,7 +245,7 @@ fn bounds(conjuncts: &[Node], key: &Key<'_>, range: &mut RangePlan, used: &mut V
     }
 }
 
-/// A comparison of the column with something that does not depend on the row.
+/// Matches a comparison of the column with an expression that does not depend on the row.
 fn comparison<'n>(node: &'n Node, key: &Key<'_>) -> Option<(Comparison, &'n Node)> {
     let Node::Compare(comparison, pair) = node else { return None };
     let [left, right] = &**pair;
@@ -266,7 +267,7 @@ impl<'t> Key<'t> {
         Key { column: key.column, kind }
     }
 
-    /// Whether that is the column, or its values as ones of a wider type.
+    /// Whether the expression is the column, or a lossless conversion of it to a wider type.
     fn is(&self, node: &Node) -> bool {
         let mut node = node;
         while let Node::Cast { operand, to } = node {
@@ -283,13 +284,12 @@ fn is_value(node: &Node) -> bool {
     node.is_free() && !node.is_volatile()
 }
 
-/// Whether the rows of a range come in the order that is wanted, and whether they do when it is
-/// read backward.
+/// Returns whether a range yields the wanted order, and whether it does so when read backward.
 fn order(columns: &[KeyColumn], range: &RangePlan, wanted: &Wanted<'_>) -> (bool, bool) {
     if wanted.order.is_empty() || range.is_point {
         return (true, false);
     }
-    // Columns with one value are in any order. A list of values is read in their order.
+    // Columns with a fixed value fit any order. A list of values is read in the column's order.
     let is_fixed = |column: usize| columns.iter().take(range.prefix.len()).any(|key| key.column == column);
     let mut rest = columns.iter().skip(range.prefix.len());
     let mut direction: Option<bool> = None;
@@ -325,7 +325,7 @@ mod tests {
         Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap()
     }
 
-    /// The first columns of the rows that a statement gives, in order.
+    /// Returns the first column of a statement's rows, in order.
     fn rows(c: &mut Connection, sql: &str, types: &[Type], params: &[Datum]) -> Vec<String> {
         let types: Vec<Option<ColumnType>> = types.iter().map(|kind| Some((*kind).into())).collect();
         let statement = c.prepare_typed(sql, &types).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -339,10 +339,10 @@ mod tests {
         found
     }
 
-    /// Goal: a key is looked up by values of other types, and rows are those that meet the
-    /// condition: of values at, between and beyond the key's. Method: how statements with
-    /// parameters of each type find their rows, and the rows beside those of a column without a
-    /// tree.
+    /// Goal: a key is looked up by values of other types, and exactly the rows that meet the
+    /// condition are found, for values at, between and beyond the key's. Method: the plans of
+    /// statements with parameters of each type, and their rows compared with those of an unindexed
+    /// column.
     #[test]
     fn keys_are_looked_up_by_other_types() {
         let database = database();
@@ -413,9 +413,9 @@ mod tests {
         }
     }
 
-    /// Goal: changes of rows and joins find their rows so too, and values beyond a key's type are
-    /// no error. Method: what an UPDATE, a DELETE and joins of tables with keys of different types
-    /// are planned to read.
+    /// Goal: changes of rows and joins look keys up in the same way, and values beyond a key's type
+    /// are not an error. Method: the plans of an UPDATE, a DELETE and joins of tables with keys of
+    /// different types.
     #[test]
     fn changes_and_joins_look_up_by_other_types() {
         let database = database();

@@ -1,4 +1,4 @@
-//! Aggregates over all rows of an access.
+//! Aggregates over all rows of an access path.
 
 use std::cmp::Ordering;
 
@@ -17,17 +17,17 @@ use crate::outcome::Column;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 use crate::syntax::{ident, last_name};
 
-/// One aggregate.
+/// An aggregate.
 #[derive(Debug, Clone)]
 pub(crate) struct Aggregate {
     pub(super) kind: Kind,
     /// `None` for `count(*)`.
     pub input: Option<Node>,
-    /// The first row that is not NULL has it.
+    /// The first row that is not NULL decides the result.
     pub first_is_enough: bool,
 }
 
-/// Which one.
+/// The function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Count,
@@ -36,10 +36,10 @@ pub(super) enum Kind {
     Sum,
 }
 
-/// Aggregates and the columns that they make.
+/// Aggregates and their result columns.
 type Found = (Vec<Aggregate>, Vec<Column>);
 
-/// What it comes to so far.
+/// The state of an aggregate.
 #[derive(Debug)]
 pub(crate) struct Accumulator {
     count: i64,
@@ -50,8 +50,7 @@ pub(crate) struct Accumulator {
 }
 
 impl Aggregate {
-    /// The aggregates that a list of results is made of; `None` where there are others than
-    /// aggregates.
+    /// Returns the aggregates of a select list; `None` if it has anything else.
     pub fn all(
         items: &[SelectItem],
         scope: &Scope,
@@ -72,7 +71,7 @@ impl Aggregate {
         Ok(Some((aggregates, columns)))
     }
 
-    /// The column and order whose first value is the answer.
+    /// Returns the column and order whose first value is the result.
     pub fn end_of(&self) -> Option<(usize, Order)> {
         let Some(Node::Slot { slot, .. }) = self.input else { return None };
         match self.kind {
@@ -86,7 +85,7 @@ impl Aggregate {
         Accumulator { count: 0, sum: 0, scale: 0, double: 0.0, best: Datum::Null }
     }
 
-    /// Takes a row in. True when no further row can make a difference.
+    /// Adds a row. Returns true if no further row can change the result.
     pub fn add(&self, to: &mut Accumulator, env: &Env<'_>) -> Result<bool, Error> {
         let Some(input) = &self.input else {
             to.count += 1;
@@ -111,9 +110,9 @@ impl Aggregate {
         Ok(self.first_is_enough)
     }
 
-    /// The row that aggregates make.
+    /// Returns the result row.
     ///
-    /// Errors: sums beyond their type.
+    /// Errors: sums out of range of their type.
     pub fn end_all(aggregates: &[Aggregate], totals: Vec<Accumulator>) -> Result<Vec<Datum>, Error> {
         aggregates.iter().zip(totals).map(|(aggregate, total)| aggregate.end(total)).collect()
     }
@@ -135,8 +134,8 @@ impl Aggregate {
     }
 }
 
-/// Whether finite doubles have an infinite sum. Of infinite ones it is what it is, as in
-/// PostgreSQL: what is added first counts.
+/// Whether adding two finite doubles overflowed to infinity. An infinite operand is no overflow. As
+/// in PostgreSQL, the result depends on the order of the additions.
 #[inline]
 pub(crate) fn leaves_doubles(sum: f64, (a, b): (f64, f64)) -> bool {
     sum.is_infinite() && a.is_finite() && b.is_finite()
@@ -173,7 +172,7 @@ impl Accumulator {
     }
 }
 
-/// The aggregate that a function is; `None` for other functions.
+/// Returns the aggregate of a function call; `None` for other functions.
 pub(super) fn one(
     function: &Function,
     scope: &Scope,
@@ -212,13 +211,13 @@ pub(super) fn one(
         }
         (Kind::Min | Kind::Max, _) => of,
         (Kind::Sum, Type::SmallInt | Type::Int) => Type::BigInt.into(),
-        // It may be more than a bigint holds.
+        // The sum may exceed a bigint.
         (Kind::Sum, Type::BigInt) => ColumnType::decimal(38, 0),
         (Kind::Sum, Type::Double | Type::Decimal) => of,
         _ => return Err(Failure::Unknown),
     };
-    // A sum of decimals has the digits of its input: what computing gave them more of is for the
-    // general path.
+    // A sum of decimals has the scale of its input. A computed input may have a larger scale, and
+    // is left to the general path.
     if kind == Kind::Sum && of_kind == Type::Decimal && !matches!(input, Node::Slot { .. }) {
         return Err(Failure::Unknown);
     }

@@ -16,10 +16,10 @@ use crate::syntax::{ident, last_name};
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// What happens to rows that another one stands in the way of.
+/// The action on a conflict with an existing row.
 #[derive(Debug)]
 pub(crate) struct Conflict {
-    /// Where others may stand: the primary key (`None`) or an index.
+    /// The keys that may conflict: the primary key (`None`) or an index.
     pub arbiters: Vec<Option<usize>>,
     /// `None` for DO NOTHING.
     pub update: Option<ConflictUpdate>,
@@ -101,7 +101,7 @@ fn arbiters(target: Option<&ConflictTarget>, table: &Table) -> Result<Vec<Option
     }
 }
 
-/// The assignments of SET: columns and what they become.
+/// Returns the assignments of SET: columns and their new values.
 pub(crate) fn sets(
     assignments: &[Assignment],
     table: &Table,
@@ -139,7 +139,7 @@ pub(crate) fn sets(
     Ok(sets)
 }
 
-/// The word DEFAULT in the place of a value.
+/// Whether an identifier is the keyword DEFAULT in place of a value.
 pub(crate) fn is_default(name: &datafusion::sql::sqlparser::ast::Ident) -> bool {
     name.quote_style.is_none() && ident(name) == "default"
 }

@@ -1,4 +1,4 @@
-//! The rows that an access finds.
+//! Cursors over the rows of an access path.
 
 use std::ops::Bound;
 
@@ -9,24 +9,24 @@ use super::{Access, Ranges};
 use crate::error::Result;
 use crate::expr::{Cells, Env};
 
-/// Goes over the rows of an access that meet its condition. It does not keep the access: whoever
-/// calls it gives it the same one each time.
+/// Iterates over the rows of an access path that meet its condition. It does not keep the access
+/// path: the caller passes the same one to each call.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     view: View,
-    /// Those that are left, the next one last.
+    /// The remaining ranges, the next one last.
     ranges: Vec<KeyRange>,
     scan: Option<Scan>,
     buffer: RowBuf,
     key: Vec<u8>,
-    /// There is one row at most, and it has not been looked for.
+    /// There is at most one row, which has not been looked up yet.
     point: bool,
-    /// Where the row is.
+    /// The current row is that of the scan, not that of the buffer.
     from_scan: bool,
 }
 
 impl Cursor {
-    /// Begins.
+    /// Begins a cursor.
     ///
     /// Errors: those of computing the bounds.
     pub fn new(
@@ -48,7 +48,7 @@ impl Cursor {
         Ok(Cursor { view: view.clone(), ranges, scan: None, buffer, key, point, from_scan: false })
     }
 
-    /// Over ranges that somebody else has found, the first one first.
+    /// Returns a cursor over ranges computed elsewhere, the first one first.
     pub fn over(access: &Access, view: &View, mut ranges: Vec<KeyRange>) -> Cursor {
         if !access.backward {
             ranges.reverse();
@@ -57,12 +57,12 @@ impl Cursor {
         Cursor { view: view.clone(), ranges, scan: None, buffer, key, point: false, from_scan: false }
     }
 
-    /// Only rows of these ranges count, which are in order. Before the first row.
+    /// Restricts the cursor to these ranges, which are sorted. Call it before the first row.
     pub fn narrow(&mut self, access: &Access, lookups: &[KeyRange]) {
         narrow(&mut self.ranges, lookups, access.backward);
     }
 
-    /// Goes to the next row; false after the last one.
+    /// Advances to the next row; false after the last one.
     ///
     /// Errors: of the table, and of computing the condition.
     pub fn advance(&mut self, access: &Access, env: &Env<'_>) -> Result<bool> {
@@ -78,9 +78,9 @@ impl Cursor {
         }
     }
 
-    /// The row that it is at.
+    /// Returns the current row.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn row<'a>(&'a self, access: &'a Access) -> Result<RowRef<'a>> {
         match &self.scan {
             Some(scan) if self.from_scan => Ok(scan.row()?),
@@ -98,7 +98,7 @@ impl Cursor {
                 let Some((start, end)) = self.ranges.pop() else { return Ok(false) };
                 let range = (borrow(&start), borrow(&end));
                 let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-                // Of rows that are fetched the index gives the keys only.
+                // If rows are fetched, only the keys are read from the index.
                 let columns: &[usize] = if access.fetches { &[] } else { &access.columns };
                 let (table, index) = (&access.table, access.index);
                 self.scan = Some(self.view.scan_columns(table, index, range, direction, columns)?);

@@ -15,11 +15,11 @@ use crate::expr::{Failure, Node, Scope};
 use crate::outcome::Column;
 use crate::syntax::ident;
 
-/// Groups, and what comes out of each.
+/// Groups, and the result columns of each.
 #[derive(Debug)]
 pub(crate) struct Grouped {
     pub columnar: Columnar,
-    /// Places in a group's row, which has the columns of GROUP BY, and the aggregates behind them.
+    /// Positions in a group's row, which has the columns of GROUP BY, followed by the aggregates.
     items: Vec<usize>,
 }
 
@@ -28,8 +28,8 @@ type Result<T> = std::result::Result<T, Failure>;
 impl Grouped {
     /// Compiles a query with GROUP BY.
     ///
-    /// Errors: [`Failure::Unknown`] for what this path does not do, and for what is wrong, which
-    /// the general path says better.
+    /// Errors: [`Failure::Unknown`] for anything that this path does not support, and for mistakes,
+    /// which the general path reports better.
     pub(super) fn plan(
         parts: &Parts<'_>,
         (table, scope): (&Arc<Table>, &Scope),
@@ -93,13 +93,13 @@ impl Grouped {
         Ok((select, columns))
     }
 
-    /// What comes out of a group.
+    /// Returns the result row of a group.
     pub fn output(&self, group: &GroupRow) -> Vec<Datum> {
         self.items.iter().map(|item| group.get(*item).cloned().unwrap_or(Datum::Null)).collect()
     }
 }
 
-/// What ORDER BY names: results, by their number, their name, or as they are written.
+/// Resolves the expressions of ORDER BY to result columns: by number, by name, or by equal text.
 fn sort_keys(order: &OrderBy, parts: &Parts<'_>, columns: &[Column]) -> Result<Vec<(Node, Order)>> {
     let OrderByKind::Expressions(exprs) = &order.kind else { return Err(Failure::Unknown) };
     let mut keys = Vec::with_capacity(exprs.len());
@@ -126,7 +126,7 @@ fn sort_keys(order: &OrderBy, parts: &Parts<'_>, columns: &[Column]) -> Result<V
             _ => {
                 let mut named = parts.select.projection.iter().enumerate().filter(|(_, item)| is_item(item));
                 let first = named.next().map(|(at, _)| at);
-                // One of two with this name: the general path says that it is ambiguous, or not.
+                // If two columns have this name, the general path decides whether it is ambiguous.
                 first.filter(|_| named.next().is_none())
             }
         };
@@ -137,7 +137,7 @@ fn sort_keys(order: &OrderBy, parts: &Parts<'_>, columns: &[Column]) -> Result<V
     Ok(keys)
 }
 
-/// A row of results as cells, for its order to be computed.
+/// Converts a result row to values, which its sort keys are computed from.
 pub(crate) fn cells(row: &[Datum]) -> Vec<Value<'_>> {
     row.iter().map(|datum| datum.borrow().to_value()).collect()
 }

@@ -1,4 +1,4 @@
-//! Identity columns in statements that change rows: which values they take.
+//! Rules of identity columns in INSERT and UPDATE.
 
 use cairn_table::schema::{ColumnDef, Identity};
 
@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 use crate::sqlstate::GENERATED_ALWAYS;
 use crate::syntax::Overriding;
 
-/// Whether an INSERT takes no value for a column but that of its sequence, whatever it is given.
+/// Whether an INSERT ignores the given value of a column, and takes that of its sequence.
 pub(crate) fn is_ignored(column: &ColumnDef, overriding: Overriding) -> bool {
     column.identity.is_some() && overriding == Overriding::User
 }
 
-/// Sees that an INSERT may give a column a value.
+/// Checks that an INSERT may give a column a value.
 ///
 /// Errors: 428C9.
 pub(crate) fn may_insert(column: &ColumnDef, overriding: Overriding) -> Result<()> {
@@ -22,7 +22,7 @@ pub(crate) fn may_insert(column: &ColumnDef, overriding: Overriding) -> Result<(
     Err(refused(column, what).with_hint("Use OVERRIDING SYSTEM VALUE to override."))
 }
 
-/// Sees that an UPDATE may give a column another value than DEFAULT.
+/// Checks that an UPDATE may give a column a value other than DEFAULT.
 ///
 /// Errors: 428C9.
 pub(crate) fn may_update(column: &ColumnDef) -> Result<()> {

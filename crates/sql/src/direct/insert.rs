@@ -21,16 +21,16 @@ use crate::syntax::{Overriding, ident};
 #[derive(Debug)]
 pub(crate) struct Insert {
     pub table: Arc<Table>,
-    /// The columns that values are given for.
+    /// The columns for which values are given.
     pub columns: Vec<usize>,
-    /// Of all columns: which of the values that are given each takes, `None` for its default.
+    /// For each column: the position of the given value that it takes; `None` for its default.
     takes: Vec<Option<usize>>,
-    /// What is said of values for identity columns.
+    /// The OVERRIDING clause.
     pub overriding: Overriding,
-    /// Of all columns: what those become that no values are given for.
+    /// For each column: the expression of its value if none is given.
     defaults: Vec<Node>,
-    /// VALUES, each row with a value for all of the table's columns. `None` when the rows come from
-    /// a query.
+    /// The rows of VALUES, with an expression for each column of the table. `None` if the rows come
+    /// from a query.
     pub rows: Option<Vec<Vec<Node>>>,
     checks: Checks,
     conflict: Option<Conflict>,
@@ -38,10 +38,10 @@ pub(crate) struct Insert {
 }
 
 impl Insert {
-    /// Compiles an INSERT. Rows that come from anything but VALUES are the caller's:
-    /// [`Insert::rows`] is none then.
+    /// Compiles an INSERT. Unless its rows come from VALUES, [`Insert::rows`] is `None`, and the
+    /// caller provides them.
     ///
-    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    /// Errors: [`Failure::Unknown`] for anything that this path does not support.
     pub fn plan(insert: &ast::Insert, binder: &mut Binder<'_>) -> Result<(Insert, Vec<Column>), Failure> {
         if !insert.assignments.is_empty()
             || insert.or.is_some()
@@ -85,8 +85,8 @@ impl Insert {
         Ok((plan, results))
     }
 
-    /// Makes it one whose rows come from a query of so many columns. In VALUES it has been seen
-    /// which values identity columns are given.
+    /// Makes the rows come from a query of `given` columns. For VALUES, the values of identity
+    /// columns have been checked before.
     ///
     /// Errors: 428C9.
     pub fn fed(&mut self, given: usize, is_values: bool) -> Result<()> {
@@ -104,15 +104,15 @@ impl Insert {
         Ok(())
     }
 
-    /// The table as the transaction has it: who has emptied it within the transaction has given it
-    /// other trees.
+    /// Returns the table as the transaction sees it. After a TRUNCATE in the same transaction it
+    /// has other trees.
     pub fn table_now(&self, transaction: &Transaction) -> Arc<Table> {
         let now = transaction.view().catalog().table_by_id(self.table.id()).cloned();
         now.unwrap_or_else(|| Arc::clone(&self.table))
     }
 }
 
-/// Of all columns: the place among those that are given.
+/// Returns for each column its position among those given.
 fn taken(def: &TableDef, columns: &[usize]) -> Vec<Option<usize>> {
     (0..def.columns.len()).map(|at| columns.iter().position(|&column| column == at)).collect()
 }
@@ -136,7 +136,7 @@ fn columns(insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
     Ok(columns)
 }
 
-/// What rows of VALUES go into.
+/// The target of rows of VALUES.
 #[derive(Clone, Copy)]
 struct Target<'a> {
     table: &'a Table,
@@ -144,7 +144,7 @@ struct Target<'a> {
     overriding: Overriding,
 }
 
-/// The rows of VALUES; `None` when one has an expression that only queries can compute.
+/// Compiles the rows of VALUES; `None` if an expression needs the general path.
 fn rows(
     values: &ast::Values,
     Target { table, columns, overriding }: Target<'_>,
@@ -182,18 +182,18 @@ fn rows(
     Ok(Some(rows))
 }
 
-/// An INSERT at work.
+/// A running INSERT.
 #[derive(Debug)]
 pub(crate) struct InsertRun<'a> {
     insert: &'a Insert,
     params: &'a [Datum],
     context: &'a dyn Context,
     buffer: RowBuf,
-    /// Rows that were inserted, or updated instead.
+    /// The number of rows inserted, or updated instead.
     pub count: u64,
-    /// What they give back.
+    /// The rows of RETURNING.
     pub results: Vec<Vec<Datum>>,
-    /// Keys of rows that were inserted, or updated instead: none may be twice.
+    /// Keys of rows that were inserted, or updated instead. None may be changed twice.
     touched: std::collections::HashSet<Vec<u8>>,
 }
 
@@ -226,7 +226,7 @@ impl<'a> InsertRun<'a> {
         Ok(())
     }
 
-    /// Inserts a row: `given` has a value for each of the columns that were named.
+    /// Inserts a row. `given` returns the values of the named columns.
     ///
     /// Errors: as [`InsertRun::values`].
     pub fn given<'v>(
@@ -241,7 +241,7 @@ impl<'a> InsertRun<'a> {
         self.row(&row, transaction)
     }
 
-    /// As [`InsertRun::given`], with many others at once.
+    /// Like [`InsertRun::given`], as part of a bulk load.
     ///
     /// Errors: as [`InsertRun::values`].
     pub fn bulk<'v>(
@@ -262,7 +262,7 @@ impl<'a> InsertRun<'a> {
         Ok(load.push(transaction, &values)?)
     }
 
-    /// A whole row of the values that were given and the defaults of the others.
+    /// Returns a full row of given values and defaults.
     fn assigned<'v>(&self, given: impl Fn(usize) -> DatumRef<'v>) -> Result<Assigned<'v>>
     where
         'a: 'v,
@@ -292,7 +292,7 @@ impl<'a> InsertRun<'a> {
         match &insert.conflict {
             None => transaction.insert(&insert.table, &values)?,
             Some(conflict) => {
-                // Whether there is a row in the way does not count for what no row may have.
+                // A row that violates NOT NULL is an error even if it conflicts with another row.
                 refuse_nulls(insert.table.def(), &env)?;
                 if !self.insert_or(conflict, &env, &values, transaction)? {
                     return Ok(());
@@ -306,7 +306,8 @@ impl<'a> InsertRun<'a> {
         Ok(())
     }
 
-    /// Inserts a row unless one stands in its way; false when one did, and was seen to.
+    /// Inserts a row unless it conflicts with another one. Returns false if there was a conflict,
+    /// which has been handled.
     fn insert_or(
         &mut self,
         conflict: &Conflict,
@@ -331,7 +332,7 @@ impl<'a> InsertRun<'a> {
                     continue;
                 }
             } else {
-                // What is left alone is not locked.
+                // DO NOTHING does not lock the conflicting row.
                 for arbiter in &conflict.arbiters {
                     if transaction.has_conflict(table, *arbiter, values)? {
                         return Ok(false);
@@ -344,7 +345,7 @@ impl<'a> InsertRun<'a> {
                     self.remember(conflict, values, transaction)?;
                     return Ok(true);
                 }
-                // Somebody was faster.
+                // Another transaction has inserted the row first.
                 Err(cairn_table::Error::UniqueViolation { index, .. })
                     if is_arbiter(conflict, table, &index) =>
                 {
@@ -355,7 +356,8 @@ impl<'a> InsertRun<'a> {
         }
     }
 
-    /// Remembers a row that was inserted, where a later row of the same command would change it.
+    /// Records an inserted row, so that a later row of the same command that would change it is an
+    /// error.
     fn remember(
         &mut self,
         conflict: &Conflict,
@@ -375,7 +377,7 @@ impl<'a> InsertRun<'a> {
         Ok(())
     }
 
-    /// Changes the row that stands in the way. False when it is gone.
+    /// Updates the conflicting row. Returns false if it no longer exists.
     fn update_instead(
         &mut self,
         (conflict, update): (&Conflict, &ConflictUpdate),
@@ -415,7 +417,7 @@ impl<'a> InsertRun<'a> {
         }
         self.count += 1;
         self.touched.insert(key);
-        // Its key may be another one now.
+        // The update may have changed its key.
         self.remember(conflict, &values, transaction)?;
         Ok(true)
     }
@@ -431,9 +433,9 @@ fn is_arbiter(conflict: &Conflict, table: &Table, index: &str) -> bool {
     })
 }
 
-/// A row after SET.
+/// Returns a row after SET.
 ///
-/// Errors: those of expressions, and of values that do not fit.
+/// Errors: those of expressions, and of values out of range.
 pub(super) fn changed<'v>(
     sets: &'v [(usize, Node)],
     columns: &[ColumnDef],

@@ -1,13 +1,13 @@
-//! Joins that follow keys: for each row of one table, the rows of the next are found in a tree by
-//! what is known so far.
+//! Joins that follow keys: for each row of one table, the rows of the next table are looked up in a
+//! tree by values that are already known.
 //!
-//! What an application does all day joins few rows: an order and its items. A general plan for that
-//! takes longer than the rows. Here each table after the first must have a tree whose key begins
-//! with columns that the join says the values of; joins of many rows are left to the general path,
-//! which hashes.
+//! The everyday joins of an application have few rows, such as an order and its items. A general
+//! plan takes longer to make than these rows to read. Here, each table after the first must have a
+//! tree whose key begins with columns to which the join gives values. Joins of many rows are left
+//! to the general path, which hashes.
 //!
-//! Columns of tables that come earlier are parameters behind the statement's own to those that come
-//! later, so that finding rows in one table knows nothing of joins.
+//! To a table, the columns of earlier tables are parameters that follow the statement's own. So
+//! lookups in one table know nothing of joins.
 
 use cairn_table::{Table, View};
 use cairn_vfs::sync::Arc;
@@ -21,25 +21,25 @@ use crate::error::Result;
 use crate::expr::{Cells, Context, Env, Failure, Node, Scope};
 use crate::syntax::ident;
 
-/// Rows that are thought to come out, beyond which the general path is faster.
+/// The estimated number of result rows above which the general path is faster.
 const MANY: f64 = 10_000.0;
 
-/// Tables that may be read whole for each row before them.
+/// The most rows of a table that may be read whole for each row before it.
 const TINY: u64 = 16;
 
-/// Tables of one statement: each is tried at each place of the order.
+/// The most tables of a statement: each one is tried at each position of the order.
 const MOST_TABLES: usize = 8;
 
 /// A table that is read before the last one.
 #[derive(Debug)]
 pub(crate) struct Level {
     pub access: Access,
-    /// What later ones look at: places of columns, their scales, and the parameters that they
-    /// become.
+    /// The columns that later tables read: their positions, their scales, and the parameters that
+    /// they become.
     exports: Vec<(usize, u8, usize)>,
 }
 
-/// Tables and what their rows have to meet, in the order in which they are named.
+/// Tables and their join conditions, in the order of the statement.
 #[derive(Debug)]
 pub(super) struct Tables {
     tables: Vec<Arc<Table>>,
@@ -48,20 +48,20 @@ pub(super) struct Tables {
     pub conditions: Vec<Node>,
 }
 
-/// A join in the order in which it is done, and the place of the table that comes last.
+/// A join in its order of execution.
 #[derive(Debug)]
 pub(super) struct Ordered {
     pub levels: Vec<Level>,
     pub last: Access,
-    /// How many parameters there are, the statement's own among them.
+    /// The number of parameters, including the statement's own.
     pub params: usize,
-    /// Where the slots of the last table begin, and how many there are.
+    /// The slots of the last table.
     last_slots: std::ops::Range<usize>,
     own_params: usize,
 }
 
 impl Tables {
-    /// The tables of FROM, if they are plain and all joins are inner ones.
+    /// Returns the tables of FROM, if all are plain tables and all joins are inner joins.
     pub fn of(from: &[TableWithJoins], binder: &mut Binder<'_>) -> Result<Tables, Failure> {
         let mut factors: Vec<(&TableFactor, Option<&Expr>)> = Vec::new();
         for part in from {
@@ -79,7 +79,7 @@ impl Tables {
             let table = binder.table(name)?;
             let first = all.tables.iter().map(|table| table.def().columns.len()).sum();
             if !all.scope.push(&table, alias.as_deref(), first) {
-                // The general path says what is wrong with that.
+                // The general path reports the error.
                 return Err(Failure::Unknown);
             }
             all.tables.push(table);
@@ -91,10 +91,10 @@ impl Tables {
         Ok(all)
     }
 
-    /// The order in which keys can be followed from table to table. `looked_at`: slots of what is
-    /// to come out. `own_params`: the statement's own parameters.
+    /// Orders the tables such that keys lead from one to the next. `looked_at` are the slots that
+    /// the result needs. `own_params` is the number of the statement's own parameters.
     ///
-    /// Errors: [`Failure::Unknown`] where there is none, or too much would come out.
+    /// Errors: [`Failure::Unknown`] if there is no such order, or the result would be too large.
     pub fn ordered(
         self,
         conditions: Vec<Node>,
@@ -160,7 +160,7 @@ impl Tables {
         }
         let (last, access) = done.pop().ok_or(Failure::Unknown)?;
         let mut needed: Vec<usize> = looked_at.to_vec();
-        // What a later table's access looks at has become a parameter.
+        // References of later access paths to this table have become parameters.
         for node in done.iter().map(|(_, access)| access).chain([&access]).flat_map(nodes_of) {
             node.walk(&mut |node| {
                 if let Node::Param(param) = node {
@@ -189,7 +189,8 @@ impl Tables {
 }
 
 impl Ordered {
-    /// An expression over all tables, for rows of the last one with the others as parameters.
+    /// Rewrites an expression over all tables for rows of the last one, with the other tables as
+    /// parameters.
     pub fn localized(&self, node: Node) -> Node {
         localized(node, &self.last_slots, self.own_params)
     }
@@ -205,14 +206,14 @@ fn slots(node: &Node) -> impl Iterator<Item = usize> + use<> {
     slots.into_iter()
 }
 
-/// Everything that an access computes.
+/// Returns all expressions of an access path.
 fn nodes_of(access: &Access) -> impl Iterator<Item = &Node> {
     let range = &access.range;
     let bounds = range.lower.iter().chain(&range.upper).map(|(node, _)| node);
     range.prefix.iter().chain(range.any_of.iter().flatten()).chain(bounds).chain(&access.residual)
 }
 
-/// Slots of `own` as those of a row of that table alone, others as parameters.
+/// Makes slots in `own` relative to that table, and others parameters.
 fn localized(mut node: Node, own: &std::ops::Range<usize>, own_params: usize) -> Node {
     node.change(&mut |node| {
         if let Node::Slot { slot, .. } = node {
@@ -225,8 +226,8 @@ fn localized(mut node: Node, own: &std::ops::Range<usize>, own_params: usize) ->
     node
 }
 
-/// How many rows an access gives, about; `None` where it would read too much for each row before
-/// it.
+/// Estimates the number of rows of an access path; `None` if it would read too much for each row
+/// before it.
 fn estimate(access: &Access) -> Option<f64> {
     let (range, table) = (&access.range, &access.table);
     if range.is_point {
@@ -247,7 +248,7 @@ fn estimate(access: &Access) -> Option<f64> {
     let mut distinct = 1.0;
     for key in columns.iter().take(range.prefix.len()) {
         let of_column = statistics.and_then(|all| all.columns.get(key.column)).map(|column| column.distinct);
-        // Of a column that nobody has looked at, a key with a hundred rows is thought to be usual.
+        // Without statistics, a key is assumed to have a hundred rows.
         distinct *= of_column.filter(|&distinct| distinct > 0).map_or(rows as f64 / 100.0, |it| it as f64);
     }
     let each = (rows as f64 / distinct.max(1.0)).max(1.0);
@@ -283,7 +284,7 @@ fn condition_of(join: &JoinTree) -> Result<Option<&Expr>, Failure> {
     }
 }
 
-/// The rows of a join: at the row of the last table, with those of the others as parameters.
+/// The rows of a join: the current row of the last table, with those of the others as parameters.
 #[derive(Debug)]
 pub(crate) struct JoinCursor {
     view: View,
@@ -294,14 +295,15 @@ pub(crate) struct JoinCursor {
 }
 
 impl JoinCursor {
-    /// Before the first row. `count`: parameters with those of the tables.
+    /// Returns a cursor before the first row. `count` is the number of parameters, including those
+    /// of the tables.
     pub fn new(view: &View, params: &[Datum], count: usize) -> Self {
         let mut params = params.to_vec();
         params.resize(count, Datum::Null);
         JoinCursor { view: view.clone(), params, cursors: Vec::new(), has_begun: false }
     }
 
-    /// Goes to the next row; false after the last one.
+    /// Advances to the next row; false after the last one.
     ///
     /// Errors: of the tables, and of computing conditions.
     pub fn advance(&mut self, levels: &[Level], last: &Access, context: &dyn Context) -> Result<bool> {
@@ -343,9 +345,9 @@ impl JoinCursor {
         Ok(())
     }
 
-    /// What expressions look at: the row that it is at.
+    /// Returns the environment for expressions on the current row.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     #[inline]
     pub fn env<'a>(&'a self, last: &'a Access, context: &'a dyn Context) -> Result<Env<'a>> {
         let row = match self.cursors.last() {

@@ -1,5 +1,5 @@
-//! Columns of the rows of a range, as they are, a leaf at a time: what is decoded column by column
-//! costs a fraction of rows that are put together first and taken apart again.
+//! Reads plain columns of a range's rows, a leaf at a time. Decoding whole columns costs a fraction
+//! of assembling rows and taking them apart again.
 
 use cairn_table::row::{Interval, Type};
 use cairn_table::{ColumnBuf, ColumnValues, Validity, View};
@@ -11,19 +11,19 @@ use crate::error::{Error, Result};
 use crate::expr::Env;
 use crate::sqlstate::DATA_CORRUPTED;
 
-/// Who wants fewer rows than these gets them one by one: a leaf has more.
+/// Fewer rows than this are read one by one, because a leaf has more.
 const FEW: u64 = 32;
 
-/// Rows of a range.
+/// The rows of a range.
 #[derive(Debug)]
 pub(crate) struct LeafRows {
     leaves: Leaves,
-    /// Columns of the table that the result has, each once.
+    /// The distinct table columns of the result.
     read: Vec<usize>,
     columns: Vec<Column>,
-    /// Of each column of the result, which of those it is; `None` where each is its own.
+    /// For each result column, its position in `read`; `None` if the positions are the same.
     outputs: Option<Vec<usize>>,
-    /// Rows of the leaf, and the one it is at.
+    /// The number of rows of the leaf, and the current one.
     rows: usize,
     at: usize,
 }
@@ -33,13 +33,13 @@ pub(crate) struct LeafRows {
 struct Column {
     kind: Type,
     scale: u8,
-    /// `None` where nothing is NULL.
+    /// `None` if no value is NULL.
     validity: Option<Validity>,
     values: Values,
 }
 
-/// What most columns are comes without a second look at what it is: values are asked for one by
-/// one.
+/// Values of a column. The most common types have variants of their own, which saves a dispatch per
+/// value.
 #[derive(Debug)]
 enum Values {
     Ints(Vec<i32>),
@@ -50,8 +50,9 @@ enum Values {
 }
 
 impl LeafRows {
-    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the
-    /// tree has all of, and not only a few of them, by conditions on one column each, or on two.
+    /// Returns the rows of a SELECT; `None` unless it can be read in this way. It must select
+    /// nothing but columns, all of which the tree has, want more than a few rows, and have
+    /// conditions on one or two columns each.
     ///
     /// Errors: those of computing the bounds and the conditions' values.
     pub fn new(
@@ -76,7 +77,7 @@ impl LeafRows {
                 columns.push(Column { kind, scale, validity: None, values: Values::Ints(Vec::new()) });
             }
         }
-        // Cheaper to know than the bounds are.
+        // This check is cheaper than computing the bounds.
         if access.conditions.is_none() || access.fetches {
             return Ok(None);
         }
@@ -90,14 +91,15 @@ impl LeafRows {
         Ok(leaves.map(|leaves| LeafRows { leaves, read, columns, outputs, rows: 0, at: 0 }))
     }
 
-    /// Goes to the next row; false after the last one.
+    /// Advances to the next row; false after the last one.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn advance(&mut self, access: &Access) -> Result<bool> {
         Ok(self.step() || self.fill(access)?)
     }
 
-    /// Goes to the next row of the leaf that it is at; false, and it stays, where that has no more.
+    /// Advances to the next row of the current leaf. Returns false, without moving, after its last
+    /// row.
     #[inline]
     pub fn step(&mut self) -> bool {
         let is_there = self.at + 1 < self.rows;
@@ -105,7 +107,7 @@ impl LeafRows {
         is_there
     }
 
-    /// Goes to the next leaf that has rows, and to its first one.
+    /// Advances to the first row of the next leaf that has rows.
     fn fill(&mut self, access: &Access) -> Result<bool> {
         (self.rows, self.at) = (0, 0);
         let (read, columns) = (&self.read, &mut self.columns);
@@ -121,13 +123,13 @@ impl LeafRows {
         Ok(self.rows > 0)
     }
 
-    /// How many columns the result has.
+    /// The number of result columns.
     #[inline]
     pub fn columns(&self) -> usize {
         self.outputs.as_ref().map_or(self.columns.len(), Vec::len)
     }
 
-    /// A column of the row that it is at; NULL where there is none.
+    /// Returns a column of the current row; NULL if there is no such column.
     #[inline]
     pub fn get(&self, column: usize) -> DatumRef<'_> {
         let column = match &self.outputs {
@@ -139,9 +141,9 @@ impl LeafRows {
 }
 
 impl Column {
-    /// Takes a leaf's values. Texts are looked at once all together.
+    /// Takes the values of a leaf. Texts are validated all at once.
     ///
-    /// Errors: bytes that are no UTF-8, which no sound file has.
+    /// Errors: bytes that are not UTF-8, which only a damaged file holds.
     fn fill(&mut self, buffer: ColumnBuf) -> Result<()> {
         let (values, validity) = buffer.into_parts();
         self.validity = (validity.nulls() > 0).then_some(validity);

@@ -1,4 +1,4 @@
-//! The leaves of an access's ranges, one after the other, and which of their rows meet its
+//! Iterates over the leaves of an access path's ranges, and chooses the rows that meet its
 //! conditions.
 
 use cairn_table::row::Type;
@@ -15,15 +15,15 @@ use crate::expr::Env;
 #[derive(Debug)]
 pub(crate) struct Leaves {
     view: View,
-    /// Those that are left, the next one last.
+    /// The remaining ranges, the next one last.
     ranges: Vec<KeyRange>,
     scan: Option<BlockScan>,
-    /// Columns that are read.
+    /// The columns that are read.
     read: Vec<usize>,
     condition: Option<Condition>,
 }
 
-/// What the rows have to meet, and what is needed to see whether they do.
+/// The conditions on rows, with the buffers to evaluate them.
 #[derive(Debug)]
 struct Condition {
     bounds: Bounds,
@@ -31,18 +31,18 @@ struct Condition {
     chosen: Chosen,
 }
 
-/// Rows of a leaf.
+/// The rows of a leaf.
 pub(crate) struct Leaf<'l> {
     block: Block<'l>,
-    /// `None` where all are chosen.
+    /// `None` if all rows are chosen.
     chosen: Option<&'l Chosen>,
     rows: usize,
 }
 
 impl Leaves {
-    /// Leaves of ranges, the first one first, of which columns are going to be read. `None` where
-    /// rows have to be looked at one by one: they lie elsewhere, or the condition is not of this
-    /// kind. `later`: columns, which are read, that [`Leaves::and_among`] may be called for.
+    /// Returns the leaves of `ranges`, the first one first. `None` if rows must be read one by one,
+    /// because they are fetched through an index or the condition has another form. `read` are the
+    /// columns to read, and `later` those of them for which [`Leaves::and_among`] may be called.
     ///
     /// Errors: those of computing the conditions' values.
     pub fn new(
@@ -76,17 +76,17 @@ impl Leaves {
         Ok(Some(Leaves { view: view.clone(), ranges, scan: None, read, condition }))
     }
 
-    /// Whether a leaf was read.
+    /// Whether a leaf has been read.
     pub fn have_begun(&self) -> bool {
         self.scan.is_some()
     }
 
-    /// Only rows of these ranges count, which are in order.
+    /// Restricts the leaves to these ranges, which are sorted.
     pub fn narrow(&mut self, access: &Access, lookups: &[KeyRange]) {
         narrow(&mut self.ranges, lookups, access.backward);
     }
 
-    /// Of the leaves that are still to come only rows count whose value in a column is one of these
+    /// Restricts the rows of the remaining leaves to those whose value in a column is one of these
     /// numbers.
     pub fn and_among(&mut self, column: usize, members: &Arc<Members>) {
         if members.range().is_none() {
@@ -97,7 +97,7 @@ impl Leaves {
         }
     }
 
-    /// Gives the next leaf that has rows to `take`; `None` after the last one.
+    /// Passes the next leaf that has rows to `take`; `None` after the last one.
     ///
     /// Errors: of the table, and those of `take`.
     pub fn next_with<T>(
@@ -136,14 +136,14 @@ impl Leaves {
 }
 
 impl Leaf<'_> {
-    /// How many rows there are; never 0.
+    /// The number of rows; never 0.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Appends a column of the rows.
+    /// Appends a column of the rows to `to`.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn read(&self, column: usize, to: &mut ColumnBuf) -> Result<()> {
         match self.chosen {
             None => self.block.column(column, to)?,

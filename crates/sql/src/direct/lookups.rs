@@ -1,11 +1,11 @@
-//! Rows that are looked up by values of a column, where otherwise all of a tree would be read.
+//! Looks rows up by values of a column, instead of reading all of a tree.
 //!
 //! A join that knows the keys of one side asks for the rows of the other side that have one of
-//! them. In the order of its own tree a table has those of a key together. Elsewhere an index has
-//! them, and says the keys of their rows: these are put in order first, so that what has been found
-//! is read as a part of the table like any other, in the table's order and divided among threads as
-//! that is (the bitmap scans of PostgreSQL, with keys in the place of pages). Whoever is given
-//! ranges by this need not know how they came about.
+//! them. If the table is ordered by the column, the rows of a key are adjacent. Otherwise an index
+//! lists the keys of its rows. These keys are sorted first, so that the rows are read as a part of
+//! the table like any other, in the table's order and divided among threads (PostgreSQL's bitmap
+//! scan, with keys in place of pages). The caller receives ranges and need not know how they were
+//! found.
 
 use cairn_table::{Direction, KeyRange, View};
 
@@ -15,28 +15,28 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::{Cells, Env, NoContext};
 
-/// As many rows are read in order while one is looked up.
+/// The number of rows that can be read in order in the time of one lookup.
 const ROWS_A_LOOKUP: u64 = 256;
 
-/// So many are always looked up.
+/// This many lookups are always worthwhile.
 const FEW: usize = 4;
 
 impl Access {
-    /// Whether [`Access::lookups`] may find rows by a column.
+    /// Whether [`Access::lookups`] can find rows by a column.
     pub fn can_look_up(&self, column: usize) -> bool {
         self.is_next(column) || self.index_on(column).is_some()
     }
 
-    /// How many lookups are not slower than reading so many rows.
+    /// Returns the number of lookups that take no longer than reading this many rows.
     pub fn lookups_worth(rows: u64) -> usize {
         usize::try_from(rows / ROWS_A_LOOKUP).unwrap_or(usize::MAX).max(FEW)
     }
 
-    /// Parts of its tree, in order, that have all of its rows with one of these values in a column,
-    /// and few others. `None` where that is not faster than reading the `rows` rows that it has,
-    /// about. Values of other types than the column's are none of it, and NULL is not either.
+    /// Returns sorted ranges of the tree that contain all of its rows with one of these values in a
+    /// column, and few others. `None` if that is not faster than reading all of its approximately
+    /// `rows` rows. Values that the column cannot hold, and NULL, match no row.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn lookups(
         &self,
         view: &View,
@@ -57,12 +57,12 @@ impl Access {
         }
     }
 
-    /// Whether its tree is in the order of a column, behind those with one value each.
+    /// Whether the tree is ordered by a column, after the columns with fixed values.
     fn is_next(&self, column: usize) -> bool {
         self.key_columns().get(self.range.prefix.len()).is_some_and(|next| next.column == column)
     }
 
-    /// An index that begins with a column, for who reads the table itself.
+    /// Returns an index that begins with a column, if this access path reads the table itself.
     fn index_on(&self, column: usize) -> Option<usize> {
         let indexes = self.table.def().indexes.iter();
         let begins = |index: &cairn_table::schema::IndexDef| {
@@ -72,8 +72,8 @@ impl Access {
         found.next().map(|(at, _)| at)
     }
 
-    /// The keys of the table's rows that an index has for these values; `None` where there are more
-    /// than so many.
+    /// Returns the keys of the table's rows that an index lists for these values; `None` if there
+    /// are more than `most`.
     fn keys_in(
         &self,
         view: &View,

@@ -1,5 +1,5 @@
-//! The direct path: statements on one table, compiled once to operations on its trees. Running one
-//! plans nothing, waits for nothing but rows, and allocates little.
+//! The direct path: statements that are compiled once to operations on the trees of tables. Running
+//! one plans nothing, waits for nothing but row locks, and allocates little.
 
 mod access;
 mod aggregate;

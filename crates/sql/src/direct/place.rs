@@ -1,8 +1,8 @@
-//! Where a value lies among those that a column can have.
+//! Positions of values among those that a column can have.
 //!
-//! A key of one type is looked up by values of others: an integer by one of another width or by a
-//! numeric, a date by a moment, a real by a double. What is no value of the column's type lies
-//! between two of them, or beyond all: no row is equal to it, and ranges end at the nearest one.
+//! A key is looked up by values of other types: an integer by one of another width or by a numeric,
+//! a date by a timestamp, a real by a double. A value that the column's type lacks lies between two
+//! of its values, or beyond all of them. No row equals it, and ranges end at the nearest value.
 
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::ColumnType;
@@ -11,22 +11,22 @@ use crate::datum::{DatumRef, pow10, rescale_exact};
 
 const DAY: i64 = 86_400_000_000;
 
-/// A value's place.
+/// The position of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Place<'v> {
     /// It is one of the column's values.
     At(Value<'v>),
-    /// Between this one and the next.
+    /// Between this value and the next.
     Above(Value<'v>),
     BelowAll,
     AboveAll,
-    /// It is NULL, or not compared with the column's values.
+    /// It is NULL, or cannot be compared with the column's values.
     Nowhere,
 }
 
-/// Whether values of a column may stay as they are where they are compared as ones of another type:
-/// each is equal to one of that type alone, in the same order, and [`Place::of`] knows that type's
-/// values.
+/// Whether values of a column can be compared without converting them to another type. Each of them
+/// must equal exactly one value of that type, the order must be the same, and [`Place::of`] must
+/// support the type.
 pub(crate) fn keeps_values(from: &ColumnType, to: &ColumnType) -> bool {
     use Type::{BigInt, Date, Decimal, Double, Int, Real, SmallInt, Timestamp};
     if from.is_list || to.is_list {
@@ -37,14 +37,15 @@ pub(crate) fn keeps_values(from: &ColumnType, to: &ColumnType) -> bool {
         | (Int, BigInt | Decimal | Double)
         | (BigInt, Decimal)
         | (Real, Double) => true,
-        // Moments are cut to as many digits as their type has, days have none.
+        // Casts may round timestamps to the precision of their type, but that does not affect
+        // dates.
         (Date, Timestamp) => true,
         _ => false,
     }
 }
 
 impl<'v> Place<'v> {
-    /// Among the values of a column of this type.
+    /// Returns the position among the values of a column of this type.
     pub fn of(value: DatumRef<'v>, kind: &ColumnType) -> Place<'v> {
         match value {
             DatumRef::Null => Place::Nowhere,
@@ -59,7 +60,7 @@ impl<'v> Place<'v> {
             DatumRef::Double(number) => Place::of_double(number, kind),
             DatumRef::Timestamp(micros) if kind.kind == Type::Date => {
                 let (day, is_exact) = (micros.div_euclid(DAY), micros.rem_euclid(DAY) == 0);
-                // Moments are fewer than days: each is of one of them.
+                // The range of timestamps lies within that of dates.
                 match i32::try_from(day) {
                     Ok(day) if is_exact => Place::At(Value::Date(day)),
                     Ok(day) => Place::Above(Value::Date(day)),
@@ -82,14 +83,14 @@ impl<'v> Place<'v> {
     fn of_whole(whole: i128, kind: &ColumnType) -> Self {
         match kind.kind {
             Type::Decimal => Place::of_decimal(whole, 0, kind),
-            // Other numbers than these were made the column's own when the statement was planned.
+            // All other numbers were converted to the column's type when the statement was planned.
             Type::Double => Place::At(Value::Double(whole as f64)),
             Type::Real => Place::At(Value::Real(whole as f32)),
             _ => Place::of_floor(whole, true, kind),
         }
     }
 
-    /// Of a number, by the next whole one that is not above it.
+    /// Returns the position of a number, given the largest integer that is not above it.
     fn of_floor(floor: i128, is_exact: bool, kind: &ColumnType) -> Self {
         let value = match kind.kind {
             Type::SmallInt => i16::try_from(floor).ok().map(Value::SmallInt),
@@ -133,14 +134,14 @@ impl<'v> Place<'v> {
             Type::Real => {
                 let near = number as f32;
                 match f64::from(near).partial_cmp(&number) {
-                    // NaN is NaN in either.
+                    // NaN is NaN in both types.
                     None | Some(std::cmp::Ordering::Equal) => Place::At(Value::Real(near)),
                     Some(std::cmp::Ordering::Less) => Place::Above(Value::Real(near)),
                     Some(std::cmp::Ordering::Greater) => Place::Above(Value::Real(near.next_down())),
                 }
             }
-            // NaN is above all numbers. Those that are not whole numbers of 128 bits are beyond
-            // them all.
+            // NaN is above all numbers. The conversion to i128 saturates, so that larger numbers
+            // are beyond all values.
             _ if number.is_nan() => Place::AboveAll,
             _ => Place::of_floor(number.floor() as i128, number.floor() == number, kind),
         }
@@ -151,7 +152,7 @@ impl<'v> Place<'v> {
 mod tests {
     use super::*;
 
-    /// Goal: a value of another type has the place that its number or moment has. Method: values
+    /// Goal: a value of another type has the position of its number or timestamp. Method: values
     /// at, between and beyond those of each type.
     #[test]
     fn places() {

@@ -1,8 +1,8 @@
-//! The keys that a range plan means once values are known.
+//! Computes the key ranges of a range plan once its values are known.
 //!
-//! A key that begins with certain columns begins with their bytes, and no key is the beginning of
-//! another, so the keys that begin with `p` are those from `p` up to `p ff`. Values come behind a
-//! tag of 1 in either order, NULL behind 0 or 2.
+//! A key whose first columns have given values begins with their bytes, and no key is a prefix of
+//! another. So the keys with the prefix `p` are those from `p` to `p ff`. Values follow a tag of 1
+//! in either order, NULL follows 0 or 2.
 
 use std::ops::Bound;
 
@@ -16,14 +16,14 @@ use crate::datum::{Datum, DatumRef};
 use crate::error::Result;
 use crate::expr::{Env, Node, values_of};
 
-/// What there is to read.
+/// The ranges to read.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Ranges {
     /// Nothing: a condition cannot be met.
     None,
-    /// The row with this key, or none; the key is in the buffer.
+    /// At most one row, whose key is in the buffer.
     Point,
-    /// These, in order.
+    /// These ranges, in order.
     Some(Vec<KeyRange>),
 }
 
@@ -31,15 +31,15 @@ const VALUE: u8 = 1;
 const AFTER_VALUES: u8 = 2;
 const AFTER_ALL: u8 = 0xff;
 
-/// A key's column: its place in the key, and its type.
+/// A column of a key.
 struct Column<'a> {
     kind: &'a ColumnType,
     descending: bool,
 }
 
 impl Access {
-    /// The keys that it means with these parameters. `key` is a buffer, and has the key of a point
-    /// in the end.
+    /// Returns the key ranges for these parameters. `key` is a buffer, which receives the key of a
+    /// point.
     ///
     /// Errors: those of computing values.
     pub fn ranges(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<Ranges> {
@@ -64,8 +64,8 @@ impl Access {
         between(plan, &column, env, key)
     }
 
-    /// How many rows it means with these parameters, where the tree sees to the whole condition.
-    /// Cost: a look at the head of each leaf, if everybody sees its rows.
+    /// Counts the rows for these parameters, if the range covers the whole condition. Cost: reads
+    /// the header of each leaf whose rows are visible to everyone.
     ///
     /// Errors: those of computing values, and of the table.
     pub fn count(&self, view: &View, env: &Env<'_>) -> Result<u64> {
@@ -83,8 +83,8 @@ impl Access {
         Ok(count)
     }
 
-    /// The keys of its tree that have one of these values in a column, in order; `None` where the
-    /// tree is in the order of something else. There may be more ranges than values have rows.
+    /// Returns the key ranges of the tree that have one of these values in a column, in order;
+    /// `None` if the tree is not ordered by the column. There may be more ranges than rows.
     ///
     /// Errors: those of computing values.
     pub fn ranges_of(&self, column: usize, values: &[Datum], env: &Env<'_>) -> Result<Option<Vec<KeyRange>>> {
@@ -113,7 +113,7 @@ impl Access {
         }
     }
 
-    /// Writes the values that the first columns are equal to. False when no row can have them.
+    /// Writes the values of the first columns. Returns false if no row can have them.
     fn prefix(
         &self,
         format: &KeyFormat,
@@ -121,7 +121,7 @@ impl Access {
         env: &Env<'_>,
         key: &mut Vec<u8>,
     ) -> Result<bool> {
-        // Most keys are of one column or two.
+        // Fast path for keys with one fixed column, the most common case.
         if let ([node], [column, ..]) = (self.range.prefix.as_slice(), columns) {
             let value = node.eval(env)?;
             let Some(column) = key_column(&self.table, column) else { return Ok(false) };
@@ -139,9 +139,9 @@ impl Access {
     }
 }
 
-/// Leaves of ranges, the next one last, what is in others, which are in order; no two of either
-/// overlap. `is_backward`: the next one is the last in the order of the tree. Cost: a binary search
-/// for each range.
+/// Intersects `ranges` with `others`, which are sorted. Neither list has overlapping ranges. The
+/// next range to read is put last; with `is_backward` that is the last one in the order of the
+/// tree. Cost: a binary search for each range.
 pub(super) fn narrow(ranges: &mut Vec<KeyRange>, others: &[KeyRange], is_backward: bool) {
     if !is_backward {
         ranges.reverse();
@@ -162,7 +162,7 @@ pub(super) fn narrow(ranges: &mut Vec<KeyRange>, others: &[KeyRange], is_backwar
     *ranges = both;
 }
 
-/// Whether no key is before an end and behind a start.
+/// Whether no key lies after `start` and before `end`.
 fn is_over(end: &Bound<Vec<u8>>, start: &Bound<Vec<u8>>) -> bool {
     match (end, start) {
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -196,7 +196,7 @@ fn key_column<'a>(table: &'a Table, column: &KeyColumn) -> Option<Column<'a>> {
     Some(Column { kind, descending: column.order.descending })
 }
 
-/// The value as the column has it; `None` when no row can be equal to it.
+/// Converts a value to the column's type; `None` if no row can equal it.
 fn exact<'a>(value: DatumRef<'a>, kind: &ColumnType) -> Option<Value<'a>> {
     match Place::of(value, kind) {
         Place::At(value) => Some(value),
@@ -204,7 +204,7 @@ fn exact<'a>(value: DatumRef<'a>, kind: &ColumnType) -> Option<Value<'a>> {
     }
 }
 
-/// All keys that begin so.
+/// Returns the range of all keys with this prefix.
 pub(super) fn all_with(prefix: &[u8]) -> KeyRange {
     (Bound::Included(prefix.to_vec()), Bound::Excluded([prefix, &[AFTER_ALL]].concat()))
 }
@@ -214,7 +214,8 @@ fn any_of(list: &[Node], column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) -> R
     Ok(if ranges.is_empty() { Ranges::None } else { Ranges::Some(ranges) })
 }
 
-/// The keys that have one of these values behind a prefix, in the order of the tree, each once.
+/// Returns the ranges of keys that have one of these values after a prefix, in the order of the
+/// tree, without duplicates.
 fn ranges_with(prefix: &[u8], column: &Column<'_>, values: &[Datum]) -> Vec<KeyRange> {
     let mut keys = Vec::with_capacity(values.len());
     for value in values {
@@ -235,7 +236,7 @@ fn encode(value: &Value<'_>, column: &Column<'_>, to: &mut Vec<u8>) -> bool {
     KeyFormat::new(vec![(column.kind.kind, order)]).encode(std::slice::from_ref(value), to)
 }
 
-/// Between the bounds of the column behind the prefix. NULL is in no range.
+/// Returns the keys within the bounds of the column after the prefix. NULL is in no range.
 fn between(plan: &RangePlan, column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) -> Result<Ranges> {
     let (lower, upper) = match column.descending {
         false => (&plan.lower, &plan.upper),
@@ -250,7 +251,7 @@ fn between(plan: &RangePlan, column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) 
         match bound(node, *inclusive, column, column.descending, env, prefix)? {
             Side::Nothing => return Ok(Ranges::None),
             Side::Open => {}
-            // Behind all keys that begin with it, unless they count.
+            // An exclusive start lies after all keys that begin with it.
             Side::At(key, true) => start = Bound::Included(key),
             Side::At(mut key, false) => {
                 key.push(AFTER_ALL);
@@ -274,15 +275,15 @@ fn between(plan: &RangePlan, column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) 
 
 /// A side of a range.
 enum Side {
-    /// At this key, which counts or does not.
+    /// At this key, inclusive or not.
     At(Vec<u8>, bool),
-    /// No bound after all: every value of the column is within.
+    /// No bound: every value of the column is within it.
     Open,
-    /// No value is.
+    /// No value of the column is within it.
     Nothing,
 }
 
-/// `is_upper`: the bound is one that values are below.
+/// Computes a side of a range. `is_upper` says that it is an upper bound.
 fn bound(
     node: &Node,
     inclusive: bool,
@@ -294,8 +295,8 @@ fn bound(
     let value = node.eval(env)?;
     let (value, inclusive) = match Place::of(value.get(), column.kind) {
         Place::At(value) => (value, inclusive),
-        // Between two values of the column: above the bound is above the lower of them, and below
-        // it is at most that.
+        // Between two values of the column: values above the bound are above the lower of the two,
+        // and values below it are at most that one.
         Place::Above(value) => (value, is_upper),
         Place::AboveAll if is_upper => return Ok(Side::Open),
         Place::BelowAll if !is_upper => return Ok(Side::Open),
@@ -311,7 +312,7 @@ mod tests {
 
     use super::*;
 
-    /// Ranges in order that do not overlap, of keys of one byte.
+    /// Sorted ranges of keys of one byte that do not overlap.
     fn ranges() -> impl Strategy<Value = Vec<KeyRange>> {
         let ends = prop::collection::btree_set(0u8..40, 0..12);
         (ends, any::<[bool; 12]>(), any::<(bool, bool)>()).prop_map(|(ends, closed, (from_start, to_end))| {
@@ -343,9 +344,9 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: narrowed ranges have the keys that both have, each once, in the order in which
-        /// they are read. Method: all keys of one byte, in random ranges with all kinds of ends,
-        /// read in both directions.
+        /// Goal: narrowed ranges contain the keys that both lists contain, without duplicates, in
+        /// the order of reading. Method: all keys of one byte, in random ranges with all kinds of
+        /// ends, read in both directions.
         #[test]
         fn narrowed_ranges_have_what_both_have(own in ranges(), others in ranges(), is_backward: bool) {
             let expected: Vec<u8> =

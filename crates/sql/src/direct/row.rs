@@ -1,5 +1,5 @@
-//! What is done with every row that is written: values become what their columns keep, checks are
-//! made, results given back.
+//! Steps that every written row goes through: its values are converted to the types of columns,
+//! checks are evaluated, and RETURNING is computed.
 
 use cairn_table::Table;
 use cairn_table::row::{Type, Value};
@@ -14,12 +14,12 @@ use crate::outcome::Column;
 use crate::sqlstate::CHECK_VIOLATION;
 use crate::syntax::expression;
 
-/// Values on their way into a row.
+/// Values that are being assigned to a row.
 #[derive(Debug, Default)]
 pub(crate) struct Assigned<'a>(pub Vec<Val<'a>>);
 
 impl<'a> Assigned<'a> {
-    /// Takes the value for the next column.
+    /// Assigns a value to the next column.
     ///
     /// Errors: 22001 and 22003 for values that do not fit, and those of casts.
     pub fn push(&mut self, value: Val<'a>, column: &ColumnDef) -> Result<()> {
@@ -40,8 +40,8 @@ impl<'a> Assigned<'a> {
         Ok(())
     }
 
-    /// Takes what an expression gives for the next column. A parameter is what somebody has
-    /// written: it loses no digits without a word.
+    /// Assigns the value of an expression to the next column. If it is a parameter, losing digits
+    /// is an error.
     ///
     /// Errors: as [`Assigned::push`], and those of the expression.
     pub fn push_node(&mut self, node: &'a Node, env: &Env<'a>, column: &ColumnDef) -> Result<()> {
@@ -64,9 +64,9 @@ impl<'a> Assigned<'a> {
 pub(crate) struct Checks(Vec<(String, Node)>);
 
 impl Checks {
-    /// Compiles them.
+    /// Compiles the checks.
     ///
-    /// Errors: what is wrong with one; 0A000 for what only queries can compute.
+    /// Errors: those of a check; 0A000 for expressions that need the general path.
     pub fn new(def: &TableDef) -> Result<Checks> {
         let scope = Scope::of_def(def, None);
         let mut checks = Vec::with_capacity(def.checks.len());
@@ -85,10 +85,10 @@ impl Checks {
         self.0.is_empty()
     }
 
-    /// Sees that none fails. NULL does not fail; where a column must not be NULL, that error comes
-    /// first.
+    /// Evaluates the checks. NULL passes. Violations of NOT NULL are reported before those of
+    /// checks.
     ///
-    /// Errors: 23502, 23514, and those of computing them.
+    /// Errors: 23502, 23514, and those of computing the checks.
     pub fn hold(&self, table: &Table, env: &Env<'_>) -> Result<()> {
         if !self.is_empty() {
             refuse_nulls(table.def(), env)?;
@@ -106,8 +106,8 @@ impl Checks {
     }
 }
 
-/// Errors: 23502 for the first column that is NULL and must not be. The table checks it as well;
-/// this is for where that would come too late, behind another error.
+/// Errors: 23502 for the first column that is NULL although it must not be. The table checks this
+/// too, but later, when another error could come first.
 pub fn refuse_nulls(def: &TableDef, env: &Env<'_>) -> Result<()> {
     for (at, column) in def.columns.iter().enumerate() {
         if !column.nullable && env.row.get(at) == Value::Null {
@@ -130,7 +130,8 @@ fn failing_row(def: &TableDef, env: &Env<'_>) -> String {
     format!("Failing row contains ({}).", values.join(", "))
 }
 
-/// What this path does not know, where nobody else could help.
+/// Turns [`Failure::Unknown`] into an error, for expressions that the general path does not run
+/// either.
 pub(crate) fn unsupported(failure: Failure, what: &str) -> Error {
     match failure {
         Failure::Error(error) => error,
@@ -138,9 +139,9 @@ pub(crate) fn unsupported(failure: Failure, what: &str) -> Error {
     }
 }
 
-/// The expression for rows that are inserted without a column.
+/// Compiles the default of a column.
 ///
-/// Errors: what is wrong with it; 0A000 for what only queries can compute.
+/// Errors: those of the expression; 0A000 for expressions that need the general path.
 pub(crate) fn default_of(column: &ColumnDef) -> Result<Node> {
     let Some(text) = &column.default else { return Ok(Node::Const(Datum::Null)) };
     let expr = expression(text)?;
@@ -154,7 +155,7 @@ pub(crate) fn default_of(column: &ColumnDef) -> Result<Node> {
 pub(crate) struct Returning(Vec<Node>);
 
 impl Returning {
-    /// Compiles it.
+    /// Compiles the clause.
     pub fn plan(
         items: Option<&[SelectItem]>,
         scope: &Scope,
@@ -166,7 +167,7 @@ impl Returning {
         Ok((Some(Returning(nodes)), columns))
     }
 
-    /// What a row gives back.
+    /// Returns the result row for a changed row.
     ///
     /// Errors: those of computing it.
     pub fn row(&self, env: &Env<'_>) -> Result<Vec<Datum>> {

@@ -1,4 +1,4 @@
-//! SELECT from one table, or from none.
+//! SELECT from tables whose rows are found by keys, or without FROM.
 
 use cairn_table::Table;
 use cairn_table::row::{Order, Type};
@@ -19,8 +19,8 @@ use crate::syntax::{ident, last_name};
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Tables with more rows than this are read whole by the general path, which uses all processors,
-/// when there is a condition.
+/// Tables with more rows are left to the general path if all of them have to be read and tested. It
+/// uses all processors.
 const LARGE: u64 = 20_000;
 
 /// A compiled SELECT.
@@ -28,9 +28,11 @@ const LARGE: u64 = 20_000;
 pub(crate) struct Select {
     /// `None` for SELECT without FROM.
     pub access: Option<Access>,
-    /// Tables that are read before that one, and how many parameters there are with their columns.
+    /// The tables that are read before this one, and the number of parameters including their
+    /// columns.
     pub joined: Option<(Vec<Level>, usize)>,
-    /// Without FROM; with FOR UPDATE, for another look at rows that are locked.
+    /// The condition of a SELECT without FROM; with FOR UPDATE, the condition to test again on
+    /// locked rows.
     pub condition: Option<Node>,
     /// FOR UPDATE.
     pub locks: Option<Locks>,
@@ -38,30 +40,30 @@ pub(crate) struct Select {
     pub sort: Option<Sort>,
     pub limit: Option<Node>,
     pub offset: Option<Node>,
-    /// Whether running it looks at parameters after the bounds are known.
+    /// Whether parameters are needed after the bounds have been computed.
     pub keeps_params: bool,
-    /// How aggregates are made of many rows at once.
+    /// The plan for computing aggregates column by column.
     pub columnar: Option<Columnar>,
 }
 
-/// What is made of a row.
+/// The output of a SELECT.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// Columns as they are: their places, and scales of decimals.
+    /// Plain columns: their positions, and the scales of decimals.
     Columns(Vec<(usize, u8)>),
     Nodes(Vec<Node>),
     Aggregates(Vec<Aggregate>),
-    /// One row for each group.
+    /// One row per group.
     Groups(Grouped),
 }
 
-/// An order that no tree gives.
+/// An order that no tree provides.
 #[derive(Debug)]
 pub(crate) struct Sort {
     pub keys: Vec<(Node, Order)>,
 }
 
-/// What FOR UPDATE does about a row that somebody else has.
+/// The behavior of FOR UPDATE on a row that another transaction has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locks {
     Wait,
@@ -72,7 +74,7 @@ pub(crate) enum Locks {
 }
 
 impl Locks {
-    /// Of several, the one that waits least, as in PostgreSQL.
+    /// Returns the strictest of several clauses, the one that waits least, as in PostgreSQL.
     fn of(clauses: &[LockClause]) -> Option<Locks> {
         let of_one = |clause: &LockClause| match clause.nonblock {
             None => Locks::Wait,
@@ -89,7 +91,7 @@ impl Locks {
     }
 }
 
-/// The parts of a query that this path looks at; others are for the general path.
+/// The parts of a query that this path supports. Queries with others are left to the general path.
 pub(super) struct Parts<'a> {
     /// FOR UPDATE and the like.
     pub locks: Option<Locks>,
@@ -142,9 +144,10 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
 }
 
 impl Select {
-    /// Compiles a query. `in_large`: also where the general path would be faster.
+    /// Compiles a query.
     ///
-    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    /// Errors: [`Failure::Unknown`] for anything that this path does not support, or that the
+    /// general path does faster.
     pub fn plan(query: &Query, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
         let parts = parts(query).ok_or(Failure::Unknown)?;
         let is_single = matches!(&parts.select.from[..], [from] if from.joins.is_empty());
@@ -197,7 +200,7 @@ impl Select {
         ordered &= by_columns.is_some();
         let sort = if ordered { None } else { Some(Sort { keys: order }) };
         let is_large = parts.locks.is_none() && table.rows() > LARGE;
-        // Sorting much takes a sort that can go to the disk.
+        // Sorting many rows needs a sort that can spill.
         let sorts_much = sort.is_some() && access.range.prefix.is_empty() && access.range.any_of.is_none();
         if is_large && !access.range.is_point && (access.is_full() && has_condition || sorts_much) {
             return Err(Failure::Unknown);
@@ -221,7 +224,7 @@ impl Select {
     }
 }
 
-/// Sees that the tables of FOR UPDATE OF are the only one that there is.
+/// Checks that FOR UPDATE OF names no table but the only one.
 fn check_of(clauses: &[LockClause], only: &str) -> Result<()> {
     let mut named = clauses.iter().filter_map(|clause| clause.of.as_ref()).map(last_name);
     match named.find(|name| name != only) {
@@ -233,7 +236,7 @@ fn check_of(clauses: &[LockClause], only: &str) -> Result<()> {
     }
 }
 
-/// The columns that expressions look at, each once.
+/// Returns the distinct columns that expressions read.
 pub(super) fn slots<'n>(nodes: impl Iterator<Item = &'n Node>) -> Vec<usize> {
     let mut slots = Vec::new();
     nodes.for_each(|node| {
@@ -297,7 +300,7 @@ fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, 
     Ok((select, columns))
 }
 
-/// Several tables, each found by the keys that those before it give.
+/// Compiles a join, in which each table is found by keys of those before it.
 fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
     if parts.locks.is_some() {
         return Err(Failure::Unknown);
@@ -362,7 +365,7 @@ fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Colum
 fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate>) -> Result<Select> {
     let inputs = aggregates.iter().filter_map(|aggregate| aggregate.input.as_ref());
     let looked_at = slots(inputs.chain(&conjuncts));
-    // The least and the greatest value of a column are at the ends of a tree that is ordered by it.
+    // The least and the greatest value of a column are at the ends of a tree ordered by it.
     let order: Vec<(usize, Order)> = match aggregates.as_slice() {
         [only] => only.end_of().into_iter().collect(),
         _ => Vec::new(),
@@ -370,7 +373,7 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     let wanted = Wanted { columns: &looked_at, order: &order };
     let (access, ordered) = Access::plan(table, conjuncts, &wanted);
     let by_end = !order.is_empty() && ordered;
-    // Counting looks at the heads of leaves only.
+    // Counting reads only the headers of leaves.
     let counts = access.residual.is_none() && aggregates.iter().all(|aggregate| aggregate.input.is_none());
     let columnar = match by_end || counts || access.range.is_point {
         true => None,
@@ -397,10 +400,10 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     })
 }
 
-/// The result that a name alone means before it means a column: `ORDER BY lower` of `SELECT
-/// lower(name)`.
+/// Returns the result column that a bare name refers to. Result columns come before table columns:
+/// `ORDER BY lower` in `SELECT lower(name)`.
 ///
-/// Errors: 42702 for a name of several results, unless they are one column.
+/// Errors: 42702 for a name of several results, unless they are the same column.
 fn result_named(expr: &Expr, nodes: &[Node], columns: &[Column]) -> Result<Option<Node>> {
     let Expr::Identifier(name) = expr else { return Ok(None) };
     let name = ident(name);
@@ -419,7 +422,7 @@ fn result_named(expr: &Expr, nodes: &[Node], columns: &[Column]) -> Result<Optio
     }
 }
 
-/// What ORDER BY names: results by number or name, or expressions over the table.
+/// Resolves the expressions of ORDER BY: results by number or name, or expressions over the table.
 fn sort_keys(
     order: &OrderBy,
     nodes: &[Node],

@@ -1,5 +1,4 @@
-//! What statements of this path are made from: a table, names of its columns, expressions over
-//! them.
+//! Binds the parts of direct statements: tables, column names, and expressions.
 
 use cairn_table::schema::ColumnType;
 use cairn_table::{Catalog, PUBLIC, Table};
@@ -17,7 +16,7 @@ use crate::sequence::HIDDEN;
 use crate::sqlstate::UNDEFINED_TABLE;
 use crate::syntax::{TableName, ident, qualified};
 
-/// What a statement is bound to: the catalog, and what is known of its parameters.
+/// The context in which a statement is bound: the catalog, and the known types of its parameters.
 #[derive(Debug)]
 pub(crate) struct Binder<'a> {
     pub catalog: &'a Catalog,
@@ -25,7 +24,7 @@ pub(crate) struct Binder<'a> {
     pub params: Vec<Option<ColumnType>>,
 }
 
-/// The table of this name, in the first namespace that has it.
+/// Returns the table of this name, in the first namespace that has it.
 pub(crate) fn table_of<'c>(
     catalog: &'c Catalog,
     search_path: &[String],
@@ -39,9 +38,10 @@ pub(crate) fn table_of<'c>(
 }
 
 impl Binder<'_> {
-    /// The table of this name. What is a view, or a table of the system, is for others.
+    /// Returns the table of this name, but not a view or a system catalog.
     ///
-    /// Errors: [`Failure::Unknown`] where there is no such table, as others may know more.
+    /// Errors: [`Failure::Unknown`] if there is no such table, because the general path may know
+    /// the name.
     pub fn table(&self, name: &ObjectName) -> Result<Arc<Table>, Failure> {
         let name = qualified(name)?;
         if name.schema.is_none() && name.name.starts_with("pg_") {
@@ -50,13 +50,12 @@ impl Binder<'_> {
         self.seen(&name).cloned().ok_or(Failure::Unknown)
     }
 
-    /// A table that statements may name.
+    /// Returns a table that statements may name.
     fn seen(&self, name: &TableName) -> Option<&Arc<Table>> {
         table_of(self.catalog, self.search_path, name).filter(|table| table.def().schema != HIDDEN)
     }
 
-    /// As [`Binder::table`], for tables that are to be changed: those that do not exist are an
-    /// error here.
+    /// Like [`Binder::table`], for tables that are to be changed. A missing table is an error.
     pub fn target(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let name = qualified(name)?;
         self.seen(&name)
@@ -64,7 +63,7 @@ impl Binder<'_> {
             .ok_or_else(|| Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist")))
     }
 
-    /// The one table of FROM, and what the statement calls it.
+    /// Returns the only table of FROM, and its alias.
     pub fn only_table(&self, from: &[TableWithJoins]) -> Result<(Arc<Table>, Option<String>), Failure> {
         let [TableWithJoins { relation, joins }] = from else { return Err(Failure::Unknown) };
         let TableFactor::Table {
@@ -90,7 +89,7 @@ impl Binder<'_> {
         Compiler::new(scope, &mut self.params)
     }
 
-    /// The expressions of a list of results, and the columns that they make.
+    /// Compiles a select list. Returns its expressions and result columns.
     pub fn outputs(
         &mut self,
         items: &[SelectItem],
@@ -158,7 +157,7 @@ pub(super) fn origin(table: &Table, slot: usize) -> Option<(u32, u16)> {
     (slot < table.def().columns.len()).then_some((table.id(), slot as u16))
 }
 
-/// What PostgreSQL calls a column that nobody has named.
+/// Returns PostgreSQL's name for a column without an alias.
 pub(crate) fn name_of(expr: &Expr) -> String {
     match expr {
         Expr::Identifier(name) => ident(name),
@@ -197,7 +196,7 @@ pub(crate) fn name_of(expr: &Expr) -> String {
     }
 }
 
-/// What the first column of a query is called.
+/// Returns the name of a query's first column.
 fn first_name(body: &SetExpr) -> String {
     match body {
         SetExpr::Select(select) => match select.projection.first() {
@@ -236,7 +235,7 @@ fn type_name(kind: &datafusion::sql::sqlparser::ast::DataType) -> String {
     name.to_owned()
 }
 
-/// A name among columns of a table, for lists of columns in statements.
+/// Resolves a name in a column list of a statement.
 pub(super) fn column_of(table: &Table, name: &Ident) -> Result<usize> {
     let name = ident(name);
     table.def().column(&name).ok_or_else(|| {
@@ -245,7 +244,7 @@ pub(super) fn column_of(table: &Table, name: &Ident) -> Result<usize> {
     })
 }
 
-/// A row count that LIMIT or OFFSET was given; `None` for NULL, which is none.
+/// Evaluates the row count of LIMIT or OFFSET; `None` for NULL, which means no limit.
 pub(crate) fn row_count(node: &Node, env: &crate::expr::Env<'_>, what: &str) -> Result<Option<u64>> {
     let value = node.eval(env)?;
     let count = match value.into_datum() {

@@ -1,8 +1,8 @@
 //! UPDATE and DELETE of one table.
 //!
-//! The keys of the rows that meet the condition are found first and changed then, so that no row is
-//! met again where its change has put it. Each row is locked before it is changed; with read
-//! committed somebody else may have changed it meanwhile, and the condition is looked at again.
+//! The keys of the matching rows are collected before any row is changed, so that no row is met
+//! again at its new position. Each row is locked before it is changed. With read committed, another
+//! transaction may have changed it meanwhile, so its condition is tested again.
 
 use cairn_table::{Isolation, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
@@ -33,18 +33,18 @@ pub(crate) struct Delete {
     pub returning: Option<Returning>,
 }
 
-/// The rows that are to be changed.
+/// The rows to change.
 #[derive(Debug)]
 struct Rows {
     access: Access,
-    /// The whole condition, for another look.
+    /// The whole condition, to test it again.
     condition: Option<Node>,
 }
 
 impl Update {
     /// Compiles an UPDATE.
     ///
-    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    /// Errors: [`Failure::Unknown`] for anything that this path does not support.
     pub fn plan(update: &ast::Update, binder: &mut Binder<'_>) -> Result<(Update, Vec<Column>), Failure> {
         if update.from.is_some()
             || update.or.is_some()
@@ -62,7 +62,7 @@ impl Update {
         Ok((Update { rows, sets, checks, returning }, columns))
     }
 
-    /// Runs it. Gives the number of rows, and what they give back.
+    /// Runs it. Returns the number of rows, and the rows of RETURNING.
     ///
     /// Errors: those of expressions, checks and the table.
     pub fn run(
@@ -96,7 +96,7 @@ impl Update {
 impl Delete {
     /// Compiles a DELETE.
     ///
-    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    /// Errors: [`Failure::Unknown`] for anything that this path does not support.
     pub fn plan(delete: &ast::Delete, binder: &mut Binder<'_>) -> Result<(Delete, Vec<Column>), Failure> {
         if delete.using.is_some()
             || !delete.tables.is_empty()
@@ -113,7 +113,7 @@ impl Delete {
         Ok((Delete { rows, returning }, columns))
     }
 
-    /// Runs it. Gives the number of rows, and what they give back.
+    /// Runs it. Returns the number of rows, and the rows of RETURNING.
     ///
     /// Errors: those of expressions and the table.
     pub fn run(
@@ -123,7 +123,7 @@ impl Delete {
         context: &dyn Context,
     ) -> Result<(u64, Vec<Vec<Datum>>)> {
         let table = &self.rows.access.table;
-        // Nobody looks at the row: the table takes it out by its key.
+        // The row itself is not needed, so it is deleted by its key.
         if self.returning.is_none()
             && self.rows.access.residual.is_none()
             && self.rows.is_at_once(transaction)
@@ -147,7 +147,7 @@ impl Delete {
     }
 }
 
-/// Changes a row that is locked, and was read as it is; false when it is gone.
+/// Changes a row that has been locked and read. Returns false if it no longer exists.
 type Change<'f> = dyn FnMut(&mut Transaction, &[u8], &RowBuf) -> Result<bool> + 'f;
 
 impl Rows {
@@ -206,15 +206,15 @@ impl Rows {
         Ok(count)
     }
 
-    /// Whether it is a row by its key that is locked at once: with read committed it does not
-    /// matter whether it was there a moment ago.
+    /// Whether the row can be locked by its key without a search. With read committed, it does not
+    /// matter whether the row existed when the statement began.
     fn is_at_once(&self, transaction: &Transaction) -> bool {
         self.access.range.is_point
             && self.access.index.is_none()
             && transaction.isolation() == Isolation::ReadCommitted
     }
 
-    /// The key of such a row; `None` where no row can be meant.
+    /// Returns the key of that row; `None` if no row can match.
     fn key(&self, env: &Env<'_>) -> Result<Option<Vec<u8>>> {
         let mut key = Vec::with_capacity(32);
         let is_point = self.access.ranges(env, &mut key)? == Ranges::Point;
@@ -240,7 +240,7 @@ impl Rows {
     }
 }
 
-/// Keys, one behind the other.
+/// A list of keys in one buffer.
 #[derive(Debug, Default)]
 struct Keys {
     bytes: Vec<u8>,

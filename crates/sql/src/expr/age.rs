@@ -1,4 +1,4 @@
-//! Spans between moments in years, months and days, and spans whose parts are put in order.
+//! Intervals between timestamps in years, months and days, and the normalization of intervals.
 
 use super::time::{DAY, SECOND, overflow};
 use crate::datum::{Datum, civil_from_days, days_in_month};
@@ -6,7 +6,7 @@ use crate::error::Result;
 
 const HOUR: i64 = 3600 * SECOND;
 
-/// `age(later, earlier)`: counted as people do, in whole months and what is left of the last one.
+/// Computes `age(later, earlier)` in whole months, and the rest of the last one.
 pub(super) fn age(later: i64, earlier: i64) -> Result<Datum> {
     if later < earlier {
         let Datum::Interval { months, days, micros } = age(earlier, later)? else {
@@ -25,7 +25,7 @@ pub(super) fn age(later: i64, earlier: i64) -> Result<Datum> {
         days -= 1;
     }
     if days < 0 {
-        // A month is as long as the one in which the earlier moment is.
+        // The borrowed month has the length of the earlier timestamp's month.
         days += i64::from(days_in_month(first_year, first_month));
         months -= 1;
     }
@@ -33,7 +33,7 @@ pub(super) fn age(later: i64, earlier: i64) -> Result<Datum> {
     Ok(Datum::Interval { months, days: days as i32, micros })
 }
 
-/// Moves what is more than a unit into the next larger one, and then gives both the same sign.
+/// Carries whole units into the larger part, and then gives both parts the same sign.
 fn carry(large: i64, small: i64, unit: i64) -> (i64, i64) {
     let (mut large, mut small) = (large + small / unit, small % unit);
     if large > 0 && small < 0 {
@@ -49,19 +49,19 @@ fn interval(months: i64, days: i64, micros: i64) -> Result<Datum> {
     Ok(Datum::Interval { months: narrow(months)?, days: narrow(days)?, micros })
 }
 
-/// `justify_hours`: 24 hours are a day.
+/// Computes `justify_hours`: 24 hours become a day.
 pub(super) fn justify_hours(months: i32, days: i32, micros: i64) -> Result<Datum> {
     let (days, micros) = carry(days.into(), micros, DAY);
     interval(months.into(), days, micros)
 }
 
-/// `justify_days`: 30 days are a month.
+/// Computes `justify_days`: 30 days become a month.
 pub(super) fn justify_days(months: i32, days: i32, micros: i64) -> Result<Datum> {
     let (months, days) = carry(months.into(), days.into(), 30);
     interval(months, days, micros)
 }
 
-/// `justify_interval`: both, and all parts have the sign of the largest.
+/// Computes `justify_interval`: both, and all parts get the sign of the largest.
 pub(super) fn justify_interval(months: i32, days: i32, micros: i64) -> Result<Datum> {
     let (mut months, mut days) = (i64::from(months), i64::from(days) + micros / DAY);
     let mut micros = micros % DAY;

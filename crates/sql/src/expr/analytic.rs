@@ -1,14 +1,14 @@
-//! Functions of numbers with a point: roots, powers, logarithms and trigonometry, with PostgreSQL's
-//! errors for what they are not defined for.
+//! Functions on floating-point numbers: roots, powers, logarithms and trigonometry, with
+//! PostgreSQL's errors outside their domains.
 //!
-//! A numeric is computed as a number of 64 bits.
+//! A numeric is computed as a double.
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
 };
 
-/// A function of one number. Those that end in `D` take or give degrees.
+/// A function of one number. Those that end in `D` take or return degrees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Analytic {
     Acos,
@@ -41,7 +41,7 @@ pub(crate) enum Analytic {
 }
 
 impl Analytic {
-    /// The function of a name; `None` for names of others.
+    /// Returns the function of a name; `None` for other names.
     pub fn named(name: &str) -> Option<Analytic> {
         use Analytic as A;
         Some(match name {
@@ -76,10 +76,10 @@ impl Analytic {
         })
     }
 
-    /// Its value.
+    /// Computes the function.
     ///
-    /// Errors: 2201F for a root and 2201E for a logarithm that there is not, 22003 for other
-    /// numbers that it is not defined for and for results that are too large or too small.
+    /// Errors: 2201F for an undefined root and 2201E for an undefined logarithm; 22003 for other
+    /// numbers outside the domain, and for results that are too large or too small.
     pub fn of(self, value: f64) -> Result<f64> {
         use Analytic as A;
         if value.is_nan() {
@@ -117,7 +117,7 @@ impl Analytic {
         })
     }
 
-    /// Errors: as [`Analytic::of`], of numbers that it is not defined for.
+    /// Errors: as [`Analytic::of`], for numbers outside the domain.
     fn check(self, value: f64) -> Result<()> {
         use Analytic as A;
         match self {
@@ -147,7 +147,7 @@ fn undefined() -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "input is out of range")
 }
 
-/// Errors: 22003 for a result of something finite that is infinite or nothing.
+/// Errors: 22003 if a finite operand gives an infinite result or underflows to zero.
 fn bounded(result: f64, is_finite: bool) -> Result<f64> {
     match result {
         _ if !is_finite => Ok(result),
@@ -157,25 +157,24 @@ fn bounded(result: f64, is_finite: bool) -> Result<f64> {
     }
 }
 
-/// The angle whose tangent is the quotient of two numbers, in radians.
+/// Returns the angle whose tangent is `y` / `x`, in radians.
 pub(super) fn angle(y: f64, x: f64) -> f64 {
     y.atan2(x)
 }
 
-/// As [`angle`], in degrees.
+/// Like [`angle`], in degrees.
 pub(super) fn angle_in_degrees(y: f64, x: f64) -> f64 {
     in_degrees(y.atan2(x))
 }
 
-/// Degrees, which are whole where they are within the error of the angle.
+/// Converts to degrees, and rounds to an integer within the error of the angle.
 fn in_degrees(angle: f64) -> f64 {
     let degrees = angle.to_degrees();
     let whole = degrees.round();
     if (degrees - whole).abs() < 1e-13 * whole.abs().max(1.0) { whole } else { degrees }
 }
 
-/// The sine of an angle in degrees: that of thirty is a half, and those of whole quarters have no
-/// error.
+/// Returns the sine of an angle in degrees. It is exact for 30 degrees and for multiples of 90.
 fn sine(degrees: f64) -> f64 {
     let (sign, degrees) = if degrees < 0.0 { (-1.0, -degrees) } else { (1.0, degrees) };
     let degrees = degrees % 360.0;
@@ -189,7 +188,7 @@ fn sine(degrees: f64) -> f64 {
     }
 }
 
-/// The tangent of an angle in degrees: that of forty-five is one.
+/// Returns the tangent of an angle in degrees. It is exact for 45 degrees.
 fn tangent(degrees: f64) -> f64 {
     let turned = degrees % 180.0;
     let (sign, turned) = if turned < 0.0 { (-1.0, -turned) } else { (1.0, turned) };
@@ -202,7 +201,7 @@ fn tangent(degrees: f64) -> f64 {
     }
 }
 
-/// The logarithm of a number to a base.
+/// Returns the logarithm of `value` to a base.
 ///
 /// Errors: 2201E for numbers that have none, 22012 for base 1.
 pub(super) fn logarithm(base: f64, value: f64) -> Result<f64> {
@@ -210,9 +209,9 @@ pub(super) fn logarithm(base: f64, value: f64) -> Result<f64> {
     if base == 0.0 { Err(super::arithmetic::by_zero()) } else { Ok(value / base) }
 }
 
-/// The greatest number that divides two others.
+/// Returns the greatest common divisor.
 ///
-/// Errors: 22003 where it does not fit between `least` and its opposite.
+/// Errors: 22003 if it does not fit between `least` and its opposite.
 pub(super) fn common_divisor(a: i128, b: i128, kind: &str, least: i128) -> Result<i128> {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
@@ -221,7 +220,7 @@ pub(super) fn common_divisor(a: i128, b: i128, kind: &str, least: i128) -> Resul
     fits(i128::try_from(a).ok(), kind, least)
 }
 
-/// The least number that two others divide.
+/// Returns the least common multiple.
 ///
 /// Errors: as [`common_divisor`].
 pub(super) fn common_multiple(a: i128, b: i128, kind: &str, least: i128) -> Result<i128> {
@@ -237,9 +236,9 @@ fn fits(value: Option<i128>, kind: &str, least: i128) -> Result<i128> {
     fits.ok_or_else(|| Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range")))
 }
 
-/// The product of all whole numbers up to one.
+/// Returns the factorial.
 ///
-/// Errors: 22003 for a number below zero, and for one whose product has more than 38 digits.
+/// Errors: 22003 for a negative number, and for results of more than 38 digits.
 pub(super) fn factorial(of: i64) -> Result<i128> {
     if of < 0 {
         let what = "factorial of a negative number is undefined";

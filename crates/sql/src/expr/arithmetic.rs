@@ -1,4 +1,4 @@
-//! Operators that compute.
+//! Arithmetic operators.
 
 use super::cast::{as_double, as_integer};
 use super::node::Operator;
@@ -9,7 +9,7 @@ use crate::sqlstate::{
     DIVISION_BY_ZERO, INTERNAL_ERROR, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
 };
 
-/// Digits that a quotient of decimals has at least.
+/// The least number of significant digits of a quotient of decimals.
 const QUOTIENT_DIGITS: u8 = 16;
 const MOST_SCALE: u8 = 38;
 
@@ -17,7 +17,7 @@ fn overflow(kind: &str) -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range"))
 }
 
-/// What is computed of floating-point numbers and is none of them.
+/// Returns the error for an overflow in floating-point arithmetic.
 pub(crate) fn too_large() -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
 }
@@ -30,8 +30,8 @@ pub(super) fn by_zero() -> Error {
     Error::new(DIVISION_BY_ZERO, "division by zero")
 }
 
-/// Applies an operator to two values, neither of them NULL, whose types the compiler has made those
-/// that it takes.
+/// Applies an operator to two values that are not NULL, and that the compiler has converted to
+/// types that the operator takes.
 ///
 /// Errors: 22003 and 22012.
 pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
@@ -64,8 +64,8 @@ fn internal(operator: Operator) -> Error {
     Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))
 }
 
-/// Of whole numbers; whether the result fits the type is looked at later, but for what would give
-/// wrong bits.
+/// Computes with integers. The caller checks that the result fits the type; only shifts are
+/// truncated here.
 fn integers(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>, kind: &str) -> Result<i128> {
     let (Some(a), Some(b)) = (as_integer(left), as_integer(right)) else { return Err(internal(operator)) };
     Ok(match operator {
@@ -77,7 +77,8 @@ fn integers(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>, kind: &
         Operator::BitAnd => a & b,
         Operator::BitOr => a | b,
         Operator::BitXor => a ^ b,
-        // Shifts wrap around in the width of the type, and lose what is shifted out.
+        // The shift count wraps around at the width of the type (at 32 for smallint). Bits shifted
+        // out are lost.
         Operator::ShiftLeft | Operator::ShiftRight => {
             let width = match kind {
                 "smallint" => 16,
@@ -124,9 +125,9 @@ fn decimals(operator: Operator, (a, m): (i128, u8), (b, n): (i128, u8)) -> Resul
     Ok(Datum::Decimal { unscaled: unscaled.ok_or_else(too_large)?, scale })
 }
 
-/// A quotient with 16 digits or more, or as many as there is room for, rounded.
+/// Returns a quotient with at least 16 significant digits, or as many as fit, rounded.
 fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
-    // As PostgreSQL chooses it: enough digits after the point that there are sixteen that count.
+    // PostgreSQL's choice of the scale, which gives at least sixteen significant digits.
     let weight = |value: i128, scale: u8| {
         value.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32 - i32::from(scale))
     };
@@ -147,7 +148,7 @@ fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
     })
 }
 
-/// Of two reals. Errors: 22003 where the result is too large or too small, 22012.
+/// Computes with reals. Errors: 22003 if the result is too large or too small, 22012.
 pub(crate) fn reals(operator: Operator, a: f32, b: f32) -> Result<f32> {
     let exact = floats(operator, a.into(), b.into())?;
     let value = exact as f32;
@@ -157,14 +158,14 @@ pub(crate) fn reals(operator: Operator, a: f32, b: f32) -> Result<f32> {
     if value.is_infinite() && a.is_finite() && b.is_finite() { Err(too_large()) } else { Ok(value) }
 }
 
-/// Of two doubles. Errors: as [`reals`].
+/// Computes with doubles. Errors: as [`reals`].
 pub(crate) fn doubles(operator: Operator, a: f64, b: f64) -> Result<f64> {
     let value = floats(operator, a, b)?;
     if value.is_infinite() && a.is_finite() && b.is_finite() { Err(too_large()) } else { Ok(value) }
 }
 
-/// A number that was computed, without the sign that a NaN may have got by it: processors make one
-/// with a sign, which the general path's comparisons take for the least number of all.
+/// Removes the sign of a computed NaN. Processors may return one with a sign, which the general
+/// path's comparisons would take for the least number of all.
 pub(crate) fn one_nan(number: f64) -> f64 {
     if number.is_nan() { f64::NAN } else { number }
 }
@@ -203,9 +204,9 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
     Ok(result)
 }
 
-/// The value with the other sign.
+/// Negates a value.
 ///
-/// Errors: 22003 for the smallest number of a type.
+/// Errors: 22003 for the least number of a type.
 pub(super) fn negate(datum: DatumRef<'_>) -> Result<Datum> {
     Ok(match datum {
         DatumRef::Null => Datum::Null,
@@ -231,8 +232,8 @@ mod tests {
     use super::*;
     use crate::datum::wide_quotient;
 
-    /// Goal: there is a quotient wherever it has no more than 38 digits, and it is rounded. Method:
-    /// numbers with all scales, beside numbers of 256 bits.
+    /// Goal: every quotient of at most 38 digits is computed, and rounded. Method: numbers with all
+    /// scales, compared with 256-bit arithmetic.
     #[test]
     fn quotients() {
         let numbers = [1, -3, 7, 125, 10_i128.pow(19), -(10_i128.pow(37)) - 1, 10_i128.pow(38) - 1];

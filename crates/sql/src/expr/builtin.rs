@@ -1,4 +1,4 @@
-//! The functions that the direct path knows, by name and types of arguments.
+//! The functions of the direct path, by name and types of arguments.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -6,12 +6,12 @@ use cairn_table::schema::ColumnType;
 use super::analytic::Analytic;
 use super::cast::rank;
 
-/// A function. Those of PostgreSQL with the same name, unless it says otherwise.
+/// A function. It is PostgreSQL's of the same name, unless a comment says otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Abs,
     Age,
-    /// Of one number with a point.
+    /// A function of one floating-point number.
     Analytic(Analytic),
     /// `atan2`, or `atan2d`.
     Angle {
@@ -45,17 +45,17 @@ pub(crate) enum Function {
     JustifyHours,
     JustifyInterval,
     IsFinite,
-    /// The items of an array in its text form, which is what this path knows of arrays.
+    /// Joins the items of an array. This path knows arrays only in their text form.
     JoinItems,
     LastValue,
     Least,
     Left,
     Length,
-    /// With backslashes as escapes.
+    /// With backslash as the escape character.
     Like {
         insensitive: bool,
     },
-    /// To a base.
+    /// `log` with a base.
     Logarithm,
     Lower,
     MakeDate,
@@ -75,7 +75,7 @@ pub(crate) enum Function {
     QuoteLiteral,
     QuoteNullable,
     Random,
-    /// `a ~ b` and its kin.
+    /// `a ~ b` and its variants.
     RegularMatch {
         insensitive: bool,
         negated: bool,
@@ -101,14 +101,14 @@ pub(crate) enum Function {
     StartsWith,
     StatementTime,
     Substr,
-    /// Of a moment or a span.
+    /// `to_char` of a timestamp without a time zone, or an interval.
     TextOf,
     TextOfNumber,
-    /// Of a moment whose type has a time zone.
+    /// `to_char` of a timestamp with a time zone.
     TextOfZoned,
     ToDate,
     ToNumber,
-    /// By a pattern, or from seconds since 1970.
+    /// With a pattern, or from seconds since 1970.
     ToTimestamp,
     /// `transaction_timestamp`, `now`.
     TransactionTime,
@@ -119,12 +119,12 @@ pub(crate) enum Function {
     Trunc,
     Upper,
     WidthBucket,
-    /// The text of a moment whose type has a time zone.
+    /// The text of a timestamp with a time zone.
     ZonedText,
 }
 
 impl Function {
-    /// Another value each time.
+    /// Whether each call may return another value.
     pub fn is_volatile(self) -> bool {
         use Function as F;
         matches!(
@@ -139,13 +139,13 @@ impl Function {
         )
     }
 
-    /// The same within a statement.
+    /// Whether the value is constant within a statement.
     pub fn is_stable(self) -> bool {
         use Function as F;
         matches!(self, F::TransactionTime | F::StatementTime | F::CurrentDate | F::CurrentTime | F::Setting)
     }
 
-    /// NULL where an argument is.
+    /// Whether the result is NULL if an argument is.
     pub fn is_strict(self) -> bool {
         !self.takes_any_number() && self != Function::QuoteNullable
     }
@@ -156,15 +156,15 @@ impl Function {
     }
 }
 
-/// A function with the types that its arguments are to have, and its own.
+/// A function with the types of its arguments and of its result.
 pub(super) struct Signature {
     pub function: Function,
     pub arguments: Vec<ColumnType>,
     pub result: ColumnType,
 }
 
-/// The function that a call with arguments of these types means; `None` for a type that is still
-/// open. `None` where this path has no such function.
+/// Resolves a call with arguments of these types; a type is `None` if it is still open. Returns
+/// `None` if this path has no such function.
 pub(super) fn resolve(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     by_text(name, given)
         .or_else(|| by_pattern(name, given))
@@ -229,7 +229,7 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("left", 2) if text_then_numbers(1) => signature(Function::Left, &[Text, Int], Text),
         ("right", 2) if text_then_numbers(1) => signature(Function::Right, &[Text, Int], Text),
         ("repeat", 2) if text_then_numbers(1) => signature(Function::Repeat, &[Text, Int], Text),
-        // What is only in quotes is a pattern.
+        // Untyped literals are patterns.
         ("substr" | "substring", 2)
             if text_then_numbers(1)
                 && !(name == "substring" && given.get(1).is_some_and(Option::is_none)) =>
@@ -267,7 +267,7 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("quote_ident", 1) if texts => signature(Function::QuoteIdent, &[Text], Text),
         ("quote_literal", 1) => signature(Function::QuoteLiteral, &[Text], Text),
         ("quote_nullable", 1) => signature(Function::QuoteNullable, &[Text], Text),
-        // Truth is written as columns of it are, not as a cast does it.
+        // Booleans are written as their columns are, not as a cast would.
         ("concat", 1..) | ("format" | "concat_ws", 1..) if name == "concat" || text_like(given.first()?) => {
             Some(Signature {
                 function: match name {
@@ -295,7 +295,7 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     }
 }
 
-/// Values by patterns, and patterns by values.
+/// Functions that parse or format values by patterns.
 fn by_pattern(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{Date, Double, Interval, Text, Timestamp};
     match (name, given) {
@@ -324,7 +324,7 @@ fn by_pattern(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
             arguments: vec![Double.into()],
             result: ColumnType::zoned(),
         }),
-        // How many digits there are after the point is the pattern's to say: ten are room for most.
+        // The pattern determines the number of fractional digits. Ten suffice for most.
         ("to_number", [text, pattern]) if text_like(text) && text_like(pattern) => Some(Signature {
             function: Function::ToNumber,
             arguments: vec![Text.into(), Text.into()],
@@ -334,7 +334,7 @@ fn by_pattern(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     }
 }
 
-/// Spans of time.
+/// Functions on intervals.
 fn by_time(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{Date, Interval, Timestamp};
     let is_moment =
@@ -352,7 +352,7 @@ fn by_time(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     signature(function, &[Interval], Interval)
 }
 
-/// Whether values of a type can be numbers of 64 bits with a point.
+/// Whether values of a type can be converted to double.
 fn numeric(kind: &Option<ColumnType>) -> bool {
     kind.as_ref().is_none_or(|kind| rank(kind.kind).is_some())
 }
@@ -423,7 +423,7 @@ fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     }
 }
 
-/// Functions of regular expressions.
+/// Functions on regular expressions.
 fn by_regular(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{Boolean, Int, Text};
     let fits = |kinds: &[Type]| {
@@ -462,7 +462,7 @@ fn by_regular(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     }
 }
 
-/// Dates and times of their parts.
+/// Functions that make dates, times and intervals from their parts.
 fn made(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{Boolean, Date, Double, Int, Interval, Time, Timestamp};
     let parts = |wholes: usize, has_seconds: bool| {
@@ -496,7 +496,7 @@ fn made(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
             if !is_span || !moments.iter().all(is_moment) {
                 return None;
             }
-            // Dates, and what says nothing, are taken for moments with a zone.
+            // Dates and untyped arguments count as timestamps with a time zone.
             let is_zoned =
                 !moments.iter().any(is_plain) || moments.iter().flatten().any(|kind| kind.is_zoned);
             let kind = if is_zoned { ColumnType::zoned() } else { Timestamp.into() };
@@ -551,7 +551,7 @@ fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         },
         ("date_part", 2) => {
             let kind = given.get(1)?.as_ref()?.kind;
-            // A date is midnight there.
+            // A date counts as its midnight.
             let kind = if kind == Date { Timestamp } else { kind };
             matches!(kind, Timestamp | Time | Type::Interval)
                 .then(|| signature(Function::DatePart, &[Text, kind], Double))?

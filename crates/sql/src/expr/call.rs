@@ -1,4 +1,4 @@
-//! Calling functions.
+//! Calls functions.
 
 use std::cmp::Ordering;
 
@@ -13,11 +13,11 @@ use crate::sqlstate::{
 };
 use crate::syntax::quote_ident;
 
-/// The most bytes of a text that a function makes.
+/// The longest text that a function may produce, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Calls a function. Its arguments have the types of its signature; none of them is NULL if it is
-/// strict.
+/// Calls a function. Its arguments have the types of its signature. For a strict function, none of
+/// them is NULL.
 pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Context) -> Result<Datum> {
     let value = |at: usize| arguments.get(at).map_or(DatumRef::Null, Val::get);
     let text = |at: usize| match value(at) {
@@ -245,7 +245,7 @@ fn text_of(value: DatumRef<'_>) -> &str {
     }
 }
 
-/// The whole part of a quotient.
+/// Returns the integer part of a quotient.
 fn quotient(left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     let (DatumRef::Decimal { unscaled: a, scale: of_a }, DatumRef::Decimal { unscaled: b, scale: of_b }) =
         (left, right)
@@ -261,8 +261,8 @@ fn quotient(left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     Ok(Datum::Decimal { unscaled: whole.ok_or_else(overflow)?, scale: 0 })
 }
 
-/// Which of so many equal parts of a range a number is in: 0 before them, one more than there are
-/// behind them.
+/// Divides a range into `count` equal buckets, and returns the number of the one that contains
+/// `operand`: 0 before the range, `count` + 1 after it.
 fn width_bucket([operand, low, high]: [f64; 3], count: i64) -> Result<i32> {
     let invalid = |what: &str| Err(Error::new(INVALID_ARGUMENT_FOR_WIDTH_BUCKET, what));
     if count <= 0 {
@@ -282,7 +282,7 @@ fn width_bucket([operand, low, high]: [f64; 3], count: i64) -> Result<i32> {
     let bucket = match (before, behind) {
         (true, _) => 0,
         (_, true) => count + 1,
-        // Halves, as the range may be wider than numbers reach.
+        // Computed with halves, because the width of the range may exceed a double.
         _ => {
             let share = (operand / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
             ((share * count as f64) as i64).min(count - 1) + 1
@@ -291,7 +291,7 @@ fn width_bucket([operand, low, high]: [f64; 3], count: i64) -> Result<i32> {
     i32::try_from(bucket).map_err(|_| Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))
 }
 
-/// Errors: 54000 for a text that nobody should make.
+/// Errors: 54000 for a text that is too long.
 pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes <= LONGEST {
         return Ok(());
@@ -308,7 +308,7 @@ fn trim<'t>(function: Function, text: &'t str, characters: Option<&str>) -> &'t 
     }
 }
 
-/// The first characters or the last; all but so many for a negative count.
+/// Returns the first or the last `count` characters; for a negative count, all but that many.
 fn side(function: Function, text: &str, count: i64) -> String {
     let length = text.chars().count() as i64;
     let count = if count < 0 { (length + count).max(0) } else { count.min(length) } as usize;
@@ -318,7 +318,7 @@ fn side(function: Function, text: &str, count: i64) -> String {
     }
 }
 
-/// How many to leave out, and how many to take.
+/// Returns the number of characters to skip, and the number to take.
 fn part(from: i64, count: Option<i64>) -> Result<(usize, usize)> {
     let end = match count {
         Some(count) if count < 0 => {
@@ -377,7 +377,7 @@ fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result
             Function::Floor => value.floor(),
             Function::Ceil => value.ceil(),
             Function::Trunc => value.trunc(),
-            // Not-a-number is neither above zero nor below it.
+            // NaN is neither positive nor negative.
             _ if value > 0.0 => 1.0,
             _ if value < 0.0 => -1.0,
             _ => 0.0,
@@ -385,7 +385,7 @@ fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result
     };
     let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range");
     let digits = digits.unwrap_or(0).clamp(-38, 38);
-    // Digits before the point are rounded away in units of ten, hundred and so on.
+    // A negative number of digits rounds to tens, hundreds and so on.
     let to = digits.max(0) as u8;
     let unit = pow10((-digits).max(0) as u32).ok_or_else(overflow)?;
     let floor = || {
@@ -414,7 +414,7 @@ fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result
     Ok(Datum::Decimal { unscaled, scale: to })
 }
 
-/// `gcd` and `lcm`. Numerics have the digits of the one with more.
+/// Computes `gcd` and `lcm`. The result of numerics has the larger scale.
 fn common(function: Function, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     let compute = |a, b, kind, least| match function {
         Function::CommonDivisor => analytic::common_divisor(a, b, kind, least),
@@ -439,7 +439,8 @@ fn common(function: Function, left: DatumRef<'_>, right: DatumRef<'_>) -> Result
     })
 }
 
-/// Each character of `from` becomes the one in its place in `to`, or goes where there is none.
+/// Replaces each character of `from` by the one at the same position in `to`, or removes it if
+/// there is none.
 fn translate(text: &str, from: &str, to: &str) -> String {
     let becomes = |c: char| match from.chars().position(|of| of == c) {
         Some(at) => to.chars().nth(at),
@@ -448,12 +449,13 @@ fn translate(text: &str, from: &str, to: &str) -> String {
     text.chars().filter_map(becomes).collect()
 }
 
-/// A text or bytes with a part of it replaced: as long as what replaces it, unless it says.
+/// Replaces a part of a text or of bytes. The part is as long as its replacement, unless `count` is
+/// given.
 fn overlay(value: DatumRef<'_>, by: DatumRef<'_>, from: i64, count: Option<i64>) -> Result<Datum> {
     if from <= 0 {
         return Err(Error::new(SUBSTRING_ERROR, "negative substring length not allowed"));
     }
-    // Up to the part, and from behind it on, which for a negative length begins before.
+    // The start of the text after the part. A negative length moves it before the part.
     let rest = |length: usize| from.saturating_add(count.unwrap_or(length as i64)).max(1);
     match (value, by) {
         (DatumRef::Blob(bytes), DatumRef::Blob(by)) => {
@@ -470,7 +472,7 @@ fn overlay(value: DatumRef<'_>, by: DatumRef<'_>, from: i64, count: Option<i64>)
     }
 }
 
-/// The largest or the smallest; NULLs do not count.
+/// Returns the largest or the smallest argument. NULLs are ignored.
 fn extreme(function: Function, arguments: &[Val<'_>]) -> Datum {
     let wanted = if function == Function::Greatest { Ordering::Greater } else { Ordering::Less };
     let mut best = DatumRef::Null;
@@ -482,7 +484,7 @@ fn extreme(function: Function, arguments: &[Val<'_>]) -> Datum {
     best.to_owned()
 }
 
-/// Random, version 4.
+/// Returns a random UUID, version 4.
 fn uuid(context: &dyn Context) -> [u8; 16] {
     let high = context.random() & !0xf000 | 0x4000;
     let low = context.random() & !(0b11 << 62) | 0b10 << 62;

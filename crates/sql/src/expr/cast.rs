@@ -1,4 +1,4 @@
-//! Values of one type as values of another.
+//! Converts values between types.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -13,7 +13,7 @@ use crate::types::name_of;
 
 const DAY: i64 = 86_400_000_000;
 
-/// Whether values of a type go into columns of another without a word.
+/// Whether values of a type can be assigned to columns of another without a cast.
 pub(crate) fn is_assignable(from: &ColumnType, to: &ColumnType) -> bool {
     let numeric = |kind: Type| rank(kind).is_some();
     match (from.kind, to.kind) {
@@ -26,7 +26,7 @@ pub(crate) fn is_assignable(from: &ColumnType, to: &ColumnType) -> bool {
     }
 }
 
-/// Numbers by how much they hold; `None` for what is no number.
+/// Ranks numeric types by their range; `None` for other types.
 pub(super) fn rank(kind: Type) -> Option<u8> {
     Some(match kind {
         Type::SmallInt => 0,
@@ -39,11 +39,11 @@ pub(super) fn rank(kind: Type) -> Option<u8> {
     })
 }
 
-/// The value with another type, as CAST does it: texts are read, numbers and times rounded, long
-/// texts cut.
+/// Converts a value as CAST does: texts are parsed, numbers and times rounded, long texts
+/// truncated.
 ///
-/// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there
-/// is no such cast.
+/// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 if there is
+/// no such cast.
 pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     if let Some(element) = to.element() {
         return list(datum, &element, to);
@@ -65,13 +65,13 @@ pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> 
     }
 }
 
-/// The value as a column of this type keeps it: as [`cast`], but long texts are an error unless
+/// Converts a value for assignment to a column. Unlike in [`cast`], a long text is an error unless
 /// only blanks are lost.
 pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     let value = convert(datum, to)?;
     let Some(length) = to.length else { return Ok(value) };
     let DatumRef::Text(text) = value.get() else { return Ok(rounded(value, length)) };
-    // As many bytes are not more characters.
+    // A text never has more characters than bytes.
     if text.len() <= length as usize {
         return Ok(value);
     }
@@ -84,8 +84,8 @@ pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>
     Err(Error::new(STRING_DATA_RIGHT_TRUNCATION, what))
 }
 
-/// A time with so many digits after the point of its seconds. Halves go away from zero, which is
-/// the year 2000 in PostgreSQL.
+/// Rounds a time to `digits` fractional digits of a second. Halves round away from zero, which for
+/// timestamps is the year 2000, the epoch of PostgreSQL.
 fn rounded(value: Val<'_>, digits: u32) -> Val<'_> {
     const YEAR_2000: i64 = 10_957 * DAY;
     let unit = 10_i64.pow(6_u32.saturating_sub(digits));
@@ -140,7 +140,7 @@ fn convert<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     })
 }
 
-/// A list, or its text, as one of values of another type.
+/// Converts a list, or the text of one, to a list with other items.
 fn list<'a>(datum: DatumRef<'a>, element: &ColumnType, to: &ColumnType) -> Result<Val<'a>> {
     Ok(match datum {
         DatumRef::Null => Val::NULL,
@@ -202,8 +202,8 @@ fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
     let unscaled = match datum {
         DatumRef::Decimal { unscaled, scale: from } => rescale(unscaled, from, scale),
         DatumRef::Real(_) | DatumRef::Double(_) => {
-            // Six digits or fifteen, as PostgreSQL does: those behind them are what binary
-            // fractions make of decimal ones.
+            // Six or fifteen significant digits, as in PostgreSQL. The digits after them are
+            // artifacts of binary fractions.
             let text = match datum {
                 DatumRef::Real(value) => format!("{value:.5e}"),
                 other => format!("{:.14e}", as_double(other)),
@@ -218,7 +218,7 @@ fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
     Ok(Datum::Decimal { unscaled, scale })
 }
 
-/// A number with the digits that it has.
+/// Converts to a numeric with the number's own scale.
 fn open_decimal(datum: DatumRef<'_>) -> Result<Datum> {
     let scale = match datum {
         DatumRef::Decimal { scale, .. } => scale,
@@ -229,7 +229,7 @@ fn open_decimal(datum: DatumRef<'_>) -> Result<Datum> {
     decimal(datum, &ColumnType::decimal(38, scale))
 }
 
-/// How many digits after the point a number has that is written with an exponent.
+/// Returns the number of fractional digits of a number in exponent notation.
 fn digits_after(number: &str) -> u8 {
     let (digits, exponent) = number.split_once('e').unwrap_or((number, "0"));
     let behind = digits.split_once('.').map_or(0, |(_, digits)| digits.trim_end_matches('0').len());
@@ -237,7 +237,7 @@ fn digits_after(number: &str) -> u8 {
     (behind as i64 - exponent).clamp(0, 38) as u8
 }
 
-/// The nearest whole number; `None` for what has none.
+/// Returns the nearest integer; `None` if there is none.
 pub(super) fn as_integer(datum: DatumRef<'_>) -> Option<i128> {
     match datum {
         DatumRef::SmallInt(value) => Some(value.into()),
@@ -252,7 +252,7 @@ pub(super) fn as_integer(datum: DatumRef<'_>) -> Option<i128> {
     }
 }
 
-/// The nearest number of 64 bits with a point; not-a-number for what is no number.
+/// Returns the nearest double; NaN for a value that is not a number.
 pub(super) fn as_double(datum: DatumRef<'_>) -> f64 {
     match datum {
         DatumRef::SmallInt(value) => value.into(),
@@ -261,11 +261,11 @@ pub(super) fn as_double(datum: DatumRef<'_>) -> f64 {
         DatumRef::Real(value) => value.into(),
         DatumRef::Double(value) => value,
         DatumRef::Decimal { scale: 0, unscaled } => unscaled as f64,
-        // Both are numbers without an error, and dividing them rounds once.
+        // Both operands are exact as doubles, so that the division rounds once.
         DatumRef::Decimal { scale: scale @ ..=22, unscaled } if unscaled.unsigned_abs() < 1 << 53 => {
             unscaled as f64 / 10_f64.powi(scale.into())
         }
-        // Through the digits: dividing would round twice.
+        // Parsed from text, because a division would round twice.
         DatumRef::Decimal { .. } => datum.to_string().parse().unwrap_or(f64::NAN),
         _ => f64::NAN,
     }

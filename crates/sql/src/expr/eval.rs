@@ -1,4 +1,4 @@
-//! Computing expressions.
+//! Evaluates expressions.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::datum::{Datum, DatumRef};
 use crate::error::Result;
 use crate::syntax::deeper;
 
-/// A value that was computed: borrowed from a row, parameter or constant, or its own.
+/// A computed value. It borrows from a row, parameter or constant, or is owned.
 #[derive(Debug, Clone)]
 pub(crate) enum Val<'a> {
     Ref(DatumRef<'a>),
@@ -43,7 +43,7 @@ impl<'a> Val<'a> {
         Val::Ref(value.map_or(DatumRef::Null, DatumRef::Boolean))
     }
 
-    /// As a condition: `None` for NULL.
+    /// The value as a condition; `None` for NULL.
     pub fn truth(&self) -> Option<bool> {
         match self.get() {
             DatumRef::Boolean(value) => Some(value),
@@ -51,7 +51,7 @@ impl<'a> Val<'a> {
         }
     }
 
-    /// Its text, where it is text.
+    /// The value as text.
     pub fn text(&self) -> Cow<'_, str> {
         match self.get() {
             DatumRef::Text(text) => Cow::Borrowed(text),
@@ -90,7 +90,7 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// As [`Cells::get`], made into something else where it is read.
+    /// Like [`Cells::get`], but converts the value as it is read.
     #[inline]
     fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
         match self {
@@ -100,8 +100,7 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// Makes a column's values what an expression gives, where they are read: for a column of this
-/// scale.
+/// Converts values as they are read from a column of this scale.
 #[derive(Debug, Clone, Copy)]
 struct AsVal {
     scale: u8,
@@ -121,28 +120,28 @@ impl<'a> Make<'a> for AsVal {
     }
 }
 
-/// What expressions may ask of the session: times, sequences, settings.
+/// Access of expressions to the session: times, sequences, settings.
 pub(crate) trait Context: std::fmt::Debug {
-    /// When the transaction began; microseconds since 1970, UTC.
+    /// The start of the transaction, in microseconds since 1970, UTC.
     fn transaction_time(&self) -> i64;
-    /// When the statement began; microseconds since 1970, UTC.
+    /// The start of the statement, in microseconds since 1970, UTC.
     fn statement_time(&self) -> i64;
-    /// Now; microseconds since 1970, UTC.
+    /// The current time, in microseconds since 1970, UTC.
     fn clock_time(&self) -> i64;
     /// 64 random bits.
     fn random(&self) -> u64;
     fn next_value(&self, sequence: &str) -> Result<i64>;
     fn current_value(&self, sequence: Option<&str>) -> Result<i64>;
     fn set_value(&self, sequence: &str, value: i64, is_called: bool) -> Result<i64>;
-    /// The value of a setting.
+    /// Returns the value of a setting.
     fn setting(&self, name: &str) -> Option<String>;
 }
 
-/// What an expression is computed over.
+/// The input of an expression.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Env<'a> {
     pub row: Cells<'a>,
-    /// What was to be inserted: the slots behind those of `row`, of which there are `width`.
+    /// The row proposed for insertion. Its slots follow those of `row`, of which there are `width`.
     pub excluded: Cells<'a>,
     pub width: usize,
     pub params: &'a [Datum],
@@ -156,9 +155,9 @@ impl<'a> Env<'a> {
 }
 
 impl Node {
-    /// Its value.
+    /// Evaluates the expression.
     ///
-    /// Errors: overflow, division by zero, texts that are no values of the type asked for.
+    /// Errors: overflow, division by zero, texts that are invalid for the requested type.
     pub fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
         Ok(match self {
             Node::Const(datum) => datum.borrow().into(),
@@ -239,9 +238,8 @@ impl Node {
         })
     }
 
-    /// Whether it holds. NULL does not.
+    /// Whether the condition holds. NULL does not.
     pub fn holds(&self, env: &Env<'_>) -> Result<bool> {
-        // Conditions borrow from the row for shorter than the environment says they may.
         Ok(self.eval(env)?.truth() == Some(true))
     }
 }

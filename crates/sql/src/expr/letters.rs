@@ -1,6 +1,6 @@
-//! Upper and lower case, one character for one character, as PostgreSQL has it under the locale
-//! `C.UTF-8`: `ß` stays `ß` in capitals, where the full mapping of Unicode makes it `SS`, and a
-//! sigma at the end of a word is like any other.
+//! Upper and lower case, mapped character by character, as in PostgreSQL under the locale
+//! `C.UTF-8`. `ß` stays `ß` in upper case, where Unicode's full mapping has `SS`, and there is no
+//! special rule for a sigma at the end of a word.
 
 pub(super) fn upper(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_uppercase() } else { text.chars().map(upper_letter).collect() }
@@ -10,8 +10,8 @@ pub(super) fn lower(text: &str) -> String {
     if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().map(lower_letter).collect() }
 }
 
-/// The first letter of each word in upper case, all others in lower case. Words are of letters and
-/// digits.
+/// Converts the first letter of each word to upper case, all others to lower case. Words consist of
+/// letters and digits.
 pub(super) fn capitals(text: &str) -> String {
     let mut within = false;
     let change = |c: char| {
@@ -25,12 +25,12 @@ fn upper_letter(c: char) -> char {
     let mut mapped = c.to_uppercase();
     match (mapped.next(), mapped.next()) {
         (Some(upper), None) => upper,
-        // More than one letter.
+        // Characters with more than one upper-case letter stay as they are.
         _ => c,
     }
 }
 
 fn lower_letter(c: char) -> char {
-    // Of `İ`, the only one with two, the first is the letter and the second its dot.
+    // Only `İ` maps to two characters: the letter and a combining dot, which is dropped.
     c.to_lowercase().next().unwrap_or(c)
 }

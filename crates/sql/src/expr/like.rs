@@ -4,16 +4,16 @@ use super::letters;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 
-/// Whether a text is like a pattern, in which `%` is any text and `_` any character. `escape`
-/// before one of them takes its meaning away; `None` for no escape.
+/// Whether a text matches a pattern, in which `%` stands for any text and `_` for any character.
+/// `escape` takes the special meaning of the next character away; `None` for no escape.
 ///
-/// Time is that of text times pattern at worst: on a mismatch only the last `%` takes one more
-/// character.
+/// Time is at worst proportional to text times pattern: after a mismatch only the last `%` takes
+/// one more character.
 pub(super) fn like(text: &str, pattern: &str, escape: Option<char>, insensitive: bool) -> Result<bool> {
     if !insensitive {
         return matches(text, pattern, escape);
     }
-    // A letter that escapes is not to become another one.
+    // The escape character must not change with the case of letters.
     let (pattern, escape) = match escape {
         Some(escape) if escape != '\\' => (with_backslashes(pattern, escape), Some('\\')),
         _ => (pattern.to_owned(), escape),
@@ -21,7 +21,7 @@ pub(super) fn like(text: &str, pattern: &str, escape: Option<char>, insensitive:
     matches(&letters::lower(text), &letters::lower(&pattern), escape)
 }
 
-/// A pattern with backslashes in the place of another escape character.
+/// Replaces the escape character of a pattern by a backslash.
 fn with_backslashes(pattern: &str, escape: char) -> String {
     let mut with = String::with_capacity(pattern.len());
     let mut characters = pattern.chars();
@@ -40,7 +40,8 @@ fn with_backslashes(pattern: &str, escape: char) -> String {
 
 fn matches(text: &str, pattern: &str, escape: Option<char>) -> Result<bool> {
     let (mut text, mut pattern) = (text.chars(), pattern.chars());
-    // Where to go on after the last `%`: the pattern behind it, and the text that it has not taken.
+    // The state to resume from after the last `%`: the pattern after it, and the text that it has
+    // not consumed.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let mut ahead = pattern.clone();

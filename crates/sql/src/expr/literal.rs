@@ -1,4 +1,4 @@
-//! Literals.
+//! Compiles literals.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -9,10 +9,10 @@ use crate::datum::{Datum, parse_decimal_exactly};
 use crate::error::Error;
 use crate::sqlstate::{NUMERIC_VALUE_OUT_OF_RANGE, SYNTAX_ERROR, UNDEFINED_PARAMETER};
 
-/// Parameters that a statement may have at most, as the wire protocol counts them.
+/// The largest number of parameters of a statement, a limit of the wire protocol.
 pub(crate) const MOST_PARAMETERS: usize = 65_535;
 
-/// A literal; those in quotes and NULL have no type yet.
+/// Compiles a literal. Quoted ones and NULL are untyped.
 pub(super) fn literal(value: &Value) -> Result<Typed, Failure> {
     Ok(match value {
         Value::Number(digits, _) => number(digits)?,
@@ -31,7 +31,7 @@ pub(super) fn literal(value: &Value) -> Result<Typed, Failure> {
     })
 }
 
-/// The smallest of integer, bigint and decimal that holds it.
+/// Parses a number as the smallest of integer, bigint and decimal that holds it.
 fn number(digits: &str) -> Result<Typed, Failure> {
     if let Ok(value) = digits.parse::<i32>() {
         return Ok(Typed::new(Node::Const(Datum::Int(value)), Type::Int.into()));
@@ -41,7 +41,7 @@ fn number(digits: &str) -> Result<Typed, Failure> {
     }
     let Some((unscaled, scale)) = parse_decimal_exactly(digits) else {
         if !digits.contains(['e', 'E']) {
-            // More digits than a decimal holds: what it is put into says how many of them count.
+            // More digits than a decimal holds. Its target determines how many of them are kept.
             return Ok(Typed::unknown(Node::Const(Datum::Text(digits.to_owned()))));
         }
         let value = double(digits)?.ok_or(Failure::Unknown)?;
@@ -50,9 +50,9 @@ fn number(digits: &str) -> Result<Typed, Failure> {
     Ok(Typed::new(Node::Const(Datum::Decimal { unscaled, scale }), ColumnType::decimal(38, scale)))
 }
 
-/// A number with an exponent that is larger or smaller than decimals go; `None` for others.
+/// Returns a number in exponent notation that is out of range for decimals; `None` for others.
 ///
-/// Errors: 22003 where it is larger than doubles go, too.
+/// Errors: 22003 if it is out of range for doubles too.
 pub(crate) fn double(digits: &str) -> Result<Option<f64>, Error> {
     if !digits.contains(['e', 'E']) || parse_decimal_exactly(digits).is_some() {
         return Ok(None);
@@ -65,7 +65,7 @@ pub(crate) fn double(digits: &str) -> Result<Option<f64>, Error> {
     }
 }
 
-/// Which parameter a placeholder is: `$1` is 0.
+/// Returns the number of a placeholder; `$1` is 0.
 pub(crate) fn parameter(placeholder: &str) -> Result<usize, Error> {
     let number = placeholder.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
     match number {

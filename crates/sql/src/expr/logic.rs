@@ -6,7 +6,7 @@ use super::{Comparison, Env, Node};
 use crate::datum::{Datum, DatumRef, pow10};
 use crate::error::Result;
 
-/// The order of two values of one type, neither of them NULL. Not-a-number is after every number.
+/// Compares two values of one type, neither of them NULL. NaN sorts after every number.
 pub(crate) fn compare(left: DatumRef<'_>, right: DatumRef<'_>) -> Option<Ordering> {
     if let (DatumRef::Decimal { unscaled: a, scale: m }, DatumRef::Decimal { unscaled: b, scale: n }) =
         (left, right)
@@ -29,18 +29,18 @@ fn compare_decimals(a: i128, m: u8, b: i128, n: u8) -> Ordering {
     let unit = pow10((n - m).into());
     match unit.and_then(|unit| a.checked_mul(unit)) {
         Some(a) => a.cmp(&b),
-        // What does not fit with more digits is farther from zero than anything that does.
+        // A number that overflows at the larger scale is farther from zero than any that does not.
         None => a.cmp(&0),
     }
 }
 
 impl Comparison {
-    /// What it says of two values; `None` when one is NULL.
+    /// Compares two values; `None` if one is NULL.
     pub fn of(self, left: DatumRef<'_>, right: DatumRef<'_>) -> Option<bool> {
         compare(left, right).map(|order| self.holds(order))
     }
 
-    /// Whether it is true of two values in this order.
+    /// Whether the comparison holds for this order.
     pub fn holds(self, order: Ordering) -> bool {
         match self {
             Comparison::Equal => order.is_eq(),
@@ -53,7 +53,7 @@ impl Comparison {
     }
 }
 
-/// Two NULLs are not distinct.
+/// Whether two values are distinct. Two NULLs are not.
 pub(super) fn is_distinct(left: DatumRef<'_>, right: DatumRef<'_>) -> bool {
     match (left.is_null(), right.is_null()) {
         (true, true) => false,
@@ -86,7 +86,7 @@ pub(super) fn any<'a>(nodes: &'a [Node], env: &Env<'a>) -> Result<Option<bool>> 
     Ok(result)
 }
 
-/// Whether a value is one of a list's. A node that gives a list stands for the items of it.
+/// Whether a value is in a list. A node that evaluates to a list stands for its items.
 pub(super) fn is_in<'a>(operand: &'a Node, list: &'a [Node], env: &Env<'a>) -> Result<Option<bool>> {
     let operand = operand.eval(env)?;
     let mut result = Some(false);
@@ -105,7 +105,7 @@ pub(super) fn is_in<'a>(operand: &'a Node, list: &'a [Node], env: &Env<'a>) -> R
     Ok(result)
 }
 
-/// Whether a value is an item of a list. NULL is no item of an empty one.
+/// Whether a value is an item of a list. For an empty list, that is false even for NULL.
 fn is_among(value: DatumRef<'_>, items: &[Datum]) -> Option<bool> {
     let mut result = Some(false);
     for item in items {
@@ -118,7 +118,7 @@ fn is_among(value: DatumRef<'_>, items: &[Datum]) -> Option<bool> {
     result
 }
 
-/// Whether two values are equal, of which numbers may be of different widths.
+/// Whether two values are equal. Numbers may have different widths.
 fn is_equal(left: DatumRef<'_>, right: DatumRef<'_>) -> Option<bool> {
     if let (Some(left), Some(right)) = (whole(left), whole(right)) {
         return Some(left == right);
@@ -134,7 +134,7 @@ fn is_equal(left: DatumRef<'_>, right: DatumRef<'_>) -> Option<bool> {
     }
 }
 
-/// The number that an integer of any width is.
+/// Returns the value of an integer of any width.
 fn whole(value: DatumRef<'_>) -> Option<i64> {
     match value {
         DatumRef::SmallInt(value) => Some(value.into()),
@@ -144,7 +144,7 @@ fn whole(value: DatumRef<'_>) -> Option<i64> {
     }
 }
 
-/// What these nodes give, with the items of a list in its place.
+/// Returns the values of nodes, with lists replaced by their items.
 ///
 /// Errors: those of computing them.
 pub(crate) fn values_of(list: &[Node], env: &Env<'_>) -> Result<Vec<Datum>> {

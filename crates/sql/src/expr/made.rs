@@ -1,5 +1,5 @@
-//! Values that functions put together: dates and times of their parts, bins of time, and texts of
-//! the items of an array.
+//! Constructor functions: dates and times from their parts, time bins, and texts from the items of
+//! an array.
 
 use super::eval::Val;
 use super::time::{DAY, SECOND, add, overflow};
@@ -7,12 +7,11 @@ use crate::datum::{Datum, DatumRef, Item, days_from_civil, days_in_month, nested
 use crate::error::{Error, Result};
 use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INTERNAL_ERROR};
 
-/// The first and the last day that a date can be: 4714-11-24 BC and 5874897-12-31.
+/// The range of dates: 4714-11-24 BC to 5874897-12-31.
 const FIRST_DAY: i64 = -2_440_588;
 const LAST_DAY: i64 = 2_145_042_905;
 
-/// The days since 1970 of a date by its parts. A year below zero is one before Christ, of which
-/// there is no year 0.
+/// Returns the days since 1970 of a date. A year below zero is BC; there is no year 0.
 fn days(year: i64, month: i64, day: i64) -> Result<i64> {
     let out_of_range = || {
         let what = format!("date field value out of range: {year}-{month:02}-{day:02}");
@@ -36,7 +35,7 @@ fn days(year: i64, month: i64, day: i64) -> Result<i64> {
 
 /// `make_date`.
 ///
-/// Errors: 22008 for a date that there is not, as everywhere here.
+/// Errors: 22008 for a date that does not exist, as everywhere here.
 pub(super) fn date(year: i64, month: i64, day: i64) -> Result<i32> {
     i32::try_from(days(year, month, day)?).map_err(|_| overflow("date"))
 }
@@ -65,7 +64,7 @@ pub(super) fn moment(
     micros.ok_or_else(|| overflow("timestamp"))
 }
 
-/// `make_interval`, of years, months, weeks, days, hours and minutes, and of seconds.
+/// `make_interval`, from years, months, weeks, days, hours and minutes, and from seconds.
 pub(super) fn interval(wholes: [i64; 6], seconds: f64) -> Result<Datum> {
     let [years, months, weeks, days, hours, minutes] = wholes;
     let too_long = || overflow("interval");
@@ -81,10 +80,10 @@ pub(super) fn interval(wholes: [i64; 6], seconds: f64) -> Result<Datum> {
     })
 }
 
-/// `date_bin`: the beginning of the bin that a moment is in, of bins as long as `stride` one of
-/// which begins at `origin`.
+/// `date_bin`: the start of the bin that contains a timestamp. Bins have the length `stride`, and
+/// one of them starts at `origin`.
 ///
-/// Errors: 0A000 for a stride of months, 22008 for one that is not above zero.
+/// Errors: 0A000 for a stride of months, 22008 for one that is not positive.
 pub(super) fn bin(stride: DatumRef<'_>, at: DatumRef<'_>, origin: DatumRef<'_>) -> Result<Datum> {
     let (DatumRef::Interval { months, days, micros }, DatumRef::Timestamp(at), DatumRef::Timestamp(origin)) =
         (stride, at, origin)
@@ -103,10 +102,10 @@ pub(super) fn bin(stride: DatumRef<'_>, at: DatumRef<'_>, origin: DatumRef<'_>) 
     start.map(Datum::Timestamp).ok_or_else(|| overflow("timestamp"))
 }
 
-/// `array_to_string`: the items of an array, in its text form, with something between them; NULLs
-/// as the third argument says, or left out.
+/// `array_to_string`: joins the items of an array, given in its text form, with a separator. NULLs
+/// are replaced by the third argument, or left out.
 ///
-/// Errors: those of reading the array.
+/// Errors: those of parsing the array.
 pub(super) fn join_items(arguments: &[Val<'_>]) -> Result<Datum> {
     let [list, separator, rest @ ..] = arguments else { return Ok(Datum::Null) };
     if list.is_null() || separator.is_null() {

@@ -1,7 +1,7 @@
-//! Expressions over one row, compiled once: what the direct path, checks and defaults are made of.
+//! Compiled expressions over one row, for the direct path, checks and defaults.
 //!
-//! Three-valued logic, types and errors are PostgreSQL's. What the compiler does not know is no
-//! error: the statement goes the general way ([`Failure::Unknown`]).
+//! Three-valued logic, types and errors are PostgreSQL's. An expression that the compiler does not
+//! support is not an error: the statement takes the general path ([`Failure::Unknown`]).
 
 mod age;
 mod analytic;

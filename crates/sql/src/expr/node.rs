@@ -6,13 +6,13 @@ use super::Function;
 use crate::datum::Datum;
 use crate::syntax::deeper;
 
-/// An expression whose types are settled: operands of a comparison or operator have the type that
-/// it works on.
+/// An expression whose types have been resolved: the operands of a comparison or an operator have
+/// the types that it takes.
 #[derive(Debug, Clone)]
 pub(crate) enum Node {
     Const(Datum),
-    /// A column of the row at hand, or of the row that was to be inserted behind it. `scale` is for
-    /// decimals.
+    /// A column of the current row. The slots after those of the row are columns of the row
+    /// proposed for insertion. `scale` is that of a decimal.
     Slot {
         slot: usize,
         scale: u8,
@@ -23,7 +23,7 @@ pub(crate) enum Node {
     And(Vec<Node>),
     Or(Vec<Node>),
     Compare(Comparison, Box<[Node; 2]>),
-    /// IS DISTINCT FROM, or IS NOT.
+    /// IS [NOT] DISTINCT FROM.
     Distinct {
         pair: Box<[Node; 2]>,
         negated: bool,
@@ -32,7 +32,7 @@ pub(crate) enum Node {
         operand: Box<Node>,
         negated: bool,
     },
-    /// IS TRUE, IS NOT FALSE.
+    /// IS TRUE, IS NOT FALSE and the like.
     IsTruth {
         operand: Box<Node>,
         truth: bool,
@@ -62,12 +62,12 @@ pub(crate) enum Node {
         negated: bool,
     },
     Call(Function, Vec<Node>),
-    /// The same as what is in it, which has many levels: it is looked at where there is room on the
-    /// stack for them.
+    /// Equivalent to the inner node, which has many levels. Functions that descend into it first
+    /// make room on the stack.
     Deep(Box<Node>),
 }
 
-/// Levels that are gone into without a look at the stack.
+/// The number of levels to descend without checking the stack.
 pub(super) const LEVELS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub(crate) enum Comparison {
 }
 
 impl Comparison {
-    /// The one that says the same with its sides exchanged.
+    /// The equivalent comparison with its operands exchanged.
     pub fn flipped(self) -> Self {
         match self {
             Comparison::Less => Comparison::Greater,
@@ -93,7 +93,7 @@ impl Comparison {
     }
 }
 
-/// Operators with two operands that give a value, NULL for NULL.
+/// Binary operators that return a value, and NULL for NULL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operator {
     Add,
@@ -111,12 +111,12 @@ pub(crate) enum Operator {
 }
 
 impl Node {
-    /// Whether its value is there, in a row or beside it, and takes no computing.
+    /// Whether it is a constant, column or parameter, which needs no computation.
     pub fn is_plain(&self) -> bool {
         matches!(self, Node::Const(_) | Node::Slot { .. } | Node::Param(_))
     }
 
-    /// Looks at it and everything within.
+    /// Calls `each` for the node and all its descendants.
     pub fn walk(&self, each: &mut dyn FnMut(&Node)) {
         each(self);
         match self {
@@ -125,7 +125,7 @@ impl Node {
         }
     }
 
-    /// What it is made of.
+    /// Calls `each` for the children.
     fn parts(&self, each: &mut dyn FnMut(&Node)) {
         match self {
             Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
@@ -157,12 +157,12 @@ impl Node {
         }
     }
 
-    /// The same, looked at with care where it has become so deep that somebody should.
+    /// Wraps the node in [`Node::Deep`] if it is too deep to descend without checking the stack.
     pub fn with_care(self) -> Node {
         if self.is_high(LEVELS) { Node::Deep(Box::new(self)) } else { self }
     }
 
-    /// Whether it has more levels than so many, down to those that are looked at with care.
+    /// Whether the node has more than `levels` levels, not counting those below a [`Node::Deep`].
     fn is_high(&self, levels: usize) -> bool {
         let Some(below) = levels.checked_sub(1) else { return true };
         let mut is_high = false;
@@ -172,8 +172,7 @@ impl Node {
         is_high
     }
 
-    /// As [`Node::walk`], and may change what it looks at; what it makes of a part is not looked at
-    /// again.
+    /// Like [`Node::walk`], but `each` may change nodes. A replacement is not visited again.
     pub fn change(&mut self, each: &mut dyn FnMut(&mut Node)) {
         match self {
             Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
@@ -207,15 +206,15 @@ impl Node {
         each(self);
     }
 
-    /// Whether it looks at no column.
+    /// Whether it reads no column.
     pub fn is_free(&self) -> bool {
         let mut free = true;
         self.walk(&mut |node| free &= !matches!(node, Node::Slot { .. }));
         free
     }
 
-    /// Whether it is the same whenever it is computed: no columns, no parameters, nothing that
-    /// changes by itself.
+    /// Whether its value never changes: it has no columns, no parameters and no volatile or stable
+    /// functions.
     pub fn is_constant(&self) -> bool {
         let mut constant = true;
         self.walk(&mut |node| {
@@ -228,21 +227,21 @@ impl Node {
         constant
     }
 
-    /// Whether it gives something else each time.
+    /// Whether each evaluation may return another value.
     pub fn is_volatile(&self) -> bool {
         let mut volatile = false;
         self.walk(&mut |node| volatile |= matches!(node, Node::Call(function, _) if function.is_volatile()));
         volatile
     }
 
-    /// Whether it looks at parameters.
+    /// Whether it reads parameters.
     pub fn has_params(&self) -> bool {
         let mut has = false;
         self.walk(&mut |node| has |= matches!(node, Node::Param(_)));
         has
     }
 
-    /// The parts of a condition all of which must be true.
+    /// Splits a condition into the conjuncts that must all be true.
     pub fn conjuncts(self) -> Vec<Node> {
         match self {
             Node::And(all) => all.into_iter().flat_map(Node::conjuncts).collect(),
@@ -250,7 +249,7 @@ impl Node {
         }
     }
 
-    /// The condition that all of these are true; `None` for none.
+    /// Returns the conjunction of conditions; `None` if there are none.
     pub fn all(mut nodes: Vec<Node>) -> Option<Node> {
         match nodes.len() {
             0 | 1 => nodes.pop(),

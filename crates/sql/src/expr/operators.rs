@@ -1,4 +1,4 @@
-//! Which types operators take, and what they give.
+//! Operand and result types of operators.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
 
-/// The one type that numbers of two types are compared and computed in.
+/// Returns the common type in which values of two types are compared and computed.
 pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
     if a.kind == b.kind {
         let decimal = match (a.decimal, b.decimal) {
@@ -33,7 +33,7 @@ pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
     let (m, n) = (rank(a.kind)?, rank(b.kind)?);
     let (higher, lower) = if m > n { (a, b) } else { (b, a) };
     Some(match higher.kind {
-        // A real beside another type of number is computed in double precision.
+        // A real with another numeric type is computed in double precision.
         Type::Real | Type::Double => Type::Double.into(),
         Type::Decimal => {
             let (_, scale) = higher.decimal.unwrap_or((38, 0));
@@ -44,7 +44,8 @@ pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
     })
 }
 
-/// That two types have no such operator; `None` where values of both can be made the same type.
+/// Returns the error for an operator that two types do not have; `None` if both convert to a common
+/// type.
 pub(crate) fn undefined_operator(symbol: &str, left: &ColumnType, right: &ColumnType) -> Option<Error> {
     match (common(left, right), undefined(symbol, left, right)) {
         (None, Failure::Error(error)) => Some(error),
@@ -60,7 +61,7 @@ pub(super) fn undefined(symbol: &str, left: &ColumnType, right: &ColumnType) -> 
 }
 
 impl Compiler<'_> {
-    /// Gives two expressions the same type, for a comparison.
+    /// Converts two expressions to a common type, for a comparison.
     pub(super) fn unify(
         &mut self,
         left: Typed,
@@ -82,8 +83,8 @@ impl Compiler<'_> {
             }
             (Some(a), Some(b)) if a.kind == b.kind => Ok((left, right)),
             (Some(a), Some(b)) => {
-                // A constant that fits becomes what the other side is, so that an index of that
-                // type can be used.
+                // A constant that fits takes the type of the other operand, so that an index of
+                // that type can be used.
                 if let Some(right) = narrowed(&right, a) {
                     return Ok((left, right));
                 }
@@ -92,8 +93,8 @@ impl Compiler<'_> {
                 }
                 let Some(kind) = common(a, b) else { return Err(undefined(symbol, a, b)) };
                 if kind.kind == Type::Decimal {
-                    // Numerics are compared whatever their scales are. In that of the other there
-                    // may be no room for a whole number.
+                    // Numerics of different scales can be compared directly. An integer might
+                    // overflow at the scale of the other operand.
                     let own = |kind: &ColumnType| match kind.kind {
                         Type::Decimal => kind.clone(),
                         _ => ColumnType::decimal(38, 0),
@@ -106,7 +107,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// An operator over two expressions.
+    /// Compiles an operator over two expressions.
     pub(super) fn operator(
         &mut self,
         operator: Operator,
@@ -126,7 +127,7 @@ impl Compiler<'_> {
         }
         let mut kind = common(&a, &b).ok_or(Failure::Unknown)?;
         if matches!(operator, Operator::ShiftLeft | Operator::ShiftRight) {
-            // By an integer, whatever is shifted.
+            // The shift count is an integer, whatever type is shifted.
             if !a.kind.is_integer() || !matches!(b.kind, Type::SmallInt | Type::Int) {
                 return Err(undefined(symbol, &a, &b));
             }
@@ -134,7 +135,7 @@ impl Compiler<'_> {
             return Ok(Typed::new(Node::Binary(operator, Box::new(pair)), a));
         }
         match operator {
-            // Numerics as well: by numbers of 64 bits.
+            // Numerics too are computed as doubles.
             Operator::Power => kind = Type::Double.into(),
             Operator::BitAnd | Operator::BitOr | Operator::BitXor if rank(kind.kind) > rank(Type::BigInt) => {
                 return Err(undefined(symbol, &a, &b));
@@ -146,7 +147,7 @@ impl Compiler<'_> {
         }
         let scales = (a.decimal.map_or(0, |(_, m)| m), b.decimal.map_or(0, |(_, n)| n));
         let pair = if kind.kind == Type::Decimal {
-            // Decimals keep their own digits; others become decimals.
+            // Decimals keep their own scales; integers become decimals.
             let own = |kind: &ColumnType| {
                 kind.decimal.map_or(ColumnType::decimal(38, 0), |(_, scale)| ColumnType::decimal(38, scale))
             };
@@ -167,8 +168,8 @@ impl Compiler<'_> {
         Ok(Typed::new(Node::Binary(operator, Box::new(pair)), kind))
     }
 
-    /// Gives a type to the side that has none yet: that of the other side, or what is added to
-    /// times.
+    /// Gives a type to the untyped operand: that of the other operand, or interval if it is added
+    /// to a time.
     fn settle(&mut self, operator: Operator, left: Typed, right: Typed) -> Result<(Typed, Typed), Failure> {
         let other = |kind: &ColumnType| match (kind.kind, operator) {
             (Type::Timestamp | Type::Time, Operator::Add) => Some(Type::Interval.into()),
@@ -203,7 +204,7 @@ impl Compiler<'_> {
         Ok(Typed::new(Node::Binary(Operator::Concat, Box::new(pair)), kind))
     }
 
-    /// Operators where one side is a date, time or span.
+    /// Compiles an operator of which an operand is a date, time or interval.
     fn temporal(
         &mut self,
         operator: Operator,
@@ -240,7 +241,7 @@ impl Compiler<'_> {
     }
 }
 
-/// A numeric constant as a number of another type, where that is the very same number.
+/// Converts a numeric constant to another type; `None` if that changes its value.
 fn narrowed(constant: &Typed, to: &ColumnType) -> Option<Typed> {
     let Node::Const(datum) = &constant.node else { return None };
     rank(to.kind)?;
@@ -262,7 +263,7 @@ fn narrowed(constant: &Typed, to: &ColumnType) -> Option<Typed> {
 
 use crate::datum::Datum;
 
-/// Whether ten digits after the point tell the number from all others.
+/// Whether ten fractional digits represent the number exactly.
 fn exact(datum: &Datum) -> bool {
     !matches!(datum, Datum::Decimal { scale, .. } if *scale > 10)
 }

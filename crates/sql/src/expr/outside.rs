@@ -1,5 +1,5 @@
-//! Functions, operators and casts of this evaluator for who has values from elsewhere: the general
-//! path, where DataFusion's are not PostgreSQL's.
+//! Functions, operators and casts of this evaluator for the general path, where DataFusion's differ
+//! from PostgreSQL's.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -12,22 +12,22 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::types::name_of;
 
-/// How many digits after the point `to_number` gives by a pattern.
+/// Returns the scale of the numbers that `to_number` returns for a pattern.
 pub(crate) fn scale_of_pattern(pattern: &str) -> Option<u8> {
     super::pattern::scale_of(pattern)
 }
 
-/// Something that is done to values of known types.
+/// An operation on values of known types.
 #[derive(Debug, Clone)]
 pub(crate) struct Deed {
-    /// Over parameters, which are the values.
+    /// The values are its parameters.
     node: Node,
     pub result: ColumnType,
 }
 
 impl Deed {
-    /// The function that a call with arguments of these types means; `None` where there is none.
-    /// `None` for a type is NULL's.
+    /// Returns the function for a call with arguments of these types; `None` if there is none. The
+    /// type of NULL is `None`.
     pub fn function(name: &str, kinds: &[Option<ColumnType>]) -> Option<Deed> {
         if let ("pg_typeof", [kind]) = (name, kinds) {
             let kind = kind.as_ref().map_or("unknown", name_of).to_owned();
@@ -38,7 +38,7 @@ impl Deed {
             let kind = |kind: &Option<ColumnType>| kind.clone().unwrap_or_else(|| double.clone());
             return Deed::operator(Operator::Power, &kind(left), &kind(right));
         }
-        // Whole numbers that are bigint elsewhere because nobody has said that they are smaller.
+        // DataFusion types integers as bigint where their actual type may be smaller.
         let narrow = |kind: &Option<ColumnType>| match kind {
             Some(kind) if kind.kind == Type::BigInt => Some(Type::Int.into()),
             other => other.clone(),
@@ -49,7 +49,7 @@ impl Deed {
         let mut compiler = Compiler::new(&scope, &mut params);
         let given = kinds.iter().enumerate().zip(&signature.arguments);
         let arguments = given.map(|((at, kind), to)| {
-            // What has no type yet is a text, or NULL.
+            // An untyped argument is a text, or NULL.
             if kind.is_none() && to.kind != Type::Text {
                 let operand = Box::new(Node::Param(at));
                 return Some(Node::Cast { operand, to: to.clone() });
@@ -60,7 +60,7 @@ impl Deed {
         Some(Deed { node, result: signature.result })
     }
 
-    /// An operator between values of two types; `None` where there is none.
+    /// Returns the operator for values of two types; `None` if there is none.
     pub fn operator(operator: Operator, left: &ColumnType, right: &ColumnType) -> Option<Deed> {
         let (scope, mut params) = (Scope::default(), vec![Some(left.clone()), Some(right.clone())]);
         let mut compiler = Compiler::new(&scope, &mut params);
@@ -70,12 +70,12 @@ impl Deed {
         Some(Deed { node: typed.node, result: typed.kind? })
     }
 
-    /// A cast.
+    /// Returns the cast.
     pub fn cast(from: &ColumnType, to: &ColumnType) -> Deed {
         Deed { node: converted(Node::Param(0), from, to), result: to.clone() }
     }
 
-    /// The function of one number that it is, of a number of 64 bits that is its only argument.
+    /// Returns the function, if it is a function of one double, applied to its only argument.
     pub fn analytic(&self) -> Option<Analytic> {
         match &self.node {
             Node::Call(Function::Analytic(function), arguments) => {
@@ -85,7 +85,7 @@ impl Deed {
         }
     }
 
-    /// What it makes of values. NULL is for the function to see to.
+    /// Applies the operation to values. It handles NULL itself.
     ///
     /// Errors: those of the function.
     pub fn of(&self, values: &[Datum]) -> Result<Datum> {

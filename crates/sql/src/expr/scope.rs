@@ -1,4 +1,4 @@
-//! What names of columns mean.
+//! Resolution of column names.
 
 use cairn_table::Table;
 use cairn_table::schema::{ColumnType, TableDef};
@@ -7,7 +7,7 @@ use super::Failure;
 use crate::error::Error;
 use crate::sqlstate::{AMBIGUOUS_COLUMN, UNDEFINED_COLUMN, UNDEFINED_TABLE};
 
-/// A column that expressions may name.
+/// A column that expressions can refer to.
 #[derive(Debug, Clone)]
 pub(crate) struct ScopeColumn {
     pub name: String,
@@ -15,27 +15,28 @@ pub(crate) struct ScopeColumn {
     pub slot: usize,
 }
 
-/// The columns that expressions may name: those of tables, each with a name of its own.
+/// The columns that expressions can refer to. Each table has a distinct name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
-    /// What a table is called (and in which schema, when it has no alias), and its columns.
+    /// For each table its schema, which is `None` if it has an alias, its name or alias, and its
+    /// columns.
     tables: Vec<(Option<String>, String, Vec<ScopeColumn>)>,
-    /// Whether names without a table before them look there.
+    /// For each table, whether it is skipped for unqualified names.
     hidden: Vec<bool>,
 }
 
 impl Scope {
-    /// No columns at all.
+    /// A scope without columns.
     pub fn empty() -> Self {
         Scope::default()
     }
 
-    /// A table's columns under its name, or its alias.
+    /// The columns of a table under its name, or its alias.
     pub fn of_table(table: &Table, alias: Option<&str>) -> Self {
         Scope::of_def(table.def(), alias)
     }
 
-    /// As [`Scope::of_table`], for one that there need not be yet.
+    /// Like [`Scope::of_table`], for a table that may not exist yet.
     pub fn of_def(def: &TableDef, alias: Option<&str>) -> Self {
         let mut scope = Scope::default();
         let schema = if alias.is_none() { Some(def.schema.clone()) } else { None };
@@ -43,8 +44,8 @@ impl Scope {
         scope
     }
 
-    /// Adds another table, whose columns are from `first` on. False, and nothing, where there is
-    /// one of that name.
+    /// Adds another table, whose slots begin at `first`. Returns false, without adding it, if the
+    /// name is taken.
     #[must_use]
     pub fn push(&mut self, table: &Table, alias: Option<&str>, first: usize) -> bool {
         let name = alias.unwrap_or(&table.def().name);
@@ -56,7 +57,7 @@ impl Scope {
         true
     }
 
-    /// Adds the row that was to be inserted, behind the table's own.
+    /// Adds the row proposed for insertion, after the columns of the table.
     pub fn with_excluded(mut self, table: &Table) -> Self {
         self.add(None, "excluded", table.def(), table.def().columns.len(), true);
         self
@@ -73,7 +74,7 @@ impl Scope {
         self.hidden.push(hidden);
     }
 
-    /// The column that these names, with points between them, mean.
+    /// Resolves a column name; `names` are its parts.
     pub fn find(&self, names: &[String]) -> Result<&ScopeColumn, Failure> {
         let Some((name, table)) = names.split_last() else { return Err(Failure::Unknown) };
         let mut found = Vec::new();
@@ -96,7 +97,7 @@ impl Scope {
                 let what = format!("missing FROM-clause entry for table \"{}\"", table.join("."));
                 Err(Error::new(UNDEFINED_TABLE, what).into())
             }
-            // A row of the table as a value, which is for the general path to see to.
+            // A whole row as a value, which only the general path supports.
             [] if table.is_empty() && self.tables.iter().any(|(_, alias, _)| alias == name) => {
                 Err(Failure::Unknown)
             }
@@ -114,7 +115,7 @@ impl Scope {
         }
     }
 
-    /// All columns that `*` means, or `table.*`.
+    /// Returns the columns of `*`, or of `table.*`.
     pub fn all(&self, table: Option<&str>) -> impl Iterator<Item = &ScopeColumn> {
         let tables = self.tables.iter().zip(&self.hidden);
         tables

@@ -1,5 +1,5 @@
-//! Goal: expressions mean what they mean to PostgreSQL. Method: tables of examples, as PostgreSQL
-//! documents them.
+//! Goal: expressions have the same values as in PostgreSQL. Method: tables of examples from
+//! PostgreSQL's documentation.
 
 use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement};
 
@@ -181,7 +181,7 @@ fn errors() {
     }
 }
 
-/// Patterns of more digits than formatting gives at once, and than a number has.
+/// Patterns with more digits than the formatter accepts at once, and than a number has.
 #[test]
 fn long_patterns() {
     let text = value("to_char(1.5, '9.' || repeat('9', 65536) || 'EEEE')").unwrap().to_string();

@@ -1,5 +1,4 @@
-//! Functions that write texts for other programs to read: `format`, `quote_ident` and their kin,
-//! `md5`.
+//! Functions that write texts for other programs: `format`, `quote_ident` and the like, `md5`.
 
 use md5::{Digest, Md5};
 
@@ -9,12 +8,12 @@ use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_PARAMETER_VALUE, NULL_VALUE_NOT_ALLOWED, NUMERIC_VALUE_OUT_OF_RANGE};
 use crate::syntax::quote_ident;
 
-/// The digest of some bytes in hexadecimal digits.
+/// Returns the MD5 digest in hexadecimal digits.
 pub(super) fn md5(bytes: &[u8]) -> String {
     Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A text as a literal.
+/// Quotes a text as a literal.
 pub(super) fn quote_literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     match quoted.contains('\\') {
@@ -25,7 +24,7 @@ pub(super) fn quote_literal(text: &str) -> String {
 
 /// `format(pattern, ...)`: `%s`, `%I` and `%L` with `%n$` and widths.
 ///
-/// Errors: 22023 for a pattern that asks for what there is not, 22004 for NULL as a name.
+/// Errors: 22023 for a pattern that refers to a missing argument, 22004 for NULL as an identifier.
 pub(super) fn format(arguments: &[Val<'_>]) -> Result<Option<String>> {
     let Some((pattern, values)) = arguments.split_first().filter(|(pattern, _)| !pattern.is_null()) else {
         return Ok(None);
@@ -86,11 +85,11 @@ pub(super) fn format(arguments: &[Val<'_>]) -> Result<Option<String>> {
 enum Width {
     None,
     Chars(i64),
-    /// In the next argument, or in a certain one.
+    /// In the next argument, or in a given one.
     Argument(Option<usize>),
 }
 
-/// What stands behind a `%`.
+/// A format specifier, the part after a `%`.
 struct Place {
     argument: Option<usize>,
     to_left: bool,
@@ -141,7 +140,7 @@ impl Place {
     }
 }
 
-/// The place of an argument that is counted from 1.
+/// Converts the number of an argument, counted from 1, to its position.
 fn index(number: i64) -> Result<usize> {
     usize::try_from(number).ok().and_then(|number| number.checked_sub(1)).ok_or_else(|| {
         let what = "format specifies argument 0, but arguments are numbered from 1";

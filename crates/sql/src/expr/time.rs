@@ -1,4 +1,4 @@
-//! Dates, times and spans between them.
+//! Dates, times and intervals.
 
 use super::node::Operator;
 use crate::datum::{Datum, DatumRef, civil_from_days, days_from_civil, days_in_month};
@@ -21,7 +21,7 @@ pub(super) fn negate(months: i32, days: i32, micros: i64) -> Result<Datum> {
     Ok(Datum::Interval { months, days, micros })
 }
 
-/// The first day that a date can be, and the last: 4714-11-24 BC and 5874897-12-31.
+/// The range of dates: 4714-11-24 BC to 5874897-12-31.
 const FIRST_DAY: i32 = -2_440_588;
 const LAST_DAY: i32 = 2_145_042_905;
 
@@ -29,7 +29,7 @@ fn in_range(day: Option<i32>) -> Result<Datum> {
     day.filter(|day| (FIRST_DAY..=LAST_DAY).contains(day)).map(Datum::Date).ok_or_else(|| overflow("date"))
 }
 
-/// What operators do with times.
+/// Applies an operator to times.
 pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     use DatumRef as D;
     use Operator as O;
@@ -79,8 +79,8 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
     }
 }
 
-/// A moment later by so many months, then days, then microseconds. A day that its month has not
-/// becomes the month's last.
+/// Adds months, then days, then microseconds to a timestamp. A day that its month lacks becomes the
+/// last day of the month.
 pub(super) fn add(at: i64, months: i32, days: i32, micros: i64) -> Option<i64> {
     let mut day = at.div_euclid(DAY);
     if months != 0 {
@@ -93,8 +93,8 @@ pub(super) fn add(at: i64, months: i32, days: i32, micros: i64) -> Option<i64> {
     day.checked_mul(DAY)?.checked_add(at.rem_euclid(DAY))?.checked_add(micros)
 }
 
-/// A span whose parts are multiplied or divided. What is left of a month goes into days of which it
-/// has thirty, what is left of those into hours.
+/// Multiplies or divides an interval. Fractions of a month carry into days, at thirty per month,
+/// and fractions of a day into hours.
 fn scale(months: i32, days: i32, micros: i64, by: impl Fn(f64) -> f64) -> Result<Datum> {
     let (all_months, all_days) = (by(months.into()), by(days.into()));
     let of_month = round(all_months.fract() * 30.0);
@@ -114,19 +114,18 @@ fn scale(months: i32, days: i32, micros: i64, by: impl Fn(f64) -> f64) -> Result
     Ok(Datum::Interval { months: all_months as i32, days: whole_days as i32, micros: all_micros as i64 })
 }
 
-/// To six digits after the point, so that a tenth of something is a tenth.
+/// Rounds to six fractional digits, so that a tenth remains exactly a tenth.
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
 }
 
-/// The moment so many seconds after 1970 began.
+/// Converts seconds since 1970 to a timestamp.
 pub(super) fn from_seconds(seconds: f64) -> Result<i64> {
     let micros = (seconds * 1e6).round_ties_even();
     if micros.abs() < 9.2e18 { Ok(micros as i64) } else { Err(overflow("timestamp")) }
 }
 
-/// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field
-/// has a fraction.
+/// EXTRACT, as a numeric. Fields with a fraction are computed in millionths.
 pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
     let unknown = || {
         let kind = datum.type_of().map_or("unknown", |kind| crate::types::name_of(&kind.into()));
@@ -155,7 +154,7 @@ pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
                 }
                 "day" => whole(days.into()),
                 "epoch" => {
-                    // A year has 365.25 days here, a month 30.
+                    // Here a year has 365.25 days, a month 30.
                     let years = i128::from(months / 12) * 31_557_600 * 1_000_000;
                     let months = i128::from(months % 12) * 30 * i128::from(DAY);
                     micros(years + months + i128::from(days) * i128::from(DAY) + i128::from(time))
@@ -166,7 +165,7 @@ pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
         _ => return Err(unknown()),
     };
     match (datum, field) {
-        // There is UTC only.
+        // The only time zone is UTC.
         (DatumRef::Timestamp(_), "timezone" | "timezone_hour" | "timezone_minute") => return Ok(whole(0)),
         (
             DatumRef::Date(_),
@@ -196,12 +195,12 @@ pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
         "day" => whole(of_month.into()),
         "quarter" => whole(i64::from(month - 1) / 3 + 1),
         "decade" => whole(year.div_euclid(10)),
-        // There is no century 0: 1 BC is in the first before Christ.
+        // There is no century 0: 1 BC is in century -1.
         "century" => whole(if year > 0 { (year + 99) / 100 } else { -((100 - year) / 100) }),
         "millennium" => whole(if year > 0 { (year + 999) / 1000 } else { -((1000 - year) / 1000) }),
         "julian" => {
             const JULIAN_1970: i64 = 2_440_588;
-            // A day's fraction has more digits than six seldom.
+            // Six fractional digits of a day suffice in most cases.
             let since = i128::from(day + JULIAN_1970) * 1_000_000;
             match datum {
                 DatumRef::Date(_) => whole(day + JULIAN_1970),
@@ -243,17 +242,17 @@ fn of_time(field: &str, time: i64) -> Option<Datum> {
     })
 }
 
-/// The year that a day's week belongs to, and the week's number: the first has a Thursday in the
-/// year.
+/// Returns the ISO year and week number of a day. The first week is the one with the year's first
+/// Thursday.
 pub(super) fn iso_week(day: i64) -> (i64, i64) {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
     let (year, _, _) = civil_from_days(thursday);
     (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
 }
 
-/// DATE_TRUNC of a span.
+/// DATE_TRUNC of an interval.
 ///
-/// Errors: 22023 for what is no unit, 0A000 for weeks.
+/// Errors: 22023 for an unknown unit, 0A000 for weeks.
 pub(super) fn truncate_span(field: &str, months: i32, days: i32, micros: i64) -> Result<Datum> {
     let whole = |months: i32| Ok(Datum::Interval { months, days: 0, micros: 0 });
     let micros = match field {

@@ -1,4 +1,4 @@
-//! What is known of a result's column.
+//! Result columns.
 
 use cairn_table::schema::ColumnType;
 
@@ -9,15 +9,15 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub kind: ColumnType,
-    /// What its values are lists of. They are texts then, as PostgreSQL writes arrays:
-    /// `{1,2,NULL}`.
+    /// The element type, if its values are lists. Lists are returned as text in PostgreSQL's array
+    /// notation: `{1,2,NULL}`.
     pub element: Option<ColumnType>,
-    /// Where it comes from, as it is: the table's number, and the column's among the table's.
+    /// The origin of a plain column: the table's number, and the column's number within the table.
     pub table: Option<(u32, u16)>,
 }
 
 impl Column {
-    /// A column that comes from no table.
+    /// Returns a column without an origin.
     pub fn new(name: impl Into<String>, kind: ColumnType) -> Self {
         Column { name: name.into(), kind, element: None, table: None }
     }

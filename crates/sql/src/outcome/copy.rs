@@ -1,4 +1,4 @@
-//! COPY, seen from the client's side.
+//! The client's side of COPY.
 
 use cairn_vfs::File;
 use cairn_vfs::sync::Arc;
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::sqlstate::QUERY_CANCELED;
 
-/// `COPY ... FROM STDIN`. Dropping it takes back what it did.
+/// `COPY ... FROM STDIN`. Dropping it rolls the statement back.
 #[derive(Debug)]
 pub struct CopyIn<'c> {
     session: &'c mut Session,
@@ -24,7 +24,7 @@ impl<'c> CopyIn<'c> {
         CopyIn { session, reader, open: true }
     }
 
-    /// How many columns a row has.
+    /// The number of columns of a row.
     pub fn columns(&self) -> usize {
         self.reader.columns()
     }
@@ -34,33 +34,33 @@ impl<'c> CopyIn<'c> {
         self.reader.is_binary()
     }
 
-    /// Whether what comes is a Parquet file. It is read from its end on: [`CopyIn::read_file`]
-    /// reads one where it is, [`CopyIn::write`] keeps one of up to 256 MiB in memory.
+    /// Whether the input is a Parquet file. Such a file is read from its end: [`CopyIn::read_file`]
+    /// reads one in place, [`CopyIn::write`] buffers one of up to 256 MiB in memory.
     pub fn is_parquet(&self) -> bool {
         self.reader.is_parquet()
     }
 
-    /// Takes the rows of a Parquet file and ends the statement.
+    /// Loads the rows of a Parquet file and ends the statement.
     ///
-    /// Errors: what is wrong with the file, a row, or with committing; the format is another one.
+    /// Errors: those of the file, of invalid rows and of the commit; another format.
     pub fn read_file(mut self, file: Arc<dyn File>) -> Result<CommandTag> {
         let result = self.reader.read_file(self.session, file);
         self.end(result)
     }
 
-    /// Takes bytes. Rows may be cut anywhere.
+    /// Takes bytes, which may split rows anywhere.
     ///
-    /// Errors: what is wrong with a row. The statement is over then, and has done nothing.
+    /// Errors: those of invalid rows. An error ends the statement and undoes it.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let result = self.reader.write(self.session, bytes);
         self.end_if_failed(result)
     }
 
-    /// Takes a row as values instead of bytes: one for each column, in their order. This is the
-    /// fastest way in.
+    /// Takes a row as values instead of bytes, one for each column in order. This is the fastest
+    /// way to load rows.
     ///
-    /// Errors: 42601 for too few or too many; what is wrong with a value. The statement is over
-    /// then, and has done nothing.
+    /// Errors: 42601 for a wrong number of values; those of invalid values. An error ends the
+    /// statement and undoes it.
     pub fn push(&mut self, row: &[DatumRef<'_>]) -> Result<()> {
         let result = self.reader.push(self.session, row);
         self.end_if_failed(result)
@@ -68,7 +68,7 @@ impl<'c> CopyIn<'c> {
 
     /// Ends the input and the statement.
     ///
-    /// Errors: what is wrong with a row, or with committing.
+    /// Errors: those of invalid rows, and of the commit.
     pub fn finish(mut self) -> Result<CommandTag> {
         let result = self.reader.finish(self.session);
         self.end(result)
@@ -81,8 +81,7 @@ impl<'c> CopyIn<'c> {
         Ok(CommandTag::of_rows("COPY", rows))
     }
 
-    /// Takes back what it did, because the client says so. Gives the error that the client is to
-    /// get for it.
+    /// Rolls the statement back at the client's request. Returns the error to send to the client.
     pub fn fail(self, message: &str) -> Error {
         Error::new(QUERY_CANCELED, format!("COPY from stdin failed: {message}"))
     }
@@ -91,7 +90,7 @@ impl<'c> CopyIn<'c> {
         result.map_err(|error| {
             let error = self.session.explain(error);
             if std::mem::take(&mut self.open) {
-                // The first error is the one to tell.
+                // The first error is the one to report.
                 let _ = self.session.end_statement(false);
             }
             error
@@ -120,7 +119,7 @@ impl<'c> CopyOut<'c> {
         CopyOut { session, writer, open: true }
     }
 
-    /// How many columns a row has.
+    /// The number of columns of a row.
     pub fn columns(&self) -> usize {
         self.writer.columns()
     }
@@ -130,13 +129,13 @@ impl<'c> CopyOut<'c> {
         self.writer.is_binary()
     }
 
-    /// Where the rows end in the piece that [`CopyOut::next`] gave last, for those who send them
+    /// The ends of the rows in the last piece from [`CopyOut::next`], for callers that send rows
     /// one by one.
     pub fn row_ends(&self) -> &[usize] {
         self.writer.ends()
     }
 
-    /// Some more whole rows, encoded; `None` after the last one.
+    /// Returns the next complete rows, encoded; `None` after the last one.
     ///
     /// Errors: as [`Rows::next`](super::Rows::next).
     #[allow(clippy::should_implement_trait, reason = "it may fail, and is read as rows are")]
@@ -151,7 +150,7 @@ impl<'c> CopyOut<'c> {
         next
     }
 
-    /// `COPY n`, n being the rows that were given so far.
+    /// `COPY n`, where n is the number of rows returned so far.
     pub fn tag(&self) -> CommandTag {
         CommandTag::of_rows("COPY", self.writer.rows)
     }

@@ -1,4 +1,4 @@
-//! What statements give back.
+//! Results of statements.
 
 mod column;
 mod copy;
@@ -13,15 +13,15 @@ pub use source::RowView;
 pub(crate) use source::Source;
 pub use tag::CommandTag;
 
-/// What a statement gave, or what it waits for.
+/// The result of a statement, or the input that it waits for.
 #[derive(Debug)]
 pub enum Outcome<'c> {
     /// Rows to be read.
     Rows(Rows<'c>),
-    /// It is done.
+    /// The statement is done.
     Done(CommandTag),
-    /// `COPY ... FROM STDIN` waits for its bytes.
+    /// `COPY ... FROM STDIN` waits for bytes.
     CopyIn(CopyIn<'c>),
-    /// `COPY ... TO STDOUT` has bytes to give.
+    /// `COPY ... TO STDOUT` has bytes to read.
     CopyOut(CopyOut<'c>),
 }

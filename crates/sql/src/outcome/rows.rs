@@ -1,4 +1,4 @@
-//! Rows, read one after the other or in batches.
+//! Result rows, read one by one or in batches.
 
 use arrow::array::RecordBatch;
 use cairn_vfs::sync::Arc;
@@ -7,12 +7,12 @@ use super::{Column, CommandTag, RowView, Source};
 use crate::error::{Error, Result};
 use crate::session::Session;
 
-/// The rows of a result. The connection is theirs until they are dropped; a statement that reads
-/// only ends there.
+/// The rows of a result. They borrow the connection until they are dropped, which ends a statement
+/// that only reads.
 #[derive(Debug)]
 pub struct Rows<'c> {
     session: &'c mut Session,
-    /// Where the source does not know them.
+    /// `None` if the source knows its columns.
     columns: Option<Arc<[Column]>>,
     source: Source,
     verb: &'static str,
@@ -32,13 +32,13 @@ impl<'c> Rows<'c> {
         Rows { session, columns, source, verb, count: 0, open }
     }
 
-    /// What columns they have.
+    /// The columns of the rows.
     pub fn columns(&self) -> &[Column] {
         self.columns.as_ref().or_else(|| self.source.columns()).map_or(&[], |columns| columns)
     }
 
-    /// Whether they are FETCHed from a cursor that was declared BINARY: a client that says nothing
-    /// else gets the binary form of their values.
+    /// Whether the rows come from a FETCH on a BINARY cursor. A client that does not choose a
+    /// format gets the binary form of their values.
     pub fn is_binary(&self) -> bool {
         match &self.source {
             Source::Cursor(walk) => {
@@ -48,9 +48,9 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// The next row; `None` after the last one.
+    /// Returns the next row; `None` after the last one.
     ///
-    /// Errors: whatever computing it met. There are no more rows then.
+    /// Errors: any error of computing the row. There are no more rows after it.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<RowView<'_>>> {
@@ -61,7 +61,7 @@ impl<'c> Rows<'c> {
         self.next_elsewhere()
     }
 
-    /// As [`Rows::next`], wherever the next row is. Not inlined, so that a step within a leaf is.
+    /// Like [`Rows::next`], for any next row. It is not inlined, so that a step within a leaf is.
     #[inline(never)]
     fn next_elsewhere(&mut self) -> Result<Option<RowView<'_>>> {
         match self.source.advance(&self.session.context) {
@@ -80,7 +80,7 @@ impl<'c> Rows<'c> {
     fn fail(&mut self, error: Error) -> Error {
         let error = self.session.explain(error);
         self.source = Source::datums(Vec::new());
-        // The first error is the one to tell.
+        // The first error is the one to report.
         let _ = self.end(false);
         error
     }
@@ -95,7 +95,7 @@ impl<'c> Rows<'c> {
         if std::mem::take(&mut self.open) { self.session.end_statement(succeeded) } else { Ok(()) }
     }
 
-    /// Up to 8192 rows at once, by column; `None` after the last one.
+    /// Returns up to 8192 rows as a batch of columns; `None` after the last one.
     ///
     /// Errors: as [`Rows::next`].
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -113,13 +113,13 @@ impl<'c> Rows<'c> {
         }
     }
 
-    /// How many were read.
+    /// The number of rows read.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// What PostgreSQL would say after the last row: `SELECT 5`, `INSERT 0 3`, `SHOW`. Counts the
-    /// rows that were read.
+    /// The command tag that PostgreSQL sends after the last row: `SELECT 5`, `INSERT 0 3`, `SHOW`.
+    /// It counts the rows read.
     pub fn tag(&self) -> CommandTag {
         match self.verb {
             "SHOW" | "EXPLAIN" => CommandTag::new(self.verb),
@@ -133,7 +133,7 @@ impl Drop for Rows<'_> {
         if let Source::Point { row, .. } = &mut self.source {
             self.session.row = std::mem::take(row);
         }
-        // What was read is read: a transaction of its own has nothing to lose.
+        // The rows have been read, and an implicit transaction has nothing to lose.
         let _ = self.end(true);
     }
 }

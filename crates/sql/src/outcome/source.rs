@@ -1,4 +1,4 @@
-//! Where rows come from, and single ones of them.
+//! Sources of result rows, and views of single rows.
 
 use arrow::array::RecordBatch;
 use cairn_table::row::Value;
@@ -15,15 +15,15 @@ use crate::query::{Batches, Shelf, arrow_error};
 use crate::session::{Plan, Planned, SessionContext, Walk};
 use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
 
-/// Where rows come from. It is moved several times on its way to who reads them, so what is large
-/// and not a single row's is elsewhere.
+/// A source of rows. It is moved several times on its way to the reader, so large parts that are
+/// not specific to a single row are boxed.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// All of them, as they were made.
+    /// All rows, already computed.
     Datums { rest: std::vec::IntoIter<Vec<Datum>>, current: Vec<Datum> },
-    /// One row of a table, or none.
+    /// At most one row of a table.
     Point { planned: Arc<Planned>, row: RowBuf, found: bool, current: Vec<Datum>, params: Vec<Datum> },
-    /// Rows of a table, as they are asked for.
+    /// Rows of a table, read on demand.
     Scan {
         planned: Arc<Planned>,
         cursor: Box<Cursor>,
@@ -32,10 +32,10 @@ pub(crate) enum Source {
         left: u64,
         current: Vec<Datum>,
     },
-    /// Columns of a table's rows, a leaf at a time.
+    /// Columns of a table's rows, read a leaf at a time.
     Leaves { planned: Arc<Planned>, rows: Box<LeafRows>, skip: u64, left: u64 },
-    /// Rows of a join, as they are asked for. `is_plain`: they are columns as they are, and looked
-    /// at where they lie.
+    /// Rows of a join, read on demand. `is_plain` says that its columns are plain, so that they can
+    /// be read in place.
     Join {
         planned: Arc<Planned>,
         cursor: Box<JoinCursor>,
@@ -44,11 +44,11 @@ pub(crate) enum Source {
         is_plain: bool,
         current: Vec<Datum>,
     },
-    /// Of the general path.
+    /// Rows of the general path.
     Batches { batches: Box<Batches>, reader: Option<BatchReader>, row: usize },
-    /// Rows that were put aside.
+    /// Materialized rows.
     Shelf(Box<Shelf>),
-    /// Rows of a cursor, which goes back to its session.
+    /// Rows of a cursor, which returns to its session afterwards.
     Cursor(Box<Walk>),
 }
 
@@ -57,13 +57,14 @@ impl Source {
         Source::Datums { rest: rows.into_iter(), current: Vec::new() }
     }
 
-    /// Of a join that is about to begin, the rows of LIMIT behind those of OFFSET.
+    /// Returns the source for a join that has not begun. LIMIT counts the rows after those of
+    /// OFFSET.
     pub fn join(planned: Arc<Planned>, cursor: Box<JoinCursor>, (skip, left): (u64, u64)) -> Self {
         let is_plain = joined(&planned).is_some_and(|join| join.nodes.iter().all(Node::is_plain));
         Source::Join { planned, cursor, skip, left, is_plain, current: Vec::new() }
     }
 
-    /// The columns of its rows, where it has the plan that says so.
+    /// Returns the columns of the rows, if the source has the plan.
     #[inline]
     pub fn columns(&self) -> Option<&Arc<[Column]>> {
         match self {
@@ -75,9 +76,9 @@ impl Source {
         }
     }
 
-    /// Goes to the next row; false after the last one.
+    /// Advances to the next row; false after the last one.
     ///
-    /// Errors: whatever computing it met.
+    /// Errors: any error of computing the row.
     #[inline]
     pub fn advance(&mut self, context: &SessionContext) -> Result<bool> {
         match self {
@@ -153,8 +154,7 @@ impl Source {
                     }
                 }
             }
-            // The row is that of the reader that comes next; past the last one, another batch is
-            // needed.
+            // `row` is the current row of `reader`. After the last one, the next batch is read.
             Source::Batches { batches, reader, row } => loop {
                 if let Some(reader) = reader
                     && *row + 1 < reader.rows()
@@ -176,8 +176,8 @@ impl Source {
         Ok(true)
     }
 
-    /// Goes to the next row where that is one of the leaf that it is at; false where more is to be
-    /// done, or nothing.
+    /// Advances to the next row within the current leaf. Returns false if there is none, or the
+    /// step is not that simple.
     #[inline]
     pub fn step(&mut self) -> bool {
         let Source::Leaves { rows, skip: 0, left, .. } = self else { return false };
@@ -186,14 +186,14 @@ impl Source {
         is_there
     }
 
-    /// The row that it went to.
+    /// Returns the current row.
     ///
-    /// Errors: rows that are not what the catalog says.
+    /// Errors: rows that do not match the catalog.
     pub fn view(&self) -> Result<RowView<'_>> {
         match self {
             Source::Scan { planned, cursor, .. } => {
                 if let Some((access, _)) = plain(planned) {
-                    // That it is a row is seen once; its values are read where they lie.
+                    // The row is validated once; its values are read in place.
                     cursor.row(access)?;
                 }
             }
@@ -208,7 +208,7 @@ impl Source {
         Ok(RowView::of(self))
     }
 
-    /// Up to 8192 rows at once, by column; `None` after the last one.
+    /// Returns up to 8192 rows as a batch of columns; `None` after the last one.
     ///
     /// Errors: as [`Source::advance`].
     pub fn next_batch(
@@ -227,7 +227,7 @@ impl Source {
             gathered.push(|column| {
                 let value = row.get(column);
                 match (value, kinds.get(column).and_then(|kind| kind.decimal)) {
-                    // What was computed may have other digits than its column.
+                    // A computed value may have another scale than its column.
                     (DatumRef::Decimal { unscaled, scale }, Some((_, to))) if scale != to => {
                         let rescaled = rescale(unscaled, scale, to);
                         fits &= rescaled.is_some();
@@ -247,7 +247,7 @@ impl Source {
     }
 }
 
-/// The SELECT of a plan that is one.
+/// Returns the SELECT of a plan.
 fn select(planned: &Planned) -> Result<&Select> {
     match &planned.plan {
         Plan::Select(select) => Ok(select),
@@ -255,8 +255,8 @@ fn select(planned: &Planned) -> Result<&Select> {
     }
 }
 
-/// The columns of a plan that gives them as they are, and what reads the table; `None` where the
-/// row is computed.
+/// Returns the columns of a plan that selects plain columns, and its access path; `None` if the row
+/// is computed.
 #[inline]
 fn plain(planned: &Planned) -> Option<(&Access, &[(usize, u8)])> {
     match &planned.plan {
@@ -267,7 +267,7 @@ fn plain(planned: &Planned) -> Option<(&Access, &[(usize, u8)])> {
     }
 }
 
-/// A join that gives rows as they come.
+/// A join that returns its rows without sorting.
 struct Join<'p> {
     levels: &'p [Level],
     last: &'p Access,
@@ -275,7 +275,7 @@ struct Join<'p> {
 }
 
 impl<'p> Join<'p> {
-    /// A column of the row that a cursor is at, of a join whose columns are all plain ones.
+    /// Returns a column of the current row of a join with plain columns.
     #[inline]
     fn value(&self, cursor: &'p JoinCursor, column: usize) -> DatumRef<'p> {
         let (Some(node), Ok(env)) = (self.nodes.get(column), cursor.env(self.last, &NoContext)) else {
@@ -283,7 +283,7 @@ impl<'p> Join<'p> {
         };
         match node.eval(&env) {
             Ok(Val::Ref(value)) => value,
-            // What is plain is there, and takes no computing.
+            // A plain node is never owned.
             _ => DatumRef::Null,
         }
     }
@@ -302,21 +302,21 @@ fn joined(planned: &Planned) -> Option<Join<'_>> {
     }
 }
 
-/// A row. One word: a view that has the parts of its row is copied several times on its way to who
-/// asked for it, through memory, which costs more than finding them again for each value.
+/// A view of a row. It is one word in size: a larger view would be copied through memory several
+/// times on its way to the caller, which costs more than finding the row again for each value.
 #[derive(Debug, Clone, Copy)]
 pub struct RowView<'r> {
     source: &'r Source,
 }
 
 impl<'r> RowView<'r> {
-    /// The row that a source is at, which is no cursor.
+    /// Returns the current row of a source that is not a cursor.
     #[inline]
     pub(super) fn of(source: &'r Source) -> RowView<'r> {
         RowView { source }
     }
 
-    /// The value of a column; NULL where there is no such column.
+    /// Returns the value of a column; NULL if there is no such column.
     #[inline]
     pub fn get(&self, column: usize) -> DatumRef<'r> {
         match self.source {
@@ -325,8 +325,8 @@ impl<'r> RowView<'r> {
         }
     }
 
-    /// As [`RowView::get`] for rows that do not come by the leaf. Not inlined, so that those of a
-    /// leaf are.
+    /// Like [`RowView::get`], for rows that are not read by the leaf. It is not inlined, so that
+    /// the path for leaves is.
     #[inline(never)]
     fn get_elsewhere(&self, column: usize) -> DatumRef<'r> {
         match self.source {
@@ -336,7 +336,7 @@ impl<'r> RowView<'r> {
                 None => value_in(current, column),
             },
             Source::Scan { planned, cursor, current, .. } => match plain(planned) {
-                // `view` has seen that there is one.
+                // `view` has validated the row.
                 Some((access, columns)) => {
                     cursor.row(access).map_or(DatumRef::Null, |row| value_of(row, columns, column))
                 }
@@ -350,14 +350,14 @@ impl<'r> RowView<'r> {
             Source::Shelf(shelf) => {
                 shelf.at().map_or(DatumRef::Null, |(reader, row)| reader.get(row, column))
             }
-            // Views of a cursor's row are those of what it reads.
+            // A cursor's row is viewed through the source that the cursor reads.
             Source::Batches { reader: None, .. } | Source::Cursor(_) => DatumRef::Null,
         }
     }
 
-    /// The value of a column as a type of Rust.
+    /// Returns the value of a column as a Rust type.
     ///
-    /// Errors: 42703 where there is no such column, and those of [`FromDatum`].
+    /// Errors: 42703 if there is no such column, and those of [`FromDatum`].
     pub fn get_as<T: FromDatum>(&self, column: usize) -> Result<T> {
         if column >= self.len() {
             return Err(Error::new(UNDEFINED_COLUMN, format!("the result has no column {column}")));
@@ -365,7 +365,7 @@ impl<'r> RowView<'r> {
         T::from_datum(self.get(column))
     }
 
-    /// How many columns it has.
+    /// The number of columns.
     #[inline]
     pub fn len(&self) -> usize {
         match self.source {
@@ -389,7 +389,7 @@ impl<'r> RowView<'r> {
         }
     }
 
-    /// True where it has no columns.
+    /// Whether it has no columns.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -400,7 +400,7 @@ fn value_in(datums: &[Datum], column: usize) -> DatumRef<'_> {
     datums.get(column).map_or(DatumRef::Null, Datum::borrow)
 }
 
-/// Of a row of a table, a column of the result.
+/// Returns a result column from a row of the table.
 #[inline]
 fn value_of<'r>(row: RowRef<'r>, columns: &[(usize, u8)], column: usize) -> DatumRef<'r> {
     match columns.get(column) {
@@ -414,8 +414,8 @@ mod tests {
     use super::*;
     use crate::outcome::{Outcome, Rows};
 
-    /// Goal: what a statement gives is moved cheaply. Method: the sizes of what is moved, in bytes;
-    /// a scan or a COPY among its parts takes several hundred.
+    /// Goal: results are cheap to move. Method: the sizes of the types that are moved, in bytes; a
+    /// scan or a COPY inside them would take several hundred.
     #[test]
     fn what_is_moved_is_small() {
         assert!(size_of::<Source>() <= 128, "{}", size_of::<Source>());

@@ -1,24 +1,24 @@
-//! What PostgreSQL says when a statement is done.
+//! PostgreSQL's command tags.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// `INSERT 0 1`, `SELECT 5`, `CREATE TABLE`.
+/// A command tag: `INSERT 0 1`, `SELECT 5`, `CREATE TABLE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandTag {
-    /// What was done.
+    /// The command.
     pub verb: Cow<'static, str>,
-    /// To how many rows, where it was rows.
+    /// The number of rows, for commands on rows.
     pub rows: Option<u64>,
 }
 
 impl CommandTag {
-    /// For what is not done to rows.
+    /// Returns the tag of a command that does not count rows.
     pub const fn new(verb: &'static str) -> Self {
         CommandTag { verb: Cow::Borrowed(verb), rows: None }
     }
 
-    /// For what is done to rows.
+    /// Returns the tag of a command that counts rows.
     pub const fn of_rows(verb: &'static str, rows: u64) -> Self {
         CommandTag { verb: Cow::Borrowed(verb), rows: Some(rows) }
     }

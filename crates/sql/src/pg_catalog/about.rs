@@ -1,4 +1,4 @@
-//! Which statements ask for the system catalogs.
+//! Detects statements that use the system catalogs.
 
 use std::ops::ControlFlow;
 
@@ -9,8 +9,8 @@ use super::relations::find;
 use super::rewrite::{parts, type_name};
 use crate::syntax::walk;
 
-/// Functions among those of the catalogs that know nothing but their arguments: whatever asks for
-/// these only is the same at any time.
+/// Functions of the catalogs that depend on nothing but their arguments. A statement that uses no
+/// others has the same plan at any time.
 const TIMELESS: &[&str] = &[
     "array_lower",
     "array_to_string",
@@ -23,9 +23,9 @@ const TIMELESS: &[&str] = &[
     "version",
 ];
 
-/// Looks for what is the catalogs' own.
+/// Searches for names that belong to the catalogs.
 struct Finder {
-    /// Only for what may be another thing each time that it is asked for.
+    /// Only those whose result may differ each time.
     of_moment: bool,
 }
 
@@ -68,13 +68,12 @@ impl Visitor for Finder {
     }
 }
 
-/// Whether a statement names relations of the system catalogs, or functions and types that only
-/// these have.
+/// Whether a statement refers to relations of the system catalogs, or to their functions or types.
 pub(crate) fn is_about(statement: &Statement) -> bool {
     walk::visit(statement, &mut Finder { of_moment: false }).is_break()
 }
 
-/// Whether what a statement asks the system catalogs for may be another thing each time.
+/// Whether a statement refers to anything of the system catalogs that may differ each time.
 pub(super) fn is_of_moment(statement: &Statement) -> bool {
     walk::visit(statement, &mut Finder { of_moment: true }).is_break()
 }
@@ -84,8 +83,8 @@ mod tests {
     use super::*;
     use crate::syntax::{Plain, one};
 
-    /// Goal: plans of statements that are the same at any time are kept, though they call functions
-    /// that only catalogs have; of others none is. Method: an example of each kind.
+    /// Goal: statements that call catalog functions, but whose result is the same at any time, are
+    /// kept in the plan cache; others are not. Method: an example of each kind.
     #[test]
     fn what_is_of_the_moment() {
         for (sql, expected) in [

@@ -1,4 +1,4 @@
-//! Values of the system catalogs, one by one and as columns.
+//! Values of the system catalogs, single and as columns.
 
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, ListArray,
@@ -22,7 +22,7 @@ pub(super) enum Cell {
     Texts(Vec<String>),
 }
 
-/// A type, as far as columns differ.
+/// The type of a catalog column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Shape {
     Bool,
@@ -116,7 +116,7 @@ impl Cell {
     }
 }
 
-/// A column of values.
+/// Builds an Arrow array from values.
 pub(super) fn array(shape: Shape, cells: &[Cell]) -> ArrayRef {
     let each = || cells.iter();
     match shape {
@@ -156,9 +156,9 @@ pub(super) fn array(shape: Shape, cells: &[Cell]) -> ArrayRef {
     }
 }
 
-/// The values of a column, whatever its type.
+/// Returns the values of an Arrow array of any type.
 ///
-/// Errors: types that nothing here is made of.
+/// Errors: types that the system catalogs do not use.
 pub(super) fn cells(array: &ArrayRef) -> Result<Vec<Cell>, ArrowError> {
     let wrong =
         || ArrowError::CastError(format!("no value of the system catalogs is a {}", array.data_type()));

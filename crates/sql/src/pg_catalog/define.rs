@@ -1,4 +1,4 @@
-//! Definitions of things as SQL, in PostgreSQL's words.
+//! Definitions of database objects as SQL, in PostgreSQL's words.
 
 use cairn_table::row::Type;
 use cairn_table::schema::{ColumnDef, ColumnType, IndexDef, KeyColumn, Referential, TableDef};
@@ -8,12 +8,12 @@ use super::oids;
 use super::relations::type_by_oid;
 use crate::syntax::quote_ident;
 
-/// The number of a column's type, and its modifier.
+/// Returns the OID of a column's type, and its type modifier.
 pub(super) fn type_of(kind: &ColumnType) -> (i64, i64) {
     if kind.is_json {
         return (114, -1);
     }
-    // Of a time.
+    // The precision of a time.
     let digits = kind.length.map_or(-1, i64::from);
     match kind.kind {
         Type::Boolean => (16, -1),
@@ -38,7 +38,7 @@ pub(super) fn type_of(kind: &ColumnType) -> (i64, i64) {
     }
 }
 
-/// The SQL name of a type; `modifier` is -1 or nothing for none.
+/// Returns the SQL name of a type. A `modifier` of -1 or `None` means none.
 pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     if oid == 0 {
         return "-".to_owned();
@@ -76,8 +76,8 @@ pub(super) fn format_type(oid: i64, modifier: Option<i64>) -> String {
     format!("{name}{limits}{after}")
 }
 
-/// A column's default; identity columns have none. PostgreSQL prints which sequence one counts with
-/// as a `regclass`, and clients look for that.
+/// Returns a column's default; identity columns have none. PostgreSQL prints the sequence of a
+/// serial column as a `regclass`, and clients search for that.
 pub(super) fn default_of(column: &ColumnDef) -> Option<String> {
     let text = column.default.as_deref().filter(|_| column.identity.is_none())?;
     Some(match text.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("')")) {
@@ -86,7 +86,7 @@ pub(super) fn default_of(column: &ColumnDef) -> Option<String> {
     })
 }
 
-/// A table's name, with its namespace if it is not found without.
+/// Returns a table's name, with its namespace if the search path does not include that.
 pub(super) fn table_name(def: &TableDef, search_path: &[String]) -> String {
     match search_path.contains(&def.schema) {
         true => quote_ident(&def.name),
@@ -102,7 +102,7 @@ fn columns(def: &TableDef, columns: impl Iterator<Item = usize>) -> String {
     columns.map(|column| column_name(def, column)).collect::<Vec<_>>().join(", ")
 }
 
-/// What is before the columns of a primary key's index, in the words of [`IndexDef`].
+/// Returns the primary key as an [`IndexDef`].
 pub(super) fn primary_index(def: &TableDef) -> IndexDef {
     let name = primary_name(def);
     IndexDef {
@@ -118,12 +118,12 @@ pub(super) fn primary_name(def: &TableDef) -> String {
     def.primary_key_name.clone().unwrap_or_else(|| format!("{}_pkey", def.name))
 }
 
-/// Whether an index's column is ordered downwards, and where it has NULL: PostgreSQL's bits.
+/// Returns PostgreSQL's bits for the order of an index column and the position of NULLs.
 pub(super) fn index_option(key: &KeyColumn) -> i64 {
     i64::from(key.order.descending) | i64::from(key.order.nulls_first) << 1
 }
 
-/// `CREATE INDEX` of an index; `shown` is the name of its table.
+/// Returns the `CREATE INDEX` statement of an index. `shown` is the name of its table.
 pub(super) fn index(table: &TableDef, index: &IndexDef, shown: &str) -> String {
     let key = |key: &KeyColumn| {
         let order = match (key.order.descending, key.order.nulls_first) {
@@ -147,7 +147,7 @@ pub(super) fn index(table: &TableDef, index: &IndexDef, shown: &str) -> String {
     )
 }
 
-/// Who has a number that an index may have: the table, and the index.
+/// Finds an index by its OID. Also returns its table.
 pub(super) fn find_index(catalog: &Catalog, oid: i64) -> Option<(&Table, IndexDef)> {
     catalog.tables().find_map(|table| {
         let def = table.def();
@@ -159,7 +159,7 @@ pub(super) fn find_index(catalog: &Catalog, oid: i64) -> Option<(&Table, IndexDe
     })
 }
 
-/// A constraint's definition, as it would stand in CREATE TABLE.
+/// Returns a constraint's definition in the form of CREATE TABLE.
 pub(super) fn constraint(
     catalog: &Catalog,
     oid: i64,

@@ -1,4 +1,4 @@
-//! Comments, as the system catalogs have them.
+//! Comments in the system catalogs.
 
 use cairn_table::Catalog;
 
@@ -7,12 +7,12 @@ use super::rows::{Row, row};
 use super::{oids, sequences};
 use crate::ddl::comments::{About, Kind};
 
-/// The numbers of the relations that objects are in.
+/// The OIDs of the catalogs that contain the objects.
 const PG_CLASS: i64 = 1_259;
 const PG_NAMESPACE: i64 = 2_615;
 const PG_DATABASE: i64 = 1_262;
 
-/// A comment: the object, its relation, the column, and the text.
+/// A comment: the object, its catalog, the column, and the text.
 struct Description<'f> {
     object: i64,
     class: i64,
@@ -67,7 +67,7 @@ pub(super) fn shared(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
         .collect()
 }
 
-/// The comment about an object, in a relation of the system where one is named.
+/// Returns the comment on an object. `class` is the catalog of the object, if it is given.
 pub(super) fn of_object(world: &World, oid: i64, class: Option<&str>) -> Option<String> {
     let class = match class {
         None => None,
@@ -82,7 +82,7 @@ pub(super) fn of_object(world: &World, oid: i64, class: Option<&str>) -> Option<
     all(&world.catalog, &world.facts).into_iter().find(is_it).map(|found| found.text.to_owned())
 }
 
-/// The comment about a column.
+/// Returns the comment on a column.
 pub(super) fn of_column(world: &World, oid: i64, number: i64) -> Option<String> {
     let is_it = |found: &Description<'_>| found.object == oid && found.column == number && number > 0;
     all(&world.catalog, &world.facts).into_iter().find(is_it).map(|found| found.text.to_owned())

@@ -1,4 +1,4 @@
-//! What the system catalogs are made from.
+//! The data from which the system catalogs are built.
 
 use std::collections::BTreeMap;
 
@@ -13,51 +13,51 @@ use crate::error::Result;
 use crate::sequence::{Name, Sequence, all_now};
 use crate::session::{CursorFacts, Session};
 
-/// The columns of views by the views' numbers.
+/// The columns of views, by the number of the view.
 pub(crate) type ViewColumns = BTreeMap<u32, Vec<(String, ColumnType)>>;
 
-/// What relations and functions of the system look things up in.
+/// The data that system relations and functions use for lookups.
 #[derive(Debug)]
 pub(crate) struct World {
-    /// As the open statement sees it.
+    /// The catalog as the open statement sees it.
     pub catalog: Arc<Catalog>,
     pub facts: SessionFacts,
 }
 
-/// A session, seen from its queries: a picture of the moment in which the query was planned.
+/// A snapshot of the session for its queries, taken when the query is planned.
 #[derive(Debug, Default)]
 pub(crate) struct SessionFacts {
-    /// The database's name: that of its file, without extension.
+    /// The name of the database: that of its file, without extension.
     pub database: String,
-    /// Who is connected.
+    /// The connected user.
     pub user: String,
-    /// What `version()` gives.
+    /// The result of `version()`.
     pub version: String,
     /// The number by which others cancel the session.
     pub pid: i32,
-    /// Namespaces that names without one are looked up in.
+    /// The namespaces in which unqualified names are looked up.
     pub search_path: Vec<String>,
     pub sequences: Vec<(Name, Sequence)>,
     pub comments: Vec<(About, String)>,
-    /// As far as somebody planned these views. Columns of others are text.
+    /// The views that have been planned. Columns of other views are reported as text.
     pub views: Arc<ViewColumns>,
-    /// Settings by name, as SHOW has them.
+    /// Settings by name, as SHOW returns them.
     pub settings: BTreeMap<String, String>,
-    /// When the database was opened, microseconds since 1970.
+    /// The time when the database was opened, in microseconds since 1970.
     pub started: i64,
-    /// The transaction's number.
+    /// The number of the transaction.
     pub transaction: u64,
-    /// What `set_config` was called with.
+    /// The changes made by `set_config`.
     pub changes: Changes,
-    /// By name.
+    /// Sorted by name.
     pub cursors: Vec<Arc<CursorFacts>>,
-    /// Where plans with this picture in them are noted.
+    /// Notes that a plan contains this snapshot.
     pub pictures: Pictures,
 }
 
-/// Notes that what is planned has a picture of its session in it, as everything about the system
-/// catalogs does: sequences go on, tables grow, cursors and transactions come and go without the
-/// catalog's version telling of it.
+/// Notes that a plan contains a snapshot of its session, as all plans about the system catalogs do.
+/// Such plans cannot be kept: sequences advance, tables grow, cursors and transactions come and go,
+/// none of which changes the catalog's version.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pictures(Arc<AtomicBool>);
 
@@ -66,13 +66,13 @@ impl Pictures {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether there was any since the last call.
+    /// Whether a plan has been noted since the last call.
     pub fn take(&self) -> bool {
         self.0.swap(false, Ordering::AcqRel)
     }
 }
 
-/// A setting that a query changed.
+/// A setting that a query has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SettingChange {
     /// Its name.
@@ -83,13 +83,13 @@ pub(crate) struct SettingChange {
     pub is_local: bool,
 }
 
-/// What `set_config` has changed, until the session takes it over with the end of the statement.
+/// The changes made by `set_config`, until the session applies them at the end of the statement.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Changes(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Whether there are any: most statements have none, and ask for nothing but this.
+    /// Whether there are changes. Most statements have none, and check nothing but this.
     any: AtomicBool,
     changes: Mutex<Vec<SettingChange>>,
 }
@@ -100,13 +100,13 @@ impl Changes {
         self.0.any.store(true, Ordering::Release);
     }
 
-    /// The last value that a setting was given.
+    /// Returns the last value given to a setting.
     pub fn value(&self, name: &str) -> Option<String> {
         let changes = lock(&self.0.changes);
         changes.iter().rev().find(|change| change.name == name).map(|change| change.value.clone())
     }
 
-    /// All since the last call.
+    /// Takes the changes since the last call.
     pub fn take(&self) -> Vec<SettingChange> {
         match self.0.any.load(Ordering::Acquire) {
             true => {
@@ -119,7 +119,7 @@ impl Changes {
 }
 
 impl World {
-    /// What the open statement sees.
+    /// Returns the data that the open statement sees.
     ///
     /// Errors: those of reading sequences.
     pub fn new(session: &mut Session, views: Arc<ViewColumns>) -> Result<World> {
@@ -148,7 +148,7 @@ impl World {
         Ok(World { catalog, facts })
     }
 
-    /// The relation with this number, as it may stand in SQL.
+    /// Returns the name of the relation with this OID, as written in SQL.
     pub fn name_of(&self, oid: i64) -> String {
         lookup::class_name(self, oid)
     }

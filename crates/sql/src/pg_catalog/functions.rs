@@ -1,5 +1,4 @@
-//! The functions of PostgreSQL's catalogs: they are called with numbers of things, and with
-//! settings.
+//! Functions of PostgreSQL's catalogs, which take OIDs and settings.
 
 use std::hash::{Hash, Hasher};
 
@@ -23,12 +22,12 @@ use crate::query::external;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 use crate::syntax::quote_ident;
 
-/// A text that is JSON, for who asks of which type a column is.
+/// Marks a text as JSON, for functions that report the type of a column.
 pub(super) const JSON: &str = "cairn_json";
 
 type Body = fn(&World, &[Cell]) -> Result<Cell>;
 
-/// A function. Two of one name are the same.
+/// A function. Functions with the same name are equal.
 #[derive(Debug)]
 struct Function {
     name: &'static str,
@@ -84,19 +83,19 @@ impl ScalarUDFImpl for Function {
     }
 }
 
-/// Operators that `pg_operator` names.
+/// Operators in `pg_operator`.
 pub(super) const OPERATORS: &[&str] =
     &["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "~", "!~", "~*", "!~*", "||"];
 
-/// Names of the functions.
+/// The names of the functions.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.iter().map(|(name, ..)| *name)
 }
 
-/// The function of this name; `None` where it is none of the system's.
+/// Returns the function of this name; `None` if it is not one of the system's.
 pub(crate) fn function(world: &Arc<World>, name: &str) -> Option<Arc<ScalarUDF>> {
     let (name, result, body) = FUNCTIONS.iter().find(|(known, ..)| *known == name)?;
-    // What is only stable is computed once, when the query is planned.
+    // A stable function is evaluated once, when the query is planned.
     let volatility = if *name == "set_config" { Volatility::Volatile } else { Volatility::Stable };
     let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
     let world = Arc::clone(world);
@@ -225,7 +224,7 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("to_regnamespace", Shape::Text, |world, args| {
         Ok(text(args, 0).filter(|name| oids::namespace(&world.catalog, name) != 0).into())
     }),
-    // What casts to the `reg` types become. The number of something by name or number, and its
+    // Casts to the `reg` types become calls of these: an object's OID from its name or OID, and its
     // name.
     ("cairn_regclass_oid", Shape::Big, |world, args| {
         reg_oid(args, "relation", |name| class_oid(world, name))
@@ -289,7 +288,7 @@ fn visible(_: &World, args: &[Cell]) -> Result<Cell> {
     Ok(int(args, 0).map(|_| true).into())
 }
 
-/// There is one user, who may do everything.
+/// The only user may do everything.
 fn allowed(_: &World, args: &[Cell]) -> Result<Cell> {
     Ok(if args.iter().any(Cell::is_null) { Cell::Null } else { true.into() })
 }
@@ -298,7 +297,7 @@ fn failure(sqlstate: &'static str, what: String) -> DataFusionError {
     external(Error::new(sqlstate, what))
 }
 
-/// Namespaces of the search path that exist.
+/// Returns the namespaces of the search path that exist.
 fn searched(world: &World) -> Vec<String> {
     world.facts.search_path.iter().filter(|schema| world.catalog.has_schema(schema)).cloned().collect()
 }
@@ -377,7 +376,7 @@ fn view_definition(world: &World, args: &[Cell]) -> Result<Cell> {
     Ok(view.map(|(_, view)| format!(" {};", view.query.trim_end_matches([';', ' ']))).into())
 }
 
-/// What a cast to a `reg` type gives: numbers are taken as they are, names looked up.
+/// Evaluates a cast to a `reg` type: a number is taken as it is, a name is looked up.
 fn reg_oid(args: &[Cell], what: &str, find: impl Fn(&str) -> Option<i64>) -> Result<Cell> {
     match args.first() {
         None | Some(Cell::Null) => Ok(Cell::Null),
@@ -400,7 +399,7 @@ fn is_visible(world: &World, args: &[Cell]) -> Result<Cell> {
         .into())
 }
 
-/// About how many bytes a table has: what its rows take, by what is known of them.
+/// Estimates the size of a table in bytes, from the width of its rows as far as that is known.
 fn size_of(table: &cairn_table::Table) -> i64 {
     let width = |at: usize, column: &cairn_table::schema::ColumnDef| {
         let known = table

@@ -1,4 +1,4 @@
-//! The rows of the relations of `information_schema`. Relations that are not here are empty.
+//! The rows of the relations in `information_schema`. Relations that are not listed here are empty.
 
 use cairn_table::schema::{ColumnDef, Referential, TableDef};
 use cairn_table::{Catalog, Table};
@@ -117,7 +117,7 @@ fn columns(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     all
 }
 
-/// Bits of a number, as far as it has a fixed count, its scale, and the base both count in.
+/// Returns the precision of a numeric type, its scale, and the base of both (2 or 10).
 fn precision(oid: i64, column: &ColumnDef) -> Option<(i64, Option<i64>, i64)> {
     match (oid, column.kind.decimal) {
         (21, _) => Some((16, Some(0), 2)),
@@ -155,7 +155,7 @@ fn column(db: &str, (schema, table): (&str, &str), at: usize, column: &ColumnDef
     }
 }
 
-/// A constraint with what all kinds have.
+/// The parts common to all kinds of constraints.
 struct Named {
     name: String,
     kind: &'static str,

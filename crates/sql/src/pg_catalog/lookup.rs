@@ -1,11 +1,11 @@
-//! Names into numbers and back.
+//! Converts names to OIDs and back.
 
 use super::relations::{find, relations, type_by_name};
 use super::{World, define, oids};
 use crate::sequence::Name;
 use crate::syntax::{name_parts, quote_ident};
 
-/// Namespace and name of what has a number.
+/// Returns the namespace and name of an OID.
 pub(super) fn class(world: &World, oid: i64) -> Option<(String, String)> {
     if let Some(table) = world.catalog.tables().find(|table| oids::relation(table.id()) == oid) {
         return Some((table.def().schema.clone(), table.def().name.clone()));
@@ -26,7 +26,7 @@ pub(super) fn class(world: &World, oid: i64) -> Option<(String, String)> {
         .map(|relation| (relation.schema.to_owned(), relation.name.to_owned()))
 }
 
-/// A relation as `regclass` prints it.
+/// Returns a relation's name as `regclass` prints it.
 pub(super) fn class_name(world: &World, oid: i64) -> String {
     match class(world, oid) {
         None if oid == 0 => "-".to_owned(),
@@ -38,7 +38,7 @@ pub(super) fn class_name(world: &World, oid: i64) -> String {
     }
 }
 
-/// The number of a relation that is named as in SQL.
+/// Returns the OID of a relation, whose name is written as in SQL.
 pub(super) fn class_oid(world: &World, name: &str) -> Option<i64> {
     let parts = name_parts(name);
     let (schemas, name) = match parts.as_slice() {
@@ -73,7 +73,7 @@ pub(super) fn class_oid(world: &World, name: &str) -> Option<i64> {
     })
 }
 
-/// The number of a type that is named as in SQL.
+/// Returns the OID of a type, whose name is written as in SQL.
 pub(super) fn type_oid(name: &str) -> Option<i64> {
     let name = name.trim().to_ascii_lowercase();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);

@@ -1,16 +1,16 @@
-//! The system catalogs that clients of PostgreSQL ask for: `pg_catalog` and `information_schema`,
-//! and the functions and notations of their queries.
+//! The system catalogs that PostgreSQL's clients query: `pg_catalog` and `information_schema`, with
+//! the functions and notations in these queries.
 //!
-//! Relations are made from the catalog when somebody scans them; their columns are PostgreSQL 15's.
-//! Statements that ask for them are rewritten first, because DataFusion has no `regclass`, no
-//! subqueries of one value, and so on:
+//! The rows of a relation are computed from the catalog when it is scanned; its columns are those
+//! of PostgreSQL 15. Statements that use the catalogs are rewritten first, because DataFusion has
+//! no `regclass`, no subqueries of one value, and so on:
 //!
 //! ```text
 //! if pg_catalog::is_about(&statement) {
-//!     pg_catalog::rewrite(&mut statement, &world);        // a syntax tree that the general path plans
+//!     pg_catalog::rewrite(&mut statement, &world);   // to a tree that DataFusion can plan
 //! }
 //! pg_catalog::table(&world, &name), function(&world, name)
-//! for change in changes.take() { session.set(..) }        // set_config, when the statement has ended
+//! for change in changes.take() { session.set(..) }   // set_config, at the statement's end
 //! ```
 
 mod about;
@@ -40,13 +40,13 @@ pub(crate) use subquery::count_instead_of_exists;
 
 use crate::syntax::TableName;
 
-/// A relation of the system; `None` where there is none of this name.
+/// Returns a system relation; `None` if there is none of this name.
 pub(crate) fn table(world: &Arc<World>, name: &TableName) -> Option<Arc<dyn TableProvider>> {
     let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
     Some(Arc::new(provider::SystemTable::new(relation, world)))
 }
 
-/// The columns of a relation of the system.
+/// Returns the names of a system relation's columns.
 pub(crate) fn system_columns(name: &TableName) -> Option<Vec<String>> {
     let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
     Some(relation.columns.iter().map(|(name, _)| (*name).to_owned()).collect())

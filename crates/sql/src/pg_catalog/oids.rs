@@ -1,8 +1,8 @@
-//! Numbers of things, as PostgreSQL's catalogs know them.
+//! The OIDs of database objects in PostgreSQL's catalogs.
 //!
-//! Those of tables, views and namespaces follow from the numbers that the catalog gives them, and
-//! those of what belongs to a table from the table's and their place there. None of them meets
-//! PostgreSQL's own, which are below 16,384.
+//! OIDs of tables, views and namespaces derive from their numbers in the catalog. Those of a
+//! table's parts derive from the table's OID and their position in the table. None of them collides
+//! with PostgreSQL's own, which are below 16,384.
 //!
 //! ```text
 //! 16384 + id * 1024 + | 0         the table, view or namespace itself
@@ -20,7 +20,7 @@ const FIRST: i64 = 16_384;
 const SPAN: i64 = 1_024;
 const SEQUENCES: i64 = 3_000_000_000;
 
-/// The namespaces that are always there.
+/// The namespaces that always exist.
 pub(super) const PG_CATALOG: i64 = 11;
 pub(super) const PG_TOAST: i64 = 99;
 pub(super) const PG_PUBLIC: i64 = 2_200;
@@ -34,7 +34,7 @@ pub(super) const BTREE: i64 = 403;
 /// The access method of tables.
 pub(super) const HEAP: i64 = 2;
 
-/// The number of a table or view.
+/// The OID of a table or view.
 pub(super) fn relation(id: u32) -> i64 {
     FIRST + i64::from(id) * SPAN
 }
@@ -71,7 +71,7 @@ pub(super) fn sequence(at: usize) -> i64 {
     SEQUENCES + at as i64
 }
 
-/// The number of a namespace.
+/// The OID of a namespace.
 pub(super) fn namespace(catalog: &Catalog, name: &str) -> i64 {
     match name {
         "pg_catalog" => PG_CATALOG,

@@ -1,4 +1,4 @@
-//! The relations as DataFusion's tables: made when they are scanned.
+//! Table providers for the system relations, whose rows are computed when they are scanned.
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
@@ -26,13 +26,13 @@ impl SystemTable {
         SystemTable { relation, arrow: relation.arrow(), world: Arc::clone(world) }
     }
 
-    /// All its rows.
+    /// Computes all rows.
     fn batch(&self) -> Result<RecordBatch> {
         let rows = rows(self.relation.schema, self.relation.name, &self.world.catalog, &self.world.facts);
         let tableoid = self.relation.has_tableoid().then_some(("tableoid", "oid"));
         let columns = self.relation.columns.iter().copied().chain(tableoid).map(|(name, kind)| {
             let zero = default(self.relation, kind);
-            // What is said last holds.
+            // The last entry for a column counts.
             let cell = |row: &super::rows::Row| {
                 row.iter()
                     .rev()

@@ -1,4 +1,4 @@
-//! Which relations PostgreSQL's catalogs have, and their columns.
+//! The relations of PostgreSQL's catalogs, and their columns.
 
 use std::sync::OnceLock;
 
@@ -24,7 +24,7 @@ pub(super) struct Relation {
 pub(super) struct PgType {
     pub oid: i64,
     pub name: &'static str,
-    /// The other columns of pg_type that differ between types, by name.
+    /// The other columns of `pg_type` whose values differ between types, by name.
     pub rest: Vec<(&'static str, &'static str)>,
 }
 
@@ -34,7 +34,7 @@ impl PgType {
     }
 }
 
-/// All of them, by schema and name.
+/// All relations, by schema and name.
 pub(super) fn relations() -> &'static [Relation] {
     static RELATIONS: OnceLock<Vec<Relation>> = OnceLock::new();
     RELATIONS.get_or_init(|| include_str!("relations.txt").lines().filter_map(relation).collect())
@@ -53,12 +53,12 @@ fn relation(line: &'static str) -> Option<Relation> {
     })
 }
 
-/// A relation by its name.
+/// Returns a relation by its name.
 pub(super) fn find(schema: &str, name: &str) -> Option<&'static Relation> {
     relations().iter().find(|relation| relation.schema == schema && relation.name == name)
 }
 
-/// The types, by number.
+/// All types, by OID.
 pub(super) fn types() -> &'static [PgType] {
     static TYPES: OnceLock<Vec<PgType>> = OnceLock::new();
     TYPES.get_or_init(|| {
@@ -74,17 +74,17 @@ pub(super) fn types() -> &'static [PgType] {
     })
 }
 
-/// A type by its number.
+/// Returns a type by its OID.
 pub(super) fn type_by_oid(oid: i64) -> Option<&'static PgType> {
     types().binary_search_by_key(&oid, |kind| kind.oid).ok().and_then(|at| types().get(at))
 }
 
-/// A type by PostgreSQL's short name, `int4` for example.
+/// Returns a type by PostgreSQL's short name, such as `int4`.
 pub(super) fn type_by_name(name: &str) -> Option<&'static PgType> {
     types().iter().find(|kind| kind.name == name)
 }
 
-/// How values of a type are kept.
+/// Returns the representation of a type's values.
 pub(super) fn shape(kind: &str) -> Shape {
     match kind {
         "bool" => Shape::Bool,
@@ -101,7 +101,7 @@ pub(super) fn shape(kind: &str) -> Shape {
     }
 }
 
-/// What a column has where nobody says anything: nothing at all, or the zero of its type where
+/// Returns the value of a column that a row does not set: NULL, or the zero of its type where
 /// PostgreSQL has no NULL.
 pub(super) fn default(relation: &Relation, kind: &str) -> Cell {
     if relation.schema == "information_schema" || relation.kind == "v" {
@@ -118,7 +118,7 @@ pub(super) fn default(relation: &Relation, kind: &str) -> Cell {
     }
 }
 
-/// The type of a column in Arrow.
+/// Returns the Arrow type of a column.
 pub(super) fn data_type(shape: Shape) -> DataType {
     let list = |item: DataType| DataType::List(Arc::new(Field::new("item", item, true)));
     match shape {
@@ -137,7 +137,7 @@ pub(super) fn data_type(shape: Shape) -> DataType {
 }
 
 impl Relation {
-    /// Its columns, in Arrow.
+    /// The Arrow schema of its columns.
     pub fn arrow(&self) -> SchemaRef {
         let field = |(name, kind): &(&str, &str)| Field::new(*name, data_type(shape(kind)), true);
         let mut fields: Vec<Field> = self.columns.iter().map(field).collect();
@@ -147,8 +147,8 @@ impl Relation {
         Arc::new(Schema::new(fields))
     }
 
-    /// PostgreSQL has this column hidden; here `*` shows it, so it is only where clients ask for
-    /// it.
+    /// Whether it has `tableoid`. PostgreSQL hides this column from `*`, but here `*` returns it,
+    /// so only relations have it for which clients ask for it.
     pub fn has_tableoid(&self) -> bool {
         matches!(self.name, "pg_constraint" | "pg_opclass" | "pg_opfamily" | "pg_rewrite" | "pg_trigger")
     }

@@ -1,21 +1,21 @@
-//! What PostgreSQL's clients write, as DataFusion plans it.
+//! Rewrites the queries of PostgreSQL's clients to forms that DataFusion can plan.
 //!
-//! | PostgreSQL                                | here                                                    |
-//! |-------------------------------------------|---------------------------------------------------------|
-//! | `pg_class`                                | `pg_catalog.pg_class`                                   |
-//! | `pg_catalog.f(x)`                         | `f(x)`                                                  |
-//! | `x::regclass`, `x::regclass::oid`         | its name in a result, its number elsewhere              |
-//! | `x::pg_catalog.text`, `::name`, `::"char"`| `x::varchar`                                            |
-//! | `indkey[n]`, counted from 0               | `array_element(indkey, n + 1)`                          |
-//! | `(_pg_expandarray(a)).n`, `.x`            | `unnest(cairn_positions(a))`, `unnest(a)`               |
-//! | `generate_subscripts(a, 1)`               | `unnest(cairn_positions(a))`                            |
-//! | `ARRAY(SELECT x ...)`                     | `(SELECT array_agg(x) ...)`                             |
-//! | `(SELECT x ...)` of one row               | `(SELECT max(x) ...)`, which may depend on outer rows   |
-//! | `(SELECT x FROM pg_sequence WHERE ...)`   | functions that look the sequence up, in `x`             |
-//! | `json_build_object(...)` in a result      | `cairn_json(json_build_object(...))`                    |
+//! | PostgreSQL                                 | here                                           |
+//! |--------------------------------------------|------------------------------------------------|
+//! | `pg_class`                                 | `pg_catalog.pg_class`                          |
+//! | `pg_catalog.f(x)`                          | `f(x)`                                         |
+//! | `x::regclass`, `x::regclass::oid`          | its name in a result, its OID elsewhere        |
+//! | `x::pg_catalog.text`, `::name`, `::"char"` | `x::varchar`                                   |
+//! | `indkey[n]`, counted from 0                | `array_element(indkey, n + 1)`                 |
+//! | `(_pg_expandarray(a)).n`, `.x`             | `unnest(cairn_positions(a))`, `unnest(a)`      |
+//! | `generate_subscripts(a, 1)`                | `unnest(cairn_positions(a))`                   |
+//! | `ARRAY(SELECT x ...)`                      | `(SELECT array_agg(x) ...)`                    |
+//! | `(SELECT x ...)` of one row                | `(SELECT max(x) ...)`, which may be correlated |
+//! | `(SELECT x FROM pg_sequence WHERE ...)`    | functions that look the sequence up, in `x`    |
+//! | `json_build_object(...)` in a result       | `cairn_json(json_build_object(...))`           |
 //!
-//! What happens to subqueries happens to those only that ask for nothing but relations of the
-//! system: of these it is known how many rows they give.
+//! Subqueries are rewritten only if they use nothing but system relations, because only for these
+//! the number of rows is known.
 
 use std::ops::ControlFlow;
 
@@ -35,15 +35,15 @@ use crate::syntax::build::{call, null, number, string, take, text};
 use crate::syntax::walk;
 use crate::syntax::{COLUMN_WORDS, RESERVED_WORDS, TYPE_WORDS, ident};
 
-/// Names of columns whose arrays PostgreSQL counts from 0.
+/// Names of columns whose arrays are counted from 0 in PostgreSQL.
 const FROM_ZERO: &[&str] = &["indkey", "indoption", "indclass", "indcollation", "i_indoption"];
 
-/// Changes a statement.
+/// Rewrites a statement.
 struct Rewriter<'a> {
     world: &'a World,
 }
 
-/// A name in small letters, its parts without quotes.
+/// Returns the parts of a name, in lower case and without quotes.
 pub(super) fn parts(name: &ObjectName) -> Vec<String> {
     name.0
         .iter()
@@ -65,7 +65,7 @@ fn args_mut(function: &mut Function) -> Vec<&mut Expr> {
         .collect()
 }
 
-/// The expression within parentheses.
+/// Returns the expression inside parentheses.
 fn inner(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(expr) => inner(expr),
@@ -73,7 +73,7 @@ fn inner(expr: &Expr) -> &Expr {
     }
 }
 
-/// The column that an expression is, if it is one.
+/// Returns the name of the column that an expression is; `None` for other expressions.
 fn column(expr: &Expr) -> Option<String> {
     match inner(expr) {
         Expr::Identifier(name) => Some(ident(name)),
@@ -82,13 +82,13 @@ fn column(expr: &Expr) -> Option<String> {
     }
 }
 
-/// A type's name, without the catalog it is from.
+/// Returns a type's name without its catalog.
 pub(super) fn type_name(kind: &DataType) -> String {
     let name = kind.to_string().to_ascii_lowercase();
     name.strip_prefix("pg_catalog.").unwrap_or(&name).to_owned()
 }
 
-/// What `regclass` and its kin are called in our functions.
+/// Returns the prefix of our functions for `regclass` and the like.
 fn reg(kind: &str) -> Option<&'static str> {
     Some(match kind {
         "regclass" => "cairn_regclass",
@@ -175,7 +175,7 @@ impl VisitorMut for Rewriter<'_> {
         match expr {
             Expr::Function(_) => function(expr),
             Expr::Cast { .. } => cast(expr),
-            // An array against its text form.
+            // A comparison of an array with its text form.
             Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right }
                 if string(right).is_some_and(|text| text.starts_with('{')) =>
             {
@@ -189,7 +189,7 @@ impl VisitorMut for Rewriter<'_> {
 }
 
 impl Rewriter<'_> {
-    /// Whether this is a relation of the system.
+    /// Whether this is a system relation.
     fn is_system(&self, relation: &ObjectName) -> bool {
         let World { catalog, facts } = self.world;
         match parts(relation).as_slice() {
@@ -213,7 +213,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Whether a query asks for nothing but relations of the system.
+    /// Whether a query uses nothing but system relations.
     fn is_of_system(&self, query: &Query) -> bool {
         let SetExpr::Select(select) = &*query.body else { return false };
         let joined =
@@ -222,7 +222,7 @@ impl Rewriter<'_> {
             && select.from.iter().all(|from| self.is_system_table(&from.relation) && joined(from))
     }
 
-    /// `array_upper(current_schemas(..), 1)`, which table functions cannot compute.
+    /// Evaluates `array_upper(current_schemas(..), 1)`, which table functions cannot compute.
     fn known_upper(&self, expr: &mut Expr) {
         let text = expr.to_string().to_ascii_lowercase();
         if text.contains("current_schemas(") {
@@ -235,7 +235,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// Two casts, of which the inner one is to a `reg` type.
+/// Rewrites two nested casts, the inner one to a `reg` type.
 fn chain(of: &mut Expr, outer: &str) -> Option<Expr> {
     let Expr::Cast { expr: of, data_type, .. } = of else { return None };
     let function = reg(&type_name(data_type))?;
@@ -251,7 +251,7 @@ fn cast(expr: &mut Expr) {
         *expr = call(&format!("{function}_oid"), vec![take(of)]);
         return;
     }
-    // The name after the last point, as the catalog of functions has it.
+    // The name after the last dot, as the catalog of functions has it.
     if matches!(
         name.as_str(),
         "regproc" | "regprocedure" | "regoper" | "regoperator" | "regcollation" | "regconfig"
@@ -296,7 +296,7 @@ fn cast(expr: &mut Expr) {
     };
 }
 
-/// `pg_get_keywords()`: the words that need quotes.
+/// `pg_get_keywords()`: the words that must be quoted.
 fn keywords() -> Option<Box<Query>> {
     let kinds: [(&'static [&'static str], &'static str, &'static str); 3] = [
         (&RESERVED_WORDS, "R", "reserved"),
@@ -335,16 +335,16 @@ fn function(expr: &mut Expr) {
             };
             *expr = call("unnest", vec![call(positions, vec![take(array)])]);
         }
-        // No table is a part of another one.
+        // There is no table partitioning.
         ("pg_partition_ancestors", _) => *expr = null(),
         _ => {}
     }
 }
 
-/// `a[n]`, and `(a).x` of what `_pg_expandarray` gives.
+/// Rewrites `a[n]`, and `(a).x` on the result of `_pg_expandarray`.
 fn access(expr: &mut Expr) {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
-    // `t.a[n]`: the column is `t.a`.
+    // In `t.a[n]`, the column is `t.a`.
     while let (
         Some(AccessExpr::Dot(Expr::Identifier(field))),
         Expr::Identifier(_) | Expr::CompoundIdentifier(_),
@@ -388,7 +388,7 @@ fn access(expr: &mut Expr) {
     }
 }
 
-/// The one select that a query is.
+/// Returns the select of a query that is a single select.
 pub(super) fn select_mut(query: &mut Query) -> Option<&mut Select> {
     match &mut *query.body {
         SetExpr::Select(select) => Some(select),
@@ -396,7 +396,7 @@ pub(super) fn select_mut(query: &mut Query) -> Option<&mut Select> {
     }
 }
 
-/// Whether a query has only its select, and an order at most.
+/// Returns the first expression of a query's ORDER BY.
 pub(super) fn orders_by(query: &Query) -> Option<Expr> {
     match query.order_by.as_ref().map(|order| &order.kind) {
         Some(OrderByKind::Expressions(by)) => by.first().map(|by| by.expr.clone()),
@@ -404,8 +404,7 @@ pub(super) fn orders_by(query: &Query) -> Option<Expr> {
     }
 }
 
-/// The columns that PostgreSQL counts from 0 are no arrays in results, but numbers with blanks
-/// between them.
+/// Columns that PostgreSQL counts from 0 are printed as numbers separated by blanks, not as arrays.
 fn vector(item: &mut SelectItem) {
     let (expr, alias) = match item {
         SelectItem::UnnamedExpr(expr) => (expr, None),
@@ -418,7 +417,7 @@ fn vector(item: &mut SelectItem) {
     *item = SelectItem::ExprWithAlias { expr, alias };
 }
 
-/// Whether an expression gives JSON: what `json_build_object` makes, in a subquery or under a
+/// Whether an expression returns JSON: a call of `json_build_object`, also in a subquery or under a
 /// condition.
 fn is_json(expr: &Expr) -> bool {
     match inner(expr) {
@@ -437,8 +436,8 @@ fn is_json(expr: &Expr) -> bool {
     }
 }
 
-/// Clients take JSON apart, if they are told that it is: functions give texts. What has no name of
-/// its own keeps the one that it gets from its function.
+/// Marks a JSON result as such, because clients parse JSON only if its type says so, and functions
+/// return text. A column without an alias keeps the name that it has from its function.
 fn json(item: &mut SelectItem) {
     if let SelectItem::ExprWithAlias { expr, .. } = item
         && is_json(expr)
@@ -447,7 +446,7 @@ fn json(item: &mut SelectItem) {
     }
 }
 
-/// Turns what PostgreSQL's clients write into what the general path plans, with the same meaning.
+/// Rewrites the query of a PostgreSQL client to an equivalent that the general path can plan.
 pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
     if is_of_moment(statement) {
         world.facts.pictures.note();

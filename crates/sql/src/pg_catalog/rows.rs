@@ -1,4 +1,4 @@
-//! The rows of the relations of `pg_catalog`. Relations that are not here are empty.
+//! The rows of the relations in `pg_catalog`. Relations that are not listed here are empty.
 
 use cairn_table::row::Type;
 use cairn_table::schema::{ColumnDef, ColumnType, Identity, IndexDef, Referential, ViewDef};
@@ -11,7 +11,7 @@ use super::relations::{relations, shape, type_by_name, types};
 use super::{define, descriptions, information, oids, sequences};
 use crate::sequence::HIDDEN;
 
-/// A row: values of the columns that differ from their default.
+/// A row: the values of columns that differ from their default.
 pub(super) type Row = Vec<(&'static str, Cell)>;
 
 macro_rules! row {
@@ -19,12 +19,12 @@ macro_rules! row {
 }
 pub(super) use row;
 
-/// The tables that anybody may see.
+/// Returns the tables that are visible to users.
 pub(super) fn tables(catalog: &Catalog) -> impl Iterator<Item = &Arc<Table>> {
     catalog.tables().filter(|table| table.def().schema != HIDDEN)
 }
 
-/// The namespaces that anybody may see, without the system's.
+/// Returns the namespaces that are visible to users, without those of the system.
 pub(super) fn schemas(catalog: &Catalog) -> impl Iterator<Item = &str> {
     catalog.schemas().filter(|schema| *schema != HIDDEN)
 }
@@ -98,7 +98,7 @@ fn fixed(name: &str, facts: &SessionFacts) -> Vec<Row> {
     }
 }
 
-/// Number, name and type of the operator classes of keys.
+/// OID, name and type of the operator classes of keys.
 const OPCLASSES: &[(i64, &str, i64)] = &[
     (10_003, "bool_ops", 16),
     (10_006, "bytea_ops", 17),
@@ -124,7 +124,8 @@ fn namespaces(catalog: &Catalog) -> Vec<Row> {
         .collect()
 }
 
-/// A table's indexes with their numbers, its primary key first, and whether each is that.
+/// Returns a table's indexes with their OIDs, and whether each is the primary key, which comes
+/// first.
 pub(super) fn indexes_of(table: &Table) -> Vec<(i64, IndexDef, bool)> {
     let def = table.def();
     let primary =
@@ -163,8 +164,8 @@ fn classes(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     rows
 }
 
-/// The columns of a view. Their types are known when it is planned, not before: they are text until
-/// then.
+/// Returns the columns of a view. Their types become known when it is planned. Until then they are
+/// reported as text.
 pub(super) fn view_columns(facts: &SessionFacts, id: u32, view: &ViewDef) -> Vec<(String, ColumnType)> {
     facts
         .views

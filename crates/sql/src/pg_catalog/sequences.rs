@@ -1,4 +1,4 @@
-//! Sequences, as PostgreSQL's catalogs have them.
+//! Sequences in PostgreSQL's catalogs.
 
 use cairn_table::Catalog;
 use cairn_table::schema::{ColumnDef, TableDef};
@@ -8,14 +8,14 @@ use super::{define, facts::SessionFacts, oids};
 use crate::sequence::{Name, Sequence, identity_column, identity_sequence};
 use crate::syntax::quote_ident;
 
-/// The columns that a sequence has as a relation, and their types.
+/// The columns of a sequence as a relation, and their types.
 const COLUMNS: &[(&str, i64)] = &[("last_value", 20), ("log_cnt", 20), ("is_called", 16)];
 
 fn each(facts: &SessionFacts) -> impl Iterator<Item = (i64, &Name, &Sequence)> {
     facts.sequences.iter().enumerate().map(|(at, (name, sequence))| (oids::sequence(at), name, sequence))
 }
 
-/// The type whose values it counts through.
+/// Returns the type whose range the sequence covers.
 fn kind(sequence: &Sequence) -> i64 {
     match sequence.maximum {
         maximum if maximum == i64::from(i16::MAX) => 21,
@@ -24,7 +24,7 @@ fn kind(sequence: &Sequence) -> i64 {
     }
 }
 
-/// What it gave last; `None` while nobody has asked.
+/// Returns the last value given out; `None` if there is none.
 fn last(sequence: &Sequence) -> Option<i64> {
     match sequence.next {
         Some(next) if next == sequence.start => None,
@@ -70,13 +70,13 @@ pub(super) fn sequences(facts: &SessionFacts) -> Vec<Row> {
     each(facts).map(|(oid, _, sequence)| sequence_row(oid, sequence)).collect()
 }
 
-/// A column of a row of `pg_sequence` that is a number; `None` where there is no such row.
+/// Returns a numeric column of a `pg_sequence` row; `None` if there is no such row.
 pub(super) fn number(facts: &SessionFacts, oid: i64, column: &str) -> Option<i64> {
     let (_, _, sequence) = each(facts).find(|(other, ..)| *other == oid)?;
     sequence_row(oid, sequence).into_iter().find(|(name, _)| *name == column)?.1.int()
 }
 
-/// Whether a sequence begins again after its last value.
+/// Whether a sequence restarts after its last value.
 pub(super) fn cycles(facts: &SessionFacts, oid: i64) -> Option<bool> {
     each(facts).find(|(other, ..)| *other == oid).map(|(_, _, sequence)| sequence.cycles)
 }
@@ -92,7 +92,7 @@ pub(super) fn shown(facts: &SessionFacts) -> Vec<Row> {
     each(facts).map(row).collect()
 }
 
-/// What `information_schema.columns` says of the sequence that an identity column counts with.
+/// Returns the columns of `information_schema.columns` on an identity column's sequence.
 pub(super) fn identity(facts: &SessionFacts, def: &TableDef, column: &ColumnDef) -> Row {
     let own = identity_sequence(def, column);
     let Some((_, sequence)) = own.and_then(|own| facts.sequences.iter().find(|(name, _)| *name == own))
@@ -105,7 +105,7 @@ pub(super) fn identity(facts: &SessionFacts, def: &TableDef, column: &ColumnDef)
     }
 }
 
-/// Rows of `information_schema.sequences`: those that are no identity column's.
+/// Rows of `information_schema.sequences`: the sequences that belong to no identity column.
 pub(super) fn information(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let row = |(_, (schema, name), sequence): (i64, &Name, &Sequence)| {
         let bits: i64 = match kind(sequence) {
@@ -122,23 +122,23 @@ pub(super) fn information(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     each(facts).filter(|(_, name, _)| identity_column(catalog, name).is_none()).map(row).collect()
 }
 
-/// The table and the place of the column that a sequence counts for.
+/// Returns the table and the position of the column that owns a sequence.
 fn owner(catalog: &Catalog, name: &Name, sequence: &Sequence) -> Option<(i64, usize)> {
     let owner = sequence.owner.as_deref()?;
     catalog.tables().filter(|table| table.def().schema == name.0).find_map(|table| {
         let def = table.def();
-        // Either name may have points in it.
+        // Either name may contain dots.
         let column = owner.strip_prefix(&def.name)?.strip_prefix('.')?;
         let at = def.columns.iter().position(|other| other.name == column)?;
         Some((oids::relation(table.id()), at))
     })
 }
 
-/// Rows of `pg_depend`: whose column a sequence goes with.
+/// Rows of `pg_depend`: the columns that own sequences.
 pub(super) fn depends(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let row = |(oid, name, sequence): (i64, &Name, &Sequence)| {
         let (table, column) = owner(catalog, name, sequence)?;
-        // An identity's sequence is a part of the column, and not to be dropped alone.
+        // An identity's sequence is a part of the column, and cannot be dropped alone.
         let kind = if identity_column(catalog, name).is_some() { "i" } else { "a" };
         Some(
             row! { "classid": 1259_i64, "objid": oid, "refclassid": 1259_i64, "refobjid": table, "refobjsubid": column + 1, "deptype": kind },
@@ -147,7 +147,7 @@ pub(super) fn depends(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     each(facts).filter_map(row).collect()
 }
 
-/// The name of the sequence that counts for a column, as `pg_get_serial_sequence` gives it.
+/// Returns the name of the sequence that a column owns, as `pg_get_serial_sequence` does.
 pub(super) fn of_column(catalog: &Catalog, facts: &SessionFacts, table: i64, column: &str) -> Option<String> {
     let def = catalog.tables().find(|other| oids::relation(other.id()) == table)?.def();
     let at = def.columns.iter().position(|other| other.name == column)?;
@@ -156,7 +156,7 @@ pub(super) fn of_column(catalog: &Catalog, facts: &SessionFacts, table: i64, col
     Some(format!("{}.{}", quote_ident(schema), quote_ident(name)))
 }
 
-/// The number of a sequence by its name, with that of its namespace before a point.
+/// Returns the OID of a sequence. `name` is its namespace and its name, separated by a dot.
 pub(super) fn oid_by_name(facts: &SessionFacts, name: &str) -> Option<i64> {
     each(facts).find(|(_, (schema, own), _)| format!("{schema}.{own}") == name).map(|(oid, ..)| oid)
 }

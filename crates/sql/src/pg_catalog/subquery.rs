@@ -1,5 +1,5 @@
-//! Subqueries that depend on outer rows, in the forms that DataFusion can turn into joins:
-//! aggregates, and no condition but equality between the two.
+//! Rewrites correlated subqueries to forms that DataFusion can turn into joins: aggregates, whose
+//! only conditions on outer columns are equalities.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::syntax::ident;
 use crate::syntax::shape::{groups, is_aggregate};
 use crate::syntax::walk::{visit_expressions, visit_expressions_mut};
 
-/// Relations that have no rows here, ever.
+/// Relations that are always empty.
 const EMPTY: &[&str] = &[
     "pg_policy",
     "pg_trigger",
@@ -32,7 +32,7 @@ const EMPTY: &[&str] = &[
     "pg_foreign_data_wrapper",
 ];
 
-/// Names by which a select's tables are known.
+/// Returns the names by which a select refers to its tables.
 fn tables(select: &Select) -> Vec<String> {
     let name = |factor: &TableFactor| match factor {
         TableFactor::Table { name, alias, .. } => {
@@ -49,10 +49,11 @@ fn tables(select: &Select) -> Vec<String> {
         .collect()
 }
 
-/// Columns of such relations, and those that are always NULL, whose arrays subqueries take apart.
+/// Array columns that subqueries expand although they are always NULL, or belong to an empty
+/// relation.
 const NEVER: &[&str] = &["polroles", "prattrs", "reloptions"];
 
-/// Whether rows could only come from a relation that has none, or are only wanted for such.
+/// Whether the select is always empty, because it reads an empty relation or expands such a column.
 fn is_empty(select: &Select) -> bool {
     let empty = |factor: &TableFactor| matches!(factor, TableFactor::Table { name, .. } if parts(name).last().is_some_and(|name| EMPTY.contains(&name.as_str())));
     let mut never = false;
@@ -70,7 +71,7 @@ fn is_empty(select: &Select) -> bool {
     never || select.from.iter().any(|from| empty(&from.relation))
 }
 
-/// Takes `LATERAL (SELECT x) AS o(n)` out of a select, and puts `x` where `o.n` was.
+/// Removes `LATERAL (SELECT x) AS o(n)` from a select, and replaces `o.n` by `x`.
 pub(super) fn inline_laterals(select: &mut Select) {
     let mut inlined = Vec::new();
     for from in &mut select.from {
@@ -102,7 +103,7 @@ pub(super) fn inline_laterals(select: &mut Select) {
     }
 }
 
-/// The table that a column is of, where that is said.
+/// Returns the table of a qualified column.
 fn table_of(expr: &Expr) -> Option<String> {
     match expr {
         Expr::CompoundIdentifier(names) => names.len().checked_sub(2).and_then(|at| names.get(at)).map(ident),
@@ -144,8 +145,8 @@ fn is_outer(expr: &Expr, local: &[String]) -> bool {
     outer && !other
 }
 
-/// Takes conditions on nothing but outer rows out of a select, and writes others with inner columns
-/// in place of outer ones that are equal to them.
+/// Removes conditions on outer rows alone from a select and returns them. In the others, outer
+/// columns are replaced by inner columns that are equal to them.
 fn untangle(select: &mut Select) -> Option<Expr> {
     let local = tables(select);
     let mut all = Vec::new();
@@ -184,7 +185,7 @@ fn single(select: &mut Select) -> Option<&mut Expr> {
     }
 }
 
-/// A value under a condition, NULL otherwise.
+/// Returns an expression for a value under a condition, NULL otherwise.
 fn when(condition: Option<Expr>, result: Expr) -> Expr {
     let Some(condition) = condition else { return result };
     Expr::Case {
@@ -196,14 +197,14 @@ fn when(condition: Option<Expr>, result: Expr) -> Expr {
     }
 }
 
-/// Puts a subquery under the conditions that were taken out of it.
+/// Wraps a subquery in the conditions that were removed from it.
 fn under(condition: Option<Expr>, query: &Query) -> Expr {
     when(condition, Expr::Subquery(Box::new(query.clone())))
 }
 
-/// A subquery for the row of `pg_sequence` with a number that outer rows have. It is no query any
-/// more: functions look its columns up, so that what it gives may have columns of outer rows in it.
-/// `None` for other subqueries.
+/// Replaces a subquery on the row of `pg_sequence` with an OID from outer rows by function calls
+/// that look its columns up. The result can therefore refer to columns of outer rows. `None` for
+/// other subqueries.
 fn of_sequence(select: &mut Select) -> Option<Expr> {
     let [TableWithJoins { relation: TableFactor::Table { name, args: None, .. }, joins }] =
         select.from.as_slice()
@@ -240,7 +241,7 @@ fn of_sequence(select: &mut Select) -> Option<Expr> {
     Some(when(conjunction(outer), value))
 }
 
-/// The column of one of these tables that an expression is.
+/// Returns the column that an expression is, if it belongs to one of these tables.
 fn column_of(expr: &Expr, tables: &[String]) -> Option<String> {
     match expr {
         Expr::CompoundIdentifier(names) if table_of(expr).is_some_and(|table| tables.contains(&table)) => {
@@ -250,7 +251,7 @@ fn column_of(expr: &Expr, tables: &[String]) -> Option<String> {
     }
 }
 
-/// A subquery of one value as an aggregate. `None`: it is one already.
+/// Rewrites a scalar subquery to an aggregate. `None` means that it already is one.
 pub(super) fn scalar(query: &mut Query) -> Option<Expr> {
     let select = select_mut(query)?;
     if is_empty(select) {
@@ -270,7 +271,7 @@ pub(super) fn scalar(query: &mut Query) -> Option<Expr> {
     Some(under(condition, query))
 }
 
-/// `ARRAY(SELECT ...)` as an aggregate.
+/// Rewrites `ARRAY(SELECT ...)` to an aggregate.
 pub(super) fn array(query: &mut Query) -> Expr {
     let order = orders_by(query);
     query.order_by = None;
@@ -284,22 +285,22 @@ pub(super) fn array(query: &mut Query) -> Expr {
             Some(Expr::Value(place)) if matches!(place.value, Value::Number(..)) => Some(value.clone()),
             other => other,
         };
-        // Sorted by what PostgreSQL sorts by, were it but one.
+        // Sorted as in PostgreSQL, if the value itself is the sort key.
         *value = match by {
             Some(by) if by == *value => call("array_sort", vec![call("array_agg", vec![value.clone()])]),
             _ => call("array_agg", vec![value.clone()]),
         };
     }
-    // No rows are an array of none.
+    // No rows give an empty array.
     call("coalesce", vec![under(condition, query), call("cairn_no_texts", Vec::new())])
 }
 
-/// `EXISTS (...)` as a count, for places where DataFusion makes no join of it.
+/// Rewrites `EXISTS (...)` to a count, for places where DataFusion does not turn it into a join.
 pub(crate) fn count_instead_of_exists(expr: &mut Expr) {
     let Expr::Exists { subquery, negated } = expr else { return };
     let limited = subquery.limit_clause.is_some() || subquery.fetch.is_some();
     let SetExpr::Select(select) = &mut *subquery.body else { return };
-    // An aggregate has a row for no rows.
+    // An aggregate returns a row even for no rows.
     let is_total = select.projection.iter().any(|item| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => is_aggregate(expr),
         _ => false,
@@ -320,7 +321,7 @@ pub(crate) fn count_instead_of_exists(expr: &mut Expr) {
         op,
         right: Box::new(Expr::Value(Value::Number("0".to_owned(), false).into())),
     };
-    // A condition that is not known leaves no rows, and whether there are rows is always known.
+    // An unknown condition selects no rows, and the result of EXISTS is never unknown.
     *expr = match condition {
         None => compared,
         Some(condition) if *negated => Expr::Nested(Box::new(Expr::BinaryOp {

@@ -1,13 +1,13 @@
-//! `sum` of floating-point numbers and numerics, of which one beyond its type is an error, as in
+//! `sum` over floating-point numbers and numerics. A sum that overflows its type is an error, as in
 //! PostgreSQL and on the direct path.
 //!
-//! DataFusion's sums of numerics begin again at the other end. Its sums of floating-point numbers
-//! become infinite, and where rows leave a window, what they added is taken away again, which
-//! neither brings back the digits that were lost nor an infinite number: `sum(x)` over the row
-//! itself is 0 for a 1 behind a 1e20, and NaN for all rows behind an infinite one.
+//! DataFusion's numeric sums wrap around. Its floating-point sums become infinite. When rows leave
+//! a window frame, it subtracts them again, which restores neither lost digits nor a finite value:
+//! `sum(x)` over the current row alone is 0 for a 1 that follows a 1e20, and NaN for every row
+//! after an infinite one.
 //!
-//! Finite numbers of which the next one makes an infinite sum are the error; sums of infinite
-//! numbers are what they are. Totals of parts of the rows are added up in the same way.
+//! An overflow is reported only where adding a finite number to a finite sum gives infinity. Sums
+//! of infinite numbers are infinite. Partial sums are added by the same rule.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -29,7 +29,7 @@ use crate::error::Error;
 use crate::expr::{one_nan, too_large};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
-/// The sum of all rows, by what DataFusion has for other types.
+/// Returns the accumulator for a sum over all rows; other types keep DataFusion's.
 pub(super) fn accumulator(
     of: &dyn AggregateUDFImpl,
     args: AccumulatorArgs<'_>,
@@ -47,7 +47,7 @@ pub(super) fn accumulator(
     })
 }
 
-/// As [`accumulator`], of groups.
+/// Returns the grouped counterpart of [`accumulator`].
 pub(super) fn groups(
     of: &dyn AggregateUDFImpl,
     args: AccumulatorArgs<'_>,
@@ -60,7 +60,7 @@ pub(super) fn groups(
     })
 }
 
-/// As [`accumulator`], of a window that rows leave.
+/// Returns the counterpart of [`accumulator`] for window frames that rows leave.
 pub(super) fn sliding(of: &dyn AggregateUDFImpl, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
     let kind = args.return_field.data_type().clone();
     Ok(match kind {
@@ -71,20 +71,20 @@ pub(super) fn sliding(of: &dyn AggregateUDFImpl, args: AccumulatorArgs<'_>) -> R
     })
 }
 
-/// Numbers that are added up.
+/// A number type with overflow-checked sums.
 trait Addend: ArrowPrimitiveType + fmt::Debug + Sized {
-    /// `None` where that is beyond the type.
+    /// Adds a number to a sum. `None` on overflow.
     fn plus(to: Self::Native, value: Self::Native) -> Option<Self::Native>;
 
-    /// A sum, as it is told.
+    /// Converts a sum to the form in which it is returned.
     fn told(sum: Self::Native) -> Self::Native {
         sum
     }
 
-    /// The error that it is then.
+    /// Returns the error for an overflow.
     fn beyond() -> Error;
 
-    /// A sum and all numbers of an array.
+    /// Adds all numbers of an array to a sum. `None` on overflow.
     fn plus_all(to: Self::Native, values: &PrimitiveArray<Self>) -> Option<Self::Native> {
         values.iter().flatten().try_fold(to, Self::plus)
     }
@@ -105,7 +105,7 @@ impl Addend for Float64Type {
     }
 
     fn plus_all(to: f64, values: &PrimitiveArray<Self>) -> Option<f64> {
-        // Several at a time, in whatever order. A finite sum had no infinite part.
+        // The vectorized sum adds in any order. A finite total proves that no part was infinite.
         let sum = to + compute::sum(values).unwrap_or_default();
         match sum.is_finite() {
             true => Some(sum),
@@ -128,12 +128,12 @@ fn beyond<T: Addend>() -> DataFusionError {
     external(T::beyond())
 }
 
-/// The only argument.
+/// Returns the only argument.
 fn only(values: &[ArrayRef]) -> Result<&ArrayRef> {
     values.first().ok_or_else(|| DataFusionError::Internal("a sum of nothing".to_owned()))
 }
 
-/// Of all rows.
+/// A sum over all rows.
 #[derive(Debug)]
 struct Sum<T: Addend> {
     /// `None` before the first number.
@@ -168,10 +168,10 @@ impl<T: Addend> Accumulator for Sum<T> {
     }
 }
 
-/// Of all rows that have another number than those before.
+/// A sum over the distinct values (`sum(DISTINCT x)`).
 #[derive(Debug)]
 struct Distinct<T: Addend> {
-    /// DataFusion's, which knows the numbers.
+    /// DataFusion's accumulator, which collects the distinct values.
     numbers: Box<dyn Accumulator>,
     kind: DataType,
     of: PhantomData<fn() -> T>,
@@ -201,7 +201,8 @@ impl<T: Addend> Accumulator for Distinct<T> {
         let Some(ScalarValue::List(numbers)) = state.first() else {
             return Err(DataFusionError::Internal("different numbers are no list".to_owned()));
         };
-        // In PostgreSQL's order, so that the same numbers have the same sum.
+        // PostgreSQL adds them in sorted order. The same order makes floating-point sums
+        // reproducible.
         let numbers = compute::sort(numbers.values(), None)?;
         let mut sum = Sum::<T> { sum: None, kind: self.kind.clone() };
         sum.update_batch(&[numbers])?;
@@ -213,11 +214,11 @@ impl<T: Addend> Accumulator for Distinct<T> {
     }
 }
 
-/// Of each group's rows.
+/// One sum per group.
 #[derive(Debug)]
 struct Groups<T: Addend> {
     sums: Vec<T::Native>,
-    /// Which groups have a number.
+    /// Whether each group has seen a number.
     seen: Vec<bool>,
     kind: DataType,
 }
@@ -227,7 +228,7 @@ impl<T: Addend> Groups<T> {
         Groups { sums: Vec::new(), seen: Vec::new(), kind }
     }
 
-    /// Adds a number to a group's sum. False where that is beyond the type.
+    /// Adds a number to a group's sum. Returns false on overflow.
     #[inline]
     fn add(&mut self, group: usize, value: T::Native) -> bool {
         let (Some(sum), Some(seen)) = (self.sums.get_mut(group), self.seen.get_mut(group)) else {
@@ -311,7 +312,7 @@ impl<T: Addend> GroupsAccumulator for Groups<T> {
     }
 }
 
-/// Floating-point numbers of a window.
+/// A sum of floating-point numbers over a window frame.
 #[derive(Debug, Default)]
 struct Doubles {
     rows: Queue<f64>,
@@ -366,7 +367,7 @@ impl Accumulator for Doubles {
     }
 }
 
-/// Numerics of a window: sums of them are exact, and what is beyond the type may come back when
+/// A sum of numerics over a window frame. It is exact, and a sum beyond the type may fit again once
 /// rows leave.
 #[derive(Debug)]
 struct Decimals {

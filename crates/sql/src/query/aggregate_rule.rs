@@ -1,5 +1,5 @@
-//! The rule that puts [`AggregateScan`] where it can stand for a partial aggregate, and what that
-//! one computes, in words of the direct path.
+//! The optimizer rule that replaces partial aggregates by [`AggregateScan`] where possible, and the
+//! translation of such an aggregate into the terms of the direct path.
 
 use arrow::datatypes::{DataType, SchemaRef};
 use cairn_table::row::Type;
@@ -32,7 +32,7 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Makes aggregates of tables where their leaves are read.
+/// Computes partial aggregates over tables while their leaves are read.
 #[derive(Debug)]
 pub(super) struct AggregateScans;
 
@@ -50,7 +50,7 @@ impl PhysicalOptimizerRule for AggregateScans {
     }
 }
 
-/// The plan, with aggregates of tables made where their leaves are read.
+/// Returns the plan with partial aggregates over tables replaced by [`AggregateScan`].
 pub(super) fn aggregate_scans(plan: Plan) -> Result<Plan> {
     let stand_in = |plan: Plan| {
         let instead = AggregateScan::instead_of(Arc::clone(&plan));
@@ -60,28 +60,29 @@ pub(super) fn aggregate_scans(plan: Plan) -> Result<Plan> {
     Ok(plan.walk_up(stand_in)?.data)
 }
 
-/// How partial totals are made of a table's columns.
+/// How to compute partial totals from the columns of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Recipe {
     /// The [`TableScan`].
     pub scan: Plan,
-    /// Columns of the table that are read.
+    /// The columns of the table that are read.
     pub columns: Vec<(usize, ColumnType)>,
     pub gathering: Gathering,
-    /// Types of the columns that groups are made by.
+    /// Types of the grouping columns.
     pub keys: Vec<ColumnType>,
-    /// What is behind the groups' columns.
+    /// The output columns after the grouping columns.
     pub states: Vec<State>,
-    /// Of the partial totals.
+    /// Schema of the partial totals.
     pub schema: SchemaRef,
 }
 
-/// A column of partial totals; the numbers are those of what was asked for.
+/// An output column of partial totals. The numbers index the requested aggregates ([`Asked`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// How many rows there are.
+    /// The number of rows.
     Rows,
-    /// How many of them have a value; [`State::Divisor`] is NULL where none has, as a mean's is.
+    /// The number of non-NULL values. [`State::Divisor`] is the same count for a mean, but NULL
+    /// instead of 0.
     Values(usize),
     Divisor(usize),
     Sum(usize),
@@ -89,7 +90,8 @@ pub(super) enum State {
 }
 
 impl Recipe {
-    /// Whether it comes to the same totals as another one of the same plan, partition by partition.
+    /// Whether it computes the same totals as another recipe of the same plan, partition by
+    /// partition.
     pub fn makes_the_same(&self, other: &Recipe) -> bool {
         let (Some(scan), Some(others)) =
             (self.scan.downcast_ref::<TableScan>(), other.scan.downcast_ref::<TableScan>())
@@ -104,8 +106,8 @@ impl Recipe {
             && scan.has_rows_of(others)
     }
 
-    /// What a partial aggregate computes of a table; `None` for other operators, and for what is
-    /// not added up in 64 bits.
+    /// Returns the recipe for a partial aggregate over a table. `None` for other operators, and for
+    /// totals that cannot be computed in 64 bits.
     pub fn of(plan: &Plan) -> Option<Recipe> {
         let aggregate = plan.downcast_ref::<AggregateExec>()?;
         let groups = aggregate.group_expr();
@@ -133,7 +135,7 @@ impl Recipe {
         columns.extend(keys.iter().cloned());
         columns.sort_unstable_by_key(|(column, _)| *column);
         columns.dedup_by_key(|(column, _)| *column);
-        // A count of all rows is had without reading any.
+        // Counting all rows needs no columns, and the scan answers it without reading rows.
         if columns.is_empty() {
             return None;
         }
@@ -143,31 +145,31 @@ impl Recipe {
     }
 }
 
-/// Rows of a table, as an aggregate sees them.
+/// The table under an aggregate, as the aggregate sees its rows.
 struct Source {
     scan: Plan,
     formulas: Formulas,
-    /// What each column of the input is; `None` for what nobody knows here.
+    /// The meaning of each input column; `None` where it is not known.
     columns: Vec<Option<Known>>,
-    /// Columns of the table that formulas read.
+    /// The columns of the table that formulas read.
     read: Vec<(usize, ColumnType)>,
 }
 
-/// A column of an input.
+/// A column of the input.
 #[derive(Debug, Clone)]
 enum Known {
     Column(usize, ColumnType),
     Number(Number),
 }
 
-/// A number that is computed, and its type.
+/// A computed number and its type.
 #[derive(Debug, Clone)]
 struct Number {
     step: usize,
     kind: DataType,
 }
 
-/// The parts of a disjunction, the first one first.
+/// Returns the operands of a chain of ORs, left to right.
 fn alternatives(expr: &Arc<dyn PhysicalExpr>) -> Vec<&Arc<dyn PhysicalExpr>> {
     let (mut left, mut parts) = (vec![expr], Vec::new());
     while let Some(expr) = left.pop() {
@@ -187,7 +189,7 @@ fn scale_of(kind: &DataType) -> Option<u32> {
 }
 
 impl Source {
-    /// What an input is made of, if that is a table.
+    /// Analyzes an input. `None` unless it reads one table through operators known here.
     fn of(plan: &Plan) -> Option<Source> {
         if let Some(scan) = plan.downcast_ref::<TableScan>() {
             let columns = &scan.access().table.def().columns;
@@ -231,7 +233,7 @@ impl Source {
         Some(source)
     }
 
-    /// Whether the scan itself leaves out every row that a predicate does.
+    /// Whether the scan itself already drops every row that the predicate rejects.
     fn chooses(&self, predicate: &Arc<dyn PhysicalExpr>) -> bool {
         let Some(scan) = self.scan.downcast_ref::<TableScan>() else { return false };
         let access: &Access = scan.access();
@@ -244,7 +246,7 @@ impl Source {
             .all(|part| self.condition(part).is_some_and(|node| known.contains(&format!("{node:?}"))))
     }
 
-    /// A condition on a column, or on two, as scans have them.
+    /// Translates a condition on one or two columns into the form in which scans hold it.
     fn condition(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Node> {
         let slot = |expr: &Arc<dyn PhysicalExpr>| match self.known(expr)? {
             Known::Column(slot, kind) => {
@@ -281,7 +283,7 @@ impl Source {
         self.columns.get(expr.downcast_ref::<Column>()?.index())?.as_ref()
     }
 
-    /// A column of the table.
+    /// Returns the table column that an expression names.
     fn column(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<(usize, ColumnType)> {
         match self.known(expr)? {
             Known::Column(column, kind) => Some((*column, kind.clone())),
@@ -289,7 +291,7 @@ impl Source {
         }
     }
 
-    /// An expression as a formula; `None` where it is not one of whole numbers.
+    /// Translates an expression into a formula over integers. `None` where that is impossible.
     fn number(&mut self, expr: &Arc<dyn PhysicalExpr>, schema: &SchemaRef) -> Option<Number> {
         if expr.is::<Column>() {
             return match self.known(expr)?.clone() {
@@ -344,7 +346,7 @@ impl Source {
         })
     }
 
-    /// A number with more digits behind the point.
+    /// Rescales a number to more digits after the decimal point.
     fn raised(&mut self, step: usize, from: u32, to: u32) -> Option<usize> {
         if from == to {
             return Some(step);
@@ -353,7 +355,7 @@ impl Source {
         Some(self.formulas.step(Step::Multiply(step, by)))
     }
 
-    /// A cast that loses nothing.
+    /// Translates a cast. `None` unless it is lossless.
     fn cast(&mut self, of: Number, to: DataType) -> Option<Number> {
         let digits = |kind: &DataType| match kind {
             DataType::Int16 => Some(5),
@@ -385,7 +387,8 @@ impl Source {
         }
     }
 
-    /// What an aggregate of the input keeps of each group, whose next fields have these types.
+    /// Adds the states that one aggregate keeps per group. `fields` yields the types of its state
+    /// columns.
     fn states_of<'f>(
         &mut self,
         (function, schema): (&AggregateFunctionExpr, &SchemaRef),
@@ -413,7 +416,8 @@ impl Source {
         }
         let Number { step, kind } = self.number(argument, schema)?;
         let sum = Asked { step, sum: true, greatest: None };
-        // The sum of decimals has as many digits behind the point; of other numbers only what fits.
+        // A sum of decimals keeps the scale of its operand. For other numbers only a sum of bigints
+        // has the same type.
         let is_sum_of = |field: &DataType| match (field, &kind) {
             (DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale), DataType::Decimal128(..)) => {
                 u32::try_from(*scale).ok() == scale_of(&kind)

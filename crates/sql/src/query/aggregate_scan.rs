@@ -1,17 +1,16 @@
-//! Aggregates of a table, made where its leaves are read.
+//! Partial aggregates over a table, computed while its leaves are read.
 //!
 //! ```text
 //!   without it   leaf ─► columns ─► batch of 8192 rows ─► filter ─► computed columns ─► groups ─► partial totals
 //!   with it      leaf ─► columns, of two thousand rows or so ───────────────────────────► groups ─► partial totals
 //! ```
 //!
-//! An aggregate of DataFusion's reads whole batches, whose decimals have 128 bits and whose texts
-//! are views. [`AggregateScan`] stands in for the first of its two steps where that reads a table,
-//! groups by columns, and adds up whole numbers or decimals: it gives the same partial totals,
-//! which DataFusion's second step puts together. Columns are taken from leaves while they are in
-//! the cache, and numbers are computed in 64 bits (the idea of MonetDB/X100; Boncz, Zukowski, Nes,
-//! CIDR 2005). Where they do not fit, or there are many groups, the step that it stands for is done
-//! from the beginning.
+//! DataFusion's aggregates read whole batches, in which decimals have 128 bits and texts are views.
+//! [`AggregateScan`] replaces the partial aggregate where it reads a table, groups by columns, and
+//! sums integers or decimals. It returns the same partial totals, and DataFusion's final aggregate
+//! merges them. Columns are consumed while the leaf is in the CPU cache, and numbers are computed
+//! in 64 bits (the idea of MonetDB/X100; Boncz, Zukowski, Nes, CIDR 2005). On overflow, or with too
+//! many groups, it discards its totals and runs the replaced aggregate from the beginning.
 
 use std::fmt;
 
@@ -49,33 +48,33 @@ use crate::direct::{Gathered, Group, Total, Unable};
 use crate::error::Error;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
-/// Rows that are taken in at once: their columns fit into a core's second cache.
+/// Rows that are processed at once. Their columns fit into a core's L2 cache.
 const ROWS: usize = 2048;
 
-/// So often others get their turn.
+/// Chunks of [`ROWS`] rows between two yields to other tasks.
 const TURNS: u32 = 16;
 
-/// Stands for a partial aggregate over a table.
+/// Replaces a partial aggregate over a table.
 #[derive(Debug)]
 pub(super) struct AggregateScan {
-    /// What it stands for.
+    /// The replaced aggregate.
     input: Arc<dyn ExecutionPlan>,
     recipe: Recipe,
-    /// What another one in the plan comes to as well.
+    /// Totals shared with equal aggregates of the plan.
     made: Option<Arc<Made>>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// The totals of partitions, for all in a plan that ask for them: who asks first makes them. They
-/// are kept until the plan is done: as many groups, and bytes of keys, as [`Gathered`] takes at
-/// most.
+/// Totals per partition, shared by equal aggregates of a plan. The first one to ask computes them.
+/// They live as long as the plan, and are bounded by the limits of [`Gathered`] on groups and bytes
+/// of keys.
 #[derive(Debug)]
 pub(super) struct Made(Vec<OnceCell<Outcome>>);
 
-/// What has come of a partition.
+/// The result for one partition.
 #[derive(Debug, Clone)]
 enum Outcome {
-    /// `None` where there are no groups.
+    /// `None` without groups.
     Totals(Option<RecordBatch>),
     TooLarge,
 }
@@ -87,7 +86,7 @@ impl Made {
 }
 
 impl AggregateScan {
-    /// Stands for an operator; that one itself where it is none that this does.
+    /// Returns the replacement of an operator, or the operator itself where it cannot be replaced.
     pub fn instead_of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         match Recipe::of(&input) {
             Some(recipe) => {
@@ -97,7 +96,7 @@ impl AggregateScan {
         }
     }
 
-    /// What it stands for.
+    /// The replaced aggregate.
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
@@ -106,7 +105,7 @@ impl AggregateScan {
         &self.recipe
     }
 
-    /// The same that makes its totals only if nobody else has.
+    /// Returns a copy that shares its totals with equal aggregates.
     pub fn shared(&self, made: &Arc<Made>) -> AggregateScan {
         AggregateScan {
             input: Arc::clone(&self.input),
@@ -216,7 +215,7 @@ impl ExecutionPlan for AggregateScan {
 
 type BoxedBatches = std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<RecordBatch>> + Send>>;
 
-/// The partial totals of a partition.
+/// Computes the partial totals of a partition.
 async fn gathered(mut run: Run) -> Result<Outcome> {
     loop {
         let time = run.metrics.elapsed_compute().clone();
@@ -234,10 +233,10 @@ async fn gathered(mut run: Run) -> Result<Outcome> {
     }
 }
 
-/// A partition that is being read.
+/// The state of reading one partition.
 struct Run {
     blocks: Blocks,
-    /// As the recipe has them.
+    /// In the order of the recipe's columns.
     columns: Vec<ColumnBuf>,
     gathered: Gathered,
     recipe: Recipe,
@@ -245,7 +244,7 @@ struct Run {
 }
 
 impl Run {
-    /// Takes more rows in. False when there are none.
+    /// Aggregates the next rows. Returns false at the end.
     fn advance(&mut self) -> Result<bool, Unable> {
         self.columns.iter_mut().for_each(ColumnBuf::clear);
         let rows = self.blocks.read(&mut self.columns, ROWS).map_err(Unable::Error)?;
@@ -264,7 +263,7 @@ impl Run {
         Ok(true)
     }
 
-    /// What has come of it; `None` where there are no groups.
+    /// Returns the partial totals; `None` without groups.
     fn finish(self) -> Result<Option<RecordBatch>> {
         let Recipe { keys, states, schema, .. } = &self.recipe;
         let (groups, totals) = self.gathered.finish();
@@ -285,7 +284,7 @@ impl Run {
 }
 
 impl State {
-    /// What a group has; `None` for NULL.
+    /// Returns a group's value of this state; `None` for NULL.
     fn value(self, totals: &[Total], group: usize, rows: i64) -> Option<i128> {
         let of = |total: usize| totals.get(total).filter(|total| total.values(group, rows) > 0);
         match self {
@@ -309,7 +308,7 @@ fn key_columns(schema: Schema, kinds: &[ColumnType], groups: &[Group]) -> Result
     Ok(columns.finish()?.columns().to_vec())
 }
 
-/// Numbers as an array of one of the types that [`Recipe::of`] lets in.
+/// Builds an array of one of the types that [`Recipe::of`] accepts.
 fn numbers(kind: &DataType, values: impl Iterator<Item = Option<i128>>) -> Result<ArrayRef> {
     Ok(match kind {
         DataType::Int16 => array::<Int16Type>(kind, values)?,

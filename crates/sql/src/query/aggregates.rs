@@ -1,9 +1,9 @@
-//! DataFusion's aggregates, but for what PostgreSQL has otherwise.
+//! DataFusion's aggregates, changed where PostgreSQL behaves differently.
 //!
-//! Where the result is one of the values, what a field says of a column beyond its type, as that
-//! its timestamps are of UTC, is true of the result as well: DataFusion forgets it. And where
-//! finite numbers come to more than their type holds, PostgreSQL ends with an error: DataFusion's
-//! come to an infinite number, or begin again at the other end ([`adding`], [`spread`]).
+//! Where the result is one of the input values, the field metadata of the input column also applies
+//! to the result, for example that timestamps are in UTC. DataFusion drops it. And where finite
+//! numbers overflow their type, PostgreSQL raises an error, while DataFusion returns infinity or
+//! wraps around ([`adding`], [`spread`]).
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 use super::{adding, spread};
 use crate::batch::kind_of;
 
-/// Aggregates of squares and products, which leave the type sooner than sums do.
+/// Aggregates over squares and products, which overflow sooner than sums do.
 pub(super) const SPREADS: [&str; 16] = [
     "var_samp",
     "var_pop",
@@ -42,11 +42,11 @@ pub(super) const SPREADS: [&str; 16] = [
     "regr_sxy",
 ];
 
-/// `sum`, for those who look no names up.
+/// `sum`, for callers that do not resolve it by name.
 static SUM: LazyLock<Arc<AggregateUDF>> =
     LazyLock::new(|| Arc::new(AggregateUDF::from(Altered { of: sum_udaf(), what: What::Sum })));
 
-/// One of DataFusion's aggregates, and what is other of it.
+/// One of DataFusion's aggregates and the part of it that is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Altered {
     of: Arc<AggregateUDF>,
@@ -55,25 +55,25 @@ struct Altered {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum What {
-    /// What the result's field says.
+    /// The metadata of the result field.
     Field,
-    /// What becomes of sums beyond their type.
+    /// Overflow checks of sums.
     Sum,
-    /// All of it: squares and products, and what is made of them.
+    /// The whole computation, which involves squares and products.
     Spread,
 }
 
-/// The aggregate with what its argument's field says.
+/// Returns the aggregate with the field metadata of its argument kept.
 pub(super) fn keeping(of: Arc<AggregateUDF>) -> AggregateUDF {
     AggregateUDF::from(Altered { of, what: What::Field })
 }
 
-/// `sum`, of which one beyond its type is an error.
+/// Returns `sum` with overflow as an error.
 pub(super) fn sum() -> Arc<AggregateUDF> {
     Arc::clone(&SUM)
 }
 
-/// One of [`SPREADS`], by what is here.
+/// Returns one of [`SPREADS`], computed by [`spread`].
 pub(super) fn spread_of(of: Arc<AggregateUDF>) -> AggregateUDF {
     AggregateUDF::from(Altered { of, what: What::Spread })
 }
@@ -90,8 +90,8 @@ impl AggregateUDFImpl for Altered {
         if self.what != What::Field {
             return Ok(field);
         }
-        // The longest text is a text, and the greatest numeric one with whatever digits, as in
-        // PostgreSQL.
+        // As in PostgreSQL, `max` drops a declared length or precision: the result is plain text or
+        // unconstrained numeric.
         let says_type = |of: &&FieldRef| {
             let kind = kind_of(of);
             !of.metadata().is_empty() && kind.length.is_none() && kind.decimal.is_none()

@@ -1,5 +1,5 @@
-//! Rows of a query that wait until all of them are there: in as much memory as there is for
-//! queries, and in files from then on.
+//! Rows of a query that are buffered until all of them have arrived. They stay in the memory for
+//! queries as long as it suffices, and spill to files after that.
 
 use std::fmt;
 
@@ -15,20 +15,18 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{SendableRecordBatchStream, SpillManager};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 
-/// What the memory and the file are asked for.
+/// The name under which memory and files are requested.
 const WHAT: &str = "rows that are put aside";
 
-/// The part of the memory for queries that may be taken where batches stay in it for as long as
-/// somebody likes: one of so many.
+/// Batches that are retained indefinitely may use one part in this many of the memory for queries.
 const RESTING: usize = 2;
 
-/// As much of batches goes to a file, and then to the next one: whoever goes back reads no more
-/// than this again for a batch.
+/// Bytes of batches per file. It bounds how much is read again to go back to a batch.
 const FILE_BYTES: usize = 4 << 20;
 
-/// Batches that were put aside.
+/// Buffered batches.
 pub(super) enum Pile {
-    /// The memory is theirs as long as they are there.
+    /// The reservation is held as long as the batches.
     InMemory {
         batches: Vec<RecordBatch>,
         memory: MemoryReservation,
@@ -45,13 +43,13 @@ impl fmt::Debug for Pile {
     }
 }
 
-/// Batches in files, one after the other.
+/// Batches in a sequence of files.
 pub(super) struct Files {
     spills: SpillManager,
     schema: SchemaRef,
-    /// Each with the number of its rows.
+    /// Each file with its number of rows.
     written: Vec<(Arc<dyn SpillFile>, u64)>,
-    /// What the next one is made of.
+    /// Batches for the next file.
     waiting: Vec<RecordBatch>,
     waiting_bytes: usize,
 }
@@ -70,7 +68,7 @@ impl Files {
         if self.waiting_bytes >= FILE_BYTES { self.write() } else { Ok(()) }
     }
 
-    /// Writes what waits.
+    /// Writes the waiting batches to a file.
     fn write(&mut self) -> Result<()> {
         let batches = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
@@ -85,7 +83,8 @@ impl Files {
         Ok(self)
     }
 
-    /// The file that has a row, by its number from 0, and how many rows are before that file.
+    /// Finds the file that contains a row, counted from 0. Returns its index and the number of rows
+    /// before it.
     pub(super) fn with_row(&self, row: u64) -> (usize, u64) {
         let mut before = 0;
         for (at, (_, rows)) in self.written.iter().enumerate() {
@@ -97,7 +96,7 @@ impl Files {
         (self.written.len(), before)
     }
 
-    /// The batches of the files from one on.
+    /// Reads the batches of all files from the given one on.
     pub(super) fn read_from(&self, first: usize) -> SendableRecordBatchStream {
         let files: Vec<_> = self.written.iter().skip(first).map(|(file, _)| Arc::clone(file)).collect();
         let spills = self.spills.clone();
@@ -106,14 +105,15 @@ impl Files {
     }
 }
 
-/// The same batches, of which the first one comes when the last one is there.
+/// Returns the same batches, but yields the first one only after the last one has arrived.
 pub(super) fn aside(rows: SendableRecordBatchStream, runtime: Arc<RuntimeEnv>) -> SendableRecordBatchStream {
     let schema = schema_aside(&rows.schema());
     let all = stream::once(gather(rows, Arc::clone(&schema), runtime)).try_flatten();
     Box::pin(RecordBatchStreamAdapter::new(schema, all))
 }
 
-/// What operators say of NULLs need not be what their batches say.
+/// Returns the schema with every column nullable: operators may declare a column non-nullable and
+/// still return NULLs in it.
 pub(super) fn schema_aside(given: &Schema) -> SchemaRef {
     let fields = given.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -127,7 +127,7 @@ async fn gather(
     match pile_up(rows, &schema, runtime).await? {
         Pile::InFiles(files) => Ok(files.read_from(0)),
         Pile::InMemory { batches, memory } => {
-            // The memory is theirs until the last one has been taken.
+            // The stream holds the reservation until it is dropped.
             let batches = batches.into_iter().map(move |batch| {
                 let _ = &memory;
                 Ok(batch)
@@ -137,9 +137,9 @@ async fn gather(
     }
 }
 
-/// Puts batches aside until the last one is there. It waits for nothing but them.
+/// Buffers batches until the last one has arrived. Awaits nothing else.
 ///
-/// Errors: theirs; those of the file.
+/// Errors: those of the stream; those of the spill file.
 pub(super) async fn pile_up(
     mut rows: impl Stream<Item = Result<RecordBatch>> + Unpin,
     schema: &SchemaRef,
@@ -172,12 +172,12 @@ pub(super) async fn pile_up(
 }
 
 impl Pile {
-    /// The same batches, to be kept for as long as somebody likes. Memory that is shared among
-    /// those who may go to a file is shared among so many as there are of them, and these batches
-    /// will not go: they take what they take and have no share; and where little memory would be
-    /// left, they go to a file now.
+    /// Prepares the batches to be retained indefinitely. The pool divides its memory equally among
+    /// consumers that can spill. Retained batches will not spill, so they register as a consumer
+    /// that cannot: they take only the bytes they need and no share. Where that would leave too
+    /// little memory, they spill now.
     ///
-    /// Errors: those of the file.
+    /// Errors: those of the spill file.
     pub(super) fn at_rest(self, schema: &SchemaRef, runtime: Arc<RuntimeEnv>) -> Result<Pile> {
         let Pile::InMemory { batches, memory } = self else { return Ok(self) };
         let bytes = memory.free();
@@ -209,16 +209,17 @@ mod tests {
 
     use super::*;
 
-    /// Goal: rows come back as they were, in their order, from memory and from files, and not
-    /// before the last one is there. Method: batches of long texts and no texts, more than there is
-    /// memory for and fewer; the source notes when it is at its end.
+    /// Goal: rows come back unchanged and in order, from memory and from files, and not before the
+    /// last one has arrived.
+    /// Method: batches of long texts and NULLs, one run with too little memory for them and one
+    /// with enough; the source records when it reaches its end.
     #[test]
     fn all_rows_come_back() {
         for (memory, spills) in [(1 << 20, true), (1 << 30, false)] {
             let runtime =
                 RuntimeEnvBuilder::new().with_memory_pool(std::sync::Arc::new(FairSpillPool::new(memory)));
             let runtime = runtime.build_arc().unwrap();
-            // Who says that there are no NULLs may be wrong.
+            // The schema may claim that there are no NULLs and be wrong.
             let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Utf8View, false)]));
             let nullable = Arc::new(Schema::new(vec![Field::new("v", DataType::Utf8View, true)]));
             let text = |at: usize| (!at.is_multiple_of(7)).then(|| format!("{at} {}", "x".repeat(at % 50)));
@@ -250,9 +251,10 @@ mod tests {
         }
     }
 
-    /// Goal: batches that stay leave the memory to others: they have no share of it, and there are
-    /// not too many of them there. Method: small and large piles, and another consumer that wants
-    /// most of the memory beside the small ones.
+    /// Goal: retained batches leave memory to others: they take no share of it, and their total is
+    /// bounded.
+    /// Method: small and large piles, and another consumer that requests most of the memory beside
+    /// the small ones.
     #[test]
     fn at_rest_they_leave_memory() {
         const MEMORY: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Rows of a part of a table as batches: leaf by leaf where the leaves have all that is asked for,
+//! Rows of a part of a table as batches: leaf by leaf where the leaves hold all requested columns,
 //! row by row elsewhere.
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
@@ -18,23 +18,23 @@ use crate::direct::{Access, Cursor, Leaves};
 use crate::error::Error;
 use crate::expr::{Cells, Env, NoContext};
 
-/// Rows that a leaf has most of the time at most: those of the last one may be more than a batch
-/// wants.
+/// Rows that most leaves have at most. The last leaf may exceed the rows that a batch needs, so
+/// buffers reserve this much extra.
 const LEAF_ROWS: usize = 1024;
 
-/// What is read.
+/// The parameters of a read.
 pub(super) struct Wanted<'a> {
     pub view: &'a View,
     pub access: &'a Arc<Access>,
-    /// Columns of the table; what is behind them is the row's key.
+    /// Columns of the table. A number past the last column means the row's key.
     pub projection: &'a [usize],
     pub kinds: &'a [ColumnType],
     pub schema: &'a SchemaRef,
     pub limit: Option<usize>,
     pub told: &'a [Told],
-    /// How many rows there are, about.
+    /// Approximate number of rows.
     pub rows: u64,
-    /// Counts the ranges that are looked up.
+    /// Counts the key ranges that are looked up.
     pub lookups: Count,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct TableBatches {
 }
 
 enum Source {
-    /// Only how many there are.
+    /// Only the number of rows.
     Count {
         view: View,
         access: Arc<Access>,
@@ -55,14 +55,14 @@ enum Source {
     },
     Blocks(Blocks),
     Rows(Rows),
-    /// It has failed.
+    /// The read has failed.
     Done,
 }
 
 impl TableBatches {
-    /// Batches of ranges.
+    /// Reads batches from key ranges.
     ///
-    /// Errors: those of computing the conditions' values.
+    /// Errors: those of computing the values of the conditions.
     pub fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>, metrics: BaselineMetrics) -> Result<Self, Error> {
         let left = wanted.limit.unwrap_or(usize::MAX);
         let (view, access) = (wanted.view.clone(), Arc::clone(wanted.access));
@@ -117,7 +117,7 @@ impl Iterator for TableBatches {
             }
             Ok(None) => None,
             Err(error) => {
-                // Whoever asks again is told that there is no more.
+                // A later call reports the end of the rows.
                 self.source = Source::Done;
                 Some(Err(external(error)))
             }
@@ -125,23 +125,23 @@ impl Iterator for TableBatches {
     }
 }
 
-/// Leaf by leaf.
+/// Reads leaf by leaf.
 pub(super) struct Blocks {
     access: Arc<Access>,
     leaves: Leaves,
     projection: Vec<usize>,
     kinds: Vec<ColumnType>,
     schema: SchemaRef,
-    /// What is told later.
+    /// Join filters whose keys are not known yet.
     waits: Vec<Told>,
     lookups: Lookups,
 }
 
-/// What rows are looked up by what is told, before the first row.
+/// Lookups by the keys of a join filter. They are possible only before the first row is read.
 struct Lookups {
     view: View,
     access: Arc<Access>,
-    /// Those of which it was not known before.
+    /// Join filters that have not been tried yet.
     told: Vec<Told>,
     rows: u64,
     count: Count,
@@ -158,8 +158,8 @@ impl Lookups {
         }
     }
 
-    /// Parts of the access's tree that have all rows that count, where it has become known which
-    /// these are, and they are few.
+    /// Returns parts of the access's tree that contain all rows with a partner. `None` unless the
+    /// keys of a join filter have become known and are few.
     fn find(&mut self) -> Result<Option<Vec<KeyRange>>, Error> {
         let (known, unknown) = self.told.drain(..).partition(|told| told.keys.get().is_some());
         self.told = unknown;
@@ -180,7 +180,7 @@ impl Lookups {
 }
 
 impl Blocks {
-    /// `None` where rows have to be looked at one by one.
+    /// `None` where rows must be checked one by one.
     pub fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>) -> Result<Option<Self>, Error> {
         let width = wanted.access.table.def().columns.len();
         let projection: Vec<usize> = wanted.projection.iter().map(|&column| column.min(width)).collect();
@@ -199,7 +199,8 @@ impl Blocks {
         }))
     }
 
-    /// From when on it knows which keys count, no others do.
+    /// Applies join filters whose keys have become known: from now on only rows with those keys are
+    /// returned.
     fn listen(&mut self) -> Result<(), Error> {
         let leaves = &mut self.leaves;
         if !leaves.have_begun()
@@ -218,10 +219,10 @@ impl Blocks {
         Ok(())
     }
 
-    /// Appends leaves to columns, one for each of the projection, until there are so many rows or
-    /// no more leaves; how many rows there are then.
+    /// Appends leaves to columns, one per column of the projection, until there are `enough` rows
+    /// or no leaf is left. Returns the number of rows.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn read(&mut self, columns: &mut [ColumnBuf], enough: usize) -> Result<usize, Error> {
         let mut rows = 0;
         while rows < enough {
@@ -256,13 +257,13 @@ impl Blocks {
     }
 }
 
-/// Row by row.
+/// Reads row by row.
 struct Rows {
     cursor: Cursor,
     access: Arc<Access>,
     projection: Vec<usize>,
     columns: Columns,
-    /// `None` once it has begun.
+    /// `None` once reading has begun.
     lookups: Option<Lookups>,
 }
 

@@ -1,10 +1,10 @@
-//! Groups that are made by something computed: a projection below the aggregate computes it where
-//! DataFusion would not group by what was asked for.
+//! GROUP BY on computed expressions. Where DataFusion would group incorrectly, a projection below
+//! the aggregate computes the expression.
 //!
-//! - `GROUP BY random()`: a condition on the result would be moved below the aggregate and computed
-//!   once more, with another value (DataFusion's issue 25415).
-//! - `GROUP BY ROLLUP (a, b % 2)`: rules that change what is computed give the whole of the sets a
-//!   name, and then they are sets no more.
+//! - `GROUP BY random()`: a condition on the result would be pushed below the aggregate and
+//!   evaluated again, with another value (DataFusion's issue 25415).
+//! - `GROUP BY ROLLUP (a, b % 2)`: rules that rewrite expressions wrap all grouping sets in one
+//!   alias, after which they are no longer recognized as grouping sets.
 
 use crate::query::walk::{Walk, WalkPlan};
 use cairn_vfs::sync::Arc;
@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
-/// The rule. It comes before any that changes expressions.
+/// The rule. It runs before any rule that rewrites expressions.
 #[derive(Debug)]
 pub(super) struct ComputedGroups;
 
@@ -41,8 +41,8 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let all: Vec<Expr> = own.chain(computed.0.iter().map(|(name, expr)| expr.clone().alias(name))).collect();
     let input = LogicalPlanBuilder::from(aggregate.input.as_ref().clone()).project(all)?.build()?;
     let grouped = Aggregate::try_new(Arc::new(input), groups, results)?;
-    // Under the names that the results had. Which set a row is of is asked for by grouping() alone,
-    // whose rule is yet to come.
+    // Restores the names of the results. The internal grouping id can be left out: only grouping()
+    // reads it, and the rule that expands grouping() has not run yet.
     let pairs = grouped.schema.columns().into_iter().zip(aggregate.schema.columns());
     let named = pairs.filter(|(own, _)| own.name != Aggregate::INTERNAL_GROUPING_ID).map(|(own, asked)| {
         let is_same = own == asked;
@@ -54,7 +54,7 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// What is computed below an aggregate, and the columns that it is there.
+/// Expressions that are computed below an aggregate, with the names of their columns.
 #[derive(Debug, Default)]
 struct Computed(Vec<(String, Expr)>);
 
@@ -70,7 +70,7 @@ impl Computed {
         }
     }
 
-    /// A column that has the value of an expression.
+    /// Returns the column that holds the value of an expression.
     fn column(&mut self, expr: &Expr) -> Expr {
         if matches!(expr, Expr::Column(_)) {
             return expr.clone();
@@ -83,7 +83,7 @@ impl Computed {
         Expr::Column(Column::new_unqualified(name))
     }
 
-    /// grouping() is about what groups are made by.
+    /// Makes the arguments of grouping() refer to the new grouping columns.
     fn of_grouping(&mut self, expr: &Expr) -> Result<Expr> {
         let changed = expr.clone().walk_up(|expr| match expr {
             Expr::AggregateFunction(mut call) if call.func.name() == "grouping" => {

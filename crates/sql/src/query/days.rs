@@ -1,6 +1,6 @@
-//! Comparisons of dates with points in time become comparisons of dates: `d < date '1995-01-01' +
-//! interval '1 year'` has a timestamp on its right side, as in PostgreSQL, and would make one of
-//! every date. A tree's bounds and a leaf's conditions are dates.
+//! Turns comparisons of dates with timestamps into comparisons of dates. As in PostgreSQL, the
+//! right side of `d < date '1995-01-01' + interval '1 year'` is a timestamp, so every date would be
+//! cast to a timestamp. Bounds of a tree scan and conditions on leaves need plain dates.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
@@ -14,7 +14,7 @@ use crate::query::walk::{Walk, WalkPlan};
 use arrow::datatypes::DataType;
 use datafusion::common::ExprSchema;
 
-/// The rule. It comes after the one that computes what is constant.
+/// The rule. It runs after constant folding.
 #[derive(Debug)]
 pub(super) struct Days;
 
@@ -58,7 +58,7 @@ fn compared(expr: Expr, schema: &dyn ExprSchema) -> Transformed<Expr> {
     }
 }
 
-/// The date that was made a timestamp.
+/// Returns the date under a cast to timestamp.
 fn date<'e>(expr: &'e Expr, schema: &dyn ExprSchema) -> Option<&'e Expr> {
     match expr {
         Expr::Cast(Cast { expr, field }) if matches!(field.data_type(), DataType::Timestamp(_, None)) => {
@@ -68,7 +68,8 @@ fn date<'e>(expr: &'e Expr, schema: &dyn ExprSchema) -> Option<&'e Expr> {
     }
 }
 
-/// What dates have to be that compare so with a point in time. A date is its first moment.
+/// Returns the comparison with a day that is equivalent to a comparison with a timestamp. A date
+/// counts as its midnight.
 fn bound(op: Operator, moment: &Expr) -> Option<(Operator, i32)> {
     let Expr::Literal(moment, _) = moment else { return None };
     let (moment, day) = match moment {
@@ -80,7 +81,7 @@ fn bound(op: Operator, moment: &Expr) -> Option<(Operator, i32)> {
     };
     let is_midnight = moment.rem_euclid(day) == 0;
     let op = match op {
-        // Before some moment of a day: on that day or before it.
+        // A date before a moment within a day is on that day or earlier.
         Operator::Lt if !is_midnight => Operator::LtEq,
         Operator::GtEq if !is_midnight => Operator::Gt,
         Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq => op,
@@ -94,8 +95,9 @@ fn bound(op: Operator, moment: &Expr) -> Option<(Operator, i32)> {
 mod tests {
     use super::*;
 
-    /// Goal: a comparison of dates says what that of their first moments does. Method: all
-    /// comparisons, days before and after 1970, moments at and around midnight, in all units.
+    /// Goal: a comparison of dates agrees with the comparison of their midnights.
+    /// Method: all operators, days before and after 1970, moments at and around midnight, in all
+    /// units.
     #[test]
     fn days_compare_as_their_first_moments() {
         let all = [Operator::Lt, Operator::LtEq, Operator::Gt, Operator::GtEq, Operator::Eq, Operator::NotEq];

@@ -1,8 +1,8 @@
-//! Tables of the queries around a subquery, where one of its own columns has the name of such a
-//! table.
+//! References from a subquery to a table of an enclosing query, where a column of the subquery has
+//! the name of that table.
 //!
-//! Of `SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a = a.id)` DataFusion takes `a.id` for
-//! the field `id` of the column `a`. No column of ours has fields, so what is meant is the table.
+//! In `SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a = a.id)`, DataFusion reads `a.id` as
+//! the field `id` of the column `a`. Columns here never have fields, so the table is meant.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -18,14 +18,15 @@ use datafusion::sql::sqlparser::ast::{self, Statement as Tree, TableFactor};
 use crate::syntax::walk;
 use crate::syntax::{TableName, ident, qualified};
 
-/// What tables are called in a statement. Names that mean several are left out.
+/// The tables of a statement by name. Ambiguous names are left out.
 #[derive(Debug, Default)]
 pub(super) struct Enclosing {
     tables: HashMap<String, (TableReference, SchemaRef)>,
 }
 
 impl Enclosing {
-    /// Of a statement that has subqueries; others need none. `source` finds a table.
+    /// Collects the tables of a statement with subqueries; other statements need none. `source`
+    /// looks up a table.
     pub fn new(tree: &Tree, source: impl Fn(&TableName) -> Option<Arc<dyn TableSource>>) -> Self {
         let mut named = Named::default();
         let _ = walk::visit(tree, &mut named);
@@ -77,12 +78,12 @@ struct Meaning {
     is_alias: bool,
 }
 
-/// What a statement calls its tables; `None` for what is no table of the catalog's, or is given
-/// other columns.
+/// The names that a statement gives to its tables. `None` stands for an item that is not a table of
+/// the catalog, or that has a list of column aliases.
 #[derive(Debug, Default)]
 struct Named {
     tables: HashMap<String, Vec<Option<Meaning>>>,
-    /// Names of WITH.
+    /// Names defined by WITH.
     own: Vec<String>,
     queries: usize,
 }

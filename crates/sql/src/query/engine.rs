@@ -1,4 +1,4 @@
-//! DataFusion, set up once for a database and once more for each connection that needs it.
+//! Sets up DataFusion: once per database, and once more for each connection that uses it.
 
 use cairn_table::View;
 use cairn_vfs::sync::{Arc, Mutex, lock};
@@ -49,39 +49,40 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 
-/// What all connections have in common: functions, rules, memory.
+/// The state shared by all connections: functions, rules, memory.
 #[derive(Debug)]
 pub(crate) struct General(SessionState);
 
-/// What tables are read as, while a statement is planned and run.
+/// The view that tables are read from while a statement is planned and run.
 #[derive(Debug, Default)]
 pub(super) struct Current {
     view: Mutex<Option<View>>,
 }
 
 impl Current {
-    /// The view of the statement that runs.
+    /// Returns the view of the running statement.
     pub fn view(&self) -> Result<View, DataFusionError> {
         let view = lock(&self.view).clone();
         view.ok_or_else(|| DataFusionError::Internal("a table is read outside of a statement".to_owned()))
     }
 }
 
-/// A connection's.
+/// The DataFusion state of one connection.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub state: SessionState,
     current: Arc<Current>,
-    /// Whether its plans are optimized: `cairn.optimizer`.
+    /// Whether plans are optimized: the setting `cairn.optimizer`.
     optimizes: bool,
 }
 
 impl Engine {
-    /// What plans and runs a query whose joins have not memory enough for hash tables: they sort.
+    /// Returns a state for a query whose hash tables do not fit into memory: it prefers sort-merge
+    /// joins.
     pub fn sorting(&self) -> SessionState {
         let mut state = self.state.clone();
         let config = self.state.config().clone();
-        // One thread would have hash tables whatever is preferred.
+        // With a single partition DataFusion ignores the preference and plans hash joins.
         let threads = config.target_partitions().max(2);
         let mut config = config.with_target_partitions(threads);
         config.options_mut().optimizer.prefer_hash_join = false;
@@ -101,14 +102,14 @@ impl General {
         options.sql_parser.dialect = Dialect::PostgreSQL;
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.default_null_ordering = "nulls_max".to_owned();
-        // The order of a subquery is that of the query around it where that has none of its own.
+        // An outer query without ORDER BY keeps the order of its subquery, so the sort must stay.
         options.sql_parser.enable_subquery_sort_elimination = false;
-        // What a column's type does not say is in its metadata, and that is lost on the way through
-        // expressions.
+        // Part of a column's type is in its metadata, which DataFusion loses in expressions, so the
+        // check would fail.
         options.execution.skip_physical_aggregate_schema_check = true;
-        // The operator that keeps the first groups only does not know of NULL.
+        // The operator that keeps only the top groups does not handle NULL.
         options.optimizer.enable_topk_aggregation = false;
-        // What a sort merges has a share of its own.
+        // The merge phase of a sort has a reservation of its own.
         options.execution.sort_spill_reservation_bytes = 0;
         let memory = usize::try_from(shared.memory_limit).unwrap_or(usize::MAX);
         let runtime = RuntimeEnvBuilder::new()
@@ -130,7 +131,7 @@ impl General {
     }
 }
 
-/// DataFusion's rules for what types there are, between ours.
+/// Returns the analyzer rules: DataFusion's, mainly type coercion, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: [Arc<dyn AnalyzerRule + Send + Sync>; 5] = [
         Arc::new(ComputedGroups),
@@ -153,9 +154,9 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
-/// DataFusion's rules for what a query does, and ours: behind the one that computes constants,
-/// since what it leaves is still to be moved to the tables, and last, when nothing is left that
-/// nobody asks for.
+/// Returns the logical optimizer rules. [`Days`] follows constant folding, so that its comparisons
+/// can still be pushed down to the tables. [`LateColumns`] is last, when unused columns have been
+/// pruned.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules: Vec<_> = Optimizer::new().rules.into_iter().map(spared).collect();
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
@@ -167,10 +168,10 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     rules
 }
 
-/// The rules for plans of operators, without the ones that move filters down. They tell the columns
-/// of a join's sides apart by name, so that of two columns with one name the wrong side gets the
-/// filter: `a RIGHT JOIN b ... WHERE a.x IS NULL` loses rows. Filters were moved before, when
-/// columns still had their table's name.
+/// Returns the physical optimizer rules without those that push filters down. They tell the columns
+/// of the two join sides apart by name only, and of two columns with one name the wrong side may
+/// get the filter: `a RIGHT JOIN b ... WHERE a.x IS NULL` loses rows. The logical rules have
+/// already pushed filters down, while columns still had their table qualifier.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
@@ -179,7 +180,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
         rules.insert(at, Arc::new(FirstRows(requirements)));
         rules.insert(at, Arc::new(JoinOrders));
     }
-    // Before any other looks at orders.
+    // Before any rule that looks at orderings.
     rules.insert(0, Arc::new(GroupingOrders));
     rules.push(Arc::new(JoinsGiveWay));
     rules.push(Arc::new(AggregateScans));
@@ -188,9 +189,9 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     rules
 }
 
-/// Rules of the optimizer without which some plans have no operators.
+/// Logical rules without which some plans have no physical operators.
 const NEEDED: [&str; 6] = [
-    // Joins that have to tell NULL from no match (`NOT IN`) find it by their keys alone.
+    // Null-aware joins (`NOT IN`) require their condition as join keys.
     "extract_equijoin_predicate",
     "rewrite_set_comparison",
     "replace_distinct_aggregate",
@@ -199,8 +200,8 @@ const NEEDED: [&str; 6] = [
     "decorrelate_lateral_join",
 ];
 
-/// The same for plans of operators: what makes them read their inputs in the order and in the
-/// partitions that they need, and ours that let a query be stopped.
+/// The corresponding physical rules: those that provide the required ordering and partitioning of
+/// inputs, and ours that make a query cancellable.
 const NEEDED_OPERATORS: [&str; 7] = [
     "OutputRequirements",
     first_rows::INSTEAD_OF,
@@ -211,9 +212,9 @@ const NEEDED_OPERATORS: [&str; 7] = [
     "cairn_give_way",
 ];
 
-/// A state whose plans are as they were written, as far as they can be run so.
+/// Returns a state whose plans stay as written, as far as such plans can run.
 ///
-/// Errors: none that are known of.
+/// Errors: none known.
 fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionState> {
     let state = template.clone();
     let mut logical = state.optimizers().to_vec();
@@ -226,8 +227,8 @@ fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionStat
         .with_optimizer_rules(logical)
         .with_physical_optimizer_rules(physical)
         .build();
-    // The builder takes functions in no order. Those of DataFusion that ours took the place of are
-    // still there under their other names, and would take their first names back.
+    // The builder adds functions in no particular order. DataFusion's functions that ours replaced
+    // are still registered under their aliases, and would take their primary names back.
     for (name, function) in template.scalar_functions() {
         if name == function.name() {
             state.register_udf(Arc::clone(function))?;
@@ -247,15 +248,15 @@ fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionStat
 }
 
 impl Session {
-    /// The connection's DataFusion, looking at what the open statement sees.
+    /// Returns the connection's DataFusion state, set to the view of the open statement.
     ///
-    /// Errors: what setting it up met.
+    /// Errors: those of setting it up.
     pub(super) fn engine(&mut self) -> Result<&Engine> {
         let optimizes = self.context.settings.optimizer;
         if self.engine.as_ref().is_none_or(|engine| engine.optimizes != optimizes) {
             if self.shared.general.get().is_none() {
                 let general = General::new(&self.shared)?;
-                // Somebody else may have been faster: theirs is as good.
+                // Another connection may have set it up first. Its state is equivalent.
                 let _ = self.shared.general.set(general);
             }
             let Some(General(template)) = self.shared.general.get() else {
@@ -279,7 +280,7 @@ impl Session {
         }
     }
 
-    /// What the queries of the open statement read.
+    /// Returns the view that the queries of the open statement read.
     ///
     /// Errors: there is no transaction.
     pub(super) fn view_to_read(&mut self) -> Result<View> {
@@ -291,7 +292,7 @@ impl Session {
         })
     }
 
-    /// Lets go of what the last statement saw: changes of the schema wait for that.
+    /// Releases the view of the last statement. Schema changes wait for it.
     pub(crate) fn leave_engine(&self) {
         if let Some(engine) = &self.engine {
             *lock(&engine.current.view) = None;

@@ -1,4 +1,4 @@
-//! What DataFusion says, in PostgreSQL's codes.
+//! Translates DataFusion's errors into PostgreSQL's codes.
 
 use std::io::ErrorKind;
 
@@ -14,7 +14,7 @@ use crate::sqlstate::{
     NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN,
 };
 
-/// An error of Arrow.
+/// Translates an error of Arrow.
 pub(crate) fn arrow_error(error: ArrowError) -> Error {
     of_arrow(&error)
 }
@@ -36,7 +36,7 @@ fn of_arrow(error: &ArrowError) -> Error {
     }
 }
 
-/// What another error was made of.
+/// Translates the cause of an error.
 fn of_source(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Error {
     if let Some(own) = source.downcast_ref::<Error>() {
         return own.clone();
@@ -50,7 +50,7 @@ fn of_source(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Error 
     }
 }
 
-/// An error of ours, to go through DataFusion and come back.
+/// Wraps an error of ours, so that it passes through DataFusion unchanged.
 pub(crate) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
@@ -71,7 +71,8 @@ fn error_of(error: &DataFusionError) -> Error {
             None => error_by_words("an error without a cause", Speaker::Engine),
         },
         DataFusionError::SchemaError(source, _) => match &**source {
-            // Columns that have one name have others for the engine, none of which was asked for.
+            // Duplicate column names are renamed internally, so that none of them matches the
+            // requested name.
             SchemaError::FieldNotFound { field, valid_fields }
                 if valid_fields
                     .iter()
@@ -116,12 +117,12 @@ fn error_of(error: &DataFusionError) -> Error {
     }
 }
 
-/// What temporary files met.
+/// Translates an I/O error of temporary files.
 fn io_error(error: &std::io::Error) -> Error {
     let sqlstate = match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => DISK_FULL,
         ErrorKind::OutOfMemory => OUT_OF_MEMORY,
-        // DataFusion's own limit.
+        // DataFusion's limit on disk space.
         _ if error.to_string().contains("exceeded the allowable limit") => CONFIGURATION_LIMIT_EXCEEDED,
         _ => IO_ERROR,
     };
@@ -134,8 +135,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a full disk is told as one, and whatever else temporary files meet as that. Method:
-    /// errors as Arrow and DataFusion hand them on.
+    /// Goal: a full disk is reported as such, and other failures of temporary files by their own
+    /// codes.
+    /// Method: errors in the forms in which Arrow and DataFusion pass them on.
     #[test]
     fn temporary_files() {
         for (kind, sqlstate) in [

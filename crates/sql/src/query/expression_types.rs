@@ -1,9 +1,9 @@
-//! Types and names of expressions that are deep, as sums of a thousand terms.
+//! Types and names of deep expressions, such as sums of a thousand terms.
 //!
-//! DataFusion knows the type of a function's result by the fields of its arguments, each with a
-//! name that has all that is below in full. Rules ask for the type of each step, so the work would
-//! grow with the cube of how many there are. Functions of ours that stand above each other know
-//! their type and have a short name, made when they are.
+//! DataFusion derives the type of a function call from the fields of its arguments, and each field
+//! has a name that spells out the whole expression below it. Rules ask for the type at every step,
+//! so the work would be cubic in the number of steps. Nested calls of our functions store their
+//! type and a short name, both computed when the call is created.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,12 +15,12 @@ use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, Scalar
 
 use super::{numbers, quotients};
 
-/// The type of an expression, if it has one by now.
+/// Returns the type of an expression, if it is known yet.
 pub(super) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Option<DataType> {
     Typing { schema, last: None }.of(expr)
 }
 
-/// Finds types. Most steps of a long sum are of the same types as the one before.
+/// Infers types. It caches the last step, because most steps of a long sum have the same types.
 struct Typing<'a> {
     schema: &'a dyn ExprSchema,
     last: Option<Step>,
@@ -48,7 +48,8 @@ impl Typing<'_> {
                 self.last = Some(Step { operands, op: *op, result: result.clone() });
                 Some(result)
             }
-            // DataFusion takes the first result's type, until it has made all of them one.
+            // DataFusion takes the type of the first result until it has coerced all results to one
+            // type.
             Expr::Case(case) => {
                 let results = case.when_then_expr.iter().map(|(_, then)| self.of(then));
                 let results = results.collect::<Option<Vec<DataType>>>()?;
@@ -64,13 +65,13 @@ impl Typing<'_> {
     }
 }
 
-/// The type that a function of ours gives, whatever its arguments.
+/// Returns the result type of a function of ours, which does not depend on its arguments.
 fn known(function: &ScalarUDF) -> Option<DataType> {
     numbers::result_of(function).or_else(|| quotients::result_of(function))
 }
 
-/// A name for a call of something that is a call itself; `None` for others, whose names are short
-/// in full.
+/// Returns a short name for a call whose arguments include a call. `None` for others, whose full
+/// names are short.
 pub(super) fn short_name(function: &str, arguments: &[Expr]) -> Option<String> {
     if !arguments.iter().any(|argument| matches!(argument, Expr::ScalarFunction(_))) {
         return None;
@@ -90,7 +91,7 @@ pub(super) fn short_name(function: &str, arguments: &[Expr]) -> Option<String> {
     Some(format!("{function}({:x})", hasher.finish()))
 }
 
-/// The name of a call in full.
+/// Returns the full name of a call.
 pub(super) fn full_name(function: &str, arguments: &[Expr]) -> String {
     let names: Vec<String> = arguments.iter().map(|argument| argument.schema_name().to_string()).collect();
     format!("{function}({})", names.join(","))

@@ -1,4 +1,4 @@
-//! The shortest and the longest span of time.
+//! Minimum and maximum of intervals.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, IntervalUnit};
@@ -14,13 +14,13 @@ use super::own::length_of_span;
 
 const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
-/// `min` or `max` of spans.
+/// Returns `min` or `max` of intervals.
 pub(super) fn extreme(is_max: bool) -> AggregateUDF {
     AggregateUDF::from(Extreme { is_max, signature: Signature::any(1, Volatility::Immutable) })
 }
 
-/// `least` or `greatest` of so many spans: of the first ones where several are as long. NULL counts
-/// for nothing.
+/// Returns `least` or `greatest` of `count` intervals. Of equally long intervals the first one
+/// wins. NULLs are ignored.
 pub(super) fn extreme_of(is_max: bool, count: usize) -> ScalarUDF {
     let name = if is_max { "cairn_longest" } else { "cairn_shortest" };
     RowFunction::new(name, &[count], SPAN, move |values| {
@@ -54,7 +54,7 @@ impl AggregateUDFImpl for Extreme {
     }
 }
 
-/// The one that was found so far. Of several as long it is the last.
+/// The extreme so far. Of equally long intervals the last one wins.
 #[derive(Debug)]
 struct Found {
     is_max: bool,

@@ -1,4 +1,5 @@
-//! Which filters a tree sees to, and which ones choose rows of leaves.
+//! Filter pushdown: which filters the bounds of a tree scan enforce, and which ones select rows
+//! within leaves.
 
 use cairn_table::Table;
 use cairn_table::schema::ColumnType;
@@ -13,10 +14,10 @@ use crate::datum::Datum;
 use crate::direct::{Access, Conditions, Wanted, keeps_values};
 use crate::expr::{Comparison, Node};
 
-/// A filter as a condition of the direct path; `None` for those that it has no words for.
+/// Translates a filter into a condition of the direct path; `None` where it cannot be expressed.
 pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
     match filter {
-        // What a filter has become that was taken before the optimizer knew better.
+        // A filter that was accepted earlier and that the optimizer has since folded to a constant.
         Expr::Literal(ScalarValue::Boolean(value), _) => {
             Some(Node::Const(value.map_or(Datum::Null, Datum::Boolean)))
         }
@@ -55,7 +56,7 @@ pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
     }
 }
 
-/// The parts of a disjunction, the first one first.
+/// Returns the operands of a chain of ORs, left to right.
 fn alternatives(filter: &Expr) -> Vec<&Expr> {
     let (mut left, mut parts) = (vec![filter], Vec::new());
     while let Some(filter) = left.pop() {
@@ -69,8 +70,8 @@ fn alternatives(filter: &Expr) -> Vec<&Expr> {
     parts
 }
 
-/// Equalities of one column, of which one has to hold, as a list of its values: the optimizer
-/// writes short lists of `IN` so. `None` for other conditions.
+/// Turns a disjunction of equalities on one column back into an IN list: the optimizer expands
+/// short `IN` lists into disjunctions. `None` for other conditions.
 pub(super) fn one_of(equalities: impl Iterator<Item = Option<Node>>) -> Option<Node> {
     let (mut operand, mut list): (Option<Node>, _) = (None, Vec::new());
     for equality in equalities {
@@ -89,7 +90,7 @@ pub(super) fn one_of(equalities: impl Iterator<Item = Option<Node>>) -> Option<N
     Some(Node::In { operand: Box::new(operand?), list, negated: false })
 }
 
-/// Whether it is a column, as it is or cast.
+/// Whether the node is a column, possibly under casts.
 fn is_column(node: &Node) -> bool {
     match node {
         Node::Slot { .. } => true,
@@ -98,7 +99,7 @@ fn is_column(node: &Node) -> bool {
     }
 }
 
-/// Whether both are the same column, cast to the same type.
+/// Whether both are the same column with the same casts.
 fn are_same(one: &Node, other: &Node) -> bool {
     match (one, other) {
         (Node::Slot { slot, .. }, Node::Slot { slot: other, .. }) => slot == other,
@@ -109,7 +110,7 @@ fn are_same(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// The comparisons that scans know.
+/// Returns the comparison for an operator that scans support.
 pub(super) fn comparison_of(operator: Operator) -> Option<Comparison> {
     Some(match operator {
         Operator::Eq => Comparison::Equal,
@@ -127,7 +128,7 @@ fn slot(name: &str, table: &Table) -> Option<Node> {
     Some(Node::Slot { slot, scale: kind.decimal.map_or(0, |(_, scale)| scale) })
 }
 
-/// A column beside values of its type, or of a wider one that its values are cast to.
+/// A column to be compared with values of its type, or of a wider type that it is cast to.
 struct Operand {
     node: Node,
     kind: ColumnType,
@@ -155,7 +156,7 @@ impl Operand {
     fn value(&self, expr: &Expr) -> Option<Node> {
         match expr {
             Expr::Literal(value, _) => datum(value, &self.kind).map(Node::Const),
-            // It will be a literal of the column's type when there are rows to read.
+            // It is replaced by a literal of the column's type before rows are read.
             Expr::Placeholder(Placeholder { field: Some(field), .. })
                 if *field.data_type() == crate::batch::data_type(&self.kind) =>
             {
@@ -170,10 +171,10 @@ impl Operand {
     }
 }
 
-/// What a scan does with each of some filters. What the best tree for them all sees to is done. Of
-/// others those that are on one column, or on two, choose rows of leaves before their other columns
-/// are read; the query filters what is left once more, which costs little, and by which the
-/// optimizer knows that not all rows come.
+/// Decides for each filter how a scan handles it. A filter that the bounds of the best tree enforce
+/// is exact. Other filters on one or two columns are inexact: they select rows of a leaf before its
+/// other columns are read, and the query applies them again. That costs little, and tells the
+/// optimizer that not all rows are returned.
 pub(super) fn taken(table: &Arc<Table>, filters: &[&Expr]) -> Vec<TableProviderFilterPushDown> {
     let conditions: Vec<Option<Node>> = filters.iter().map(|filter| condition(filter, table)).collect();
     let conjuncts: Vec<Node> = conditions.iter().flatten().cloned().flat_map(Node::conjuncts).collect();

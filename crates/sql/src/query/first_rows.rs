@@ -1,16 +1,16 @@
-//! Sorts that keep the first rows only, and OFFSET, while DataFusion looks for where to sort.
+//! Hides top-N sorts and OFFSET from the DataFusion rule that places sorts.
 //!
-//! Its rule moves sorts down to where they cost least, or leaves them out where rows are in order
-//! already. The number of rows that are kept goes along, also past operators that leave rows out or
-//! put some together: of `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups that come in the
-//! order of `x` three rows were kept below the last step of DISTINCT, equal ones among them. So the
-//! rule does not see that number. A sort that is needed is [`Sealed`] meanwhile, an operator of
-//! which the rule knows nothing but its order; where rows are in order already [`First`] stands
-//! instead of it, and asks for that order.
+//! That rule pushes sorts down to where they cost least, and drops those whose input is sorted
+//! already. It pushes the row limit of a sort along, even past operators that drop or combine rows.
+//! For example, in `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups in the order of `x`, it
+//! kept three rows below the last step of DISTINCT, duplicates among them. Therefore the limit is
+//! hidden from the rule. A sort that is needed is wrapped in [`Sealed`], an operator of which the
+//! rule sees only the order. Where the rows are sorted already, [`First`] replaces the sort and
+//! requires that order.
 //!
-//! The rule also moves sorts past OFFSET, which then skips other rows: of
-//! `SELECT * FROM (SELECT b FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. So
-//! an OFFSET is sealed as well, and asks for the order that its rows have.
+//! The rule also moves sorts past OFFSET, which then skips other rows: in `SELECT * FROM (SELECT b
+//! FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. Therefore an OFFSET is
+//! sealed as well, and requires the order of its input.
 
 use std::fmt;
 
@@ -38,10 +38,10 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The name of the rule that [`FirstRows`] stands for.
+/// The name of the rule that [`FirstRows`] wraps.
 pub(super) const INSTEAD_OF: &str = "EnsureRequirements";
 
-/// That rule, which sees no such sort.
+/// The wrapped rule, which does not see top-N sorts and OFFSETs.
 #[derive(Debug)]
 pub(super) struct FirstRows(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
 
@@ -80,15 +80,16 @@ impl PhysicalOptimizerRule for FirstRows {
     }
 }
 
-/// An OFFSET that is sealed, below projections: those may leave out what its rows are sorted by,
-/// and have no order then.
+/// Seals an OFFSET, below any projection. A projection may drop the columns by which the rows are
+/// sorted, and then has no order to require.
 fn sealed_offset(limit: &GlobalLimitExec) -> Result<Plan> {
     let input = limit.input();
     if let Some(projection) = input.downcast_ref::<ProjectionExec>() {
         let below = GlobalLimitExec::new(Arc::clone(projection.input()), limit.skip(), limit.fetch());
         return with_children(Arc::clone(input), vec![sealed_offset(&below)?]);
     }
-    // A sort may be by what is the same in all rows of a part, and its order is none then.
+    // A sort by columns that are constant within a partition reports no output order, so the order
+    // is taken from the sort itself.
     let order = match input.downcast_ref::<SortExec>() {
         Some(sort) => Some(sort.expr().clone()),
         None => input.output_ordering().cloned(),
@@ -97,7 +98,7 @@ fn sealed_offset(limit: &GlobalLimitExec) -> Result<Plan> {
     Ok(Arc::new(Sealed { plan, order }))
 }
 
-/// What stands for such an operator in the end.
+/// Replaces a hidden operator by the final one.
 fn shown(plan: Plan) -> Result<Transformed<Plan>> {
     if let Some(Sealed { plan, .. }) = plan.downcast_ref::<Sealed>() {
         return Ok(Transformed::yes(in_parts(plan)));
@@ -106,7 +107,7 @@ fn shown(plan: Plan) -> Result<Transformed<Plan>> {
         return Ok(Transformed::no(plan));
     };
     let kept = input.is::<SortExec>() || input.is::<SortPreservingMergeExec>();
-    // The input may have a lower limit of its own, which still holds.
+    // A lower limit of the input still holds.
     let fewest = input.fetch().map_or(*first, |already| already.min(*first));
     Ok(Transformed::yes(match kept.then(|| input.with_fetch(Some(fewest))).flatten() {
         Some(input) => input,
@@ -114,8 +115,8 @@ fn shown(plan: Plan) -> Result<Transformed<Plan>> {
     }))
 }
 
-/// A sort of rows that are brought together for it: the first of each part, and of these the first.
-/// Anything else as it is.
+/// Turns a top-N sort of merged partitions into a top-N sort of each partition and a merge of
+/// those. Returns other operators unchanged.
 fn in_parts(sort: &Plan) -> Plan {
     let Some(whole) = sort.downcast_ref::<SortExec>() else { return Arc::clone(sort) };
     let Some(together) = whole.input().downcast_ref::<CoalescePartitionsExec>() else {
@@ -131,11 +132,11 @@ fn in_parts(sort: &Plan) -> Plan {
     Arc::new(merged.with_fetch(whole.fetch()))
 }
 
-/// A sort that keeps the first rows, or an OFFSET.
+/// A hidden top-N sort or OFFSET.
 #[derive(Debug)]
 struct Sealed {
     plan: Plan,
-    /// What it asks for: the order of the rows that an OFFSET skips some of, where it is known.
+    /// The required order: that of the rows of which an OFFSET skips some, where it is known.
     order: Option<LexOrdering>,
 }
 
@@ -166,8 +167,8 @@ impl ExecutionPlan for Sealed {
         vec![self.order.clone().map(OrderingRequirements::from)]
     }
 
-    /// Where no order is asked for the rule would put one that somebody above asks for in its
-    /// place.
+    /// If the operator claimed to maintain the order without requiring one, the rule would replace
+    /// its sort by one that an operator above needs.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![self.order.is_some()]
     }
@@ -206,7 +207,7 @@ impl ExecutionPlan for Sealed {
     }
 }
 
-/// The first rows of what is in order.
+/// The first rows of a sorted input.
 #[derive(Debug)]
 struct First {
     first: usize,

@@ -1,4 +1,4 @@
-//! Functions that DataFusion has not, or has otherwise than PostgreSQL.
+//! Functions that DataFusion lacks, or that PostgreSQL defines differently.
 
 use std::fmt;
 
@@ -31,31 +31,31 @@ use crate::error::Error;
 use crate::expr::{first_match, split};
 use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 
-/// What the time of the transaction is called until it is known.
+/// The placeholder function for the time of the transaction, replaced once it is known.
 pub(super) const NOW: &str = "now";
 
-/// As [`NOW`], as a clock shows it.
+/// Like [`NOW`], but in local time.
 pub(super) const LOCAL: &str = "localtimestamp";
 
-/// As [`NOW`], of the statement.
+/// Like [`NOW`], but the time of the statement.
 pub(super) const STATEMENT: &str = "statement_timestamp";
 
-/// What a function does with one row's values.
+/// Computes a function on the values of one row.
 type Row = dyn Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync;
 
-/// A function that looks at one row at a time: for what is rarely called.
+/// A function evaluated row by row, for functions that are rarely called.
 pub(super) struct RowFunction {
     name: String,
     signature: Signature,
     result: DataType,
-    /// Whether its moments have a zone.
+    /// Whether its timestamps have a time zone.
     is_zoned: bool,
     row: Arc<Row>,
 }
 
 impl RowFunction {
     #[allow(clippy::new_ret_no_self, reason = "nobody sees it but as a function")]
-    /// `counts`: how many arguments it may have, of whatever types.
+    /// Creates a function. `counts`: the numbers of arguments that it accepts, of any type.
     pub fn new(
         name: &str,
         counts: &[usize],
@@ -65,7 +65,7 @@ impl RowFunction {
         RowFunction::with(name, counts, result, Volatility::Stable, row)
     }
 
-    /// As [`RowFunction::new`], with something else to give at each call.
+    /// Like [`RowFunction::new`], but with a new result for each call.
     pub fn volatile(
         name: &str,
         counts: &[usize],
@@ -75,7 +75,8 @@ impl RowFunction {
         RowFunction::with(name, counts, result, Volatility::Volatile, row)
     }
 
-    /// As [`RowFunction::volatile`], without arguments, of a moment with its zone.
+    /// Like [`RowFunction::volatile`], but without arguments and with a timestamp with time zone as
+    /// result.
     pub fn clock(
         name: &str,
         row: impl Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync + 'static,
@@ -103,7 +104,7 @@ impl RowFunction {
         ScalarUDF::from(RowFunction { name, signature, result, is_zoned: false, row })
     }
 
-    /// A moment that is put in its place before the query runs.
+    /// Creates a placeholder for a time, which is replaced before the query runs.
     fn moment(name: &str, is_zoned: bool) -> ScalarUDF {
         let row = |_: &[ScalarValue]| {
             Err(DataFusionError::Internal("the time of the transaction is not known".to_owned()))
@@ -118,7 +119,7 @@ impl RowFunction {
     }
 }
 
-/// A value's text; `None` for NULL.
+/// Returns a value as text; `None` for NULL.
 pub(super) fn text_of(value: &ScalarValue) -> Option<String> {
     match value {
         value if value.is_null() => None,
@@ -192,7 +193,7 @@ impl ScalarUDFImpl for RowFunction {
     }
 }
 
-/// `encode(bytes, format)`. DataFusion's base64 has neither padding nor lines.
+/// `encode(bytes, format)`. DataFusion's base64 has no padding and no line breaks.
 fn encode() -> ScalarUDF {
     RowFunction::new("encode", &[2], DataType::Utf8View, |values| {
         let bytes = match values.first() {
@@ -240,7 +241,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Zeros and bytes from 128 as backslash and octal digits.
+/// Writes zero bytes and bytes from 128 as a backslash and octal digits.
 fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for &byte in bytes {
@@ -253,7 +254,7 @@ fn escape(bytes: &[u8]) -> String {
     text
 }
 
-/// `to_hex(number)`: of an integer below zero the 32 bits, where DataFusion shows 64.
+/// `to_hex(number)`. A negative integer has 32 bits, where DataFusion prints 64.
 fn to_hex() -> ScalarUDF {
     RowFunction::new("to_hex", &[1], DataType::Utf8View, |values| {
         let text = match values.first() {
@@ -270,7 +271,7 @@ fn to_hex() -> ScalarUDF {
     })
 }
 
-/// A function of texts that gives a list of them; NULL for NULL.
+/// Creates a function from texts to a list of texts. A NULL argument gives NULL.
 fn list_of_texts(
     name: &str,
     counts: &[usize],
@@ -284,7 +285,7 @@ fn list_of_texts(
     })
 }
 
-/// Puts our functions over DataFusion's.
+/// Registers our functions, replacing DataFusion's of the same names.
 pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for name in no_rows::FUNCTIONS {
         if let Some(function) = state.scalar_functions().get(name).cloned() {

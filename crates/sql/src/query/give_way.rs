@@ -1,12 +1,12 @@
-//! Joins that let others run.
+//! Joins that yield to other tasks.
 //!
-//! A task gives way when it asks a scan for more: scans count how often they were asked. A join
-//! makes any number of rows of a batch that it was given, and whoever adds them up asks for the
-//! next at once. Without a look in between, `SELECT count(*) FROM a, b, c` would keep a thread for
-//! as long as it takes, even after it was cancelled: no later query had a turn. DataFusion's own
-//! operator for this counts batches, of which some have millions of rows. And where no pair of rows
-//! meets a join's condition, the join makes no batch at all until it has tried them all: so the
-//! condition itself looks whether its run is over.
+//! A task yields when it asks a scan for rows, because scans count the calls. But a join produces
+//! any number of rows from one input batch, and an aggregate above it asks for more at once.
+//! Without yields in between, `SELECT count(*) FROM a, b, c` would occupy a thread until it ends,
+//! even after a cancel, and later queries would not run. DataFusion's own operator for this purpose
+//! counts batches, some of which have millions of rows. And where no pair of rows meets the
+//! condition of a join, the join returns no batch until it has tried all pairs. Therefore the
+//! condition itself checks whether its run is over.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -40,10 +40,10 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Rows between two turns of others: a millisecond or less of most operators.
+/// Rows between two yields: a millisecond or less of most operators.
 const ROWS: usize = 1 << 16;
 
-/// Puts [`GiveWay`] on joins.
+/// Puts [`GiveWay`] on top of joins.
 #[derive(Debug)]
 pub(super) struct JoinsGiveWay;
 
@@ -92,7 +92,7 @@ impl PhysicalOptimizerRule for JoinsGiveWay {
     }
 }
 
-/// Passes batches on, and lets others run after some thousand rows.
+/// Passes batches on, and yields after every [`ROWS`] rows.
 #[derive(Debug)]
 pub(super) struct GiveWay {
     input: Plan,
@@ -171,32 +171,32 @@ fn giving_way(
         match &next {
             Poll::Ready(Some(Ok(batch))) => rows += batch.num_rows(),
             Poll::Ready(_) => {}
-            // Others run now.
+            // Other tasks run now.
             Poll::Pending => rows = 0,
         }
         next
     })
 }
 
-/// Whether a run is over before its end: nobody wants its rows any more. It is an extension of the
-/// run's settings.
+/// Whether a run was ended early, because its rows are no longer wanted. An extension of the
+/// session configuration of the run.
 #[derive(Debug, Default)]
 pub(super) struct Over(AtomicBool);
 
 impl Over {
-    /// It is.
+    /// Marks the run as over.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 thread_local! {
-    /// The run that this thread is in. A condition is shared by all runs of a plan and cannot know
-    /// it otherwise.
+    /// The run that the current thread executes. All runs of a plan share one condition, which has
+    /// no other way to find its run.
     static RUN: RefCell<Option<Arc<Over>>> = const { RefCell::new(None) };
 }
 
-/// Does something as a part of a run.
+/// Executes `work` as part of a run.
 fn within<T>(over: Option<&Arc<Over>>, work: impl FnOnce() -> T) -> T {
     let before = RUN.replace(over.cloned());
     let done = work();
@@ -204,13 +204,13 @@ fn within<T>(over: Option<&Arc<Over>>, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// The condition of a join that ends when its run is over.
+/// Returns the condition of a join, which fails once its run is over.
 fn stoppable(filter: &JoinFilter) -> JoinFilter {
     let condition = Arc::new(Stoppable { condition: Arc::clone(filter.expression()) });
     JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
 }
 
-/// An expression that is an error when the run is over.
+/// An expression that fails once its run is over.
 #[derive(Debug, Eq)]
 struct Stoppable {
     condition: Arc<dyn PhysicalExpr>,

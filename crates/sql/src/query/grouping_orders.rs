@@ -1,11 +1,12 @@
-//! Aggregates of several grouping sets have no order of their input, and no key.
+//! Aggregates with several grouping sets: hides input orderings from them, and false keys from
+//! operators above.
 //!
-//! DataFusion takes a column that all sets have to be in the order of the input, and gives a group
-//! out when the input has gone past its value of that column. But each batch is gone through once
-//! for each set, so that the values start again: groups come out twice, and in no order. It also
-//! takes all columns of the groups together for a key, though a column that a set leaves out is
-//! NULL in it, as it may be in another set's row. [`Unordered`] stands below and above such an
-//! aggregate, and says nothing of either.
+//! DataFusion assumes that a column in all sets follows the order of the input, and emits a group
+//! when the input has passed its value. But it processes each batch once per set, so the values
+//! start over: groups are emitted twice, and out of order. It also treats the grouping columns
+//! together as a key, although a column that a set leaves out is NULL there, and the same NULL may
+//! occur in a row of another set. [`Unordered`] goes below and above such an aggregate and declares
+//! neither.
 
 use std::fmt;
 
@@ -27,7 +28,7 @@ use datafusion::physical_plan::{
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Has such aggregates know nothing of their input's order, and others nothing of theirs.
+/// Hides the input order from such aggregates, and their output properties from operators above.
 #[derive(Debug)]
 pub(super) struct GroupingOrders;
 
@@ -72,7 +73,7 @@ impl PhysicalOptimizerRule for GroupingOrders {
     }
 }
 
-/// Whether what is put together are groups of sets.
+/// Whether an aggregate merges partial groups of grouping sets.
 fn is_of_partial_sets(plan: &Plan) -> bool {
     match plan.downcast_ref::<AggregateExec>() {
         Some(aggregate) => aggregate.group_expr().has_grouping_set() || is_of_partial_sets(aggregate.input()),
@@ -85,13 +86,13 @@ fn is_of_partial_sets(plan: &Plan) -> bool {
     }
 }
 
-/// An operator with other inputs, from which it concludes anew what it can say of its rows.
+/// Replaces the inputs of an operator, and recomputes its properties.
 pub(super) fn with_children(plan: Plan, children: Vec<Plan>) -> Result<Plan> {
     plan.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 
-/// Passes batches on, and says nothing of which values are equal or the same in all rows, nor, most
-/// of the time, of their order.
+/// Passes batches on. It declares no equal or constant columns and, unless `has_order`, no
+/// ordering.
 #[derive(Debug)]
 pub(super) struct Unordered {
     input: Plan,
@@ -104,7 +105,7 @@ impl Unordered {
         Unordered::with(input, false)
     }
 
-    /// One that says in which order the rows are.
+    /// Creates one that declares the ordering of its input.
     pub fn in_order(input: &Plan) -> Self {
         Unordered::with(input, true)
     }

@@ -1,9 +1,9 @@
-//! Conditions that may fail are computed only for rows that the conditions written before them let
-//! through: `a <> 0 AND 10 / a > 1`.
+//! Evaluates conditions that may fail only for rows that pass the conditions written before them,
+//! as in `a <> 0 AND 10 / a > 1`.
 //!
-//! DataFusion computes every part of a conjunction for whole batches. PostgreSQL goes from row to
-//! row in the order that was written, and programs count on it, as does the direct path; the answer
-//! may not depend on which of the two a statement takes.
+//! DataFusion evaluates every part of a conjunction on whole batches. PostgreSQL evaluates row by
+//! row in the written order, and programs rely on it. So does the direct path, and the result must
+//! not depend on which path a statement takes.
 
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -18,7 +18,7 @@ use datafusion::optimizer::AnalyzerRule;
 use super::{numbers, quotients, read};
 use crate::query::walk::{Walk, WalkPlan};
 
-/// Has them wait for each other.
+/// The rule.
 #[derive(Debug)]
 pub(super) struct Guards;
 
@@ -36,7 +36,7 @@ impl AnalyzerRule for Guards {
                 }
                 None => Transformed::no(LogicalPlan::Filter(filter)),
             }),
-            // Of an outer join NULL and false are the same, too.
+            // In the condition of an outer join, NULL and false have the same effect as well.
             LogicalPlan::Join(mut join)
                 if !matches!(join.join_type, JoinType::LeftMark | JoinType::RightMark) =>
             {
@@ -51,8 +51,8 @@ impl AnalyzerRule for Guards {
     }
 }
 
-/// A conjunction in which no part fails for a row that those before it refuse; `None` for one that
-/// needs no change.
+/// Returns a conjunction in which no part fails for a row that an earlier part rejects; `None`
+/// where no change is needed.
 fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
     let parts = split_conjunction(predicate);
     let (mut safe, mut done, mut is_changed) = (Vec::new(), Vec::new(), false);
@@ -62,8 +62,8 @@ fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
             done.push(part.clone());
             continue;
         }
-        // A part of other tables keeps it from being moved to its own, where PostgreSQL asks about
-        // it before tables are joined, too.
+        // A guard on other tables would keep the part from being pushed down to its own table.
+        // PostgreSQL, too, evaluates it before the join.
         let tables = tables_of(part);
         let before =
             safe.iter().filter(|guard| !asks_elsewhere(guard) && tables_of(guard).is_subset(&tables));
@@ -78,14 +78,14 @@ fn guarded(predicate: &Expr) -> Result<Option<Expr>> {
     Ok(if is_changed { conjunction(done) } else { None })
 }
 
-/// A condition that is computed where another one holds, and false elsewhere. Of a CASE of truth
-/// values the optimizer would make a conjunction again.
+/// Returns a condition that is evaluated only where the guard holds, and is false elsewhere. The
+/// CASE yields integers because the optimizer turns a boolean CASE back into a conjunction.
 fn after(guard: Expr, part: Expr) -> Result<Expr> {
     let holds = Expr::Cast(Cast::new(Box::new(part), DataType::Int32));
     Ok(when(guard, holds).otherwise(lit(0_i32))?.eq(lit(1_i32)))
 }
 
-/// Whether it divides by what is not known, or reads a text as something else.
+/// Whether it divides by a non-constant, or parses a non-constant text as another type.
 fn may_fail(expr: &Expr) -> bool {
     let fails = |expr: &Expr| match expr {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => is_open(right),
@@ -98,17 +98,17 @@ fn may_fail(expr: &Expr) -> bool {
     expr.holds(|expr| Ok(fails(expr))).unwrap_or(true)
 }
 
-/// Whether its value is of a row, or a parameter's.
+/// Whether its value depends on a row or a parameter.
 fn is_open(expr: &Expr) -> bool {
     expr.holds(|expr| Ok(matches!(expr, Expr::Column(_) | Expr::Placeholder(_)))).unwrap_or(true)
 }
 
-/// The tables whose columns it has.
+/// Returns the tables whose columns it uses.
 fn tables_of(expr: &Expr) -> HashSet<Option<&TableReference>> {
     expr.column_refs().into_iter().map(|column| column.relation.as_ref()).collect()
 }
 
-/// Whether it has a query of its own, or columns of one around it.
+/// Whether it contains a subquery or refers to an outer query.
 fn asks_elsewhere(expr: &Expr) -> bool {
     expr.holds(|expr| {
         Ok(matches!(

@@ -1,8 +1,8 @@
-//! `x IN (a, f(b))`: items that are no constants are compared one by one.
+//! `x IN (a, f(b))`: items that are not constants are compared one by one.
 //!
-//! DataFusion computes the items of a list for no rows at all, and takes those for constants that
-//! give one value then. So does `CASE WHEN b THEN 1 END`, which is NULL of no rows, and so does
-//! `random()`.
+//! DataFusion evaluates the items of a list on an empty batch, and treats an item that yields a
+//! scalar as a constant. But `CASE WHEN b THEN 1 END` yields a scalar NULL on an empty batch, and
+//! `random()` yields a scalar as well.
 
 use crate::query::walk::{Walk, WalkPlan};
 use datafusion::common::config::ConfigOptions;
@@ -43,7 +43,7 @@ fn one_by_one(expr: Expr) -> Result<Transformed<Expr>> {
         return Ok(Transformed::no(Expr::InList(InList { expr: of, list, negated })));
     }
     if of.is_volatile() {
-        // Compared one by one it would be another value beside each item.
+        // Separate comparisons would evaluate the volatile operand anew for each item.
         if list.iter().any(differs_by_row) {
             return not_impl_err!("IN with a volatile function on its left and items that differ by row");
         }
@@ -60,12 +60,12 @@ fn one_by_one(expr: Expr) -> Result<Transformed<Expr>> {
     })
 }
 
-/// What is not folded to a constant before it is run.
+/// Whether an item cannot be folded to a constant before the statement runs.
 fn differs_by_row(item: &Expr) -> bool {
     item.any_column_refs() || item.is_volatile() || item.contains_outer()
 }
 
-/// What is one value when the statement runs.
+/// Whether an item has a single value while the statement runs.
 fn is_constant(item: &Expr) -> bool {
     match item {
         Expr::Literal(..) | Expr::Placeholder(_) => true,

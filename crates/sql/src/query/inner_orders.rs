@@ -1,9 +1,10 @@
-//! Orders of subqueries, where what is computed of their rows depends on the order.
+//! The order of a subquery, where results computed from its rows depend on it.
 //!
-//! `SELECT array_agg(x) FROM (SELECT x FROM t ORDER BY y) AS q`: PostgreSQL hands rows up in the
-//! subquery's order. DataFusion sorts for whoever asks for an order, and an aggregate without
-//! `ORDER BY` of its own asks for none. So the rows of such a subquery are numbered in its order,
-//! and the aggregate is told to go by the numbers; so are `row_number() OVER ()` and its kin.
+//! In `SELECT array_agg(x) FROM (SELECT x FROM t ORDER BY y) AS q`, PostgreSQL aggregates the rows
+//! in the subquery's order. DataFusion sorts only for operators that require an order, and an
+//! aggregate without an `ORDER BY` of its own requires none. Therefore the rows of such a subquery
+//! are numbered in its order, and the aggregate is ordered by the number. The same goes for
+//! `row_number() OVER ()` and similar window functions.
 
 use std::sync::Arc;
 
@@ -20,13 +21,13 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-/// What the number of a row is called. No statement can say so.
+/// The name of the column of row numbers. No statement can refer to it.
 const NUMBER: &str = "number of the row in its order";
 
-/// Aggregates that depend on the order.
+/// Aggregates whose result depends on the order of rows.
 const AGGREGATES: &[&str] = &["array_agg", "string_agg", "json_agg", "jsonb_agg"];
 
-/// Functions of windows that do.
+/// Window functions whose result depends on the order of rows.
 const WINDOWS: &[&str] = &[
     "row_number",
     "ntile",
@@ -39,7 +40,7 @@ const WINDOWS: &[&str] = &[
     "string_agg",
 ];
 
-/// Has them go by the order of the subquery.
+/// The rule.
 #[derive(Debug)]
 pub(super) struct InnerOrders;
 
@@ -74,7 +75,7 @@ impl AnalyzerRule for InnerOrders {
     }
 }
 
-/// Whether an expression is of a function that goes by the order of rows, and has not been told
+/// Whether an expression calls a function that depends on the order of rows and does not specify
 /// one.
 fn goes_by_order(expr: &Expr) -> bool {
     let goes = |expr: &Expr| match expr {
@@ -93,7 +94,7 @@ fn goes_by_order(expr: &Expr) -> bool {
     expr.holds(|expr| Ok(goes(expr))).unwrap_or(false)
 }
 
-/// The same, told to go by the numbers.
+/// Orders the calls in an expression by the row number.
 fn by_number(expr: Expr, number: &Column) -> Result<Expr> {
     let by = By::new(Expr::Column(number.clone()), true, false);
     let changed = expr.walk_up(|expr| {
@@ -115,8 +116,8 @@ fn by_number(expr: Expr, number: &Column) -> Result<Expr> {
     Ok(changed.data)
 }
 
-/// A plan whose rows are numbered in the order that a subquery in it has, and which column the
-/// numbers are. `None` for one without such an order.
+/// Returns the plan with its rows numbered in the order of the subquery in it, and the column of
+/// the numbers. `None` where the subquery has no order.
 fn numbered(plan: &LogicalPlan) -> Result<Option<(LogicalPlan, Column)>> {
     let number = Column::new_unqualified(NUMBER);
     match plan {
@@ -153,7 +154,7 @@ fn with_numbers(plan: &LogicalPlan, order: &[By]) -> Result<(LogicalPlan, Column
     Ok((plan, Column::new_unqualified(NUMBER)))
 }
 
-/// A plan's columns, but for one, under the names of a schema.
+/// Renames the columns of a plan, except for `without`, to the names of a schema.
 fn under_names(plan: LogicalPlan, schema: &Arc<DFSchema>, without: Option<&Column>) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().filter(|column| Some(column) != without);
     let named = columns.zip(schema.iter()).map(|(column, (qualifier, field))| {

@@ -1,4 +1,4 @@
-//! The rule that tells scans which keys the other side of a join has.
+//! The rule that gives scans the join filters from the other side of hash joins.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
@@ -28,9 +28,9 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Puts [`JoinKeys`] on top of the smaller sides of hash joins, where they leave rows out and the
-/// larger side comes from a scan that can look at keys. It is behind all rules that would have to
-/// know of the bond between the two.
+/// Puts [`JoinKeys`] on top of the smaller (build) side of a hash join, where that side drops rows
+/// and the larger side comes from a scan that can use join filters. It runs after all rules that
+/// would have to preserve the link between the two.
 #[derive(Debug)]
 pub(super) struct TellKeys;
 
@@ -48,20 +48,22 @@ impl PhysicalOptimizerRule for TellKeys {
     }
 }
 
-/// The plan, whose scans are told what can be told to them.
+/// Returns the plan with join filters in its scans where possible.
 pub(super) fn tell_keys(plan: Plan) -> Result<Plan> {
-    // From above: a scan that is told leaves rows out, and has keys to tell of itself.
+    // Top down: a scan with a join filter drops rows, so that its own keys become a useful filter
+    // for the joins below.
     Ok(plan.walk_down(tell)?.data)
 }
 
-/// What notes keys, without it; `None` for other operators.
+/// Returns the input of a [`JoinKeys`]; `None` for other operators.
 pub(super) fn without_keys(plan: &Plan) -> Option<Plan> {
     plan.downcast_ref::<JoinKeys>().and_then(|keys| keys.children().into_iter().next().map(Arc::clone))
 }
 
 fn tell(plan: Plan) -> Result<Transformed<Plan>> {
     let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(plan)) };
-    // Rows of the larger side that have no partner make nothing, and NULL is nobody's partner.
+    // In these joins, rows of the larger side without a partner produce nothing. A NULL key has no
+    // partner.
     let are_dropped = matches!(
         join.join_type(),
         JoinType::Inner
@@ -75,8 +77,8 @@ fn tell(plan: Plan) -> Result<Transformed<Plan>> {
     if !are_dropped || !is_plain {
         return Ok(Transformed::no(plan));
     }
-    // Where the side is divided by its keys they are noted before: a part of it comes to its end
-    // when all of what is divided has.
+    // Where the build side is partitioned by its keys, they are collected below the repartitioning:
+    // above it, a partition ends only when the whole input of the repartitioning has ended.
     let divided = join.left().downcast_ref::<RepartitionExec>().map(RepartitionExec::input);
     let noted = divided.unwrap_or(join.left());
     let is_part = leaves_out(noted);
@@ -112,8 +114,8 @@ fn with_children(plan: &Plan, children: Vec<Plan>) -> Result<Plan> {
     Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
 }
 
-/// Whether a plan leaves rows of its tables out: where it has them all, most keys of the other side
-/// have a partner.
+/// Whether a plan drops rows of its tables. If it does not, most keys of the other side have a
+/// partner and a join filter gains little.
 fn leaves_out(plan: &Plan) -> bool {
     plan.is::<FilterExec>()
         || plan.fetch().is_some()
@@ -121,9 +123,10 @@ fn leaves_out(plan: &Plan) -> bool {
         || plan.children().into_iter().any(leaves_out)
 }
 
-/// The plan, whose scan of a column's table is told the keys; `None` where that column does not
-/// come from a scan that can look at them, unchanged, or where an operator between them would make
-/// something else of fewer rows. `is_part`: the keys may leave rows out even if they are many.
+/// Returns the plan with a join filter on the scan that the column comes from. `None` where the
+/// column does not come unchanged from a scan that supports join filters, or where an operator in
+/// between would return other rows for a smaller input. `is_part`: a filter with many keys may
+/// still drop rows.
 fn told_scan(plan: &Plan, column: usize, keys: &Arc<Keys>, is_part: bool) -> Result<Option<Plan>> {
     if plan.fetch().is_some() {
         return Ok(None);
@@ -143,7 +146,7 @@ fn told_scan(plan: &Plan, column: usize, keys: &Arc<Keys>, is_part: bool) -> Res
     }
 }
 
-/// Which child a column comes from, and which of its columns it is.
+/// Returns the child that a column comes from, and its number there.
 fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
     let is_passed_on = plan.is::<RepartitionExec>()
         || plan.is::<CoalescePartitionsExec>()
@@ -162,7 +165,7 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
     }
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let of = &projection.expr().get(column)?.expr;
-        // A whole number that is made wider for the join is the same number.
+        // Widening an integer for the join does not change its value.
         let of = match of.downcast_ref::<CastExpr>() {
             Some(cast) => {
                 let inner = cast.expr().data_type(&projection.input().schema()).ok()?;
@@ -173,7 +176,7 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         return Some((0, of.downcast_ref::<Column>()?.index()));
     }
     if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
-        // A group whose key has no partner is not missed, whatever else it is grouped by.
+        // A group whose key has no partner can be dropped, whatever its other grouping columns are.
         let groups = aggregate.group_expr();
         let of = groups.expr().get(column).filter(|_| !groups.has_grouping_set())?;
         return Some((0, of.0.downcast_ref::<Column>()?.index()));

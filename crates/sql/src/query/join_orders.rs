@@ -1,14 +1,15 @@
-//! The orders that rows of joins have.
+//! The orderings of join results.
 //!
-//! A hash join gives rows in the order of the side that asks (its right one), and for each of these
-//! its partners, in the order of the other side. DataFusion concludes that rows of one value of the
-//! former order are in the latter: of `u JOIN c` with `c` in the order of `a`, and `u` in that of
-//! `a, b`, that all are in the order of `a, b`. But many rows of `c` may have one `a`, and the
-//! partners of each begin anew. Where both sides have an order the other side's is not told.
+//! A hash join returns rows in the order of its probe (right) side, and for each of them the
+//! partners in the order of the other side. DataFusion concludes that rows with one value of the
+//! probe order are in the other side's order. For `u JOIN c` with `c` in the order of `a` and `u`
+//! in that of `a, b`, it assumes the order `a, b` for the result. But many rows of `c` may have the
+//! same `a`, and the partners of each start over. Where both sides have an order, the other side's
+//! is hidden.
 //!
-//! An outer join gives rows in which the columns of one side are NULL. DataFusion keeps what it
-//! knows of that side: that a column is 1 in all rows, and need not be sorted by. So nothing of
-//! that kind is told of such a side.
+//! An outer join returns rows in which the columns of one side are NULL. DataFusion keeps the
+//! properties of that side, for example that a column is 1 in all rows and need not be sorted by.
+//! Therefore the constants of such a side are hidden.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::JoinType;
@@ -24,8 +25,8 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Keeps such orders from joins. It stands before the rule that looks for where to sort, and behind
-/// the one that says which side of a join is which.
+/// Hides such orderings from joins. It runs before the rule that places sorts, and after the one
+/// that chooses the sides of a join.
 #[derive(Debug)]
 pub(super) struct JoinOrders;
 
@@ -65,7 +66,7 @@ impl PhysicalOptimizerRule for JoinOrders {
     }
 }
 
-/// An outer join that knows of no constants on the sides whose columns may be NULL.
+/// Hides constants from an outer join on the sides whose columns may be NULL.
 fn without_constants(plan: Plan) -> Result<Transformed<Plan>> {
     let join_type = plan
         .downcast_ref::<HashJoinExec>()

@@ -1,14 +1,14 @@
-//! Plans of operators that outlive a run: a query that comes again is not planned again.
+//! Physical plans that outlive a run, so that a repeated query is not planned again.
 //!
-//! DataFusion's plans are made for one run: operators have the state of it, and our scans a view of
-//! the database. What is kept is the plan before it ran, whose scans are *at rest*: they see
-//! nothing, so that no vacuum and no change of the schema waits for them. A run gets operators of
-//! its own, and scans that see what its statement does. Planning takes one to ten milliseconds,
-//! this some tens of microseconds.
+//! DataFusion's plans serve a single run: operators hold its state, and our scans hold a view of
+//! the database. The plan cache keeps the plan as it was before the run, with its scans *at rest*:
+//! they hold no view, so that neither vacuum nor schema changes wait for them. Each run gets its
+//! own operators, and scans with the view of its statement. Planning takes one to ten milliseconds,
+//! preparing a cached plan some tens of microseconds.
 //!
-//! Values of subqueries that stand for one value are kept where expressions of the plan find them,
-//! which all runs would share: such a plan has one run at a time, and another one meanwhile is
-//! planned.
+//! The values of scalar subqueries are stored where the expressions of the plan find them, and all
+//! runs would share them. Therefore such a plan has one run at a time. A run that starts meanwhile
+//! is planned anew.
 
 use cairn_table::View;
 use cairn_vfs::sync::Arc;
@@ -39,37 +39,37 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// A plan that is kept.
+/// A cached plan.
 #[derive(Debug)]
 pub(super) struct Kept {
     plan: Plan,
-    /// Runs that share the values of subqueries have it too.
+    /// A token that runs hold as well, if they would share the values of scalar subqueries.
     shared: Option<Running>,
 }
 
-/// What a run has as long as there may come more of it.
+/// Held by a run as long as it may return rows.
 pub(super) type Running = Arc<()>;
 
 impl Kept {
-    /// Keeps a plan that is about to run; `None` for one with operators that may know more than
-    /// their inputs.
+    /// Caches a plan that is about to run. `None` for a plan with operators that may keep state
+    /// from a run.
     ///
-    /// Errors: what putting operators together meets.
+    /// Errors: those of rebuilding the operators.
     pub fn of(plan: &Plan) -> Result<Option<Kept>> {
         let has_values = plan.holds(|plan| Ok(plan.is::<ScalarSubqueryExec>()))?;
         let shared = has_values.then(Running::default);
         Ok(at_rest(plan)?.map(|plan| Kept { plan, shared }))
     }
 
-    /// What the run has to keep, if anything.
+    /// Returns the token that the run must hold, if any.
     pub fn running(&self) -> Option<Running> {
         self.shared.clone()
     }
 
-    /// The plan for a run that sees this; `None` when it has to be planned anew: tables have
-    /// changed much, or there is a run that it would disturb.
+    /// Returns the plan for a run with the given view. `None` when the query must be planned anew:
+    /// tables have changed a lot, or the plan allows one run at a time and has one.
     ///
-    /// Errors: those of looking for where to divide tables.
+    /// Errors: those of dividing tables into partitions.
     pub fn awake(&self, view: &View) -> Result<Option<Plan>> {
         match &self.shared {
             Some(shared) if Arc::strong_count(shared) > 1 => Ok(None),
@@ -91,8 +91,8 @@ fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
         Ok(match (plan.downcast_ref::<TableScan>(), instead_of(&plan)) {
             (Some(scan), _) => Transformed::yes(Arc::new(scan.at_rest()) as Plan),
             (None, Some(input)) => Transformed::yes(input),
-            // The run that comes first must not share anything with what is kept: a join whose rows
-            // nobody asks for would keep its scans, and their view, until the plan goes.
+            // The first run must not share anything with the cached plan: a join that is never
+            // polled would keep its scans, and thus their view, as long as the plan exists.
             (None, None) => Transformed::yes(plan.reset_state()?),
         })
     })?;
@@ -116,14 +116,14 @@ fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
     if fits { share_totals(tell_keys(aggregate_scans(run.data)?)?).map(Some) } else { Ok(None) }
 }
 
-/// What the last rules have put an operator of ours in front of; `None` for other operators. Those
-/// are put there anew for each run.
+/// Returns the plan under an operator that the last rules have added; `None` for other operators.
+/// Each run adds these operators again.
 fn instead_of(plan: &Plan) -> Option<Plan> {
     let aggregate = plan.downcast_ref::<AggregateScan>().map(|scan| Arc::clone(scan.input()));
     aggregate.or_else(|| without_keys(plan))
 }
 
-/// Operators that have nothing of a run after [`ExecutionPlan::reset_state`].
+/// Operators that keep nothing of a run after [`ExecutionPlan::reset_state`].
 fn begins_anew(plan: &Plan) -> bool {
     plan.is::<FilterExec>()
         || plan.is::<ProjectionExec>()
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Queries of the general path, and whether their plans are kept.
+    /// Queries of the general path, and whether their plans are cached.
     const QUERIES: [(&str, bool); 17] = [
         (
             "select a.id, b.v from a join b on b.r = a.id where b.v > (select avg(v) * 1.9 from b) and b.v < (select max(v) from b where id < (select min(id) + 500 from a))",
@@ -195,7 +195,7 @@ mod tests {
             "select g, max(v) from a join b on b.r = a.id group by g having count(*) > 3 order by 2 desc, 1",
             true,
         ),
-        // The join below is not asked for anything, since there is nothing above to compare with.
+        // The inner join is never polled, since the outer side has no rows to compare.
         ("select a.id from a left join b on a.g = b.v where a.g in (select null::int from b)", true),
         ("select id, row_number() over (partition by g order by id) from a", false),
         ("select id + x from a, generate_series(1, 3) as s(x)", false),
@@ -207,10 +207,10 @@ mod tests {
         ("select count(*), now() > timestamp '2000-01-01' from a join b on a.id = b.r", false),
     ];
 
-    /// Goal: a plan that is kept gives every run what a new one would, and holds nobody up. Method:
-    /// queries of all kinds, over and over, while rows come and go, in transactions that see less,
-    /// after changes of the schema, and when a table has become many times as large; beside a
-    /// connection that has not seen the query before.
+    /// Goal: a cached plan returns what a new plan would return, and blocks nobody.
+    /// Method: queries of all kinds, repeatedly, while rows come and go, in transactions with an
+    /// older snapshot, after schema changes, and after a table has grown many times over. A
+    /// connection that has not seen the query before gives the expected rows.
     #[test]
     fn runs_of_kept_plans() {
         let database = Database::builder()
@@ -247,7 +247,7 @@ mod tests {
             run(change);
             let mut fresh = database.connect();
             for ((sql, _), before) in QUERIES.iter().zip(&before) {
-                // What is told of a plan is told of the newest.
+                // EXPLAIN shows the current plan, which may differ between the connections.
                 if !sql.starts_with("explain") {
                     assert_eq!(rows(&mut reader, sql), rows(&mut fresh, sql), "after {change}: {sql}");
                     assert_eq!(&rows(&mut old, sql), before, "before {change}: {sql}");
@@ -255,14 +255,13 @@ mod tests {
             }
         }
         old.execute("commit", &[]).unwrap();
-        // Of a query that is asked for again while rows of it are still to come each run has its
-        // own values.
+        // Two overlapping runs of one query each have their own subquery values.
         let (sql, _) = QUERIES[0];
         let planned = reader.prepare(sql).unwrap().planned();
         let Planned::Query(query) = &planned.plan else { panic!("{planned:?}") };
         let expected = rows(&mut reader, sql).len();
         reader.execute("begin", &[]).unwrap();
-        // So that a view is open.
+        // Opens a view.
         reader.execute("select count(*) from a, b where a.id = b.r", &[]).unwrap();
         for _ in 0..3 {
             let mut runs = reader.run_twice(query);
@@ -281,7 +280,7 @@ mod tests {
         }
         reader.execute("commit", &[]).unwrap();
         assert!(is_kept(&mut reader, sql));
-        // Plans at rest see nothing: a change of the schema waits for nobody.
+        // Plans at rest hold no view, so a schema change does not wait.
         run("set lock_timeout = '1s'");
         run("alter table b add column w int default 5");
         run("vacuum");

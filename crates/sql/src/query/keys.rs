@@ -1,14 +1,14 @@
-//! The keys that one side of a hash join has, for the scan on its other side.
+//! Join filters: the keys of one side of a hash join, for the scan on its other side.
 //!
-//! A hash join reads the smaller side whole before it asks for a row of the larger one. By then it
-//! is known which keys there are at all, and of the larger side most rows may have no partner:
-//! their other columns need not be read, sent to another thread or hashed. Where the keys are few,
-//! their rows are looked up, and the larger side is not read at all. [`JoinKeys`] stands on top of
-//! the smaller side and notes the keys that come by; the scan
-//! ([`TableScan`](super::scan::TableScan)) looks at them once all are there, and until then gives
-//! what it has. The idea is that of semijoin reduction by a filter (Bratbergsengen, VLDB 1984);
-//! DuckDB and DataFusion's own scans of files do it too. With lookups it is a join by an index that
-//! is chosen while it runs, when it is known how many there will be.
+//! A hash join reads its smaller side completely before it asks for a row of the larger one. By
+//! then all keys are known, and most rows of the larger side may have no partner. Their other
+//! columns need not be read, sent to another thread or hashed. Where the keys are few, their rows
+//! are looked up, and the larger side is not scanned at all. [`JoinKeys`] sits on top of the
+//! smaller side and collects the keys that pass through. The scan
+//! ([`TableScan`](super::scan::TableScan)) applies them once they are complete, and returns
+//! unfiltered rows until then. The idea is semijoin reduction by a filter (Bratbergsengen, VLDB
+//! 1984). DuckDB and DataFusion's own file scans do it too. With lookups it becomes an index join
+//! that is chosen at run time, when the number of lookups is known.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -37,14 +37,14 @@ use super::value::datum;
 use crate::datum::Datum;
 use crate::direct::{Members, TooWide};
 
-/// Rows whose keys are remembered one by one, where they are no numbers near one another. More are
-/// not worth it: nobody looks up so many.
+/// Rows whose keys are collected one by one, where the keys are not integers in a dense range.
+/// Beyond that, the filter is given up: nobody would look up so many keys.
 const ROWS_ONE_BY_ONE: usize = 1 << 14;
 
-/// Bytes of the longest key that is remembered.
+/// Size in bytes of the largest key that is collected.
 const KEY_BYTES: usize = 1 << 10;
 
-/// Which keys one side of a join has, as soon as that is known.
+/// The keys of one side of a join, once they are complete.
 #[derive(Debug)]
 pub(super) struct Keys {
     kind: DataType,
@@ -54,7 +54,7 @@ pub(super) struct Keys {
 
 #[derive(Debug)]
 struct Gathered {
-    /// Partitions that have not come to their end.
+    /// Partitions that have not ended yet.
     left: usize,
     noted: Noted,
 }
@@ -62,34 +62,33 @@ struct Gathered {
 /// All keys of a side.
 #[derive(Debug, Clone)]
 pub(super) enum Found {
-    /// Whole numbers, or days.
+    /// Integers or dates.
     Numbers(Arc<Members>),
     Few(Arc<HashSet<ScalarValue>>),
 }
 
-/// Keys that have come by so far.
+/// The keys collected so far.
 #[derive(Debug)]
 enum Noted {
     Numbers(Members),
-    /// And of how many rows they are.
+    /// The keys, and the number of rows that they come from.
     Few(HashSet<ScalarValue>, usize),
-    /// Of more rows than are remembered.
+    /// There were more rows than are collected.
     TooMany,
 }
 
-/// Whether keys of a type are numbers, of which any number can be noted if they are near one
-/// another.
+/// Whether keys of a type are integers, of which any number can be collected if they are dense.
 pub(super) fn are_numbers(kind: &DataType) -> bool {
     matches!(kind, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
 }
 
-/// Whether a type has all whole numbers that another one has.
+/// Whether an integer type contains all values of another one.
 pub(super) fn is_wider(kind: &DataType, than: &DataType) -> bool {
     use DataType::{Int16, Int32, Int64};
     matches!((kind, than), (Int64, Int32 | Int16) | (Int32, Int16))
 }
 
-/// Whether keys of a type can be noted: those that are equal where their bytes in a tree are.
+/// Whether keys of a type can be collected: their equality must be that of their bytes in a tree.
 pub(super) fn are_noted(kind: &DataType) -> bool {
     let is_exact = matches!(
         kind,
@@ -103,23 +102,23 @@ pub(super) fn are_noted(kind: &DataType) -> bool {
 }
 
 impl Keys {
-    /// Keys of a type that come from so many partitions.
+    /// Creates a join filter for keys of a type, to be collected from a number of partitions.
     pub fn of(partitions: usize, kind: &DataType) -> Arc<Keys> {
         let gathered = Gathered { left: partitions, noted: Noted::new(kind) };
         Arc::new(Keys { kind: kind.clone(), gathered: Mutex::new(gathered), found: OnceLock::new() })
     }
 
-    /// Their type.
+    /// The type of the keys.
     pub fn kind(&self) -> &DataType {
         &self.kind
     }
 
-    /// All of them; `None` before they are all there, and where they are too many.
+    /// Returns all keys; `None` while they are incomplete, and where they are too many.
     pub fn get(&self) -> Option<&Found> {
         self.found.get()
     }
 
-    /// What a partition has, all of which was seen.
+    /// Adds the keys of a partition that has ended.
     fn add(&self, noted: Noted) {
         let mut gathered = lock(&self.gathered);
         gathered.left = gathered.left.saturating_sub(1);
@@ -133,13 +132,13 @@ impl Keys {
             Noted::Few(keys, _) => Found::Few(Arc::new(keys)),
             Noted::TooMany => return,
         };
-        // Nobody else comes last.
+        // Only one partition is the last, so this cannot have been set before.
         let _ = self.found.set(found);
     }
 }
 
 impl Found {
-    /// The keys as values of a column; `None` where there are more than so many.
+    /// Returns the keys as values of a column; `None` where there are more than `most`.
     pub fn values(&self, kind: &ColumnType, most: usize) -> Option<Vec<Datum>> {
         match self {
             Found::Numbers(members) => {
@@ -147,8 +146,8 @@ impl Found {
                 (members.count() <= most).then(|| members.values().filter_map(value).collect())
             }
             Found::Few(keys) => {
-                // Numbers of a column that were made wider for the join are its own again, where it
-                // can have them.
+                // Integers that were widened for the join are converted back to the column's type.
+                // Values out of its range have no partner.
                 let value = |key: &ScalarValue| match data_type(kind).zip(number(key)) {
                     Some((own, number)) => datum(&number_of(&own, number)?, kind),
                     None => datum(key, kind),
@@ -164,7 +163,7 @@ impl Noted {
         if are_numbers(kind) { Noted::Numbers(Members::default()) } else { Noted::Few(HashSet::new(), 0) }
     }
 
-    /// Takes in the keys of a column. NULL equals nothing.
+    /// Adds the keys of a column, except for NULL, which equals nothing.
     fn note(&mut self, column: &ArrayRef) {
         if let Noted::Numbers(members) = self {
             if note_numbers(column, members).is_ok() {
@@ -187,7 +186,7 @@ impl Noted {
         }
     }
 
-    /// Numbers that turn out to be far from one another are remembered as other keys are.
+    /// Converts integers that are not dense to a set of single keys.
     fn one_by_one(self, kind: &DataType) -> Noted {
         let Noted::Numbers(members) = self else { return self };
         let count = members.count();
@@ -197,7 +196,7 @@ impl Noted {
         Noted::Few(members.values().filter_map(|number| number_of(kind, number)).collect(), count)
     }
 
-    /// With what another one has.
+    /// Merges the keys of two partitions.
     fn and(self, other: Noted, kind: &DataType) -> Noted {
         match (self, other) {
             (Noted::Numbers(mut members), Noted::Numbers(others)) => match members.insert_all(&others) {
@@ -222,7 +221,7 @@ fn data_type(kind: &ColumnType) -> Option<DataType> {
     Some(crate::batch::data_type(kind)).filter(are_numbers)
 }
 
-/// The number that a value of one of the types of [`are_numbers`] is.
+/// Returns a value of one of the types of [`are_numbers`] as an integer.
 fn number(value: &ScalarValue) -> Option<i64> {
     match value {
         ScalarValue::Int16(value) => value.map(i64::from),
@@ -232,7 +231,7 @@ fn number(value: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// A number as a value of one of the types of [`are_numbers`].
+/// Returns an integer as a value of one of the types of [`are_numbers`].
 fn number_of(kind: &DataType, number: i64) -> Option<ScalarValue> {
     Some(match kind {
         DataType::Int16 => ScalarValue::Int16(Some(number.try_into().ok()?)),
@@ -243,11 +242,11 @@ fn number_of(kind: &DataType, number: i64) -> Option<ScalarValue> {
     })
 }
 
-/// Passes batches on, and notes the values of some columns.
+/// Passes batches on and collects the keys in some of their columns.
 #[derive(Debug)]
 pub(super) struct JoinKeys {
     input: Arc<dyn ExecutionPlan>,
-    /// Columns of the input.
+    /// Columns of the input, each with its join filter.
     keys: Vec<(usize, Arc<Keys>)>,
 }
 
@@ -303,7 +302,8 @@ impl ExecutionPlan for JoinKeys {
         };
         let is_alike = input.output_partitioning().partition_count()
             == self.input.output_partitioning().partition_count();
-        // Of other partitions it would wait for those that are not there.
+        // With another number of partitions, the filter would wait for partitions that do not
+        // exist.
         let keys = if is_alike { self.keys.clone() } else { Vec::new() };
         Ok(Arc::new(JoinKeys { input, keys }))
     }
@@ -316,7 +316,7 @@ impl ExecutionPlan for JoinKeys {
         self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
     }
 
-    /// Who runs a plan again gets it without keys: the next run's are others.
+    /// Drops the join filters: another run has other keys.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(JoinKeys { input: Arc::clone(&self.input), keys: Vec::new() }))
     }
@@ -350,7 +350,7 @@ impl ExecutionPlan for JoinKeys {
     }
 }
 
-/// A partition's batches, and the keys that were in them.
+/// The batches of a partition, and the keys found in them.
 struct Noting {
     input: SendableRecordBatchStream,
     noted: Vec<NotedColumn>,
@@ -374,7 +374,7 @@ impl Noting {
                     }
                 }
             }
-            // What comes after an error is not known.
+            // The rows after an error are unknown, so the keys stay incomplete.
             Some(Err(_)) => self.noted.clear(),
             None => self.noted.drain(..).for_each(|of| of.keys.add(of.noted)),
         }
@@ -420,7 +420,8 @@ mod tests {
         noted
     }
 
-    /// What is told of partitions, in order; `None` where nothing is.
+    /// Returns the keys of a filter after all partitions have been added, sorted; `None` where it
+    /// has none.
     fn told(kind: &DataType, parts: Vec<Noted>) -> Option<Vec<ScalarValue>> {
         let keys = Keys::of(parts.len(), kind);
         for part in parts {
@@ -435,9 +436,10 @@ mod tests {
         Some(found)
     }
 
-    /// Goal: keys are told when all partitions have come to their end, whole, and not before;
-    /// numbers too, that are far from each other in one partition or between two, as long as they
-    /// are few. Method: partitions in turn, with numbers near and far, in one batch and in two.
+    /// Goal: the filter has all keys once all partitions have ended, and none before. It also holds
+    /// integers that are far apart within a partition or between partitions, as long as they are
+    /// few.
+    /// Method: partitions in turn, with dense and sparse integers, in one batch and in several.
     #[test]
     fn keys_are_told_when_all_are_there() {
         let kind = DataType::Int64;
@@ -467,8 +469,9 @@ mod tests {
         }
     }
 
-    /// Goal: texts are told as numbers are, NULL is nobody's, and where there are too many of them
-    /// nothing is told, of one partition or of two together. Method: counts around the most.
+    /// Goal: text keys are collected like integers, NULL is no key, and with too many rows there is
+    /// no filter, whether they are in one partition or in two.
+    /// Method: row counts around the limit.
     #[test]
     fn keys_that_are_too_many_are_not_told() {
         let kind = DataType::Utf8View;
@@ -495,7 +498,7 @@ mod tests {
         let near: Vec<i64> = (0..ROWS_ONE_BY_ONE as i64 + 1).collect();
         let kept = told(&DataType::Int64, vec![noted(&DataType::Int64, &[numbers(&near)])]);
         assert_eq!(kept.map(|keys| keys.len()), Some(near.len()));
-        // As many as are not remembered one by one, and one that is far from them.
+        // More dense integers than are collected one by one, and a single integer far from them.
         let parts =
             vec![noted(&DataType::Int64, &[numbers(&near)]), noted(&DataType::Int64, &[numbers(&[1 << 50])])];
         assert_eq!(told(&DataType::Int64, parts), None);

@@ -1,11 +1,11 @@
-//! Columns that are fetched late: for the rows that are left, and not for all that were looked at.
+//! Columns that are fetched late: only for the rows of the result, not for all rows that were read.
 //!
 //! `SELECT c.id, c.name, c.address, sum(price) FROM customers c JOIN ... GROUP BY c.id, c.name,
-//! c.address ORDER BY 4 DESC LIMIT 20` takes names and addresses through every join, and makes
-//! groups of them, for twenty rows. But the primary key says what they are. So groups are made by
-//! it alone, and the first rows are joined with the table once more, by that key, which looks
-//! twenty rows up ([`lookups`](crate::direct)). The idea is late materialization (Abadi, Myers,
-//! DeWitt, Madden, ICDE 2007).
+//! c.address ORDER BY 4 DESC LIMIT 20` carries names and addresses through every join and groups by
+//! them, for a result of twenty rows. But the primary key determines them. Therefore rows are
+//! grouped by the key alone, and the first rows are joined with the table again by that key, which
+//! takes twenty lookups ([`lookups`](crate::direct)). The idea is late materialization (Abadi,
+//! Myers, DeWitt, Madden, ICDE 2007).
 //!
 //! ```text
 //!   Sort, first 20                                       Sort
@@ -32,8 +32,8 @@ use super::provider::Provider;
 /// Rows that are worth looking up at most.
 const ROWS: usize = 1_000;
 
-/// The rule. It comes behind the one that leaves out columns nobody asks for, which comes again
-/// then, and those that tell sorts how many rows are wanted.
+/// The rule. It runs after the rule that prunes unused columns, which then runs again, and after
+/// the rules that push row limits into sorts.
 #[derive(Debug)]
 pub(super) struct LateColumns;
 
@@ -51,7 +51,7 @@ impl OptimizerRule for LateColumns {
         if sort.fetch.is_none_or(|rows| rows > ROWS) {
             return Ok(Transformed::no(plan));
         }
-        // What cannot be put together, by names that are taken for instance, stays as it is.
+        // A plan that cannot be rebuilt, for example because a name is taken, stays unchanged.
         Ok(match fetched_late(sort) {
             Ok(Some(late)) => Transformed::yes(late),
             Ok(None) | Err(_) => Transformed::no(plan),
@@ -62,11 +62,11 @@ impl OptimizerRule for LateColumns {
 /// A plan without the columns that are fetched late.
 struct Early<'p> {
     plan: LogicalPlan,
-    /// Of each column of the whole plan.
+    /// The source of each column of the original plan.
     sources: Vec<Source>,
-    /// The primary key, among the columns of this one.
+    /// The primary key, as columns of the new plan.
     keys: Vec<Column>,
-    /// Where the others are.
+    /// The table that the late columns belong to.
     scan: &'p TableScan,
 }
 
@@ -95,7 +95,8 @@ fn fetched_late(sort: &Sort) -> Result<Option<LogicalPlan>> {
     let mut columns: Vec<usize> = primary.iter().copied().chain(late).collect();
     columns.sort_unstable();
     columns.dedup();
-    // The rows meet them, and what was a way to few rows before is one now.
+    // All result rows meet these filters. With them, the scan can use the same access path as
+    // before.
     let filters = scan.filters.iter().filter(|filter| !filter.is_volatile()).cloned().collect();
     let table = TableScanBuilder::new(scan.table_name.clone(), Arc::clone(&scan.source))
         .with_projection(Some(columns))
@@ -124,7 +125,7 @@ fn fetched_late(sort: &Sort) -> Result<Option<LogicalPlan>> {
 }
 
 impl Early<'_> {
-    /// Whether an expression over the whole plan looks at columns that are fetched late.
+    /// Whether an expression over the original plan refers to late columns.
     fn is_late(&self, expr: &Expr, whole: &LogicalPlan) -> bool {
         expr.column_refs()
             .into_iter()
@@ -136,7 +137,7 @@ impl Early<'_> {
     }
 }
 
-/// The plan without the columns that can be fetched late; `None` where there are none.
+/// Returns the plan without the columns that can be fetched late; `None` where there are none.
 fn early(plan: &LogicalPlan) -> Result<Option<Early<'_>>> {
     match plan {
         LogicalPlan::Aggregate(aggregate) => early_groups(aggregate),
@@ -214,7 +215,7 @@ fn early_groups(aggregate: &Aggregate) -> Result<Option<Early<'_>>> {
             let kind = schema.field(column).data_type();
             kind.is_string() || kind.is_binary()
         };
-        // Numbers are cheaper to take along.
+        // Carrying numbers along is cheaper than fetching them.
         if !origins.iter().filter_map(late).any(is_wide) {
             continue;
         }
@@ -243,14 +244,14 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
-/// The columns of a table's primary key; `None` where it has none.
+/// Returns the columns of a table's primary key; `None` where it has none.
 fn primary_key(scan: &TableScan) -> Option<Vec<usize>> {
     let key = source_as_provider(&scan.source).ok()?.downcast_ref::<Provider>()?.primary_key();
     (!key.is_empty()).then_some(key)
 }
 
-/// The table's column that a column of a plan is, as it is: no row of the plan has NULL in the
-/// place of the table's row.
+/// Returns the table column that a column of a plan comes from, unchanged and never NULL-extended
+/// by an outer join.
 fn origin(plan: &LogicalPlan, at: usize) -> Option<(&TableScan, usize)> {
     match plan {
         LogicalPlan::TableScan(scan) => {

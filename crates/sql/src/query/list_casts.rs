@@ -1,5 +1,5 @@
-//! Arrays that are cast: read from texts as PostgreSQL reads them, and from arrays of other items
-//! by theirs. DataFusion makes an array of one item of a text.
+//! Array casts: from texts in PostgreSQL's syntax, and from other arrays item by item. DataFusion
+//! turns a text into an array with one item.
 
 use std::hash::{Hash, Hasher};
 
@@ -22,7 +22,7 @@ use crate::batch::{conform, field};
 use crate::datum::{Datum, OPEN};
 use crate::expr::cast;
 
-/// The types that there are arrays of, and what casting to one is called.
+/// The item types of arrays, with the name of the cast function for each.
 const ITEMS: [(&str, ColumnType); 15] = [
     ("cairn_list_boolean", ColumnType::new(Type::Boolean)),
     ("cairn_list_smallint", ColumnType::new(Type::SmallInt)),
@@ -41,15 +41,15 @@ const ITEMS: [(&str, ColumnType); 15] = [
     ("cairn_list_uuid", ColumnType::new(Type::Uuid)),
 ];
 
-/// What casting to an array of such items is called; `None` where there is no such array. Digits
-/// and lengths do not count.
+/// Returns the name of the cast to an array with such items; `None` where there is no such array.
+/// Precision and length are ignored.
 pub(super) fn name_for(element: &ColumnType) -> Option<&'static str> {
     let is_it =
         |(_, kind): &&(&str, ColumnType)| kind.kind == element.kind && kind.is_zoned == element.is_zoned;
     ITEMS.iter().find(is_it).map(|(name, _)| *name)
 }
 
-/// The functions.
+/// Returns the cast functions.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     ITEMS.into_iter().map(|(name, element)| {
         let signature = Signature::variadic_any(Volatility::Immutable);
@@ -57,7 +57,7 @@ pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     })
 }
 
-/// The cast. A second argument is the items' length, or how many digits they have after the point.
+/// A cast to an array. The second argument is the length of the items, or their scale.
 #[derive(Debug)]
 struct ToList {
     name: &'static str,
@@ -157,8 +157,8 @@ impl ToList {
     }
 }
 
-/// Whether a value is an item of a list: NULL where it is none of those that are there, and one is
-/// not.
+/// Whether a value is an item of a list. NULL if it is not found and the value or some item is
+/// NULL.
 pub(super) fn has() -> ScalarUDF {
     RowFunction::new(HAS, &[2], DataType::Boolean, |values| {
         let [list, value] = values else { return Ok(ScalarValue::Boolean(None)) };
@@ -175,7 +175,7 @@ pub(super) fn has() -> ScalarUDF {
     })
 }
 
-/// The items of a list; `None` for NULL.
+/// Returns the items of a list; `None` for NULL.
 fn items_of(list: &ScalarValue) -> Result<Option<Vec<ScalarValue>>> {
     let array = match list {
         ScalarValue::List(list) if !list.is_null(0) => list.value(0),
@@ -186,7 +186,7 @@ fn items_of(list: &ScalarValue) -> Result<Option<Vec<ScalarValue>>> {
     (0..array.len()).map(|at| ScalarValue::try_from_array(&array, at)).collect::<Result<_>>().map(Some)
 }
 
-/// How many items a list has in each dimension; none for an empty one.
+/// Returns the length of a list in each dimension; no lengths for an empty list.
 fn lengths(list: &ScalarValue) -> Result<Option<Vec<i32>>> {
     let Some(items) = items_of(list)? else { return Ok(None) };
     if items.is_empty() {
@@ -199,8 +199,8 @@ fn lengths(list: &ScalarValue) -> Result<Option<Vec<i32>>> {
     Ok(Some(lengths))
 }
 
-/// `array_length`, `array_upper`, `array_lower`, `array_ndims` and `array_dims`: of an empty list
-/// NULL.
+/// `array_length`, `array_upper`, `array_lower`, `array_ndims` and `array_dims`, which are NULL for
+/// an empty list.
 pub(super) fn measures() -> Vec<ScalarUDF> {
     let of = |name: &str, measure: fn(&[i32], usize) -> Option<i32>| {
         RowFunction::new(name, &[2], DataType::Int32, move |values| {

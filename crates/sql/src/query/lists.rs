@@ -1,8 +1,8 @@
 //! `x = ANY ($1)`, where the list is a parameter.
 //!
-//! DataFusion knows such a list as one value, whose NULLs count for nothing, and no scan looks its
-//! items up. So there is a mark in the plan instead, and when the statement runs `x IN (...)` with
-//! the items takes its place, before the optimizer sees it.
+//! DataFusion treats such a list as a single value, ignores NULL items, and scans cannot look its
+//! items up. Therefore the plan has a marker instead. When the statement runs, `x IN (...)` with
+//! the actual items replaces the marker, before optimization.
 
 use std::collections::HashMap;
 
@@ -30,16 +30,16 @@ use crate::expr::{cast, undefined_operator};
 use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::{INDETERMINATE_DATATYPE, WRONG_OBJECT_TYPE};
 
-/// What the mark is called. Its arguments are what is looked for, and the place of the list among
+/// The name of the marker function. Its arguments are the operand, and the number of the list among
 /// those of the statement.
 pub(super) const AMONG: &str = "cairn_among";
 
 /// A list that is a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListUse {
-    /// The parameter.
+    /// The number of the parameter.
     pub parameter: usize,
-    /// What its items are cast to.
+    /// The type that its items are cast to.
     pub cast: Option<ColumnType>,
 }
 
@@ -48,7 +48,7 @@ struct Among {
     signature: Signature,
 }
 
-/// The mark, as a function. It is nowhere computed.
+/// Returns the marker as a function. It is never evaluated.
 pub(super) fn among() -> ScalarUDF {
     ScalarUDF::from(Among { signature: Signature::any(2, Volatility::Volatile) })
 }
@@ -71,7 +71,7 @@ impl ScalarUDFImpl for Among {
     }
 }
 
-/// What is looked for, and in which list.
+/// Returns the operand of a marker and the number of its list.
 fn marked(expr: &Expr) -> Option<(&Expr, usize)> {
     let Expr::ScalarFunction(function) = expr else { return None };
     let [operand, Expr::Literal(place, _)] = function.args.as_slice() else { return None };
@@ -86,14 +86,14 @@ fn marked(expr: &Expr) -> Option<(&Expr, usize)> {
     Some((operand, place))
 }
 
-/// Does something with each expression of a plan, which gets to know the columns below it.
+/// Rewrites every expression of a plan, given the schema of its input.
 fn each(
     plan: LogicalPlan,
     change: &mut dyn FnMut(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<LogicalPlan> {
     let changed = plan.walk_up_with_subqueries(|plan| {
         let schema = operand_schema(&plan)?;
-        // Under the names that they had: others refer to them.
+        // Keep the names of expressions, because others refer to them.
         let names = NamePreserver::new(&plan);
         let changed = plan.walk_expressions(|expr| {
             let name = names.save(&expr);
@@ -105,10 +105,11 @@ fn each(
     Ok(changed.data)
 }
 
-/// The types of lists that nobody has said: those of what is looked for in them.
+/// Infers the types of list parameters without a declared type from the operands compared with
+/// them.
 ///
-/// Errors: 42883 where both cannot be compared, 42P18 where neither has a type, 42809 for
-/// parameters that are no lists.
+/// Errors: 42883 where operand and items cannot be compared, 42P18 where neither has a type, 42809
+/// for parameters that are not lists.
 pub(super) fn types(
     plan: LogicalPlan,
     lists: &[ListUse],
@@ -153,7 +154,7 @@ pub(super) fn types(
     Ok((plan, types))
 }
 
-/// A parameter that is cast to a list is one, if nobody has given it another type.
+/// Types a parameter without a declared type that is cast to a list as that list.
 fn cast_list(expr: Expr) -> Transformed<Expr> {
     let Expr::Cast(mut cast) = expr else { return Transformed::no(expr) };
     let mut is_open = false;
@@ -167,7 +168,7 @@ fn cast_list(expr: Expr) -> Transformed<Expr> {
     if is_open { Transformed::yes(expr) } else { Transformed::no(expr) }
 }
 
-/// The mark, with a parameter that nobody has given a type as one of the items' type.
+/// Returns the marker; its operand, if it is an untyped parameter, takes the type of the items.
 fn with_operand(expr: Expr, item: FieldRef) -> Transformed<Expr> {
     let Expr::ScalarFunction(ScalarFunction { func, mut args }) = expr else { return Transformed::no(expr) };
     let mut is_open = false;
@@ -188,7 +189,7 @@ fn indeterminate(parameter: usize) -> DataFusionError {
     external(Error::new(INDETERMINATE_DATATYPE, what))
 }
 
-/// The type of an expression; `None` for what is only in quotes, and for NULL and parameters.
+/// Returns the type of an expression; `None` for untyped literals, NULL and parameters.
 fn known(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
     if matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_)) {
         return None;
@@ -197,7 +198,7 @@ fn known(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
     (!field.data_type().is_null()).then(|| kind_of(&field))
 }
 
-/// A plan with the items of lists in their places.
+/// Replaces the markers of a plan by the items of their lists.
 ///
 /// Errors: those of casting items.
 pub(super) fn spell_out(plan: LogicalPlan, lists: &[ListUse], params: &[Datum]) -> Result<LogicalPlan> {
@@ -218,11 +219,11 @@ pub(super) fn spell_out(plan: LogicalPlan, lists: &[ListUse], params: &[Datum]) 
             known(operand, schema).is_some_and(|kind| matches!(kind.kind, Type::Real | Type::Double));
         let list = items.iter().map(|item| literal(item, is_float)).collect::<Result<Vec<Expr>>>()?;
         if list.is_empty() {
-            // NULL is not among nothing either.
+            // Even NULL is not in an empty list: the result is false.
             return Ok(Transformed::yes(Expr::Literal(ScalarValue::Boolean(Some(false)), None)));
         }
         let operand = match (operand, items.iter().find_map(Datum::type_of)) {
-            // What is only in quotes is one of the items' type.
+            // An untyped literal takes the type of the items.
             (Expr::Literal(ScalarValue::Utf8(Some(text)), _), Some(kind)) => {
                 literal(&Datum::parse(text, &kind.into()).map_err(external)?, false)?
             }
@@ -232,7 +233,7 @@ pub(super) fn spell_out(plan: LogicalPlan, lists: &[ListUse], params: &[Datum]) 
     })
 }
 
-/// The items of a list; `None` where the list is NULL.
+/// Returns the items of a list; `None` where the list is NULL.
 fn items_of(list: &ListUse, params: &[Datum]) -> crate::error::Result<Option<Vec<Datum>>> {
     let value = params.get(list.parameter).map_or(DatumRef::Null, Datum::borrow);
     let value = match &list.cast {
@@ -245,7 +246,7 @@ fn items_of(list: &ListUse, params: &[Datum]) -> crate::error::Result<Option<Vec
     })
 }
 
-/// An item. What is compared with floating-point numbers is one.
+/// Returns an item as a literal; a floating-point number if the operand is one.
 fn literal(item: &Datum, is_float: bool) -> Result<Expr> {
     let value = match item {
         Datum::Null => ScalarValue::Null,

@@ -1,10 +1,10 @@
-//! Types of literals as PostgreSQL has them, before DataFusion decides on its own.
+//! Assigns PostgreSQL's types to literals, before DataFusion's type coercion.
 //!
-//! A number without a point is an integer where that holds it, and a bigint else; DataFusion has
-//! bigint for all of them, so that `i * 2` would be one. What is in quotes has no type of its own:
-//! beside something that has one it is read as that, by our reading of texts. DataFusion would
-//! compare both as texts, or read the literal by Arrow's rules, which take offsets from UTC into
-//! account where there is no zone.
+//! A number without a decimal point is an integer if it fits, and a bigint otherwise. DataFusion
+//! makes all of them bigint, so that `i * 2` would be a bigint. An untyped literal is parsed by our
+//! rules as the type of the other operand, if that has one. DataFusion would compare both as texts,
+//! or parse the literal by Arrow's rules, which apply UTC offsets even to types without a time
+//! zone.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::row::Type;
@@ -54,10 +54,10 @@ impl AnalyzerRule for Literals {
     }
 }
 
-/// A plan with what is below it; `outer` is what subqueries see of the queries around them, the
-/// nearest last.
+/// Rewrites a plan and its inputs. `outer` holds the schemas of the enclosing queries, innermost
+/// last.
 fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
-    // What the second part of one reads has its types already.
+    // The work table that the recursive term reads already has its types.
     if matches!(plan, LogicalPlan::RecursiveQuery(_) | LogicalPlan::Limit(_)) {
         return match plan {
             LogicalPlan::Limit(_) => {
@@ -82,7 +82,7 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     }
     let plan = plan.walk_children(|child| in_plan(child, outer).map(Transformed::yes))?.data;
     if let LogicalPlan::Union(union) = plan {
-        // It would keep the types that it had.
+        // Rebuilt, because the union would keep its old types.
         let inputs = with_one_type(union.inputs)?;
         return Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?));
     }
@@ -109,16 +109,17 @@ fn has_subquery(expr: &Expr) -> bool {
     expr.holds(is_one).unwrap_or(true)
 }
 
-/// Whether an item of VALUES is a numeric that arithmetic makes, which has other digits here than
-/// DataFusion gives its type.
+/// Whether an item of VALUES is a numeric computed by arithmetic. Its scale here differs from the
+/// one in DataFusion's type.
 fn is_computed_numeric(expr: &Expr, schema: &DFSchema) -> bool {
     let is_arithmetic =
         |expr: &Expr| Ok(matches!(expr, Expr::BinaryExpr(BinaryExpr { op, .. }) if is_arithmetic(*op)));
     expr.holds(is_arithmetic).unwrap_or(true) && expr.get_type(schema).is_ok_and(|kind| kind.is_decimal())
 }
 
-/// An item of VALUES without the cast to the type of its column, which DataFusion chooses by the
-/// digits that it gives results. Casts that are written stand in a call of [`zone_marks::PLAIN`].
+/// Removes the cast of a VALUES item to the type of its column, which DataFusion derives from its
+/// own rules on scales. Casts of the statement itself are wrapped in a call of
+/// [`zone_marks::PLAIN`].
 fn uncast(expr: Expr) -> Expr {
     match expr {
         Expr::Cast(Cast { expr, field }) if field.data_type().is_decimal() => *expr,
@@ -126,15 +127,15 @@ fn uncast(expr: Expr) -> Expr {
     }
 }
 
-/// The column that has the place of a row of VALUES. No statement can name it.
+/// The column with the position of a VALUES row. No statement can name it.
 const PLACE: &str = "place of the row";
 
-/// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet, and
-/// has types for them before results have theirs.
+/// Turns each row of VALUES into a SELECT. DataFusion evaluates VALUES before any subquery has run,
+/// and types its items before the results of subqueries have a type.
 ///
-/// The parts of a UNION come in any order, and rows of VALUES in the order in which they are
-/// written: INSERT numbers them by it. A subquery's order is nobody's business; `is_ordered` says
-/// whether this is none.
+/// The parts of a UNION come in any order, but rows of VALUES must come in the written order,
+/// because INSERT numbers them by it. The order within a subquery does not matter; `is_ordered`
+/// says whether this is the top level.
 fn selected(rows: &[Vec<Expr>], schema: &DFSchema, is_ordered: bool) -> Result<LogicalPlan> {
     let is_ordered = is_ordered && rows.len() > 1;
     let mut parts = (0_i64..).zip(rows).map(|(place, row)| {
@@ -159,7 +160,7 @@ fn selected(rows: &[Vec<Expr>], schema: &DFSchema, is_ordered: bool) -> Result<L
     LogicalPlanBuilder::from(union).sort([by])?.project(shown)?.build()
 }
 
-/// What is in quotes, as one of the columns of a query.
+/// Returns a column of a query if it is an untyped literal.
 fn quoted(plan: &LogicalPlan, at: usize) -> Option<&Expr> {
     let LogicalPlan::Projection(projection) = plan else { return None };
     let item = projection.expr.get(at)?;
@@ -170,7 +171,7 @@ fn quoted(plan: &LogicalPlan, at: usize) -> Option<&Expr> {
     matches!(plain, Expr::Literal(ScalarValue::Utf8(Some(_)), _)).then_some(plain)
 }
 
-/// Gives what is in quotes the type that another part of a UNION has in its column.
+/// Gives an untyped literal the type of the same column in another part of the UNION.
 fn with_one_type(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
     let columns = inputs.first().map_or(0, |input| input.schema().fields().len());
     for at in 0..columns {
@@ -194,7 +195,7 @@ fn with_one_type(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPla
     Ok(inputs)
 }
 
-/// A subquery, with what it refers to around it.
+/// Rewrites a subquery, and its references to enclosing queries.
 fn subquery(plan: LogicalPlan, around: &[DFSchema]) -> Result<LogicalPlan> {
     let LogicalPlan::Subquery(mut subquery) = plan else { return in_plan(plan, around) };
     subquery.subquery = Arc::new(in_plan(Arc::unwrap_or_clone(subquery.subquery), around)?);
@@ -203,12 +204,12 @@ fn subquery(plan: LogicalPlan, around: &[DFSchema]) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Subquery(subquery))
 }
 
-/// The integers of an expression as integers where they are.
+/// Narrows the literals of an expression to integer where they fit.
 pub(super) fn narrow_in(expr: Expr) -> Result<Expr> {
     Ok(expr.walk_up(|expr| Ok(narrow(expr)))?.data)
 }
 
-/// An integer where it is one.
+/// Narrows a literal to integer if it fits.
 fn narrow(expr: Expr) -> Transformed<Expr> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
@@ -229,7 +230,7 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
         Expr::Literal(..) => narrow(expr),
         Expr::OuterReferenceColumn(..) => Transformed::yes(reference(expr, outer)),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if takes_type(op) => {
-            // Types are asked for where they are needed only: that looks at all that is below.
+            // Types are computed only where needed, because that walks the whole expression below.
             let of = |expr: &Expr| type_beside(expr, op, schema);
             let (left, right) = match (is_quoted(&left), is_quoted(&right)) {
                 (false, true) => match of(&left) {
@@ -307,7 +308,7 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let args = args.collect::<Result<Vec<Expr>>>()?;
             Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
         }
-        // The cast within it was asked about already.
+        // The cast inside has been checked already.
         Expr::ScalarFunction(ScalarFunction { func, mut args })
             if func.name() == zone_marks::PLAIN && args.first().is_some_and(is_cast) =>
         {
@@ -325,8 +326,10 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
     })
 }
 
-/// Errors: 42846 for a number as a time, or the other way around: the query engine counts days and
+/// Rejects casts between numbers and times, which DataFusion would treat as counts of days or
 /// microseconds.
+///
+/// Errors: 42846.
 fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
     let Ok((_, from)) = of.to_field(schema) else { return Ok(()) };
     let (from, to) = (kind_of(&from), kind_of(to));
@@ -354,8 +357,8 @@ fn check_cast(of: &Expr, to: &FieldRef, schema: &DFSchema) -> Result<()> {
     Err(external(Error::new(CANNOT_COERCE, what)))
 }
 
-/// Where nothing is counted off, a range of rows is one of groups, which DataFusion has for all
-/// types.
+/// Replaces a RANGE frame without offsets by the equivalent GROUPS frame, which DataFusion supports
+/// for all types.
 fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
     spans::in_order(&mut function.params.order_by, schema);
     let open = |bound: &WindowFrameBound| match bound {
@@ -384,18 +387,18 @@ fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<E
     Transformed::yes(Expr::WindowFunction(function))
 }
 
-/// Whether something is in quotes, and so has no type of its own.
+/// Whether an expression is an untyped literal.
 fn is_quoted(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(ScalarValue::Utf8(Some(_)), _))
 }
 
-/// Whether what is in quotes gets the type of an operator's other side.
+/// Whether an untyped literal takes the type of the operator's other operand.
 fn takes_type(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom) || is_arithmetic(op)
 }
 
-/// Whether it is a cast, with nothing left of the type before or without that.
+/// Whether it is a cast, possibly wrapped in [`zone_marks::PLAIN`].
 fn is_cast(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(_) => true,
@@ -408,8 +411,9 @@ fn is_arithmetic(op: Operator) -> bool {
     matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
 }
 
-/// The type that something in quotes is read as beside an expression; `None` for texts and whatever
-/// has no type. What is added to a time may be a span of time.
+/// Returns the type as which an untyped literal beside an expression is parsed; `None` for texts
+/// and for expressions without a type. A literal added to a date or time has no fixed type, since
+/// it may be an interval.
 fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnType> {
     if matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_)) {
         return None;
@@ -425,7 +429,8 @@ fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnTyp
     known_kind(&field)
 }
 
-/// The type that something in quotes is read as among others, whose type is the result's.
+/// Returns the type as which untyped literals among other expressions are parsed, which is the type
+/// of the result.
 fn type_among<'e>(all: impl Iterator<Item = &'e Expr> + Clone, schema: &DFSchema) -> Option<ColumnType> {
     if !all.clone().any(is_quoted) {
         return None;
@@ -434,7 +439,7 @@ fn type_among<'e>(all: impl Iterator<Item = &'e Expr> + Clone, schema: &DFSchema
     all.find_map(|expr| type_beside(expr, Operator::Eq, schema))
 }
 
-/// The type of a field, where what is in quotes beside it is read as that.
+/// Returns the type of a field, if untyped literals beside it are parsed as that type.
 fn known_kind(field: &Field) -> Option<ColumnType> {
     let is_known = matches!(
         field.data_type(),
@@ -457,14 +462,14 @@ fn known_kind(field: &Field) -> Option<ColumnType> {
     if !is_known || kind.kind == Type::Text {
         return None;
     }
-    // Its digits are its own.
+    // The literal keeps its own scale.
     kind.decimal = None;
     Some(kind)
 }
 
-/// What is in quotes as a value of a type; everything else stays as it is.
+/// Parses an untyped literal as a type; other expressions stay unchanged.
 ///
-/// Errors: 22P02 and its like for what is no value of the type.
+/// Errors: 22P02 and similar for an invalid value of the type.
 fn typed(expr: Box<Expr>, kind: &ColumnType) -> Result<Box<Expr>> {
     let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = *expr else { return Ok(expr) };
     let datum = Datum::parse(&text, kind).map_err(external)?;

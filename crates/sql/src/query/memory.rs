@@ -1,21 +1,22 @@
-//! How queries share the memory that they may take.
+//! Divides the memory limit among queries.
 //!
-//! DataFusion's `FairSpillPool` gives whoever can go to the disk an equal share, and what is left
-//! to the others, first come, first served. A sort is both: its rows go to the disk, but what it
-//! merges them with is among the others, and comes last. Then the rows have everything, and merging
-//! them ends with an error, though there is a disk for it. Here a sort's rows take less than half
-//! of its share, the rest is for merging, and whoever has nothing yet gets what it asks for: it has
-//! a batch in its hands already, which is not smaller for being refused.
+//! DataFusion's `FairSpillPool` gives each consumer that can spill an equal share, and the rest to
+//! the others, first come, first served. A sort is both: its rows can spill, but the memory in
+//! which it merges them cannot, and is requested last. By then the rows have taken everything, and
+//! the merge fails although there is a disk. Here the rows of a sort take less than half of its
+//! share, and the rest is for merging. The first request of a sort or another consumer with a share
+//! is always granted: it already holds a batch, which a refusal would not make smaller.
 //!
 //! ```text
-//!   limit ─┬─ what cannot go to the disk, as a join's hash table: as much as is left; more is an error
-//!          ├─ batches on their way between threads: a quarter of such a share each, what is more goes to the disk
-//!          └─ the rest, in equal shares of those who can, 8 MiB each at least ─┬─ a sort: rows (2/5) ◄─► merging the rest
-//!                                                                             └─ groups, sorted joins
+//!   limit ─┬─ memory that cannot spill, as a join's hash table: as much as is left, then an error
+//!          ├─ batches between threads: a quarter of such a share each; the excess spills
+//!          └─ the rest, in equal shares of at least 8 MiB ─┬─ a sort: rows (2/5) ◄─► merging
+//!                                                          └─ groups, sorted joins
 //! ```
 //!
-//! So the limit is where operators go to the disk, not what the process has at most: who was alone
-//! keeps its share when others come, and each operator of a small limit may have 8 MiB.
+//! So the limit decides when operators spill. It does not bound the memory of the process: a query
+//! that was alone keeps its share when others arrive, and even under a small limit each operator
+//! may have 8 MiB.
 
 use std::fmt;
 
@@ -24,11 +25,11 @@ use datafusion::common::human_readable_size;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 
-/// An operator may have this much, in bytes, whatever the limit is: two runs cannot be merged
-/// without two batches of each.
+/// Bytes that an operator may have whatever the limit is: merging two runs takes two batches of
+/// each.
 const LEAST: usize = 8 << 20;
 
-/// Memory that is shared by all queries of a database.
+/// The memory shared by all queries of a database.
 #[derive(Debug)]
 pub(super) struct Memory {
     limit: usize,
@@ -37,33 +38,33 @@ pub(super) struct Memory {
 
 #[derive(Debug, Default)]
 struct Taken {
-    /// How many share what can go to the disk.
+    /// Number of consumers with a share of the memory that can spill.
     sharers: usize,
-    /// Bytes that cannot go to the disk, and stay.
+    /// Bytes that cannot spill.
     fixed: usize,
-    /// All bytes.
+    /// All reserved bytes.
     all: usize,
 }
 
-/// What memory is for.
+/// The purpose of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// A sort's rows.
+    /// The rows of a sort.
     Rows,
-    /// What a sort merges.
+    /// The merge phase of a sort.
     Merging,
-    /// Batches that go from thread to thread.
+    /// Batches passed between threads.
     Passing,
-    /// What is put in order as it comes: a batch of each.
+    /// Merging sorted streams: one batch of each.
     Ordering,
-    /// Whatever else can go to the disk.
+    /// Other memory that can spill.
     Shared,
-    /// What cannot.
+    /// Memory that cannot spill.
     Fixed,
 }
 
 impl Use {
-    /// DataFusion says no more of it than a name.
+    /// Derives the purpose from the name of the consumer, since DataFusion provides nothing else.
     fn of(consumer: &MemoryConsumer) -> Use {
         let name = consumer.name();
         match consumer.can_spill() {
@@ -97,7 +98,7 @@ impl Memory {
         Memory { limit, taken: Mutex::new(Taken::default()) }
     }
 
-    /// Whether one that has so much may have more.
+    /// Whether a consumer that has `has` bytes may have `more`.
     fn grants(&self, taken: &Taken, used: Use, has: usize, more: usize) -> bool {
         let wanted = has.saturating_add(more);
         let share = (self.limit.saturating_sub(taken.fixed) / taken.sharers.max(1)).max(LEAST);
@@ -106,7 +107,7 @@ impl Memory {
             Use::Passing => wanted <= (share / 4).max(LEAST),
             Use::Ordering => true,
             Use::Rows => has == 0 || wanted <= share / 5 * 2,
-            // It may have what the rows have not taken yet, too: they are on the disk by then.
+            // The merge may also use the part for the rows: they have spilled by then.
             Use::Merging => has == 0 || wanted <= share || is_left(),
             Use::Shared => has == 0 || wanted <= share,
             Use::Fixed => wanted <= LEAST || is_left(),
@@ -115,7 +116,7 @@ impl Memory {
 
     fn refused(&self, name: &str, more: usize, has: usize, taken: usize) -> DataFusionError {
         let [more, has, taken, limit] = [more, has, taken, self.limit].map(human_readable_size);
-        // Operators look for this kind, and go to the disk.
+        // Operators react to this kind of error by spilling.
         DataFusionError::ResourcesExhausted(format!(
             "{name} has {has} and asks for {more} more; of memory_limit, which is {limit} for all queries together, {taken} are taken"
         ))

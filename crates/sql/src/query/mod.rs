@@ -1,4 +1,5 @@
-//! The general path: DataFusion plans and runs what the direct path does not, over our tables.
+//! The general path: DataFusion plans and runs, over our tables, the statements that the direct
+//! path does not handle.
 
 mod adding;
 mod aggregate_rule;

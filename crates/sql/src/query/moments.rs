@@ -1,44 +1,44 @@
-//! What variances, covariances and regressions are made of: sums, and sums of squares and products
-//! of what numbers are off their mean.
+//! The state of variances, covariances and regressions: sums, and sums of squares and products of
+//! deviations from the mean.
 //!
-//! After Youngs and Cramer (Some Results Relevant to Choice of Sum and Sum-of-Product Algorithms,
-//! Technometrics 1971), as in PostgreSQL since version 12: nothing is taken away from a large
-//! number that is nearly as large. Totals of parts are joined after Chan, Golub and LeVeque (1982).
-//! Equal numbers, however many, have no squares at all, as in PostgreSQL 19; before it ten times
-//! 0.1 had some.
+//! The algorithm is that of Youngs and Cramer (Some Results Relevant to Choice of Sum and
+//! Sum-of-Product Algorithms, Technometrics 1971), as in PostgreSQL since version 12. It avoids
+//! subtracting large numbers of nearly equal size. Partial states are merged after Chan, Golub and
+//! LeVeque (1982). Equal numbers, however many, have a sum of squares of exactly zero, as in
+//! PostgreSQL 19; in earlier versions ten times 0.1 had a nonzero one.
 //!
-//! What finite numbers take beyond the type is an error. Of an infinite number or one that is none
-//! there are no squares: they are no number.
+//! An overflow of finite numbers is an error. With an infinity or NaN among the numbers, sums of
+//! squares are NaN.
 
 use super::sliding::Fold;
 
-/// Totals of rows of one number or two, and what is made of them.
+/// The state over rows of one or two numbers, and the results computed from it.
 pub(super) trait Moments: Fold {
-    /// How many numbers a row has.
+    /// Numbers per row.
     const ARGUMENTS: usize;
-    /// How many there are of its parts.
+    /// Number of parts of the state.
     const PARTS: usize;
 
-    /// The row of some numbers, if all of them are there.
+    /// Builds a row from its numbers, if none of them is NULL.
     fn item(number: impl Fn(usize) -> Option<f64>) -> Option<Self::Item>;
 
-    /// Its numbers, as they were given.
+    /// Returns the numbers of a row.
     fn numbers(item: Self::Item) -> impl Iterator<Item = f64>;
 
-    /// A part of it, to be put together again.
+    /// Returns a part of the state, for serialization.
     fn part(&self, at: usize) -> f64;
 
-    /// The total of its parts.
+    /// Restores the state from its parts.
     fn of_parts(part: impl Fn(usize) -> f64) -> Self;
 
-    /// How many rows there were.
+    /// The number of rows.
     fn count(&self) -> f64;
 
-    /// What is asked for; `None` for NULL.
+    /// Computes a result; `None` for NULL.
     fn figure(&self, figure: Figure) -> Option<f64>;
 }
 
-/// What is asked for. In PostgreSQL's order of arguments: y comes before x.
+/// The result to compute. As in PostgreSQL, the argument y comes before x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Figure {
     VariancePop,
@@ -60,7 +60,7 @@ pub(super) enum Figure {
 }
 
 impl Figure {
-    /// By the name that DataFusion has for it.
+    /// Looks up a figure by DataFusion's name for it.
     pub fn named(name: &str) -> Option<Figure> {
         Some(match name {
             "var_pop" => Figure::VariancePop,
@@ -83,20 +83,20 @@ impl Figure {
         })
     }
 
-    /// Whether it is of rows of two numbers.
+    /// Whether it takes two arguments.
     pub fn is_of_two(self) -> bool {
         use Figure::{Deviation, DeviationPop, Variance, VariancePop};
         !matches!(self, VariancePop | Variance | DeviationPop | Deviation)
     }
 }
 
-/// Of one column's numbers.
+/// The state over one column.
 #[derive(Debug, Clone, Copy)]
 struct Squares {
     sum: f64,
-    /// Of what they are off their mean.
+    /// Sum of squared deviations from the mean.
     squares: f64,
-    /// The number that all of them are; none (NaN) if they differ.
+    /// The common value of all numbers; NaN if they differ.
     common: f64,
 }
 
@@ -109,13 +109,13 @@ impl Default for Squares {
 impl Squares {
     const PARTS: usize = 3;
 
-    /// Of one number.
+    /// Returns the state of a single number.
     fn first(number: f64) -> Squares {
         Squares { sum: number, squares: no_number_unless(number.is_finite()), common: number }
     }
 
-    /// With one more, and what it is off the mean of all, times how many they are. `before` were
-    /// there.
+    /// Adds a number to `before` others. Also returns the number's deviation from the new mean,
+    /// times the new count.
     fn with(self, number: f64, before: f64) -> Option<(Squares, f64)> {
         let count = before + 1.0;
         let sum = self.sum + number;
@@ -128,12 +128,13 @@ impl Squares {
         if !sum.is_infinite() && !squares.is_infinite() {
             return Some((Squares { sum, squares, common }, off));
         }
-        // It was finite numbers that came to that, or infinite ones are among them.
+        // Either finite numbers have overflowed, or there are infinite numbers among them.
         let is_beyond = !self.sum.is_infinite() && !number.is_infinite();
         (!is_beyond).then_some((Squares { sum, squares: f64::NAN, common }, off))
     }
 
-    /// Those of two parts, of so many numbers each, and how far the means are apart.
+    /// Merges the states of two parts with the given counts. Also returns the difference of their
+    /// means.
     fn joined(self, other: Squares, count: f64, others: f64) -> Option<(Squares, f64)> {
         let sum = self.sum + other.sum;
         if sum.is_infinite() && !self.sum.is_infinite() && !other.sum.is_infinite() {
@@ -162,8 +163,8 @@ impl Squares {
     }
 }
 
-/// What a square or product of two means that are apart adds to those of two parts of so many
-/// numbers.
+/// Returns the contribution of the difference between two means to the merged sum of squares or
+/// products.
 fn weighed(product: f64, count: f64, others: f64) -> f64 {
     count * others * product / (count + others)
 }
@@ -172,12 +173,12 @@ fn no_number_unless(is_finite: bool) -> f64 {
     if is_finite { 0.0 } else { f64::NAN }
 }
 
-/// A total shared out to all rows but `less`; `None` where none are left.
+/// Divides a total by the number of rows minus `less`; `None` if that is not positive.
 fn shared(total: f64, count: f64, less: f64) -> Option<f64> {
     (count > less).then(|| total / (count - less))
 }
 
-/// Of rows of one number.
+/// The state over rows of one number.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct One {
     count: f64,
@@ -247,13 +248,13 @@ impl Moments for One {
     }
 }
 
-/// Of rows of two numbers, y and x.
+/// The state over rows of two numbers, y and x.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Two {
     count: f64,
     y: Squares,
     x: Squares,
-    /// Of what y is off its mean and x off its own.
+    /// Sum of the products of the deviations of y and x from their means.
     products: f64,
 }
 
@@ -351,14 +352,14 @@ impl Moments for Two {
             Figure::SquaresX => total(x),
             Figure::SquaresY => total(y),
             Figure::Products => total(self.products),
-            // A line through no points, or upright, has no slope.
+            // Without points, or with a vertical line, there is no slope.
             _ if self.count == 0.0 || x == 0.0 => None,
             Figure::Slope => Some(self.products / x),
             Figure::Intercept => Some((self.y.sum - self.x.sum * self.products / x) / self.count),
             Figure::R2 if y == 0.0 => Some(1.0),
             Figure::R2 => {
                 let (above, below) = (self.products * self.products, x * y);
-                // Each by itself where together they leave the type.
+                // Divide separately where the products overflow or underflow.
                 let whole = above.is_normal() && below.is_normal();
                 Some(if whole { above / below } else { self.products / x * (self.products / y) })
             }

@@ -1,9 +1,9 @@
-//! `EXCEPT ALL` and `INTERSECT ALL`, which count how often a row is there.
+//! `EXCEPT ALL` and `INTERSECT ALL`, which count duplicates.
 //!
-//! DataFusion makes both a join that keeps or drops each row of the left side by whether the right
-//! side has it at all: `(1), (1) EXCEPT ALL (1)` would be empty. So equal rows are numbered on both
-//! sides, and the join compares the numbers too: of m and n equal rows the third of the left is
-//! there if the right has a third one. That leaves max(m - n, 0) rows, and min(m, n).
+//! DataFusion turns both into a join that keeps or drops each left row by whether the right side
+//! contains it at all: `(1), (1) EXCEPT ALL (1)` would be empty. Therefore equal rows are numbered
+//! on both sides, and the join compares the numbers too: with m and n equal rows, the third left
+//! row has a partner if there is a third right row. That leaves max(m - n, 0) and min(m, n) rows.
 
 use crate::query::walk::WalkPlan;
 use datafusion::common::config::ConfigOptions;
@@ -14,10 +14,10 @@ use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder};
 use datafusion::optimizer::AnalyzerRule;
 
-/// What the number of a row among its equals is called. No statement can say so.
+/// The name of the column that numbers equal rows. No statement can refer to it.
 const NUMBER: &str = "number of the row among its equals";
 
-/// Has such joins compare numbers of rows too.
+/// Makes such joins compare the row numbers too.
 #[derive(Debug)]
 pub(super) struct Multisets;
 
@@ -35,8 +35,8 @@ impl AnalyzerRule for Multisets {
     }
 }
 
-/// Before the optimizer only set operations compare all columns so that NULL is NULL. Without `ALL`
-/// the left side has each row but once, which is how it is told from those.
+/// Whether a join is an `ALL` set operation. Before optimization, only set operations compare all
+/// columns with NULLs as equal. Without `ALL` the left side is a DISTINCT.
 fn counts_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
         && join.null_equality == NullEquality::NullEqualsNull

@@ -1,4 +1,4 @@
-//! What names in a query mean.
+//! Resolves the names in a query.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +34,7 @@ use crate::sequence::HIDDEN;
 use crate::sqlstate::{INVALID_OBJECT_DEFINITION, UNDEFINED_TABLE};
 use crate::syntax::{Plain, TableName, one, planning};
 
-/// The tables, views and functions that a statement may name.
+/// The tables, views and functions that a statement can refer to.
 pub(super) struct Names<'a> {
     pub state: &'a SessionState,
     pub catalog: &'a Arc<Catalog>,
@@ -43,13 +43,13 @@ pub(super) struct Names<'a> {
     pub target: Option<u32>,
     pub world: Arc<World>,
     counting: Counting,
-    /// Schema and name of the views that are being planned, each named by the one before it.
+    /// Schema and name of the views being planned, outermost first.
     within: Vec<(String, String)>,
-    /// The last number of a query that is computed once: views and the statement around them share
-    /// the count.
+    /// The last number given to a query that is computed once. Views share the counter with the
+    /// statement that uses them.
     numbers: Arc<AtomicI64>,
     sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
-    /// The state's, behind one that knows the statement's tables.
+    /// The planners of the state, preceded by one that knows the tables of the statement.
     planners: OnceLock<Vec<Arc<dyn ExprPlanner>>>,
 }
 
@@ -82,9 +82,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The plan of a statement, as it stands there.
+    /// Returns the unoptimized plan of a statement.
     ///
-    /// Errors: whatever is wrong with it.
+    /// Errors: those of planning the statement.
     pub fn plan(&self, tree: Tree) -> Result<LogicalPlan> {
         let options = ParserOptions {
             parse_float_as_decimal: true,
@@ -103,7 +103,7 @@ impl<'a> Names<'a> {
         super::once::put(planned, &self.numbers)
     }
 
-    /// A table or view, made once for all places that name it.
+    /// Returns a table or view. All references to it share one source.
     fn table_source(&self, name: &TableName) -> Result<Arc<dyn TableSource>> {
         if let Some(source) = lock(&self.sources).get(name) {
             return Ok(Arc::clone(source));
@@ -132,20 +132,21 @@ impl<'a> Names<'a> {
         Ok(pg_catalog::table(&self.world, name).map(provider_as_source))
     }
 
-    /// DataFusion asks for a view also where a query of WITH has its name, and then passes over the
-    /// error.
+    /// Plans a view. DataFusion also looks up a view where a WITH query has the same name, and then
+    /// ignores the error.
     fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
         if self.within.iter().any(|(schema, name)| *schema == view.schema && *name == view.name) {
             let what = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
             return Err(external(Error::new(INVALID_OBJECT_DEFINITION, what)));
         }
-        // Each view is planned by the one over it: with room on the stack for its own text.
+        // A view is planned while the query above it is being planned, so it needs stack space for
+        // its own text.
         let plan = planning(0, || self.view_plan(view))?;
         Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
     }
 
-    /// Views name others: how many, and that none of them names itself, was seen to before
-    /// ([`size_of`](super::views::size_of)).
+    /// Plans the query of a view. The number of nested views has been checked before, and that none
+    /// of them refers to itself ([`size_of`](super::views::size_of)).
     fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
         let parsed = one(&view.query).map_err(external)?;
         let Plain::Tree(tree) = &*parsed.statement else { return plan_err!("a view is no query") };
@@ -153,7 +154,7 @@ impl<'a> Names<'a> {
         if pg_catalog::is_about(&tree) {
             pg_catalog::rewrite(&mut tree, &self.world);
         }
-        // What a view names it found where it was made.
+        // The names in a view are resolved in the schema where it was created.
         let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
         let lookup = super::rewrite::Lookup { catalog: self.catalog, search_path: &path, own: &[] };
         super::rewrite::rewrite(&mut tree, &[], lookup).map_err(external)?;
@@ -176,7 +177,7 @@ impl<'a> Names<'a> {
         if view.columns.is_empty() || view.columns == names {
             return Ok(plan);
         }
-        // A table may have more columns now than when its star was written.
+        // A table may have gained columns since the view expanded its `*`.
         let places: Option<Vec<usize>> = match names.len() > view.columns.len() {
             true => view.columns.iter().map(|own| names.iter().position(|name| name == own)).collect(),
             false => Some((0..names.len()).collect()),
@@ -195,13 +196,13 @@ impl<'a> Names<'a> {
         LogicalPlanBuilder::from(plan).project(renamed)?.build()
     }
 
-    /// The columns of all views. A view that cannot be planned any more is left out.
+    /// Returns the columns of all views. A view that can no longer be planned is left out.
     pub fn view_columns(&self) -> ViewColumns {
         let columns = |view: &ViewDef| -> Option<Vec<(String, ColumnType)>> {
             let size = super::views::size_of_view(self.catalog, view).ok()?;
             planning(size.levels, || {
                 let plan = self.view_plan(view).ok()?;
-                // The analyzer decides on types.
+                // The analyzer determines the types.
                 let analyzed = self.state.analyzer().execute_and_check(plan, self.options(), |_, _| {});
                 let plan = analyzed.ok()?;
                 let fields = plan.schema().fields();

@@ -1,5 +1,5 @@
-//! Functions of DataFusion that break off when a constant numeric is asked for in a batch of no
-//! rows: they look at the first of as many values as there are rows.
+//! DataFusion functions that fail on a constant numeric in an empty batch: they read the first of
+//! as many values as there are rows.
 
 use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;
@@ -7,10 +7,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature};
 
-/// Those functions.
+/// The affected functions.
 pub(super) const FUNCTIONS: [&str; 2] = ["floor", "ceil"];
 
-/// The function, asked for a value where there are no rows.
+/// Wraps a function so that it evaluates constants for at least one row.
 pub(super) fn bearing(function: Arc<ScalarUDF>) -> ScalarUDF {
     ScalarUDF::from(Bearing { aliases: function.aliases().to_vec(), function })
 }

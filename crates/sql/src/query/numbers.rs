@@ -1,10 +1,8 @@
-//! Arithmetic and casts of numbers as PostgreSQL has them: what does not fit is an error, and what
-//! is between two numbers is rounded.
+//! Arithmetic and casts of numbers as in PostgreSQL: overflow is an error, and casts round.
 //!
-//! DataFusion's operators on integers go round at the end of their type, those on floating-point
-//! numbers divide by zero, its casts cut digits off, and a numeric that is rounded down keeps its
-//! zeros. An analyzer's rule puts functions into their place once the types are known; they work on
-//! whole arrays.
+//! DataFusion's integer operators wrap around, its floating-point operators divide by zero, its
+//! casts truncate, and a rounded numeric keeps its trailing zeros. An analyzer rule replaces them
+//! by functions once the types are known. The functions work on whole arrays.
 
 use std::hash::Hash;
 
@@ -65,11 +63,11 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
-    // What looks outside of its query has a type of its own, and columns that the schema knows
-    // nothing of do not.
+    // Works for references to outer queries too: they carry their own type, while the schema does
+    // not know their columns.
     let kind = |expr: &Expr| type_of(expr, schema);
     let (function, arguments) = match &expr {
-        // What an average is, is known by now only.
+        // The type of an average is known only now.
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
             return Ok(match common(kind(left), kind(right)) {
                 Some(both) => {
@@ -90,8 +88,8 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
             };
             match (kind(left), kind(right)) {
                 (Some(left), Some(right)) if left == right && arithmetic.is_ours(&left) => {}
-                // The optimizer takes a constant 0 for the product of 0 and what is never NULL, in
-                // the type of that 0.
+                // The optimizer replaces a product of 0 and a non-NULL operand by the constant 0,
+                // which has the type of that 0 rather than that of the product.
                 (Some(DataType::Decimal128(..)), Some(DataType::Decimal128(..)))
                     if *op == Operator::Multiply && (is_constant(left) || is_constant(right)) =>
                 {
@@ -109,7 +107,7 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 Some(DataType::Int16) => (Arithmetic::Subtract, lit(0_i16)),
                 Some(DataType::Int32) => (Arithmetic::Subtract, lit(0_i32)),
                 Some(DataType::Int64) => (Arithmetic::Subtract, lit(0_i64)),
-                // Another sign alone would make a second NaN.
+                // Flipping the sign bit would create a second NaN.
                 Some(DataType::Float32) => (Arithmetic::Multiply, lit(-1_f32)),
                 Some(DataType::Float64) => (Arithmetic::Multiply, lit(-1_f64)),
                 _ => return Ok(Transformed::no(expr)),
@@ -121,7 +119,8 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 Some(DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)),
                 to @ (DataType::Int16 | DataType::Int32 | DataType::Int64),
             ) => (Number::Rounded(to.clone()), vec![(**of).clone()]),
-            // By its decimal digits, of which a binary fraction has more than count.
+            // Converts by the decimal digits of the number; a binary fraction has more than are
+            // significant.
             (
                 Some(from @ (DataType::Float32 | DataType::Float64)),
                 DataType::Decimal128(precision, scale),
@@ -130,12 +129,12 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 let to = ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
                 return Ok(Transformed::yes(cast((**of).clone(), from.into(), to)));
             }
-            // Into fewer bits, of which there may be none left.
+            // A narrowing cast may overflow or underflow.
             (Some(DataType::Float64), DataType::Float32) => {
                 return Ok(Transformed::yes(cast((**of).clone(), Type::Double.into(), Type::Real.into())));
             }
-            // What has more digits than a number of 64 bits holds, or stands for thousands, is
-            // rounded once.
+            // A numeric with more than 15 digits, or with a negative scale or one above 22, is not
+            // exact in a double. This cast rounds only once.
             (Some(DataType::Decimal128(precision, scale)), to @ (DataType::Float32 | DataType::Float64))
                 if precision > 15 || !(0..=22).contains(&scale) =>
             {
@@ -178,7 +177,7 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// The type that two numerics with other digits are compared in.
+/// Returns the type in which two numerics of different scales are compared.
 fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     let (Some(DataType::Decimal128(p, m)), Some(DataType::Decimal128(q, n))) = (left, right) else {
         return None;
@@ -188,9 +187,8 @@ fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
     (m != n).then_some(DataType::Decimal128(precision, behind))
 }
 
-/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the digits behind the point that their
-/// results have: before type coercion, so that the other operands are coerced to the call's final
-/// type.
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the scale of their results. Runs before
+/// type coercion, so that the other operands are coerced to the call's final type.
 pub(super) fn digits_in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let changed = with_numeric(expr, schema);
     let Expr::ScalarFunction(call) = &changed.data else { return changed };
@@ -201,13 +199,14 @@ pub(super) fn digits_in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr>
     }
 }
 
-/// Functions that give a number of other digits.
+/// Functions whose result has another scale than their argument.
 const ROUNDS: [&str; 4] = ["floor", "ceil", "trunc", "round"];
 
-/// Digits of any whole number.
+/// Digits of the largest bigint.
 const WHOLE_DIGITS: u8 = 19;
 
-/// `round` and `trunc` to so many digits give a numeric of a whole number, too.
+/// Casts the integer argument of `round` and `trunc` with a digit count to numeric, since the
+/// result is a numeric.
 fn with_numeric(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match expr {
         Expr::ScalarFunction(mut call)
@@ -227,21 +226,21 @@ fn with_numeric(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// The type of what a call gives of a numeric; `None` where that is as it is said.
+/// Returns the result type of such a call on a numeric; `None` where the declared type is right.
 fn with_digits(call: &ScalarFunction, of: &DataType) -> Option<DataType> {
     let DataType::Decimal128(precision, had) = of else { return None };
     let digits = digits_left(call, *had)?;
-    // Going up may take one digit more before the point.
+    // Rounding up may carry into one more digit before the point.
     let before = i16::from(*precision) - i16::from(*had) + 1;
     let precision = (before + i16::from(digits)).clamp(1, i16::from(DECIMAL128_MAX_PRECISION));
     Some(DataType::Decimal128(u8::try_from(precision).ok()?, digits))
 }
 
-/// As many digits are added behind the point at most, so that there is room before it.
+/// The largest scale that such a call may add, so that there is room before the point.
 const MOST_DIGITS: i8 = 20;
 
-/// The digits behind the point that `floor`, `ceil`, `trunc` and `round` give a numeric that has
-/// others; `None` of other calls.
+/// Returns the scale of the result of `floor`, `ceil`, `trunc` or `round`, where it differs from
+/// the argument's; `None` for other calls.
 fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
     let digits = match (call.name(), call.args.get(1)) {
         ("floor" | "ceil" | "trunc", None) => 0,
@@ -252,7 +251,7 @@ fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
     (digits < had || digits > had && digits <= MOST_DIGITS).then_some(digits)
 }
 
-/// A constant whole number, whatever type it was given.
+/// Returns the value of a constant integer of any type.
 fn whole(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Literal(ScalarValue::Int64(value), _) => *value,
@@ -272,8 +271,8 @@ enum Arithmetic {
 }
 
 impl Arithmetic {
-    /// Whether DataFusion's is another one for numbers of a type: it finds whole numbers that are
-    /// divided by zero itself.
+    /// Whether the operator needs our version for a type. DataFusion itself detects integer
+    /// division by zero.
     fn is_ours(self, kind: &DataType) -> bool {
         match kind {
             DataType::Float32 | DataType::Float64 => true,
@@ -281,7 +280,7 @@ impl Arithmetic {
         }
     }
 
-    /// The direct path's operator.
+    /// The operator of the direct path.
     fn operator(self) -> crate::expr::Operator {
         match self {
             Arithmetic::Add => crate::expr::Operator::Add,
@@ -292,15 +291,15 @@ impl Arithmetic {
     }
 }
 
-/// What is done to numbers.
+/// An operation on numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Number {
-    /// Of two numbers of one type.
+    /// On two numbers of one type.
     Arithmetic(Arithmetic),
-    /// To the nearest integer of a type: of two as near, floating point numbers go to the even one,
-    /// decimals away from zero.
+    /// Rounds to the nearest integer of a type. Halves go to the even neighbour for floating-point
+    /// numbers, away from zero for decimals.
     Rounded(DataType),
-    /// `round` of floating point numbers.
+    /// `round` of floating-point numbers.
     RoundedToEven,
 }
 
@@ -310,12 +309,12 @@ pub(super) fn divides(function: &ScalarUDF) -> bool {
     matches!(number, Some(Number::Arithmetic(Arithmetic::Divide)))
 }
 
-/// The type of what one of these functions gives; `None` for other functions.
+/// Returns the result type of one of these functions; `None` for other functions.
 pub(super) fn result_of(function: &ScalarUDF) -> Option<DataType> {
     function.inner().downcast_ref::<NumberFunction>()?.result.clone()
 }
 
-/// The short name of a call of one of these functions.
+/// Returns the short name of a call of one of these functions.
 pub(super) fn name_of(function: &ScalarUDF) -> Option<&str> {
     function.inner().downcast_ref::<NumberFunction>()?.short_name.as_deref()
 }
@@ -323,14 +322,14 @@ pub(super) fn name_of(function: &ScalarUDF) -> Option<&str> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NumberFunction {
     number: Number,
-    /// What it gives, where that is known.
+    /// The result type, if known.
     result: Option<DataType>,
     short_name: Option<String>,
     signature: Signature,
 }
 
 impl NumberFunction {
-    /// `of`: the type of its first argument.
+    /// `of`: the type of the first argument.
     fn new(number: Number, of: Option<DataType>, arguments: &[Expr]) -> Self {
         let count = if matches!(number, Number::Arithmetic(_)) { 2 } else { 1 };
         let signature = Signature::any(count, Volatility::Immutable);
@@ -374,7 +373,7 @@ impl ScalarUDFImpl for NumberFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        // What is known to be NULL may have lost its type.
+        // A constant NULL may have lost its type.
         if args.args.iter().any(|value| value.data_type().is_null()) {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
         }
@@ -416,7 +415,7 @@ impl ScalarUDFImpl for NumberFunction {
     }
 }
 
-/// A scalar where there were only scalars.
+/// Returns a scalar if all arguments were scalars.
 fn as_given(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
     match is_scalar {
         true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
@@ -424,8 +423,8 @@ fn as_given(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
     }
 }
 
-/// Of floating-point numbers, as the direct path computes them: what is divided by zero, too large
-/// or too small is an error.
+/// Computes on floating-point numbers as the direct path does: division by zero, overflow and
+/// underflow are errors.
 fn floats<T: ArrowPrimitiveType>(
     arithmetic: Arithmetic,
     left: &ColumnarValue,
@@ -435,7 +434,8 @@ fn floats<T: ArrowPrimitiveType>(
 ) -> Result<ArrayRef> {
     let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
     let operator = arithmetic.operator();
-    // The optimizer asks what becomes of NULL for columns, and gives it whatever type it has.
+    // The optimizer evaluates expressions with NULLs in place of columns, whose type may be another
+    // one.
     let (Some(left), Some(right)) = (left.as_primitive_opt::<T>(), right.as_primitive_opt::<T>()) else {
         let (left, right) = (left.data_type(), right.data_type());
         return Err(DataFusionError::Internal(format!("arithmetic of {left} and {right}")));
@@ -496,7 +496,7 @@ where
     };
     let whole = |value: f64| {
         let even = value.round_ties_even();
-        // Every number of 64 bits is far within.
+        // Every 64-bit integer is far below this bound.
         (even.abs() < 1e30).then_some(even as i128)
     };
     let result: PrimitiveArray<T> = match array.data_type() {

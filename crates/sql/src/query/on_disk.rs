@@ -1,9 +1,9 @@
-//! How a query is run that had not memory enough: with operators that go to the disk, which take
-//! longer where there is.
+//! Fallback plans for a query that ran out of memory: operators that can spill, and are slower when
+//! memory suffices.
 //!
 //! ```text
-//!   hash join                     ─►  sort-merge join (the planner's own choice, with `Engine::sorting`)
-//!   sort that keeps the first n   ─►  whole sort, and the first n of it
+//!   hash join                     ─►  sort-merge join (by the planner, with `Engine::sorting`)
+//!   sort that keeps the first n   ─►  full sort, and a limit to the first n
 //! ```
 
 use crate::query::walk::Walk;
@@ -17,26 +17,28 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// What a run is planned for.
+/// The kind of operators that a run is planned with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operators {
-    /// As if there were memory enough.
+    /// The fastest ones, assuming sufficient memory.
     Fast,
-    /// That can go to the disk, as far as there are such.
+    /// Operators that can spill, where they exist.
     OnDisk,
 }
 
-/// Whether a plan has an operator that may not have memory enough, and can be had otherwise.
+/// Whether a plan has an operator that may run out of memory and can be replaced by one that
+/// spills.
 pub(super) fn helps(plan: &Plan) -> Result<bool> {
     plan.holds(|plan| Ok(plan.is::<HashJoinExec>() || first_of(plan).is_some()))
 }
 
-/// How many rows a sort keeps, which are in memory then; `None` for all, and for other operators.
+/// Returns the number of rows that a top-N sort keeps, all of them in memory; `None` for other
+/// operators.
 fn first_of(plan: &Plan) -> Option<usize> {
     plan.downcast_ref::<SortExec>()?.fetch()
 }
 
-/// Sorts whole what is cut off afterwards.
+/// Replaces top-N sorts by full sorts with a limit on top.
 pub(super) fn whole_sorts(plan: Plan) -> Result<Plan> {
     let whole = |plan: Plan| {
         let (Some(sort), Some(first)) = (plan.downcast_ref::<SortExec>(), first_of(&plan)) else {

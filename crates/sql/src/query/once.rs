@@ -1,18 +1,18 @@
-//! Queries of WITH that are computed once, however often they are looked at.
+//! WITH queries that are computed once, however often they are referenced.
 //!
-//! DataFusion puts the plan of such a query wherever its name stands, and each place computes it
-//! for itself: two places see two values of `random()`, `nextval()` counts twice, and a chain of
-//! queries each of which looks at the one before twice takes time that doubles with each.
-//! PostgreSQL computes a query of WITH once if it is looked at more than once, says `MATERIALIZED`,
-//! or has values that are different from one time to the next; what is looked at once is a part of
-//! the query that looks, as it is with `NOT MATERIALIZED`.
+//! DataFusion inlines the plan of a WITH query at each reference, and each copy is computed
+//! separately. Two references see two values of `random()`, `nextval()` advances twice, and for a
+//! chain of queries that each reference the previous one twice the run time doubles with each.
+//! PostgreSQL computes a WITH query once if it is referenced more than once, is `MATERIALIZED`, or
+//! is volatile. A query with a single reference is inlined, and so is one that is `NOT
+//! MATERIALIZED`.
 //!
-//! The statement's text is changed before it is planned (`rewrite/withs.rs`): such a query gets a
-//! limit that is a call of [`ONCE`]. That is how its plan is found again in each place, and an
-//! operator put there instead ([`Once`]). No condition (`spared_plans.rs`) and no limit moves
-//! through that operator, so that all of these plans give the same rows. In a run the first that is
-//! asked for rows starts its plan; the batches are kept for all others, in memory or in files,
-//! until the run is over ([`Made`]).
+//! The statement's text is rewritten before planning (`rewrite/withs.rs`): such a query gets a
+//! limit that is a call of [`ONCE`]. The marker identifies its plan at each reference, where an
+//! operator ([`Once`]) replaces it. No condition (`spared_plans.rs`) and no limit is pushed through
+//! that operator, so that all copies of the plan return the same rows. In a run, the first copy
+//! that is asked for rows starts its plan. The batches are materialized for the others, in memory
+//! or in files, until the run is over ([`Made`]).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -56,15 +56,15 @@ use crate::query::walk::WalkPlan;
 
 type Plan = std::sync::Arc<dyn ExecutionPlan>;
 
-/// What marks a query of WITH: a number in the statement, even where it is computed once in any
-/// case.
+/// Returns the marker function of a WITH query. Its argument numbers the queries of a statement:
+/// even numbers for those that are always computed once, odd numbers for those that may be inlined.
 pub(super) fn marker() -> ScalarUDF {
     RowFunction::volatile(ONCE, &[1], DataType::Int64, |_| {
         Err(DataFusionError::Internal("a query of WITH is marked where it cannot be".to_owned()))
     })
 }
 
-/// The number in a marker.
+/// Returns the number in a marker.
 fn marked(fetch: &Expr) -> Option<i64> {
     let Expr::ScalarFunction(ScalarFunction { func, args }) = fetch else { return None };
     match args.as_slice() {
@@ -76,11 +76,11 @@ fn marked(fetch: &Expr) -> Option<i64> {
     }
 }
 
-/// Puts operators where queries are marked, or takes the marks away. Recursive queries have no
-/// marks: those that are there more than once are told by what they are.
+/// Replaces marked queries by operators, or removes the markers. Recursive queries have no markers;
+/// those that occur more than once are recognized by equality.
 ///
-/// Marks are numbered within one text. `numbers` counts on through all texts of a statement, those
-/// of its views too, so that no two queries have one number in a run.
+/// Markers are numbered within one text. `numbers` continues across all texts of a statement,
+/// including its views, so that each query has a distinct number in a run.
 pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan> {
     let mut fresh: HashMap<i64, i64> = HashMap::new();
     let mut numbered =
@@ -113,7 +113,7 @@ pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan>
             let is_once = (always || is_volatile(&input)?) && outer_columns(&input)?.is_empty();
             Ok(Transformed::yes(if is_once { once(numbered(number), input) } else { input }))
         }
-        // What is below has been seen to.
+        // The part below has been processed already.
         LogicalPlan::Extension(extension) if extension.node.as_any().is::<Once>() => {
             Ok(Transformed::no(plan))
         }
@@ -131,8 +131,8 @@ pub(super) fn put(plan: LogicalPlan, numbers: &AtomicI64) -> Result<LogicalPlan>
 }
 
 fn once(number: i64, input: LogicalPlan) -> LogicalPlan {
-    // What it is sorted by may be no column of its result: that of the rows before tells their
-    // order.
+    // The sort key may be missing from the columns of the result. Below the projection, the order
+    // can still be stated.
     if let LogicalPlan::Projection(projection) = &input
         && is_sorted(&projection.input)
         && projection.expr.iter().all(|expr| matches!(expr.clone().unalias(), Expr::Column(_)))
@@ -148,7 +148,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut is_volatile = false;
     plan.look_with_subqueries(|plan| {
         plan.look_at_expressions(|expr| {
-            // A mark is none of its own.
+            // The marker itself does not count.
             is_volatile |= expr.is_volatile() && marked(expr).is_none();
             Ok(TreeNodeRecursion::Continue)
         })
@@ -194,7 +194,7 @@ fn no_input() -> DataFusionError {
     DataFusionError::Internal("nothing is computed once".to_owned())
 }
 
-/// Puts the operators of a run in the places of [`Once`].
+/// Plans [`OnceExec`] for [`Once`].
 #[derive(Debug)]
 pub(super) struct Planner;
 
@@ -215,7 +215,7 @@ impl ExtensionPlanner for Planner {
     }
 }
 
-/// Whether a query says in which order its rows are.
+/// Whether a query specifies the order of its rows.
 fn is_sorted(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Sort(_) => true,
@@ -226,12 +226,12 @@ fn is_sorted(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// The operator: gives what the first of its kind in the run makes.
+/// The operator: returns the rows computed by the first operator with the same number in the run.
 #[derive(Debug)]
 pub(super) struct OnceExec {
     number: i64,
     input: Plan,
-    /// That the query says itself.
+    /// The order that the query specifies.
     order: Option<LexOrdering>,
     properties: std::sync::Arc<PlanProperties>,
 }
@@ -340,7 +340,7 @@ impl ExecutionPlan for OnceExec {
     }
 }
 
-/// Where somebody is who reads: behind so many batches, in a file or not.
+/// The position of a reader: the number of entries already taken, and the file being read, if any.
 type Place = (Arc<Batches>, usize, Option<SendableRecordBatchStream>);
 
 async fn next(
@@ -366,13 +366,13 @@ async fn next(
     }
 }
 
-/// What a run has computed once, by number. Whoever holds the run's batches holds this.
+/// The rows that a run has computed once, by number. Kept alive by the batches of the run.
 #[derive(Debug, Default)]
 pub(super) struct Made(Mutex<HashMap<i64, Slot>>);
 
-/// How operators find that: an extension of the run's settings. It does not keep it, since streams
-/// in there hold the settings: a run that ends early would keep itself, and what it sees of the
-/// database, for ever.
+/// Gives operators access to [`Made`], as an extension of the session configuration. The reference
+/// is weak because the streams in it hold the configuration: a run that ends early would otherwise
+/// keep itself, and its view of the database, alive forever.
 #[derive(Debug)]
 pub(super) struct OfRun(Weak<Made>);
 
@@ -382,13 +382,13 @@ impl OfRun {
     }
 }
 
-/// What one number stands for, once somebody has asked for it.
+/// The rows for one number, once an operator has asked for them.
 type Slot = Arc<Mutex<Option<Arc<Batches>>>>;
 
 impl Made {
     fn of(&self, number: i64, start: impl FnOnce() -> Result<Batches>) -> Result<Arc<Batches>> {
         let slot = Arc::clone(lock(&self.0).entry(number).or_default());
-        // Starting it may ask for another number: of those that are in it.
+        // Only this slot stays locked: starting the plan may ask for the numbers of nested queries.
         let mut made = lock(&slot);
         if let Some(batches) = &*made {
             return Ok(Arc::clone(batches));
@@ -399,14 +399,14 @@ impl Made {
     }
 }
 
-/// A batch that was made.
+/// A materialized batch.
 #[derive(Clone)]
 enum Entry {
     InMemory(RecordBatch),
     InFile(std::sync::Arc<dyn SpillFile>),
 }
 
-/// The batches that there are, and where more come from.
+/// The materialized batches, and the stream that produces more.
 struct Batches {
     state: tokio::sync::Mutex<State>,
     schema: SchemaRef,
@@ -415,7 +415,7 @@ struct Batches {
 
 struct State {
     entries: Vec<Entry>,
-    /// `None` when all are there.
+    /// `None` once all rows have been read.
     rows: Option<SendableRecordBatchStream>,
     memory: MemoryReservation,
 }
@@ -435,8 +435,8 @@ impl Batches {
         Batches { state: tokio::sync::Mutex::new(state), schema: std::sync::Arc::clone(schema), spills }
     }
 
-    /// A batch by its place, made if nobody has asked for it yet. What does not fit in memory goes
-    /// to a file of its own.
+    /// Returns a batch by its position, and computes it if necessary. A batch that does not fit
+    /// into memory spills to a file of its own.
     async fn get(&self, at: usize) -> Result<Option<Entry>> {
         let mut state = self.state.lock().await;
         loop {

@@ -1,12 +1,12 @@
-//! The columns that the expressions of an operator may name.
+//! The columns that the expressions of an operator may refer to.
 
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::utils::merge_schema;
 
-/// The columns of an operator's inputs. A scan has none, and its conditions name the table's
-/// columns.
+/// Returns the columns of an operator's inputs. A scan has no inputs; its conditions refer to the
+/// table's columns.
 ///
 /// Errors: the table has two columns of one name.
 pub(super) fn operand_schema(plan: &LogicalPlan) -> Result<DFSchema> {

@@ -1,4 +1,4 @@
-//! What makes plans of operators of optimized plans: DataFusion's planner, which knows ours.
+//! The physical planner: DataFusion's, extended by our operators.
 
 use async_trait::async_trait;
 use cairn_vfs::sync::Arc;

@@ -1,8 +1,8 @@
-//! Types of the columns that subqueries refer to around them.
+//! Types of the outer columns that subqueries refer to.
 //!
-//! A reference says which type its column has. Rules that give columns other types (digits of
-//! numerics, averages that are numerics) do not look into the subqueries that refer to them: there
-//! a numeric of one scale would be compared with one of another.
+//! An outer reference carries the type of its column. Rules that change column types (the scale of
+//! numerics, averages that are numerics) do not update the references in subqueries. A numeric of
+//! one scale would then be compared with one of another.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
@@ -17,11 +17,11 @@ use super::operand_schema::operand_schema;
 use super::sums::WideSums;
 use crate::query::walk::{Walk, WalkPlan};
 
-/// How deep subqueries with columns of other types may refer to each other.
+/// How deep chains of references between columns with changed types may be.
 const MOST_ROUNDS: usize = 8;
 
-/// Gives references the types that their columns have by now. What is computed of them may get
-/// another type by it, which again others refer to.
+/// Updates the types of outer references. Expressions on them may change type as a result, and may
+/// be referred to in turn, so the rule runs in rounds.
 #[derive(Debug)]
 pub(super) struct OuterTypes;
 
@@ -56,15 +56,15 @@ fn has_references(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// A reference to a column around a subquery, of the type that the column has by now. `around`: the
-/// columns of the queries around it, the nearest last.
+/// Returns an outer reference with the current type of its column. `around`: the schemas of the
+/// enclosing queries, innermost last.
 pub(super) fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
     let Expr::OuterReferenceColumn(field, column) = expr else { return expr };
     let now = around.iter().rev().find_map(|schema| schema.field_from_column(&column).ok());
     Expr::OuterReferenceColumn(now.map_or(field, Arc::clone), column)
 }
 
-/// A plan within queries that have the columns `around`.
+/// Rewrites a plan within queries that have the columns `around`.
 fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Result<LogicalPlan> {
     let plan = match plan {
         // A LATERAL subquery on the right side refers to columns of the left side.
@@ -81,7 +81,7 @@ fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Res
     let within: Vec<DFSchema> = around.iter().cloned().chain([schema]).collect();
     let plan = plan.walk_subqueries(|plan| subquery(plan, &within, is_changed).map(Transformed::yes))?.data;
     let plan = match plan {
-        // One that stands in a FROM is not an expression's.
+        // A subquery in FROM is not part of an expression.
         LogicalPlan::Subquery(mut subquery) => {
             let references = std::mem::take(&mut subquery.outer_ref_columns).into_iter();
             subquery.outer_ref_columns = references.map(|expr| reference(expr, around)).collect();
@@ -102,12 +102,11 @@ fn in_plan(plan: LogicalPlan, around: &[DFSchema], is_changed: &mut bool) -> Res
         })?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
-    // `WideSums` comes next, and looks at all schemas anew; the columns of these are asked for
-    // before.
+    // `WideSums` runs next and recomputes all schemas, but reads the columns of this one first.
     if *is_changed { changed.data.recompute_schema() } else { Ok(changed.data) }
 }
 
-/// A subquery of an expression.
+/// Rewrites a subquery in an expression.
 fn subquery(plan: LogicalPlan, within: &[DFSchema], is_changed: &mut bool) -> Result<LogicalPlan> {
     let LogicalPlan::Subquery(mut subquery) = plan else { return in_plan(plan, within, is_changed) };
     subquery.subquery = Arc::new(in_plan(Arc::unwrap_or_clone(subquery.subquery), within, is_changed)?);

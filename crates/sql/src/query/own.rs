@@ -1,8 +1,8 @@
-//! The direct path's functions, casts and arithmetic of dates in general queries, where
-//! DataFusion's give something else than PostgreSQL's: `concat(1.0::float8)` would be `1.0`,
-//! `lpad(s, -1)` end in a panic, a date less an interval be a date, `to_char` read other patterns.
+//! The direct path's functions, casts and date arithmetic for the general path, where DataFusion's
+//! differ from PostgreSQL's: `concat(1.0::float8)` would be `1.0`, `lpad(s, -1)` would panic, a
+//! date minus an interval would be a date, `to_char` would use other patterns.
 //!
-//! They work on one row at a time.
+//! They are evaluated row by row.
 
 use std::hash::{Hash, Hasher};
 
@@ -35,7 +35,7 @@ use crate::expr::{Deed, Operator, Options, Regular, scale_of_pattern, truncate, 
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
 
-/// Functions that are the direct path's in general queries too.
+/// Functions for which the general path uses the direct path's implementation.
 pub(super) const FUNCTIONS: [&str; 96] = [
     "acos",
     "acosd",
@@ -135,27 +135,27 @@ pub(super) const FUNCTIONS: [&str; 96] = [
     "width_bucket",
 ];
 
-/// How many characters a text has, or bytes a blob.
+/// The number of characters of a text, or bytes of a bytea.
 const LENGTH: &str = "length";
 
-/// `a ~ b`; with `_i` behind it `a ~* b`.
+/// `a ~ b`; with the suffix `_i`, `a ~* b`.
 pub(super) const MATCHES: &str = "cairn_matches";
 
-/// The function whose type follows from a pattern.
+/// The function whose result type depends on its pattern argument.
 const TO_NUMBER: &str = "to_number";
 
-/// What is done to a row's values.
+/// The computation on the values of a row.
 #[derive(Debug)]
 enum Work {
-    /// A function of the direct path, by the types of its arguments.
+    /// A function of the direct path, chosen by the types of its arguments.
     Function,
-    /// A cast to a type, whose length the second argument says where there is one.
+    /// A cast to a type. The second argument, if any, is its length.
     To(ColumnType),
-    /// What an operator does.
+    /// An operator, with the types of its operands.
     Made(Deed, Vec<ColumnType>),
 }
 
-/// A function of ours, as DataFusion knows them.
+/// A function of ours in DataFusion's form.
 #[derive(Debug)]
 struct Own {
     name: String,
@@ -182,22 +182,22 @@ fn own(name: &str, work: Work) -> ScalarUDF {
     ScalarUDF::from(Own { name: name.to_owned(), signature, work })
 }
 
-/// A function of the direct path.
+/// Returns a function of the direct path.
 pub(super) fn function(name: &str) -> ScalarUDF {
     own(name, Work::Function)
 }
 
-/// A cast to a type, under a name.
+/// Returns a cast to a type, under the given name.
 pub(super) fn to(name: &str, kind: ColumnType) -> ScalarUDF {
     own(name, Work::To(kind))
 }
 
-/// `x::varchar(n)`: DataFusion knows of no lengths.
+/// `x::varchar(n)`: DataFusion's text types have no length.
 pub(super) fn to_varchar() -> ScalarUDF {
     to(VARCHAR, Type::Text.into())
 }
 
-/// `x::time` and `x::time(n)`: DataFusion's has nanoseconds.
+/// `x::time` and `x::time(n)`: DataFusion's type has nanoseconds.
 pub(super) fn to_time() -> ScalarUDF {
     to(TIME, Type::Time.into())
 }
@@ -207,9 +207,10 @@ pub(super) fn to_moment() -> ScalarUDF {
     to(MOMENT, Type::Timestamp.into())
 }
 
-/// How long a span of time is, as it is compared: a month has thirty days, a day 24 hours.
+/// Returns the function for the length of an interval as it is compared: a month has thirty days, a
+/// day 24 hours.
 ///
-/// There is one of it: who compares two expressions with it looks whether it is the same.
+/// There is a single instance, because equality of expressions compares functions by identity.
 pub(super) fn span() -> Arc<ScalarUDF> {
     static SPAN_OF: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
     let made = || {
@@ -221,7 +222,7 @@ pub(super) fn span() -> Arc<ScalarUDF> {
     Arc::clone(SPAN_OF.get_or_init(|| Arc::new(made())))
 }
 
-/// The length of a span of time in microseconds; `None` for NULL.
+/// Returns the length of an interval in microseconds; `None` for NULL.
 pub(super) fn length_of_span(value: &ScalarValue) -> Option<i128> {
     let ScalarValue::IntervalMonthDayNano(Some(span)) = value else { return None };
     let days = i128::from(span.months) * 30 + i128::from(span.days);
@@ -232,14 +233,14 @@ fn kind_given(field: &FieldRef) -> Option<ColumnType> {
     (!field.data_type().is_null()).then(|| kind_of(field))
 }
 
-/// As [`kind_given`], of an argument: a literal in quotes has no type yet. Texts of tables and of
-/// our functions are views.
+/// Like [`kind_given`], for an argument: an untyped literal, which is `Utf8`, has no type yet.
+/// Texts of tables and of our functions are `Utf8View`.
 fn kind_of_argument(field: &FieldRef) -> Option<ColumnType> {
     kind_given(field).filter(|_| *field.data_type() != DataType::Utf8)
 }
 
 impl Own {
-    /// `second` is the second argument, where that is a constant.
+    /// `second` is the second argument, if it is constant.
     fn deed(&self, fields: &[FieldRef], second: Option<&ScalarValue>) -> Result<Deed> {
         let kinds: Vec<Option<ColumnType>> = fields.iter().map(kind_given).collect();
         let from = || kinds.first().cloned().flatten().unwrap_or_else(|| Type::Text.into());
@@ -272,7 +273,7 @@ impl Own {
         })
     }
 
-    /// The types that its arguments are read as.
+    /// Returns the types as which the arguments are read.
     fn kinds(&self, fields: &[FieldRef]) -> Vec<ColumnType> {
         match &self.work {
             Work::Made(_, kinds) => kinds.clone(),
@@ -282,7 +283,8 @@ impl Own {
 }
 
 impl Own {
-    /// What is asked of columns often enough not to go through values: `None` for everything else.
+    /// Fast paths for common calls on columns, which avoid the conversion to values; `None` for
+    /// other calls.
     fn quick(&self, deed: &Deed, args: &[ColumnarValue]) -> Result<Option<ArrayRef>> {
         Ok(match args {
             [ColumnarValue::Array(numbers)] if *numbers.data_type() == DataType::Float64 => {
@@ -318,7 +320,7 @@ impl Own {
     }
 }
 
-/// Whatever is of no use for it goes in and comes out as a whole number.
+/// Returns an integer argument as a length; `None` for other values.
 fn length_of(value: Option<&ScalarValue>) -> Option<u32> {
     match value {
         Some(ScalarValue::Int64(Some(length))) => u32::try_from(*length).ok(),
@@ -345,7 +347,7 @@ impl ScalarUDFImpl for Own {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let second = args.scalar_arguments.get(1).copied().flatten();
         let mut kind = self.deed(args.arg_fields, second)?.result;
-        // Rows of VALUES may have different lengths, and DataFusion wants one type for all.
+        // Rows of VALUES may have different lengths, but DataFusion wants one type for all of them.
         kind.length = None;
         Ok(Arc::new(field(&self.name, &kind, true)))
     }
@@ -373,7 +375,7 @@ impl ScalarUDFImpl for Own {
     }
 }
 
-/// The lengths of texts of a table, which are asked for often enough not to go through values.
+/// The lengths of a column of texts: a fast path, because this call is common.
 fn characters(texts: &ArrayRef) -> ArrayRef {
     let count = |text: &str| i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
     Arc::new(texts.as_string_view().iter().map(|text| text.map(count)).collect::<Int32Array>())
@@ -404,7 +406,7 @@ fn computed(deed: &Deed, kinds: &[ColumnType], arrays: Vec<ArrayRef>, rows: usiz
     batch.columns().first().cloned().ok_or_else(|| DataFusionError::Internal("no column was made".to_owned()))
 }
 
-/// A cast as the direct path does it.
+/// Returns a cast with the semantics of the direct path.
 pub(super) fn cast(expr: Expr, from: ColumnType, kind: ColumnType) -> Expr {
     let name = format!("cairn_cast({from} as {kind})");
     let deed = Deed::cast(&from, &kind);
@@ -412,12 +414,12 @@ pub(super) fn cast(expr: Expr, from: ColumnType, kind: ColumnType) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![expr]))
 }
 
-/// The length of a span of time, to be compared.
+/// Returns the length of an interval, for comparison.
 pub(super) fn span_of(expr: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(span(), vec![expr]))
 }
 
-/// Arithmetic with dates and times, and comparing spans of them.
+/// Plans date and time arithmetic, and comparisons of intervals.
 #[derive(Debug)]
 pub(super) struct Times;
 
@@ -425,15 +427,15 @@ fn is_time(kind: &ColumnType) -> bool {
     matches!(kind.kind, Type::Date | Type::Time | Type::Timestamp | Type::Interval)
 }
 
-/// The type of an operand, where it has one; numbers are integers where they fit.
+/// Returns the type of an operand, if it has one. Integer literals are integers if they fit.
 fn operand(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(value)), _) if i32::try_from(*value).is_ok() => {
             Some(Type::Int.into())
         }
         Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_) => None,
-        // What an operator gives has nothing but a type, and its field would have a name with all
-        // that is below.
+        // The result of an operator has no metadata, and its field would carry a name that spells
+        // out the whole expression below it.
         Expr::BinaryExpr(_) => {
             let field = Arc::new(Field::new("", type_of(expr, schema)?, true));
             kind_given(&field)
@@ -491,12 +493,12 @@ impl ExprPlanner for Times {
     }
 }
 
-/// Whether an expression is one of the system catalogs' numbers, which are names there as well.
+/// Whether an expression is an object id of the system catalogs, which may be compared with a name.
 fn is_number_of_system(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.name().starts_with("cairn_reg"))
 }
 
-/// Bytes behind bytes; what is in quotes beside them is bytes too.
+/// Concatenation of bytea values. An untyped literal next to one is read as bytea.
 fn bytes_joined(
     expr: RawBinaryExpr,
     kinds: (Option<ColumnType>, Option<ColumnType>),
@@ -518,7 +520,7 @@ fn bytes_joined(
     Ok(PlannerResult::Planned(Expr::ScalarFunction(call)))
 }
 
-/// Spans of time by their lengths: thirty days are a month.
+/// Compares intervals by their lengths: thirty days equal a month.
 fn compared(
     expr: RawBinaryExpr,
     kinds: (Option<ColumnType>, Option<ColumnType>),
@@ -526,7 +528,7 @@ fn compared(
     let is_span = |kind: &Option<ColumnType>| kind.as_ref().is_some_and(|kind| kind.kind == Type::Interval);
     let is_open = |expr: &Expr| matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _));
     let (left, right) = (is_span(&kinds.0), is_span(&kinds.1));
-    // One side is, and the other too or nothing yet.
+    // One side is an interval, and the other is one too or is untyped.
     let both = (left && (right || is_open(&expr.right))) || (right && is_open(&expr.left));
     if !both {
         return PlannerResult::Original(expr);
@@ -536,6 +538,6 @@ fn compared(
         span_of(if known { expr } else { Expr::Cast(Cast::new(Box::new(expr), kind)) })
     };
     let (left, right) = (span(expr.left, left), span(expr.right, right));
-    // Back for whoever comes next, and in the end the planner itself.
+    // The next planner, and finally DataFusion, plans the comparison itself.
     PlannerResult::Original(RawBinaryExpr { op: expr.op, left, right })
 }

@@ -1,5 +1,5 @@
-//! Parts of moments and spans of time, which are numerics: `extract(year from d) / 2` is no whole
-//! number.
+//! Fields of dates, times and intervals (`extract`). They are numerics: `extract(year from d) / 2`
+//! is not an integer division.
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array};
 use arrow::datatypes::{
@@ -21,14 +21,14 @@ use crate::error::Error;
 use crate::expr::extract;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 
-/// What gives parts without a fraction, with three digits of one, and with six.
+/// The functions that return fields, with their scales: 0, 3 or 6 digits.
 pub(super) const PARTS: [(&str, u8); 4] =
     [("cairn_part", 0), ("cairn_part_3", 3), ("cairn_part_6", 6), (DATE_PART, 6)];
 
-/// As the one with six digits, for which a date is midnight.
+/// Like the function with six digits, but a date counts as its midnight.
 pub(super) const DATE_PART: &str = "cairn_date_part";
 
-/// What the function of a field is called.
+/// Returns the name of the function for a field.
 pub(super) fn name_for(field: &str) -> &'static str {
     match field.to_ascii_lowercase().as_str() {
         "second" | "seconds" | "epoch" | "julian" => "cairn_part_6",
@@ -37,7 +37,7 @@ pub(super) fn name_for(field: &str) -> &'static str {
     }
 }
 
-/// The functions: `cairn_part('year', x)`.
+/// Returns the functions: `cairn_part('year', x)`.
 pub(super) fn functions() -> impl Iterator<Item = ScalarUDF> {
     PARTS.into_iter().map(|(name, scale)| {
         ScalarUDF::from(Part { name, scale, signature: Signature::any(2, Volatility::Immutable) })

@@ -52,32 +52,32 @@ use crate::session::Session;
 use crate::sqlstate::UNDEFINED_PARAMETER;
 use crate::syntax::{DEEPEST, levels, planning, too_deep, too_involved};
 
-/// Digits after the point that a parameter has at least where it stands beside a decimal.
+/// The least scale of a decimal parameter, whatever the scale of the operand beside it.
 const OPEN_SCALE: i8 = 10;
 
 /// A planned query.
 #[derive(Debug)]
 pub(crate) struct Query {
     plan: LogicalPlan,
-    /// Lists that are parameters, whose items take their places in the plan of a run.
+    /// List parameters, whose items are put into the plan of each run.
     lists: Vec<ListUse>,
-    /// Nothing in it waits for parameters, so that the optimizer has seen all of it.
+    /// The plan has been optimized completely, because it does not wait for parameters.
     optimized: bool,
-    /// Nothing in it is different from run to run but what is in the tables.
+    /// Runs of the query differ only by the contents of the tables.
     is_fixed: bool,
-    /// What it ran as before.
+    /// The cached physical plan of an earlier run.
     kept: Mutex<Option<Kept>>,
     parameters: Vec<ColumnType>,
     pub kinds: Vec<ColumnType>,
     verb: &'static str,
-    /// Of its text and of the views in it: how deep its plan is, about.
+    /// Approximate depth of the plan, from the query's text and its views.
     levels: usize,
 }
 
-/// What planning a query gives: also the types of its parameters, and its columns.
+/// A planned query, with the types of its parameters and its columns.
 pub(super) type Planned = (Query, Vec<Option<ColumnType>>, Vec<Column>);
 
-/// An expression as a literal, for arguments of functions that make tables.
+/// Folds an expression to a literal, for the arguments of table functions.
 pub(super) fn literal(expr: Expr, state: &SessionState) -> datafusion::error::Result<Expr> {
     let context = SimplifyContext::builder().with_config_options(Arc::clone(state.config_options())).build();
     let simplifier = ExprSimplifier::new(context);
@@ -85,8 +85,8 @@ pub(super) fn literal(expr: Expr, state: &SessionState) -> datafusion::error::Re
     simplifier.simplify(simplifier.coerce(expr, &schema)?)
 }
 
-/// Counts of LIMIT and OFFSET as what DataFusion's operators take, where they are known: it leaves
-/// casts of casts as they are.
+/// Folds the counts of LIMIT and OFFSET to the literals that DataFusion's operators require, where
+/// they are known. DataFusion itself does not fold nested casts.
 fn with_counts(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
     let counted = |expr: Box<Expr>| {
         let waits = expr.holds(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
@@ -108,13 +108,13 @@ fn with_counts(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Re
 impl Query {
     /// Plans a query or EXPLAIN.
     ///
-    /// Errors: whatever is wrong with it.
+    /// Errors: those of planning the statement.
     pub fn plan(session: &mut Session, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Planned> {
         Query::plan_for(session, tree.clone(), types, None)
     }
 
-    /// Sees that a query can be that of a view: that one is a view more. That it asks for itself is
-    /// found out when it is asked for, as in PostgreSQL.
+    /// Checks that a query can define a view, which adds one level of views. As in PostgreSQL, a
+    /// view that refers to itself is detected only when it is used.
     ///
     /// Errors: 54001 where it is made of too many others.
     pub fn check_view(session: &mut Session, tree: &Tree) -> Result<()> {
@@ -122,7 +122,7 @@ impl Query {
         views::size_of(tree, &catalog, &session.context.settings.search_path, true).map(drop)
     }
 
-    /// As [`Query::plan`], with the keys of one table's rows as a column of it.
+    /// Like [`Query::plan`], with the row keys of one table as an additional column.
     pub(super) fn plan_for(
         session: &mut Session,
         tree: Tree,
@@ -140,7 +140,7 @@ impl Query {
         planning(levels, || caught(|| Query::plan_here(session, tree, types, target, levels)))
     }
 
-    /// As [`Query::plan_for`], where there is room on the stack for so many levels.
+    /// Like [`Query::plan_for`], called with enough stack for the given levels.
     fn plan_here(
         session: &mut Session,
         tree: Tree,
@@ -173,15 +173,14 @@ impl Query {
         let parameters = parameters(&plan, &types)?;
         let waits = !lists.is_empty() || has_placeholders(&plan).map_err(datafusion_error)?;
         let open_plan = (!lists.is_empty()).then(|| plan.clone());
-        // A plan that waits for parameters may be one that the optimizer cannot do anything with
-        // yet.
+        // The optimizer may be unable to handle a plan whose parameters are unknown.
         let (plan, optimized) = match engine.state.optimize(&plan) {
             Ok(optimized) => (optimized, true),
             Err(_) if waits => (plan, false),
             Err(error) => return Err(datafusion_error(error)),
         };
         let schema = Arc::clone(plan.schema());
-        // What is among the items of a list is for the optimizer to see.
+        // The optimizer must see the items of a list, so it runs once they are known.
         let (plan, optimized) = match open_plan {
             Some(open_plan) => (open_plan, false),
             None => (plan, optimized),
@@ -206,24 +205,24 @@ impl Query {
         Ok((query, open, columns))
     }
 
-    /// Runs it.
+    /// Runs the query.
     ///
-    /// Errors: what planning the operators meets; the rest comes with the rows.
+    /// Errors: those of physical planning; others are returned with the rows.
     pub fn run(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
         self.run_with(session, params, false)
     }
 
-    /// As [`Query::run`], but when the first batch comes it has read all that it reads.
+    /// Like [`Query::run`], but reads everything before it returns the first batch.
     ///
-    /// Errors: as there.
+    /// Errors: as for [`Query::run`].
     pub(super) fn run_aside(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
         self.run_with(session, params, true)
     }
 
-    /// Where there is not memory enough for a join's hash table, or for the first rows of a sort,
-    /// it is run again with operators that go to the disk: before the first row, when nobody has
-    /// seen anything of it but the sequences that it took numbers of. A cursor's run is not waited
-    /// for, and ends with 53200 then.
+    /// Runs the query. If memory does not suffice for a hash table of a join or for a top-N sort,
+    /// it runs again with operators that spill. That happens before the first row, when the only
+    /// visible effect is the numbers taken from sequences. For a cursor nothing waits for the first
+    /// row, so its run fails with 53200 instead.
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
         let start = |session: &mut Session, operators| {
             planning(self.levels, || caught(|| self.start(session, params, is_aside, operators)))
@@ -237,7 +236,7 @@ impl Query {
         Ok(batches)
     }
 
-    /// Starts a run. Also says whether [`Operators::OnDisk`] would be others.
+    /// Starts a run. Also returns whether [`Operators::OnDisk`] would plan other operators.
     fn start(
         &self,
         session: &mut Session,
@@ -245,8 +244,8 @@ impl Query {
         is_aside: bool,
         operators: Operators,
     ) -> Result<(Batches, bool)> {
-        // Each run has its own: it is set when the run is given up, and a statement may have
-        // several.
+        // Each run has its own canceller, which is set when the run is given up. A statement may
+        // have several runs.
         let apart = session.apart.as_mut().map(|apart| {
             *apart = Canceller::new();
             apart.clone()
@@ -276,7 +275,7 @@ impl Query {
         Ok((Batches::new(stream, self.kinds.clone(), handle, stops, timers), on_disk_helps))
     }
 
-    /// Operators for a run, and what that has to keep.
+    /// Returns the physical plan of a run, and the token that the run must hold.
     fn physical(
         &self,
         session: &mut Session,
@@ -326,7 +325,7 @@ impl Query {
     fn values(&self, session: &Session, params: &[Datum]) -> Result<ParamValues> {
         let mut values: HashMap<String, ScalarAndMetadata> = HashMap::new();
         for (at, kind) in self.parameters.iter().enumerate() {
-            // Its items are in the plan.
+            // The items of a list are already in the plan.
             if !self.has_place(at) {
                 continue;
             }
@@ -343,7 +342,7 @@ impl Query {
         Ok(ParamValues::Map(values))
     }
 
-    /// Whether a parameter stands in the plan, and not as a list of [`Query::lists`] only.
+    /// Whether a parameter occurs in the plan other than as a list of [`Query::lists`].
     fn has_place(&self, parameter: usize) -> bool {
         let is_list = self.lists.iter().any(|list| list.parameter == parameter);
         let name = format!("${}", parameter + 1);
@@ -354,13 +353,13 @@ impl Query {
         self.verb
     }
 
-    /// Whether it ran, and need not be planned to run again.
+    /// Whether its physical plan is cached.
     #[cfg(test)]
     pub(super) fn is_kept(&self) -> bool {
         lock(&self.kept).is_some()
     }
 
-    /// Whether it reads a table.
+    /// Whether the query reads a table.
     pub(super) fn reads(&self, table: u32) -> bool {
         let mut reads = false;
         let looked = self.plan.look_with_subqueries(|plan| {
@@ -371,13 +370,14 @@ impl Query {
             }
             Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         });
-        // Who cannot tell what it reads has to expect everything.
+        // On an error, assume that it does.
         reads || looked.is_err()
     }
 }
 
 impl Session {
-    /// The columns of all views, which only planning them tells: once for a catalog.
+    /// Returns the columns of all views, which only planning can determine. Cached per catalog
+    /// version.
     ///
     /// Errors: those of reading sequences, and of setting up the general path.
     pub(crate) fn view_columns(&mut self, catalog: &Arc<cairn_table::Catalog>) -> Result<Arc<ViewColumns>> {
@@ -397,7 +397,7 @@ impl Session {
     }
 }
 
-/// Batches that hold something until they are dropped.
+/// Returns batches that keep `what` alive until they are dropped.
 fn holding(batches: SendableRecordBatchStream, what: impl Send + 'static) -> SendableRecordBatchStream {
     let schema = batches.schema();
     let batches = batches.map(move |batch| {
@@ -407,7 +407,7 @@ fn holding(batches: SendableRecordBatchStream, what: impl Send + 'static) -> Sen
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// EXPLAIN has one column, as everybody expects.
+/// Renames the column of EXPLAIN as in PostgreSQL.
 fn explained(columns: Vec<Column>) -> Vec<Column> {
     columns
         .into_iter()
@@ -418,11 +418,11 @@ fn explained(columns: Vec<Column>) -> Vec<Column> {
         .collect()
 }
 
-/// Puts places for the transaction's time and the statement's where they are asked for: a plan
-/// outlives both.
+/// Replaces the time of the transaction and of the statement by placeholders, since a plan outlives
+/// both.
 fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let changed = plan.walk_up_with_subqueries(|plan| {
-        // Under the names that it had: others refer to them.
+        // Keep the names of expressions, because others refer to them.
         let names = NamePreserver::new(&plan);
         let changed = plan.walk_expressions(|expr| {
             let name = names.save(&expr);
@@ -434,7 +434,7 @@ fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     Ok(changed.data)
 }
 
-/// A place for a time, where an expression asks for one.
+/// Returns the placeholder for an expression that asks for a time.
 fn placed(expr: Expr) -> Transformed<Expr> {
     let Expr::ScalarFunction(function) = &expr else { return Transformed::no(expr) };
     let place = |name: &str| {
@@ -451,22 +451,22 @@ fn placed(expr: Expr) -> Transformed<Expr> {
     })
 }
 
-/// The type that the values of parameters come in which stand beside something of this type.
-/// Decimals have more digits after the point than that: a column's type would round them.
+/// Returns the type of parameter values for an operand of the given type. Decimals get a larger
+/// scale, because a column's type would round them.
 fn given_type(kind: &DataType) -> DataType {
     match kind {
         DataType::Decimal128(precision, scale) if *precision < 38 || *scale < OPEN_SCALE => {
             DataType::Decimal128(38, OPEN_SCALE.max(*scale))
         }
-        // Items of lists are spelled out in the type of what they are compared with.
+        // Items of lists are written out in the type of the operand.
         kind if kind.is_decimal() || kind.is_nested() || kind.is_null() => kind.clone(),
         kind => data_type(&parameter_type(kind)),
     }
 }
 
-/// Gives parameters the types that their values come in, so that the optimizer sees where those are
-/// not what they stand beside: texts of catalogs and of functions are not kept as texts of tables
-/// are.
+/// Gives parameters the types of their values, so that the optimizer sees where these differ from
+/// the operands: texts of catalogs and of functions have another representation than texts of
+/// tables.
 fn with_given_types(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let given = |expr: Expr| match expr {
         Expr::Placeholder(Placeholder { id, field: Some(field) }) => {
@@ -474,8 +474,8 @@ fn with_given_types(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
             if kind == *field.data_type() {
                 return Transformed::no(Expr::Placeholder(Placeholder { id, field: Some(field) }));
             }
-            // Without what the other's metadata says: a parameter that stands beside two numbers of
-            // different digits is one parameter.
+            // Without the operand's metadata: a parameter beside two numbers of different scales is
+            // still a single parameter.
             let field = Arc::new(Field::new(field.name(), kind, true));
             Transformed::yes(Expr::Placeholder(Placeholder { id, field: Some(field) }))
         }
@@ -492,7 +492,7 @@ fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
     Ok(!plan.get_parameter_fields()?.is_empty())
 }
 
-/// The types of `$1`, `$2` and so on.
+/// Returns the types of `$1`, `$2` and so on.
 fn parameters(plan: &LogicalPlan, given: &[Option<ColumnType>]) -> Result<Vec<ColumnType>> {
     let fields = plan.get_parameter_fields().map_err(datafusion_error)?;
     let mut parameters: Vec<Option<ColumnType>> = given.to_vec();

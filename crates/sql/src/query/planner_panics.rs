@@ -1,8 +1,8 @@
 //! Panics of DataFusion's planner.
 //!
-//! The planner is not ours and has assertions of its own. One that fails is an error of the
-//! statement here, so that neither the session that asked nor the server around it ends by it. What
-//! a plan does when it runs is a task of the runtime, whose panics `stream.rs` sees.
+//! The planner is external code with assertions of its own. A failed assertion becomes an error of
+//! the statement, so that neither the session nor the server ends. Execution runs in a task of the
+//! runtime, whose panics `stream.rs` handles.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,8 +12,8 @@ use crate::sqlstate::INTERNAL_ERROR;
 
 /// Runs a part of planning.
 ///
-/// Errors: those of `plan`; XX000 with the panic's message if it panics. The statement fails then,
-/// and with it the transaction, so nobody sees what `plan` has half done.
+/// Errors: those of `plan`; XX000 with the panic's message if it panics. The statement then fails,
+/// and the transaction with it, so that partial effects of `plan` are never seen.
 pub(super) fn caught<T>(plan: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|panic| {
         let message = message(&*panic);
@@ -31,8 +31,8 @@ fn message(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: a planner that panics ends the statement and nothing else. Method: code that panics
-    /// with each kind of message, and code that does not.
+    /// Goal: a panic of the planner fails the statement and nothing else.
+    /// Method: code that panics with each kind of message, and code that does not.
     #[test]
     fn a_panic_is_an_error() {
         let error = caught::<()>(|| panic!("a fault")).unwrap_err();

@@ -1,4 +1,4 @@
-//! Our tables, as DataFusion knows tables.
+//! Our tables as DataFusion table providers.
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
@@ -23,10 +23,10 @@ use crate::batch::field;
 use crate::direct::{Access, Wanted};
 use crate::expr::Node;
 
-/// The column that says which row it is, for statements that change rows.
+/// The column that identifies a row, for statements that change rows.
 pub(super) const ROW_KEY: &str = "ctid";
 
-/// A table. DataFusion is told of no constraints: what it derives from them is more than they say
+/// A table. It declares no constraints, because DataFusion derives more from them than they imply
 /// (`rewrite/dependents.rs`).
 #[derive(Debug)]
 pub(super) struct Provider {
@@ -35,7 +35,7 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// `with_key`: has the rows' keys as a column too.
+    /// `with_key`: adds the row keys as a column.
     pub fn new(table: &Arc<Table>, with_key: bool) -> Self {
         let def = table.def();
         let mut fields: Vec<Field> =
@@ -77,8 +77,8 @@ impl TableProvider for Provider {
             .ok_or_else(|| DataFusionError::Internal("a table is read outside of a session".to_owned()))?;
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let projection = projection.unwrap_or(&all).clone();
-        // What was taken may have become another expression since: `x IN (1, NULL)` is one of `x =
-        // 1 OR NULL` by then.
+        // An accepted filter may have been rewritten since: `x IN (1, NULL)` becomes `x = 1 OR
+        // NULL`.
         let (taken, strange): (Vec<Expr>, Vec<Expr>) =
             filters.iter().cloned().partition(|filter| condition(filter, &self.table).is_some());
         if let Some(strange) = conjunction(strange) {
@@ -114,7 +114,7 @@ impl TableProvider for Provider {
 }
 
 impl Provider {
-    /// A scan whose rows are filtered by what no tree sees to.
+    /// A scan with a filter on top, for conditions that the scan cannot handle.
     async fn scan_and_filter(
         &self,
         state: &dyn Session,
@@ -140,7 +140,7 @@ impl Provider {
         self.table.id()
     }
 
-    /// The columns of the table's primary key.
+    /// Returns the columns of the table's primary key.
     pub fn primary_key(&self) -> Vec<usize> {
         self.table.def().primary_key.iter().map(|key| key.column).collect()
     }
@@ -150,7 +150,7 @@ impl Provider {
     }
 }
 
-/// What is known of a table's contents, as estimates all.
+/// Returns the statistics of a table. All of them are estimates.
 fn statistics(table: &Table, schema: &Schema) -> Statistics {
     let rows = table.rows() as usize;
     let mut width = 0;

@@ -1,10 +1,10 @@
-//! Numerics beside other numbers, as PostgreSQL has them: quotients have digits enough and the last
-//! one is rounded, `avg` of whole numbers is a numeric, and what stands beside a floating-point
-//! number becomes one.
+//! Numerics in expressions with other numbers, as in PostgreSQL: quotients have enough digits and
+//! are rounded, `avg` of integers is a numeric, and a number beside a floating-point number is
+//! converted to one.
 //!
-//! DataFusion cuts quotients off four digits behind their operands', has floating-point averages of
-//! integers, and compares a floating-point number with a numeric by making a numeric of it:
-//! `0.1::float8 + 0.2 = 0.3`, and no number above 10^15 can be compared at all.
+//! DataFusion truncates quotients four digits after their operands', computes floating-point
+//! averages of integers, and compares a floating-point number with a numeric by converting it to a
+//! numeric: `0.1::float8 + 0.2 = 0.3` is true, and no number above 10^15 can be compared at all.
 
 use std::hash::Hash;
 
@@ -39,15 +39,15 @@ use crate::error::Error;
 use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::{DIVISION_BY_ZERO, NUMERIC_VALUE_OUT_OF_RANGE};
 
-/// Digits behind the point that a quotient has where there is room for them, and has at least.
-/// PostgreSQL's has sixteen that count, which one type for all rows cannot say.
+/// The least and the largest scale of a quotient; it has the largest one where there is room.
+/// PostgreSQL's has sixteen significant digits, which a single type for all rows cannot express.
 const DIGITS: (u8, u8) = (18, 20);
 
-/// Digits before the point that a result has room for, if need be at the cost of some behind it.
+/// Digits before the point that a result has room for, if need be at the cost of its scale.
 const BEFORE: u8 = 10;
 
-/// Arithmetic of numerics for whose results DataFusion knows no type: it ends with an error before
-/// there is a plan that a rule could see to.
+/// Plans numeric arithmetic for whose results DataFusion has no type. DataFusion would fail before
+/// there is a plan that a rule could rewrite.
 #[derive(Debug)]
 pub(super) struct Untyped;
 
@@ -76,14 +76,12 @@ impl ExprPlanner for Untyped {
     }
 }
 
-/// Sees to a plan in which sums have their types, before DataFusion decides on those of everything
-/// else.
+/// Rewrites a plan in which the types of sums are final, before DataFusion's type coercion.
 pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(plan.walk_up_with_subqueries(in_plan)?.data)
 }
 
-/// Sees to an expression by itself, where its type has to be known before the plan around it is
-/// made.
+/// Rewrites a single expression, where its type must be known before the plan around it exists.
 pub(super) fn exactly_expr(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(in_tree(expr, schema)?.data)
 }
@@ -94,7 +92,7 @@ fn in_tree(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Union(union) = plan {
-        // It would keep the types that it had.
+        // Rebuilt, because the union would keep its old types.
         let union = Union::try_new_with_loose_types(union.inputs)?;
         return Ok(Transformed::yes(LogicalPlan::Union(union)));
     }
@@ -120,8 +118,8 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(plan))
 }
 
-/// Whether one of two numbers is a floating-point number of which the other would make something
-/// else.
+/// Whether one operand is a floating-point number that DataFusion would convert to the type of the
+/// other.
 fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
     match (type_of(left, schema), type_of(right, schema)) {
         (Some(left), Some(right)) => are_mixed(&left, &right),
@@ -129,18 +127,18 @@ fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
     }
 }
 
-/// As [`is_mixed`], of the two types.
+/// Like [`is_mixed`], for two types.
 fn are_mixed(left: &DataType, right: &DataType) -> bool {
     let mixed = |one: &DataType, other: &DataType| match one {
         DataType::Float64 => other.is_decimal(),
-        // An integer beside a real is none: both become what holds both.
+        // An integer beside a real: both become double precision, which holds both.
         DataType::Float32 => other.is_decimal() || other.is_integer(),
         _ => false,
     };
     mixed(left, right) || mixed(right, left)
 }
 
-/// A number as a floating-point number; what is none stays.
+/// Converts a number to double precision; other expressions stay unchanged.
 fn double(expr: Expr, schema: &DFSchema) -> Expr {
     if let Expr::Literal(ScalarValue::Decimal128(Some(unscaled), _, scale), metadata) = &expr
         && let Ok(value) = match u8::try_from(*scale) {
@@ -165,7 +163,7 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if op.is_numerical_operators() || op.supports_propagation() =>
         {
-            // Types are asked for once: that looks at all that is below.
+            // Types are computed only once, because that walks the whole expression below.
             let kinds = type_of(&left, schema).zip(type_of(&right, schema));
             if kinds.as_ref().is_some_and(|(left, right)| are_mixed(left, right)) {
                 let (left, right) = (boxed(left), boxed(right));
@@ -201,9 +199,9 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// Casts the results of a CASE that are exact numbers of several types to the type that holds all
-/// of them. Until type coercion DataFusion takes the first result's type for that of the CASE, and
-/// sums and quotients of it are planned before. The results have their own digits by now: a
-/// quotient has those that it has here, not DataFusion's.
+/// of them. Until type coercion, DataFusion takes the type of the first result for the CASE, and
+/// sums and quotients on it would be planned with that type. The results already have their final
+/// scales, in particular quotients have those of this module.
 fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
     let kind = if matches!(expr, Expr::Case(_)) { type_of(&expr, schema) } else { None };
     let Some(kind @ (DataType::Decimal128(..) | DataType::Int32 | DataType::Int64)) = kind else {
@@ -220,8 +218,7 @@ fn of_one_type(expr: Expr, schema: &DFSchema) -> Expr {
     Expr::Case(case)
 }
 
-/// How many digits a number has, and how many of them are behind the point; `None` for what is
-/// neither a numeric nor an integer.
+/// Returns precision and scale of a number; `None` for what is neither numeric nor integer.
 fn digits(expr: &Expr, schema: &DFSchema) -> Option<(u8, u8)> {
     let of = |value: u64| value.checked_ilog10().map_or(1, |log| log as u8 + 1);
     match expr {
@@ -240,16 +237,17 @@ fn digits(expr: &Expr, schema: &DFSchema) -> Option<(u8, u8)> {
     })
 }
 
-/// Digits behind the point for a quotient with so many before it, of numbers that have so many
-/// behind theirs.
+/// Returns the scale of a quotient with `before` digits before the point and operands of scale
+/// `behind`.
 fn places(before: u8, behind: u8) -> u8 {
     let (least, most) = DIGITS;
     let room = DECIMAL128_MAX_PRECISION.saturating_sub(before);
     room.clamp(least, most).max(kept(behind, room))
 }
 
-/// As many of the digits behind the point as there is room for with those before it; all of them
-/// where enough is left before it, and 0 where there is so little room that others have to say.
+/// Returns how much of the scale `behind` can be kept, with room for `room` digits after the point.
+/// It is kept whole where enough digits remain before the point. Where the room is too small, the
+/// result is 0 and the caller's minimum applies.
 fn kept(behind: u8, room: u8) -> u8 {
     match behind <= room.max(DECIMAL128_MAX_PRECISION - BEFORE) {
         true => behind,
@@ -258,8 +256,8 @@ fn kept(behind: u8, room: u8) -> u8 {
     }
 }
 
-/// Digits behind the point for an average of numbers with so many digits. Those that may have more
-/// before the point than there is room for keep what DataFusion gives them: four more.
+/// Returns the scale of an average. Numbers that may have more digits before the point than there
+/// is room for keep the scale that DataFusion gives them: four digits more than their own.
 fn places_of_average((precision, scale): (u8, u8)) -> u8 {
     let before = precision.saturating_sub(scale);
     let room = DECIMAL128_MAX_PRECISION.saturating_sub(before);
@@ -269,13 +267,13 @@ fn places_of_average((precision, scale): (u8, u8)) -> u8 {
     }
 }
 
-/// Digits before the point of a number that has so many, and so many of them behind it.
+/// Returns the digits before the point of a number with this precision and scale.
 fn before((precision, scale): (u8, u8)) -> u8 {
     precision.saturating_sub(scale)
 }
 
-/// A quotient of numerics, or another result that DataFusion would give so many digits behind the
-/// point that there is no room before it.
+/// Returns a quotient of numerics, or another result whose scale in DataFusion would leave no room
+/// before the point.
 fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_decimal = |expr| type_of(expr, schema).is_some_and(|kind| kind.is_decimal());
     if !is_decimal(left) && !is_decimal(right) {
@@ -291,7 +289,8 @@ fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<E
         Operator::Plus | Operator::Minus => {
             let room = DECIMAL128_MAX_PRECISION.saturating_sub(before(a).max(before(b)));
             let behind = a.1.max(b.1);
-            // DataFusion gives one of them the digits of the other, for which it may have no room.
+            // DataFusion rescales one operand to the scale of the other, for which there may be no
+            // room.
             if kept(behind, room) == behind {
                 return None;
             }
@@ -303,7 +302,7 @@ fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<E
     Some(exact.of(scale, [(left.clone(), a), (right.clone(), b)], schema))
 }
 
-/// What is computed.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Exact {
     Quotient,
@@ -313,7 +312,7 @@ enum Exact {
 }
 
 impl Exact {
-    /// Of two numbers with so many digits.
+    /// Builds the call for two operands with their precisions and scales.
     fn of(self, scale: u8, of: [(Expr, (u8, u8)); 2], schema: &DFSchema) -> Expr {
         let args = of.map(|(expr, (precision, scale))| match type_of(&expr, schema) {
             Some(kind) if kind.is_integer() => {
@@ -328,7 +327,7 @@ impl Exact {
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args.to_vec()))
     }
 
-    /// Of `a / 10^m` and `b / 10^n`.
+    /// Computes the result for `a / 10^m` and `b / 10^n`.
     fn value(self, (a, m): (i128, i32), (b, n): (i128, i32), scale: u8) -> Result<i128> {
         let value = match self {
             Exact::Quotient if b == 0 => {
@@ -349,7 +348,7 @@ impl Exact {
     }
 }
 
-/// `a` * `b` * 10^`exponent`, rounded; `None` where it has more than 38 digits.
+/// Returns `a` * `b` * 10^`exponent`, rounded; `None` where it has more than 38 digits.
 fn product(a: i128, b: i128, exponent: i32) -> Option<i128> {
     match a.checked_mul(b) {
         Some(product) => quotient(product, 1, exponent),
@@ -357,7 +356,8 @@ fn product(a: i128, b: i128, exponent: i32) -> Option<i128> {
     }
 }
 
-/// `a / 10^m + b / 10^n`, times 10^`scale` and rounded; `None` where it has more than 38 digits.
+/// Returns `a / 10^m + b / 10^n`, times 10^`scale` and rounded; `None` where it has more than 38
+/// digits.
 fn sum_of((a, m): (i128, i32), (b, n): (i128, i32), scale: u8) -> Option<i128> {
     let most = m.max(n);
     let raised = |value: i128, by: i32| {
@@ -382,12 +382,12 @@ impl ExactFunction {
     }
 }
 
-/// The type of what one of these functions gives; `None` for other functions.
+/// Returns the result type of one of these functions; `None` for other functions.
 pub(super) fn result_of(function: &ScalarUDF) -> Option<DataType> {
     function.inner().downcast_ref::<ExactFunction>().map(ExactFunction::result)
 }
 
-/// The short name of a call of one of these functions.
+/// Returns the short name of a call of one of these functions.
 pub(super) fn name_of(function: &ScalarUDF) -> Option<&str> {
     function.inner().downcast_ref::<ExactFunction>()?.short_name.as_deref()
 }
@@ -438,7 +438,7 @@ impl ScalarUDFImpl for ExactFunction {
                 let values = both.map(value).collect::<Result<Decimal128Array>>()?;
                 Arc::new(values.with_precision_and_scale(DECIMAL128_MAX_PRECISION, self.scale as i8)?)
             }
-            // What is known to be NULL may have lost its type.
+            // A constant NULL may have lost its type.
             _ => arrow::array::new_null_array(&args.return_field.data_type().clone(), rows),
         };
         match constant {
@@ -448,13 +448,13 @@ impl ScalarUDFImpl for ExactFunction {
     }
 }
 
-/// Averages of numbers as what they are: a sum by a count.
+/// Replaces averages by the quotient of a sum and a count.
 fn averages(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Aggregate(aggregate) if has_averages(&aggregate.aggr_expr, schema) => {
             let Aggregate { input, group_expr, aggr_expr, schema: shown, .. } = aggregate;
             let before = shown.fields().len().saturating_sub(aggr_expr.len());
-            // Which grouping set a row is of, nobody asks for; `grouping` is computed below.
+            // The internal grouping id is not needed above: `grouping` is computed below.
             let is_shown = |column: &Column| column.name != Aggregate::INTERNAL_GROUPING_ID;
             let kept = shown.columns().into_iter().take(before).filter(is_shown).map(Expr::Column).collect();
             let (totals, results) = split(aggr_expr, schema);
@@ -476,7 +476,7 @@ fn has_averages(all: &[Expr], schema: &DFSchema) -> bool {
     all.iter().any(|expr| average(expr, schema).is_some())
 }
 
-/// Computes results of totals.
+/// Computes the results from the totals.
 fn with_quotients(plan: LogicalPlan, kept: Vec<Expr>, results: Vec<Total>) -> Result<LogicalPlan> {
     let schema = Arc::clone(plan.schema());
     let column = |name: String| Expr::Column(Column::new_unqualified(name));
@@ -498,20 +498,20 @@ fn with_quotients(plan: LogicalPlan, kept: Vec<Expr>, results: Vec<Total>) -> Re
     Ok(LogicalPlan::Projection(Projection::try_new(all, Arc::new(plan))?))
 }
 
-/// What becomes of one aggregate, by the names of columns.
+/// How an aggregate is computed from columns, given by name.
 enum Total {
     Same(String),
     Average {
         name: String,
         sum: String,
         count: String,
-        /// Digits behind the point; `None` for floating-point numbers.
+        /// Digits after the point; `None` for floating-point numbers.
         scale: Option<u8>,
     },
 }
 
-/// Aggregates with sums and counts in the place of averages, each once, and what is computed of
-/// them.
+/// Replaces averages by sums and counts, without duplicates. Also returns how to compute the
+/// results.
 fn split(all: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, Vec<Total>) {
     let mut totals: Vec<Expr> = Vec::with_capacity(all.len());
     let mut put = |expr: Expr| {
@@ -532,8 +532,8 @@ fn split(all: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, Vec<Total>) {
     (totals, results)
 }
 
-/// The sum and the count of an average, and how many digits behind the point that has, which is for
-/// numerics to say; `None` for other expressions.
+/// Returns the sum, the count and the scale of an average, without a scale for floating-point
+/// numbers. `None` for other expressions.
 fn average(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Expr, Option<u8>)> {
     let scale = |of: &[Expr]| match of {
         [of] => match type_of(of, schema)? {

@@ -1,5 +1,5 @@
-//! Places of rows among others: `row_number`, `rank`, `dense_rank` and `ntile` give the types that
-//! they have in PostgreSQL. DataFusion's are without a sign, which no type of SQL is.
+//! `row_number`, `rank`, `dense_rank` and `ntile` with the result types of PostgreSQL. DataFusion
+//! returns unsigned integers, which SQL does not have.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_plan::PhysicalExpr;
 
-/// The functions, and what they give.
+/// The functions and their result types.
 pub(super) const RANKS: [(&str, DataType); 4] = [
     ("row_number", DataType::Int64),
     ("rank", DataType::Int64),
@@ -24,14 +24,14 @@ pub(super) const RANKS: [(&str, DataType); 4] = [
     ("ntile", DataType::Int32),
 ];
 
-/// A function whose results have another type.
+/// A window function with another result type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Rank {
     of: Arc<WindowUDF>,
     kind: DataType,
 }
 
-/// One of [`RANKS`], made of DataFusion's.
+/// Wraps one of DataFusion's [`RANKS`].
 pub(super) fn rank(of: Arc<WindowUDF>, kind: DataType) -> WindowUDF {
     WindowUDF::from(Rank { of, kind })
 }

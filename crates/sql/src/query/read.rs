@@ -1,5 +1,5 @@
-//! Texts as values of other types: read as PostgreSQL reads them, where Arrow's casts know fewer
-//! forms, and take offsets from UTC into account that count for nothing.
+//! Conversion of texts to other types as in PostgreSQL. Arrow's casts accept fewer forms, and apply
+//! UTC offsets where PostgreSQL ignores them.
 
 use std::hash::{Hash, Hasher};
 
@@ -29,10 +29,10 @@ use crate::datum::Datum;
 use crate::query::walk::{Walk, WalkPlan};
 use crate::types::name_of;
 
-/// What casting a text to a timestamp in UTC is called.
+/// The name of the cast from text to a timestamp in UTC.
 pub(super) const ZONED: &str = "cairn_timestamptz";
 
-/// Reads texts as one type.
+/// Parses texts as one type.
 #[derive(Debug)]
 struct Read {
     name: String,
@@ -62,7 +62,7 @@ impl Read {
         ScalarUDF::from(Read { name: name.to_owned(), kind, result, signature })
     }
 
-    /// What is no text becomes the type as it does elsewhere.
+    /// Arrays of other types use Arrow's cast.
     fn array(&self, array: &ArrayRef) -> Result<ArrayRef> {
         if !array.data_type().is_string() {
             return Ok(cast(array, &self.result)?);
@@ -83,7 +83,7 @@ impl Read {
     }
 }
 
-/// Whether a function reads texts as something else, which they may not be.
+/// Whether a function parses texts, which may fail.
 pub(super) fn reads(function: &ScalarUDF) -> bool {
     function.inner().downcast_ref::<Read>().is_some()
 }
@@ -122,11 +122,11 @@ pub(super) fn zoned() -> ScalarUDF {
     super::own::to(ZONED, ColumnType::zoned())
 }
 
-/// What casting to a numeric without digits is called.
+/// The name of the cast to numeric without precision.
 pub(super) const NUMERIC: &str = "cairn_numeric";
 
-/// `x::numeric`: numbers keep the digits that they have. What has no fixed number of them gets ten
-/// after the point.
+/// `x::numeric`: exact numbers keep their scale. Types without a fixed scale get ten digits after
+/// the point.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Numeric {
     signature: Signature,
@@ -169,8 +169,8 @@ impl ScalarUDFImpl for Numeric {
     }
 }
 
-/// The type that texts are read as for one of Arrow's; `None` where Arrow reads them as PostgreSQL
-/// does.
+/// Returns the type as which texts are parsed for one of Arrow's types; `None` where Arrow parses
+/// them as PostgreSQL does.
 fn read_as(to: &DataType) -> Option<ColumnType> {
     Some(match to {
         DataType::Timestamp(TimeUnit::Microsecond, None) => Type::Timestamp.into(),
@@ -183,14 +183,14 @@ fn read_as(to: &DataType) -> Option<ColumnType> {
         DataType::Float64 => Type::Double.into(),
         DataType::Float32 => Type::Real.into(),
         DataType::Interval(IntervalUnit::MonthDayNano) => Type::Interval.into(),
-        // What is in quotes beside bytes is bytes.
+        // An untyped literal beside a bytea value is bytea.
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Blob.into(),
         DataType::Decimal128(precision, scale @ 0..=38) => ColumnType::decimal(*precision, *scale as u8),
         _ => return None,
     })
 }
 
-/// Puts our reading of texts in the place of Arrow's, once all casts are there.
+/// Replaces Arrow's conversion of texts by ours, once all casts have been added.
 #[derive(Debug)]
 pub(super) struct ReadTexts;
 
@@ -223,8 +223,8 @@ fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
     type_of(expr, schema).is_some_and(|kind| kind.is_string())
 }
 
-/// The type of what Arrow would print otherwise than PostgreSQL does; `None` for whatever it prints
-/// right.
+/// Returns the type of an expression that Arrow would print differently than PostgreSQL; `None`
+/// where both agree.
 fn printed(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
     let (_, field) = expr.to_field(schema).ok()?;
     let is_other = matches!(
@@ -246,7 +246,7 @@ fn printed(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
     is_other.then(|| kind_of(&field))
 }
 
-/// A cast of a text by what reads it, and one to a text by what prints it.
+/// Replaces casts from text by our parser, and casts to text by our printer.
 fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::Cast(Cast { expr, field }) = expr else { return Transformed::no(expr) };
     match read_as(field.data_type()).filter(|_| is_text(&expr, schema)) {
@@ -269,7 +269,7 @@ fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Texts that are compared with timestamps in UTC: their offsets count.
+/// Makes the offsets of texts count where they are compared with timestamps in UTC.
 fn beside_zoned(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_zoned = |expr: &Expr| {
         matches!(expr, Expr::Column(_))

@@ -1,12 +1,11 @@
-//! What the columns of recursive queries are.
+//! Column types of recursive queries.
 //!
-//! The term that does not look at the query itself decides, in PostgreSQL as in DataFusion. A
-//! numeric without digits has as many in PostgreSQL as each value has, and in a plan here one
-//! number of them for all rows: where the recursive term gives more digits behind the point (`s +
-//! 0.25` of `0::numeric`), the query is planned once more with that many in both terms, until there
-//! are enough. Where they become more with each step (`n * 1.1`), they are as many as a numeric
-//! without digits has. Where the recursive term is of another type it is refused as PostgreSQL
-//! refuses it; DataFusion would make a whole number of it.
+//! The non-recursive term decides, in PostgreSQL as in DataFusion. An unconstrained numeric has a
+//! scale per value in PostgreSQL, but a plan has a single scale for all rows. Where the recursive
+//! term has a larger scale (`s + 0.25` of `0::numeric`), the query is planned again with that scale
+//! in both terms, until it suffices. Where the scale grows with each step (`n * 1.1`), the query
+//! gets the scale of an unconstrained numeric. A recursive term of another type is rejected as in
+//! PostgreSQL, while DataFusion would convert it to an integer.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_vfs::sync::Arc;
@@ -26,14 +25,14 @@ use crate::error::Error;
 use crate::query::walk::{Walk, WalkPlan};
 use crate::sqlstate::DATATYPE_MISMATCH;
 
-/// Plans of a statement at most, the last of which takes what there is.
+/// Plans of a statement that may ask for other types. One more plan is taken as it is.
 const MOST_PLANS: usize = 4;
 
-/// Digits behind the point that a numeric without digits has.
+/// The scale of an unconstrained numeric.
 const OPEN_SCALE: i8 = 10;
 
-/// Plans a statement as often as it takes until both terms of each recursive query have room for
-/// the other's values.
+/// Plans a statement, repeatedly if necessary, until both terms of each recursive query can hold
+/// the values of the other.
 pub(super) fn plan(tree: Tree, plan: impl Fn(Tree) -> Result<LogicalPlan>) -> Result<LogicalPlan> {
     let mut tree = tree;
     for round in 1.. {
@@ -52,12 +51,12 @@ pub(super) fn plan(tree: Tree, plan: impl Fn(Tree) -> Result<LogicalPlan>) -> Re
     plan(tree)
 }
 
-/// What a term that does not look at its query has to be made.
+/// The types that the non-recursive term of a query needs.
 #[derive(Debug)]
 struct Wanted {
     query: String,
     names: Vec<String>,
-    /// As SQL says them; `None`: what they are.
+    /// The SQL name of each type; `None` where it stays.
     types: Vec<Option<String>>,
 }
 
@@ -76,7 +75,8 @@ fn is_marked(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// What has to change in the recursive queries of a plan; `last`: there is one more plan.
+/// Returns the changes that the recursive queries of a plan need. `last`: only one more plan
+/// follows.
 fn wanted(plan: &LogicalPlan, last: bool) -> Result<Vec<Wanted>> {
     let mut all = Vec::new();
     plan.look_with_subqueries(|plan| {
@@ -112,19 +112,20 @@ fn of_query(query: &RecursiveQuery, last: bool) -> Result<Option<Wanted>> {
     Ok(wanted.types.iter().any(Option::is_some).then_some(wanted))
 }
 
-/// What a marked expression is before it is made the other term's type.
+/// Returns a marked expression without its cast to the type of the other term.
 fn before_cast(expr: &Expr) -> Option<&Expr> {
     match expr {
         Expr::Alias(Alias { expr, .. }) => before_cast(expr),
-        // All that a statement says is marked: a column is one that a star stands for, or of
-        // something within.
+        // All expressions of the statement are marked. A plain column comes from `*`, or from a
+        // nested query.
         Expr::Cast(Cast { expr, .. }) if is_mark(expr) || matches!(**expr, Expr::Column(_)) => Some(expr),
         expr if is_mark(expr) => Some(expr),
         _ => None,
     }
 }
 
-/// How types go over into each other where nobody asks; `None` for others.
+/// Returns the family of a type, and its position in the order of implicit casts; `None` for types
+/// without implicit casts.
 fn rank(kind: &DataType) -> Option<(u8, u8)> {
     Some(match kind {
         DataType::Int16 | DataType::Int32 | DataType::Int64 => (0, 0),
@@ -138,7 +139,7 @@ fn rank(kind: &DataType) -> Option<(u8, u8)> {
     })
 }
 
-/// Sees that the recursive term does not ask for a wider type.
+/// Checks that the recursive term does not need a wider type.
 fn check(query: &RecursiveQuery, at: usize, kind: &DataType, given: &DataType) -> Result<()> {
     match (rank(kind), rank(given)) {
         (Some((one, least)), Some((other, most))) if one == other && most > least => {
@@ -153,8 +154,8 @@ fn check(query: &RecursiveQuery, at: usize, kind: &DataType, given: &DataType) -
                 DataType::Timestamp(_, None) => "timestamp without time zone",
                 _ => "timestamp with time zone",
             };
-            // A number without a point is an integer; here it is not known yet how many bits it
-            // has.
+            // A number without a decimal point is an integer; at this stage it has not been
+            // narrowed yet.
             let own = if *kind == DataType::Int64 { "integer" } else { name(kind) };
             let what = format!(
                 "recursive query \"{}\" column {} has type {own} in non-recursive term but type {} overall",
@@ -188,7 +189,7 @@ fn without_marks(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed.data)
 }
 
-/// What marks a column of a recursive term; it is gone before the plan runs.
+/// The marker of a column of a recursive term. It is removed before the plan runs.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Branch {
     signature: Signature,

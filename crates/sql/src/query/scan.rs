@@ -1,4 +1,4 @@
-//! Reading a table: leaves of a tree become batches of columns.
+//! Scans of a table: leaves of a tree become batches of columns.
 
 use std::fmt;
 
@@ -36,35 +36,35 @@ use crate::expr::{Cells, Comparison, Env, NoContext, Node};
 /// Rows that are worth another thread.
 const ROWS_FOR_A_THREAD: u64 = 8_192;
 
-/// A part of a table, in the order of a tree.
+/// A scan of a part of a table, in the order of a tree.
 #[derive(Debug, Clone)]
 pub(super) struct TableScan {
     /// `None` at rest.
     view: Option<View>,
     access: Arc<Access>,
-    /// Columns of the table; what is behind them is the row's key.
+    /// Columns of the table. A number past the last column means the row's key.
     projection: Vec<usize>,
     kinds: Vec<ColumnType>,
-    /// Of each partition.
+    /// The key ranges of each partition.
     ranges: Vec<Vec<KeyRange>>,
     limit: Option<usize>,
-    /// Of the table, when it was planned; and how many threads there are for it.
+    /// Rows of the table at planning time, and the threads available to the scan.
     rows: u64,
     threads: usize,
-    /// Columns of the table, and the keys that joins are going to find partners for.
+    /// Join filters on columns of the table.
     told: Vec<Told>,
     statistics: Statistics,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// A column, and which of its values count as soon as that is known.
+/// A join filter: a column, and the keys that have a partner once they are known.
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub column: usize,
     pub kind: ColumnType,
     pub keys: Arc<Keys>,
-    /// Whether rows are looked at for their keys where they are not looked up by them.
+    /// Whether rows are filtered by the keys if they are not looked up by them.
     pub filters: bool,
 }
 
@@ -106,16 +106,16 @@ impl TableScan {
         })
     }
 
-    /// The same for no run: it sees nothing, and nobody waits for it.
+    /// Returns the scan for a cached plan. It holds no view, so nothing waits for it.
     pub fn at_rest(&self) -> TableScan {
         let metrics = ExecutionPlanMetricsSet::new();
         TableScan { view: None, ranges: Vec::new(), told: Vec::new(), metrics, ..self.clone() }
     }
 
-    /// The same for a run that sees this; `None` when the table is much larger or smaller than it
-    /// was planned for.
+    /// Returns the scan for a run with the given view. `None` when the table has grown or shrunk
+    /// much since planning.
     ///
-    /// Errors: those of looking for where to divide it.
+    /// Errors: those of dividing it into partitions.
     pub fn seeing(&self, view: &View) -> Result<Option<TableScan>> {
         let (rows, then) = (self.access.table.rows(), self.rows);
         if rows.max(then) > rows.min(then).saturating_mul(2).saturating_add(ROWS_FOR_A_THREAD) {
@@ -129,16 +129,16 @@ impl TableScan {
         Ok(Some(TableScan { view, ranges, metrics, ..self.clone() }))
     }
 
-    /// Whether it does not give all rows of its table.
+    /// Whether it drops rows of its table.
     pub fn leaves_out(&self) -> bool {
         let conditions = self.access.conditions.as_ref();
         let has_conditions = conditions.is_some_and(|conditions| conditions.columns().next().is_some());
         has_conditions || !self.access.is_full() || self.access.residual.is_some() || !self.told.is_empty()
     }
 
-    /// Whether it gives the rows that another scan of the same plan does, in the same partitions.
+    /// Whether it returns the same rows as another scan of the plan, in the same partitions.
     pub fn has_rows_of(&self, other: &TableScan) -> bool {
-        // Conditions are compared by what they are written as.
+        // Conditions are compared by their text.
         let chosen = |scan: &TableScan| {
             let Access { index, range, residual, backward, .. } = &*scan.access;
             format!("{index:?} {range:?} {residual:?} {backward}")
@@ -155,7 +155,7 @@ impl TableScan {
         &self.access
     }
 
-    /// Which columns of the table it gives; what is behind them is the row's key.
+    /// The columns of the table that it returns. A number past the last column means the row's key.
     pub fn projection(&self) -> &[usize] {
         &self.projection
     }
@@ -164,10 +164,10 @@ impl TableScan {
         self.limit
     }
 
-    /// A partition's leaves, of which columns of the table are read. `None` where rows have to be
-    /// looked at one by one.
+    /// Reads a partition leaf by leaf, with the given columns of the table. `None` where rows must
+    /// be checked one by one.
     ///
-    /// Errors: those of computing the conditions' values; for a plan at rest.
+    /// Errors: those of computing the values of the conditions; the plan is at rest.
     pub fn leaves(&self, partition: usize, columns: &[(usize, ColumnType)]) -> Result<Option<Blocks>> {
         let (projection, kinds): (Vec<usize>, Vec<ColumnType>) = columns.iter().cloned().unzip();
         let schema = Arc::new(Schema::empty());
@@ -185,12 +185,12 @@ impl TableScan {
         Blocks::new(&wanted, self.ranges.get(partition).cloned().unwrap_or_default()).map_err(external)
     }
 
-    /// How many rows it has, about.
+    /// The estimated number of rows.
     fn rows_about(&self) -> u64 {
         self.statistics.num_rows.get_value().map_or(self.rows, |rows| *rows as u64)
     }
 
-    /// Counts what is looked up.
+    /// Returns the counter of lookups.
     fn count_lookups(&self, partition: usize) -> Count {
         if self.told.is_empty() {
             return Count::new();
@@ -203,9 +203,9 @@ impl TableScan {
         view.ok_or_else(|| DataFusionError::Internal("a plan that is kept is run as it is".to_owned()))
     }
 
-    /// The same that looks at the keys which one of the columns that it gives has to have; `None`
-    /// where it cannot, and where that is of no use: the keys are not a part of what there is
-    /// (`is_part`), and rows cannot be looked up by them.
+    /// Returns the scan with a join filter on one of its columns. `None` where it cannot apply the
+    /// filter, and where the filter is useless: it does not drop rows (`is_part` is false), and
+    /// lookups by its keys are impossible.
     pub fn told(&self, column: usize, keys: &Arc<Keys>, is_part: bool) -> Option<TableScan> {
         let column = *self.projection.get(column)?;
         let kind = self.access.table.def().columns.get(column)?.kind.clone();
@@ -224,7 +224,7 @@ impl TableScan {
     }
 }
 
-/// Types whose values in batches are those of trees one by one.
+/// Types for which each value of a batch corresponds to exactly one value in a tree.
 fn is_looked_up(kind: Type) -> bool {
     matches!(
         kind,
@@ -241,7 +241,7 @@ fn is_looked_up(kind: Type) -> bool {
     )
 }
 
-/// The keys of each partition.
+/// Returns the key ranges of each partition.
 fn partitions(
     view: &View,
     access: &Access,
@@ -270,12 +270,12 @@ fn partitions(
     Ok(split.into_iter().map(|range| vec![range]).collect())
 }
 
-/// Ranges whose rows are guessed one by one; of more of them every nth is.
+/// Number of ranges whose rows are estimated. With more ranges, every nth is a sample.
 const RANGES_GUESSED: usize = 16;
 
-/// How many rows the ranges of partitions have, about; `None` for those of the whole table.
+/// Estimates the number of rows in the ranges of all partitions; `None` for the whole table.
 ///
-/// Errors: of the table.
+/// Errors: those of the table.
 fn rows_of(view: &View, access: &Access, partitions: &[Vec<KeyRange>]) -> crate::Result<Option<u64>> {
     if access.is_full() {
         return Ok(None);
@@ -291,7 +291,7 @@ fn rows_of(view: &View, access: &Access, partitions: &[Vec<KeyRange>]) -> crate:
     Ok(Some(rows * ranges.len() as u64 / looked_at))
 }
 
-/// What is known of the `rows` rows of its ranges that meet the conditions.
+/// Adjusts the statistics of a table to the `rows` in the ranges of a scan.
 fn narrowed(statistics: Statistics, rows: Option<u64>, access: &Access, limit: Option<usize>) -> Statistics {
     use datafusion::common::stats::Precision;
     let mut statistics = statistics;
@@ -314,18 +314,19 @@ fn narrowed(statistics: Statistics, rows: Option<u64>, access: &Access, limit: O
     statistics
 }
 
-/// The share of rows that DataFusion takes a filter to leave of which it knows nothing, as it does
-/// of filters that look at texts.
+/// The selectivity that DataFusion assumes for filters that it cannot estimate, such as those on
+/// texts.
 const UNKNOWN_FILTER: f64 = 0.2;
 
-/// What a scan has to say that it gives, as a share of its rows, so that with what the filter above
-/// it is taken to leave as many are expected as there are: by what is known of the columns. Where a
-/// filter looks at no text DataFusion finds out by itself.
+/// Returns the share of its rows that a scan should report. DataFusion multiplies it by its assumed
+/// selectivity of the filter above, and the product should match the estimate from our column
+/// statistics. Without conditions on texts, DataFusion can estimate the filter, and the share is 1.
 fn share_of_texts(access: &Access) -> f64 {
     let def = access.table.def();
     let Some(known) = access.table.statistics() else { return 1.0 };
     let (mut share, mut has_text) = (1.0, false);
-    // What values of a column lie between, by ranges on it.
+    // The range conditions on each column: column, lower and upper bound as fractions of its value
+    // range.
     let mut ranges: Vec<(usize, f64, f64)> = Vec::new();
     for node in access.residual.clone().map(Node::conjuncts).unwrap_or_default() {
         let (operand, value, count) = match &node {
@@ -372,7 +373,7 @@ fn share_of_texts(access: &Access) -> f64 {
     if has_text { (share / UNKNOWN_FILTER).min(1.0) } else { 1.0 }
 }
 
-/// A value whose distance from others can be told.
+/// Returns a value as a number for interpolation; `None` for types without distances.
 fn number_of(value: &DatumRef<'_>) -> Option<f64> {
     Some(match *value {
         DatumRef::SmallInt(value) => value.into(),
@@ -385,7 +386,7 @@ fn number_of(value: &DatumRef<'_>) -> Option<f64> {
     })
 }
 
-/// The order in which rows come, as far as its columns are there to be seen.
+/// Returns the order of the rows, up to the first key column that is not projected.
 fn ordering(access: &Access, projection: &[usize], schema: &SchemaRef) -> Option<LexOrdering> {
     let def = access.table.def();
     let columns: &[KeyColumn] = match access.index {
@@ -393,7 +394,7 @@ fn ordering(access: &Access, projection: &[usize], schema: &SchemaRef) -> Option
         Some(index) => &def.indexes.get(index)?.columns,
     };
     let mut order = Vec::new();
-    // Columns with one value each need not be said.
+    // Columns that an equality fixes to one value can be skipped.
     for key in columns.iter().skip(access.range.prefix.len()) {
         let Some(at) = projection.iter().position(|&column| column == key.column) else { break };
         let kind = def.columns.get(key.column)?.kind.kind;
@@ -473,7 +474,7 @@ impl ExecutionPlan for TableScan {
         Ok(self)
     }
 
-    /// Who runs a plan again gets it without keys: the next run's are others.
+    /// Drops the join filters: another run has other keys.
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(Arc::new(TableScan { told: Vec::new(), metrics, ..TableScan::clone(&self) }))

@@ -1,5 +1,5 @@
-//! `nextval` and its kin in general queries, and the clock. They run on the threads of the query,
-//! and count for the session.
+//! `nextval` and similar functions on the general path, and the clock. They run on the threads of
+//! the query, but act on the session.
 
 use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;
@@ -14,12 +14,12 @@ use crate::pg_catalog::World;
 use crate::sequence::SessionSequences;
 use crate::session::Session;
 
-/// What the functions count with.
+/// The state that the functions work on.
 #[derive(Debug, Clone)]
 pub(super) struct Counting {
     shared: Arc<Shared>,
     sequences: Arc<SessionSequences>,
-    /// The namespace of names without one.
+    /// The schema of unqualified names.
     schema: String,
 }
 
@@ -32,7 +32,7 @@ impl Counting {
         }
     }
 
-    /// The function of this name; `None` where it is none of these.
+    /// Returns the function with the given name; `None` for other names.
     pub fn function(&self, name: &str, world: &Arc<World>) -> Option<Arc<ScalarUDF>> {
         let (of, world) = (self.clone(), Arc::clone(world));
         let number = |value: crate::Result<i64>| Ok(ScalarValue::Int64(Some(value.map_err(external)?)));
@@ -70,7 +70,7 @@ impl Counting {
     }
 }
 
-/// The sequence that the first argument names, or is the number of.
+/// Returns the sequence given by name or object id in the first argument.
 fn sequence(values: &[ScalarValue], world: &World) -> Option<String> {
     match values.first()? {
         ScalarValue::Int64(number) => Some(world.name_of((*number)?)),

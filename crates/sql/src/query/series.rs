@@ -1,6 +1,6 @@
-//! Types of `generate_series` as PostgreSQL has them: of integers it is of integers. DataFusion's
-//! is of bigints, so that `to_hex(n)` would have sixteen digits, `sum(n)` be a numeric, and `n * 2`
-//! not end where integers do.
+//! PostgreSQL's result types for `generate_series`: a series of integers consists of integers.
+//! DataFusion's consists of bigints, so that `to_hex(n)` would have sixteen digits, `sum(n)` would
+//! be a numeric, and `n * 2` would not overflow at the integer limit.
 
 use arrow::datatypes::{DataType, Field};
 use cairn_vfs::sync::Arc;
@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlanBuilder, Ta
 /// Its name as a table and as a function.
 pub(super) const NAME: &str = "generate_series";
 
-/// Whether a series of such arguments is of integers. NULL has no type of its own.
+/// Whether a series with such arguments consists of integers. NULL has no type of its own.
 fn is_narrow(arguments: &[Expr], schema: &dyn ExprSchema) -> bool {
     let mut kinds = arguments.iter().map(|argument| argument.get_type(schema));
     let mut has_integer = false;
@@ -27,8 +27,7 @@ fn is_narrow(arguments: &[Expr], schema: &dyn ExprSchema) -> bool {
     }) && has_integer
 }
 
-/// An end of a series as the query engine takes it: bigint is the only type of whole numbers that
-/// it knows there.
+/// Widens an argument to bigint, the only integer type that DataFusion accepts here.
 pub(super) fn wide(argument: Expr) -> Expr {
     match argument.get_type(&DFSchema::empty()) {
         Ok(DataType::Int16 | DataType::Int32) => Expr::Cast(Cast::new(Box::new(argument), DataType::Int64)),
@@ -36,7 +35,7 @@ pub(super) fn wide(argument: Expr) -> Expr {
     }
 }
 
-/// A call whose arguments have their types.
+/// Casts the result of a call to a list of integers if its arguments are integers.
 pub(super) fn call(function: ScalarFunction, schema: &dyn ExprSchema) -> Expr {
     let is_narrow = is_narrow(&function.args, schema);
     let series = Expr::ScalarFunction(function);
@@ -47,9 +46,9 @@ pub(super) fn call(function: ScalarFunction, schema: &dyn ExprSchema) -> Expr {
     Expr::Cast(Cast::new(Box::new(series), integers))
 }
 
-/// The table `source`, which is a series of these arguments.
+/// Casts the series `source` to integers if its arguments are integers.
 ///
-/// Errors: none that are known of.
+/// Errors: none known.
 pub(super) fn table(source: Arc<dyn TableSource>, arguments: &[Expr]) -> Result<Arc<dyn TableSource>> {
     if !is_narrow(arguments, &DFSchema::empty()) {
         return Ok(source);

@@ -1,5 +1,5 @@
-//! The rule by which aggregates that a plan asks for more than once are made once: of a view, or a
-//! `WITH`, that is looked at in two places.
+//! The rule that computes equal aggregates of a plan only once, for example those of a view or a
+//! `WITH` query with two references.
 
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
@@ -14,8 +14,8 @@ use crate::query::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Has each aggregate of a table made but once. It comes behind the rule that tells scans the keys
-/// of joins: who was told some reads less than all, for itself.
+/// Computes equal aggregates over tables once. It runs after the rule that adds join filters,
+/// because a scan with a join filter does not return all rows.
 #[derive(Debug)]
 pub(super) struct ShareTotals;
 
@@ -33,7 +33,7 @@ impl PhysicalOptimizerRule for ShareTotals {
     }
 }
 
-/// The plan, in which those that come to the same totals share them.
+/// Returns the plan with the totals of equal aggregates shared.
 pub(super) fn share_totals(plan: Plan) -> Result<Plan> {
     let mut recipes: Vec<(Recipe, usize)> = Vec::new();
     plan.look(|plan| {

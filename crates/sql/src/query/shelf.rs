@@ -1,5 +1,5 @@
-//! Rows of a query that were put aside, to be read in any order: those of cursors that outlive
-//! their transaction, or go backwards.
+//! Materialized rows with random access, for cursors that outlive their transaction or scroll
+//! backwards.
 
 use arrow::array::RecordBatch;
 use cairn_table::Canceller;
@@ -17,31 +17,31 @@ use crate::outcome::{Column, Source};
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 
-/// Rows in memory, as far as that leaves half of what there is for queries, and in files otherwise.
-/// A file is read from its beginning each time that somebody goes back in it by more than a batch;
-/// it has some.
+/// Materialized rows. They stay in memory while that leaves half of the memory for queries free,
+/// and are in files otherwise. Going back beyond the current batch reads a file from its beginning,
+/// which may repeat several batches.
 #[derive(Debug)]
 pub(crate) struct Shelf {
     pile: Pile,
     kinds: Vec<ColumnType>,
-    /// How many there are.
+    /// Number of rows.
     rows: u64,
-    /// The row that it is at, counted from 1; 0 before the first one.
+    /// The current row, counted from 1; 0 before the first one.
     at: u64,
-    /// The batch that it is in.
+    /// The batch of the current row.
     reader: Option<BatchReader>,
     /// Rows before that batch.
     before: u64,
-    /// Which batch of those in memory comes next.
+    /// The next batch of those in memory.
     taken: usize,
-    /// Which file comes next, while none is read.
+    /// The file to open next, while none is open.
     file: usize,
-    /// The files behind that batch.
+    /// The stream of batches in files after the current one.
     rest: Option<Batches>,
     threads: Threads,
 }
 
-/// What reads files.
+/// The handles for reading files.
 #[derive(Debug)]
 struct Threads {
     handle: Handle,
@@ -50,9 +50,9 @@ struct Threads {
 }
 
 impl Session {
-    /// Takes all rows that a source has left, and puts them aside.
+    /// Materializes the remaining rows of a source.
     ///
-    /// Errors: those of the rows; the disk's.
+    /// Errors: those of the rows; those of the disk.
     pub(crate) fn shelve(&mut self, source: &mut Source, columns: &[Column]) -> Result<Shelf> {
         let runtime = self.engine()?.state.runtime_env().clone();
         self.leave_engine();
@@ -73,7 +73,7 @@ impl Session {
             None => crate::batch::schema_of(columns),
         };
         let all = stream::iter(first.map(Ok).into_iter().chain(std::iter::from_fn(next)));
-        // Who waits for nothing but a list is through with the first look.
+        // The stream is a plain iterator and never pending, so a single poll completes it.
         let pile = pile_up(all, &schema, Arc::clone(&runtime)).now_or_never().ok_or_else(gone)?;
         let pile = pile.and_then(|pile| pile.at_rest(&schema, runtime)).map_err(datafusion_error)?;
         Ok(Shelf {
@@ -92,21 +92,21 @@ impl Session {
 }
 
 impl Shelf {
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Goes to the next row; false after the last one.
+    /// Moves to the next row; false after the last one.
     ///
-    /// Errors: as [`Shelf::go_to`].
+    /// Errors: as for [`Shelf::go_to`].
     pub fn advance(&mut self) -> Result<bool> {
         self.go_to(self.at + 1)
     }
 
-    /// Goes to a row, counted from 1; false where there is none.
+    /// Moves to a row, counted from 1; false if it does not exist.
     ///
-    /// Errors: the disk's; 57014.
+    /// Errors: those of the disk; 57014.
     pub fn go_to(&mut self, row: u64) -> Result<bool> {
         let Some(place) = row.checked_sub(1).filter(|place| *place < self.rows) else { return Ok(false) };
         if place < self.before {
@@ -119,20 +119,20 @@ impl Shelf {
         Ok(true)
     }
 
-    /// The row that it is at: the batch, and which one in there.
+    /// Returns the batch of the current row, and the row's position in it.
     pub fn at(&self) -> Option<(&BatchReader, usize)> {
         let reader = self.reader.as_ref()?;
         Some((reader, self.within(self.at.checked_sub(1)?)?))
     }
 
-    /// Which row of the batch a row is; `None` where it is in another one.
+    /// Returns the position of a row in the current batch; `None` if it is in another one.
     fn within(&self, place: u64) -> Option<usize> {
         let rows = self.reader.as_ref()?.rows();
         let within = usize::try_from(place.checked_sub(self.before)?).ok()?;
         (within < rows).then_some(within)
     }
 
-    /// Goes to before the batch that has a row, or the file.
+    /// Moves back to the start of the batch with the given row, or of the file with it.
     fn rewind(&mut self, place: u64) {
         (self.reader, self.rest) = (None, None);
         (self.before, self.taken) = (0, 0);
@@ -151,9 +151,9 @@ impl Shelf {
         }
     }
 
-    /// Goes to the next batch.
+    /// Moves to the next batch.
     ///
-    /// Errors: the disk's; 57014; XX000 where there is none.
+    /// Errors: those of the disk; 57014; XX000 if there is none.
     fn turn(&mut self) -> Result<()> {
         let batch = match &self.pile {
             Pile::InMemory { batches, .. } => batches.get(self.taken).cloned(),
@@ -166,7 +166,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// The next batch of the files.
+    /// Reads the next batch from the files.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
         let Pile::InFiles(files) = &self.pile else { return Ok(None) };
         let Threads { handle, timers, canceller } = &self.threads;

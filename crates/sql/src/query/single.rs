@@ -1,4 +1,4 @@
-//! Subqueries of one value.
+//! Functions for scalar subqueries.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use super::rewrite::{BARE, MAYBE, ONE};
 use crate::error::Error;
 use crate::sqlstate::CARDINALITY_VIOLATION;
 
-/// The only element of a list; NULL where there is no list.
+/// Returns the only element of a list; NULL for NULL or an empty list.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct One {
     signature: Signature,
 }
 
-/// What takes the one value out of the list of all that a subquery gave.
+/// Returns the function that extracts the single value from the list of all values of a subquery.
 pub(super) fn one() -> ScalarUDF {
     ScalarUDF::from(One { signature: Signature::any(1, Volatility::Immutable) })
 }
@@ -50,7 +50,7 @@ impl ScalarUDFImpl for One {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let Some(field) = args.arg_fields.first() else { return Err(no_list()) };
         let DataType::List(item) = field.data_type() else { return Err(no_list()) };
-        // What their type does not say of the values is said of the list.
+        // The metadata of the values is on the list.
         let metadata = field.metadata().clone();
         Ok(Arc::new(item.as_ref().clone().with_name(ONE).with_nullable(true).with_metadata(metadata)))
     }
@@ -74,11 +74,11 @@ impl ScalarUDFImpl for One {
     }
 }
 
-/// Its argument, which may be NULL whatever its type says.
+/// Returns its argument, declared as nullable.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Maybe {
-    /// Whether what a field says beyond its type is left out: DataFusion wants the same of all rows
-    /// of VALUES.
+    /// Whether the field metadata is dropped: DataFusion requires equal metadata in all rows of
+    /// VALUES.
     is_bare: bool,
     signature: Signature,
 }
@@ -97,7 +97,7 @@ impl ScalarUDFImpl for Maybe {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let of = args.arg_fields.first();
         let of = of.map_or_else(|| Field::new(MAYBE, DataType::Null, true), |field| field.as_ref().clone());
-        // What its type does not say of it is still true.
+        // The metadata of the argument still applies.
         let of = if self.is_bare { of.with_metadata(HashMap::new()) } else { of };
         Ok(Arc::new(of.with_name(self.name()).with_nullable(true)))
     }

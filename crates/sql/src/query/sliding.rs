@@ -1,10 +1,9 @@
-//! What the rows of a window come to, where rows leave it: a queue of two stacks, so that nothing
-//! has to be taken away again, which neither brings back the digits that were lost nor an infinite
-//! number (Tangwongsan, Hirzel, Schneider, Wu: General Incremental Sliding-Window Aggregation, VLDB
-//! 2015).
+//! Totals over the rows of a window frame that rows leave: a queue of two stacks. It avoids
+//! subtraction, which restores neither lost digits nor a finite value after an infinite one
+//! (Tangwongsan, Hirzel, Schneider, Wu: General Incremental Sliding-Window Aggregation, VLDB 2015).
 //!
 //! ```text
-//!   leaves ◄── earlier: each with the total of itself and those behind │ later: one total ◄── enters
+//!   leaves ◄── earlier: each with the total of it and newer ones │ later: one total ◄── enters
 //! ```
 
 use std::fmt;
@@ -12,27 +11,27 @@ use std::mem::size_of;
 
 use datafusion::error::{DataFusionError, Result};
 
-/// So many rows are taken together anew each time, in PostgreSQL's order. Of more the totals are
+/// Up to this many rows are added anew each time, in PostgreSQL's order. With more rows, totals are
 /// kept.
 const FEW: usize = 32;
 
-/// A total of rows. The default is that of none.
+/// A total of rows. The default is the total of no rows.
 pub(super) trait Fold: Copy + Default + fmt::Debug + Send + Sync + 'static {
-    /// What counts of a row.
+    /// The value of a row that is added.
     type Item: Copy + fmt::Debug + Send + Sync + 'static;
 
-    /// With one more row. `None` where that is beyond the type.
+    /// Adds a row. `None` on overflow.
     fn with(self, item: Self::Item) -> Option<Self>;
 
-    /// With the rows of another total. `None` as there.
+    /// Adds the rows of another total. `None` on overflow.
     fn joined(self, other: Self) -> Option<Self>;
 }
 
-/// The rows of a window.
+/// The rows of a window frame.
 #[derive(Debug)]
 pub(super) struct Queue<F: Fold> {
-    /// The next one to leave is the last; `None` for totals that are beyond the type, which
-    /// PostgreSQL's order may keep within.
+    /// The next row to leave is the last one. `None` marks a total that overflows; in PostgreSQL's
+    /// order of additions it may not.
     earlier: Vec<(F::Item, Option<F>)>,
     later: Vec<F::Item>,
     later_total: Option<F>,
@@ -45,20 +44,20 @@ impl<F: Fold> Default for Queue<F> {
 }
 
 impl<F: Fold> Queue<F> {
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.earlier.len() + self.later.len()
     }
 
-    /// One more.
+    /// Adds a row.
     pub fn enter(&mut self, item: F::Item) {
         self.later_total = self.later_total.and_then(|total| total.with(item));
         self.later.push(item);
     }
 
-    /// One less, the first that came. Each row is moved once in its time.
+    /// Removes the oldest row. Each row moves between the stacks once.
     ///
-    /// Errors: there is none.
+    /// Errors: there is no row.
     pub fn leave(&mut self) -> Result<()> {
         if self.earlier.is_empty() {
             let mut total = Some(F::default());
@@ -74,7 +73,7 @@ impl<F: Fold> Queue<F> {
         }
     }
 
-    /// Their total; `None` where it is beyond the type.
+    /// Returns the total; `None` on overflow.
     pub fn total(&self) -> Option<F> {
         let total = match self.earlier.last() {
             _ if self.len() <= FEW => None,
@@ -89,7 +88,7 @@ impl<F: Fold> Queue<F> {
         })
     }
 
-    /// Bytes that it has allocated.
+    /// Allocated bytes.
     pub fn allocated(&self) -> usize {
         self.earlier.capacity() * size_of::<(F::Item, Option<F>)>()
             + self.later.capacity() * size_of::<F::Item>()

@@ -1,9 +1,9 @@
-//! What rows are sorted by, or grouped by, more than once.
+//! Duplicate sort keys and grouping columns.
 //!
-//! DataFusion's rule for this leaves out more: columns that those before them tell. But it takes a
-//! key that is among others in GROUP BY to tell all that comes of the groups: of a subquery's
-//! groups by `x` that are joined with a table and grouped by `x, y` it would take `x` to tell `y`,
-//! and not sort by `y`.
+//! DataFusion's rule also removes columns that those before them determine. But it assumes that a
+//! key among other GROUP BY columns determines all results of the groups. If the groups of a
+//! subquery by `x` are joined with a table and grouped by `x, y`, it would conclude that `x`
+//! determines `y`, and not sort by `y`.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Aggregate, LogicalPlan, Sort};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-/// The name of the rule that this one stands for.
+/// The name of the rule that this one replaces.
 pub(super) const INSTEAD_OF: &str = "eliminate_duplicated_expr";
 
-/// Sorts and groups by the first of equal expressions only.
+/// Removes duplicate sort keys and grouping columns.
 #[derive(Debug)]
 pub(super) struct SortedOnce;
 

@@ -1,5 +1,5 @@
-//! Spans of time beside each other, by their lengths: a month is thirty days, as PostgreSQL has it.
-//! Arrow orders them by months, then days, then nanoseconds.
+//! Comparisons of intervals by length: a month counts as thirty days, as in PostgreSQL. Arrow
+//! orders intervals by months, then days, then nanoseconds.
 
 use arrow::datatypes::{DataType, IntervalUnit};
 use cairn_vfs::sync::Arc;
@@ -33,7 +33,7 @@ fn refused(what: &str) -> DataFusionError {
     external(Error::unsupported(format_args!("{what} of intervals in general queries")))
 }
 
-/// What sorts by spans sorts by their lengths.
+/// Replaces intervals in sort keys by their lengths.
 pub(super) fn in_order(order: &mut [Sort], schema: &DFSchema) {
     for sort in order {
         if is_span(&sort.expr, schema) {
@@ -42,7 +42,7 @@ pub(super) fn in_order(order: &mut [Sort], schema: &DFSchema) {
     }
 }
 
-/// Orders and joins of a plan.
+/// Rewrites the sort keys and join keys of a plan.
 pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     match plan {
         LogicalPlan::Sort(mut sort) => {
@@ -54,7 +54,7 @@ pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
                 if is_span(left, schema) && is_span(right, schema) {
                     *left = span_of(std::mem::take(left));
                     *right = span_of(std::mem::take(right));
-                    // USING is said of columns; which of both sides' is meant is settled by now.
+                    // USING requires plain columns. Its names have been resolved by now.
                     join.join_constraint = JoinConstraint::On;
                 }
             }
@@ -73,8 +73,8 @@ pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     }
 }
 
-/// Groups by spans of time, and rows that are there once, by the spans' lengths. What is shown of a
-/// group is the span of one of its rows.
+/// Groups by the lengths of intervals, and removes duplicates by them. A group shows the interval
+/// of one of its rows.
 ///
 /// Errors: 0A000 for grouping sets.
 pub(super) fn in_groups(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -101,7 +101,7 @@ pub(super) fn in_groups(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(LogicalPlan::Aggregate(aggregate));
     }
     let Aggregate { input, group_expr, aggr_expr, schema: shown, .. } = aggregate;
-    // What rows are grouped by twice is shown once.
+    // Duplicate grouping columns are output only once.
     let group_expr = distinct(group_expr);
     let (mut groups, mut firsts, mut results) = (Vec::new(), Vec::new(), Vec::new());
     let mut fields = shown.iter();
@@ -134,9 +134,9 @@ fn distinct(all: Vec<Expr>) -> Vec<Expr> {
     each
 }
 
-/// Comparisons.
+/// Rewrites comparisons.
 ///
-/// Errors: 0A000 for functions that would order spans in their own way.
+/// Errors: 0A000 for functions that would compare intervals by other rules.
 pub(super) fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let is = |expr: &Expr| is_span(expr, schema);
     Ok(match expr {
@@ -220,14 +220,14 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// What is to be read as a span, as one.
+/// Casts an untyped expression to an interval.
 fn as_span(expr: Expr, schema: &DFSchema) -> Expr {
     let is_open =
         matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_));
     if is_open && !is_span(&expr, schema) { Expr::Cast(Cast::new(Box::new(expr), SPAN)) } else { expr }
 }
 
-/// How long something is that is a span, or is to be read as one.
+/// Returns the length of an interval or untyped expression; other expressions stay unchanged.
 fn length(expr: Expr, schema: &DFSchema) -> Expr {
     let expr = as_span(expr, schema);
     if is_span(&expr, schema) { span_of(expr) } else { expr }

@@ -1,16 +1,18 @@
-//! Rules of DataFusion's optimizer, kept from the plans that they get wrong.
+//! Keeps rules of DataFusion's optimizer away from plans that they would break.
 //!
-//! | rule                          | plan                                                      | what it would do                              |
-//! |-------------------------------|-----------------------------------------------------------|-----------------------------------------------|
-//! | `push_down_filter`            | a condition above an aggregate that gives a row for none  | leave out the aggregate's rows, and keep the one of nothing |
-//! | `push_down_filter`            | a condition without columns above what is computed once   | change it for all that look at it             |
-//! | `extract_equijoin_predicate`  | `a = b` on a join whose keys are equal where both are NULL | make `a` and `b` such keys                    |
-//! | `eliminate_cross_join`        | such a join among others                                  | give the keys of all of them one kind of NULL |
-//! | `eliminate_cross_join`        | many joins, none of them without keys                     | take seconds for nothing                      |
+//! - `push_down_filter`, on a filter above an aggregate that returns a row even for no input: it
+//!   moves the filter below the aggregate, which then still returns its row for no input.
+//! - `push_down_filter`, on a filter without columns above a query that is computed once: it
+//!   filters the rows of all references.
+//! - `extract_equijoin_predicate`, on `a = b` in a join whose keys treat NULLs as equal: it makes
+//!   `a` and `b` such keys.
+//! - `eliminate_cross_join`, on a join of that kind among others: it gives all keys the same
+//!   treatment of NULL.
+//! - `eliminate_cross_join`, on many joins that all have keys: it takes seconds for nothing.
 //!
-//! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is the first: once `1` stands for
-//! `d`, the condition names no column, and DataFusion takes any such condition for one of the
-//! groups.
+//! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is an example of the first. Once
+//! `d` is replaced by `1`, the filter has no columns, and DataFusion treats it as a filter on
+//! grouping columns.
 
 use std::fmt;
 
@@ -26,7 +28,7 @@ use crate::query::walk::WalkPlan;
 
 type Rule = std::sync::Arc<dyn OptimizerRule + Send + Sync>;
 
-/// The rule, kept from plans if it is one of those.
+/// Wraps a rule if it is one of those.
 pub(super) fn spared(rule: Rule) -> Rule {
     let rewrite = match rule.name() {
         "push_down_filter" => push_filter,
@@ -39,7 +41,7 @@ pub(super) fn spared(rule: Rule) -> Rule {
 
 type Rewrite = fn(&Rule, LogicalPlan, &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>>;
 
-/// A rule of DataFusion's, and what looks at a plan before it.
+/// A rule of DataFusion's, and the check that runs before it.
 struct Spared {
     rule: Rule,
     rewrite: Rewrite,
@@ -65,7 +67,7 @@ impl OptimizerRule for Spared {
     }
 }
 
-/// `push_down_filter`.
+/// Wraps `push_down_filter`.
 fn push_filter(
     rule: &Rule,
     plan: LogicalPlan,
@@ -74,8 +76,8 @@ fn push_filter(
     if is_spared(&plan) { Ok(Transformed::no(plan)) } else { rule.rewrite(plan, config) }
 }
 
-/// Whether a plan is a condition above something that it would change. The rule makes one of
-/// several conditions above each other, and goes on with that by itself.
+/// Whether a plan is a filter above an operator that the rule would break. The rule merges a chain
+/// of filters by itself, so the whole chain is checked.
 fn is_spared(plan: &LogicalPlan) -> bool {
     let LogicalPlan::Filter(filter) = plan else { return false };
     match &*filter.input {
@@ -92,7 +94,7 @@ fn takes_nulls_for_equal(join: &Join) -> bool {
     join.null_equality == NullEquality::NullEqualsNull && !join.on.is_empty()
 }
 
-/// `extract_equijoin_predicate`.
+/// Wraps `extract_equijoin_predicate`.
 fn extract_keys(
     rule: &Rule,
     plan: LogicalPlan,
@@ -106,12 +108,12 @@ fn extract_keys(
     }
 }
 
-/// The work of `eliminate_cross_join` grows with the cube of their number. So many that all have
-/// keys stay as they are.
+/// More joins than this stay as they are if all have keys: the work of `eliminate_cross_join` is
+/// cubic in their number.
 const MANY_JOINS: usize = 24;
 
-/// `eliminate_cross_join`. It walks through the plan by itself, from one inner join to the next:
-/// limits of nothing, which end such a walk, stand around the joins in question meanwhile.
+/// Wraps `eliminate_cross_join`, which walks from one inner join to the next by itself. No-op
+/// limits end such a walk; they temporarily fence the joins in question.
 fn reorder_joins(
     rule: &Rule,
     plan: LogicalPlan,

@@ -1,10 +1,10 @@
-//! Variances, covariances, correlations and regressions of floating-point numbers, of which one
-//! beyond its type is an error, as in PostgreSQL.
+//! Variances, covariances, correlations and regressions of floating-point numbers. As in
+//! PostgreSQL, an overflow is an error.
 //!
-//! DataFusion's become infinite or no number; what leaves a window is taken away from theirs again,
-//! after which a variance may be below zero, or that of numbers that have gone; and its correlation
-//! of groups is made of plain squares, of which nothing is left where numbers are large and near to
-//! each other. What is computed here: [`super::moments`].
+//! DataFusion's results become infinite or NaN. It subtracts rows that leave a window frame, after
+//! which a variance may be negative, or that of rows that have left. Its grouped correlation uses
+//! plain sums of squares, which cancel where numbers are large and close together. The algorithms
+//! used here are in [`super::moments`].
 
 use std::collections::HashSet;
 use std::fmt;
@@ -25,7 +25,7 @@ use super::moments::{Figure, Moments, One, Two};
 use super::sliding::Queue;
 use crate::expr::{one_nan, too_large};
 
-/// That of all rows of a function by its name.
+/// Returns the accumulator of a function over all rows.
 pub(super) fn accumulator(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
     let figure = figure(name)?;
     Ok(match (figure.is_of_two(), args.is_distinct) {
@@ -36,7 +36,7 @@ pub(super) fn accumulator(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<
     })
 }
 
-/// As [`accumulator`], of groups; not of different rows.
+/// Returns the grouped counterpart of [`accumulator`], without DISTINCT.
 pub(super) fn groups(name: &str) -> Result<Box<dyn GroupsAccumulator>> {
     let figure = figure(name)?;
     Ok(match figure.is_of_two() {
@@ -45,7 +45,7 @@ pub(super) fn groups(name: &str) -> Result<Box<dyn GroupsAccumulator>> {
     })
 }
 
-/// As [`accumulator`], of a window that rows leave.
+/// Returns the counterpart of [`accumulator`] for window frames that rows leave.
 pub(super) fn sliding(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
     let figure = figure(name)?;
     Ok(match figure.is_of_two() {
@@ -55,7 +55,8 @@ pub(super) fn sliding(name: &str, args: &AccumulatorArgs<'_>) -> Result<Box<dyn 
     })
 }
 
-/// What is handed on of a part of the rows: the parts of a total, or of different rows the numbers.
+/// Returns the fields of a partial state: the parts of a total, or the values themselves with
+/// DISTINCT.
 pub(super) fn state_fields(name: &str, args: &StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
     let is_of_two = figure(name)?.is_of_two();
     let count = match (is_of_two, args.is_distinct) {
@@ -81,7 +82,7 @@ fn beyond() -> DataFusionError {
     external(too_large())
 }
 
-/// The numbers of some columns.
+/// Returns the arrays as floating-point columns.
 fn columns(values: &[ArrayRef]) -> Result<Vec<&Float64Array>> {
     let columns = values.iter().map(|values| values.as_primitive_opt::<Float64Type>());
     columns
@@ -99,7 +100,7 @@ fn item<M: Moments>(columns: &[&Float64Array], row: usize) -> Option<M::Item> {
     M::item(|at| number(columns, at, row))
 }
 
-/// A total that was handed on.
+/// Restores a total from a partial state.
 fn handed<M: Moments>(columns: &[&Float64Array], row: usize) -> M {
     M::of_parts(|at| number(columns, at, row).unwrap_or_default())
 }
@@ -115,14 +116,15 @@ fn result<M: Moments>(total: &M, figure: Figure) -> Result<ScalarValue> {
     Ok(ScalarValue::Float64(within(total.figure(figure), total)?))
 }
 
-/// A figure that is no more than its type holds: squares are, what is computed of them may not be.
+/// Checks a result for overflow. The sums of squares have not overflowed, but a result computed
+/// from them may.
 fn within<M: Moments>(figure: Option<f64>, total: &M) -> Result<Option<f64>> {
     let is_beyond =
         figure.is_some_and(f64::is_infinite) && !(0..M::PARTS).any(|at| total.part(at).is_infinite());
     if is_beyond { Err(beyond()) } else { Ok(figure.map(one_nan)) }
 }
 
-/// Of all rows.
+/// The state over all rows.
 #[derive(Debug)]
 struct Total<M> {
     total: M,
@@ -159,7 +161,7 @@ impl<M: Moments> Accumulator for Total<M> {
     }
 }
 
-/// Of a window that rows leave.
+/// The state over a window frame that rows leave.
 #[derive(Debug)]
 struct Sliding<M: Moments> {
     rows: Queue<M>,
@@ -202,10 +204,10 @@ impl<M: Moments> Accumulator for Sliding<M> {
     }
 }
 
-/// Of all rows that differ from those before.
+/// The distinct rows.
 #[derive(Debug)]
 struct Distinct<M> {
-    /// Their numbers' bits. Zeros are alike, and so is what is no number.
+    /// The bits of their numbers. Both zeros are one value, and so are all NaNs.
     rows: HashSet<[u64; 2]>,
     figure: Figure,
     of: PhantomData<fn() -> M>,
@@ -232,7 +234,7 @@ impl<M: Moments> Distinct<M> {
         )
     }
 
-    /// In PostgreSQL's order, so that the same numbers have the same figures.
+    /// Returns the rows in PostgreSQL's order, which makes the results reproducible.
     fn sorted(&self) -> Vec<[u64; 2]> {
         let number = |row: &[u64; 2], at: usize| row.get(at).map_or(0.0, |bits| f64::from_bits(*bits));
         let mut rows: Vec<_> = self.rows.iter().copied().collect();
@@ -286,14 +288,14 @@ impl<M: Moments> Accumulator for Distinct<M> {
     }
 }
 
-/// Of each group's rows.
+/// The state of each group.
 struct Groups<M> {
     totals: Vec<M>,
     figure: Figure,
 }
 
 impl<M: Moments> Groups<M> {
-    /// Changes the total of the group of each row.
+    /// Updates the total of each row's group.
     fn change(
         &mut self,
         groups: &[usize],

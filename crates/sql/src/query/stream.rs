@@ -1,4 +1,4 @@
-//! Rows of a query on their way to who asked.
+//! Passes the rows of a query from its threads to the client.
 
 use std::time::Duration;
 
@@ -20,39 +20,39 @@ use crate::batch::BatchReader;
 use crate::error::{Error, Result};
 use crate::sqlstate::{INTERNAL_ERROR, OUT_OF_MEMORY};
 
-/// How long it waits before it looks whether somebody has cancelled it. Scans look by themselves.
+/// Interval at which a waiting client checks for a cancel. Scans check by themselves.
 const LOOK: Duration = Duration::from_millis(20);
-/// Batches that are made before anybody asks.
+/// Batches that are computed ahead of requests.
 const AHEAD: usize = 2;
 
-/// What stops a run.
+/// The ways to stop a run.
 #[derive(Debug)]
 pub(super) struct Stops {
-    /// Whoever waits for batches looks at it.
+    /// Checked by the thread that waits for batches.
     pub asked: Canceller,
-    /// What scans look at, if not at the same.
+    /// Checked by scans, if they have a canceller of their own.
     pub apart: Option<Canceller>,
-    /// For operators that do not wait for anything.
+    /// For operators that never wait.
     pub over: Arc<Over>,
 }
 
 impl Stops {
-    /// Of a run that has nothing but what it is asked by.
+    /// Creates the stops of a run with a single canceller.
     pub fn of(asked: Canceller) -> Self {
         Stops { asked, apart: None, over: Arc::default() }
     }
 }
 
-/// Batches of a query that runs.
+/// The batches of a running query.
 #[derive(Debug)]
 pub(crate) struct Batches {
     batches: Receiver<Result<RecordBatch, DataFusionError>>,
-    /// What has come of the first one, if somebody has looked.
+    /// The outcome for the first batch, if it has been awaited already.
     first: Option<Result<Option<RecordBatch>>>,
     kinds: Vec<ColumnType>,
     timers: Handle,
     stops: Stops,
-    /// What makes the batches; `None` once it has come to its end.
+    /// The task that computes the batches; `None` once it has ended.
     task: Option<JoinHandle<()>>,
 }
 
@@ -78,7 +78,7 @@ impl Batches {
         Batches { batches, first: None, kinds, timers, stops, task: Some(task) }
     }
 
-    /// Waits for the first batch, and says whether there was not memory enough for it.
+    /// Waits for the first batch, and returns whether it failed for lack of memory.
     pub(super) fn lack_memory(&mut self) -> bool {
         let first = self.next();
         let lacks = first.as_ref().is_err_and(|error| error.sqlstate() == OUT_OF_MEMORY);
@@ -86,16 +86,16 @@ impl Batches {
         lacks
     }
 
-    /// Waits until what makes the batches has come to its end, and has given its memory back.
+    /// Waits until the task has ended and released its memory.
     pub(super) fn wait(&mut self) {
         self.abort();
-        // How it ended is known.
+        // The outcome is known already.
         let _ = self.end();
     }
 
-    /// The next batch; `None` after the last one.
+    /// Returns the next batch; `None` after the last one.
     ///
-    /// Errors: whatever computing it met; 57014.
+    /// Errors: those of computing it; 57014.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         if let Some(first) = self.first.take() {
             return first;
@@ -106,7 +106,8 @@ impl Batches {
                 futures_executor::block_on(async { tokio::time::timeout(LOOK, self.batches.recv()).await });
             drop(within);
             match next {
-                // Batches that keep coming would never let it look: not all of them are of scans.
+                // While batches keep arriving, the timeout never fires, and not all of them come
+                // from scans.
                 Ok(Some(Ok(_))) if self.stops.asked.is_cancelled() => {
                     self.abort();
                     return Err(Error::from(cairn_table::Error::Cancelled));
@@ -126,9 +127,9 @@ impl Batches {
         }
     }
 
-    /// The last batch was the last one, unless who made them broke off.
+    /// Checks how the task ended after its last batch.
     ///
-    /// Errors: XX000 for a panic. Without that, rows would be missing and nobody the wiser.
+    /// Errors: XX000 for a panic. Without this check, rows would be missing silently.
     fn end(&mut self) -> Result<()> {
         match self.task.take().map(futures_executor::block_on) {
             Some(Err(error)) => Err(Error::new(INTERNAL_ERROR, format!("a query broke off: {error}"))),
@@ -146,9 +147,9 @@ impl Batches {
         }
     }
 
-    /// A batch, to be read by rows.
+    /// Returns a reader for the rows of a batch.
     ///
-    /// Errors: values that a column's type cannot have.
+    /// Errors: values that the type of a column does not allow.
     pub fn reader(&self, batch: &RecordBatch) -> Result<BatchReader> {
         BatchReader::new(batch, &self.kinds).map_err(arrow_error)
     }
@@ -168,8 +169,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: rows that a panic has cost are an error, and no early end. Method: a stream that gives
-    /// a batch and breaks off, and one that ends.
+    /// Goal: a panic is an error and not a premature end of the rows.
+    /// Method: a stream that yields a batch and panics, and one that ends.
     #[test]
     fn a_panic_is_no_end() {
         let runtime =

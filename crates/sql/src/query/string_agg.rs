@@ -1,12 +1,12 @@
-//! `string_agg` of texts and of bytes.
+//! `string_agg` of texts and of bytea values.
 //!
-//! DataFusion takes bytes for texts, wants the delimiter to be a constant, and gives different
-//! texts in the order in which they came. PostgreSQL sorts them where DISTINCT stands without ORDER
-//! BY, and by all arguments behind what ORDER BY says.
+//! DataFusion treats bytea as text, requires a constant delimiter, and returns distinct texts in
+//! order of arrival. PostgreSQL sorts them if DISTINCT comes without ORDER BY, and otherwise by
+//! ORDER BY and then by all arguments.
 //!
-//! A partial state is a list of three items for each value, in any order: what it is sorted by, as
-//! bytes that compare as the values do ([`RowConverter`]); the delimiter before it; and the value.
-//! Parts that were aggregated apart are sorted when all of them are there.
+//! A partial state is a list with three items per value, in any order: the sort key, as bytes that
+//! compare like the values ([`RowConverter`]); the delimiter before the value; and the value. The
+//! parts are sorted once all of them have arrived.
 
 use std::collections::BTreeSet;
 use std::mem::{size_of, size_of_val};
@@ -27,7 +27,7 @@ struct Joined {
     signature: Signature,
 }
 
-/// `string_agg`.
+/// Returns `string_agg`.
 pub(super) fn string_agg() -> AggregateUDF {
     AggregateUDF::from(Joined { signature: Signature::user_defined(Volatility::Immutable) })
 }
@@ -95,31 +95,30 @@ impl AggregateUDFImpl for Joined {
     }
 }
 
-/// A value, and what it is sorted by. What stands between two of them is the second one's
-/// delimiter.
+/// A value with its sort key. The delimiter between two values is that of the second.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
     key: Vec<u8>,
     bytes: Vec<u8>,
-    /// Its place in [`Parts::delimiters`].
+    /// Index into [`Parts::delimiters`].
     delimiter: usize,
 }
 
-/// What comes together.
+/// The collected values.
 #[derive(Debug)]
 struct Parts {
-    /// The result's type: of bytes or of texts.
+    /// The result type: bytea or text.
     kind: DataType,
-    /// What ORDER BY says.
+    /// Converts the values of ORDER BY to sort keys.
     order: Option<RowConverter>,
     is_distinct: bool,
-    /// Most often there is one.
+    /// The delimiters. Usually there is only one.
     delimiters: Vec<Vec<u8>>,
-    /// All values, as they came; of DISTINCT none.
+    /// All values, in order of arrival; empty for DISTINCT.
     parts: Vec<Part>,
-    /// For DISTINCT: values and delimiters with their keys, which they determine.
+    /// For DISTINCT: values and delimiters with their sort keys, which they determine.
     seen: BTreeSet<(Vec<u8>, Vec<u8>, Vec<u8>)>,
-    /// What they take.
+    /// Allocated bytes.
     bytes: usize,
 }
 
@@ -141,13 +140,13 @@ impl Parts {
         self.parts.push(Part { key: key.to_vec(), bytes: bytes.to_vec(), delimiter });
     }
 
-    /// Keys, delimiters and values, sorted.
+    /// Returns the sort keys, delimiters and values in order.
     fn all(&mut self) -> Vec<[&[u8]; 3]> {
         if self.is_distinct {
             return self.seen.iter().map(|(key, bytes, between)| [&**key, &**between, &**bytes]).collect();
         }
         if self.order.is_some() {
-            // Those alike stay as they came.
+            // The sort is stable: values with equal keys stay in order of arrival.
             self.parts.sort_by(|one, other| one.key.cmp(&other.key));
         }
         let of = |part: &Part| self.delimiters.get(part.delimiter).map_or(&[][..], Vec::as_slice);

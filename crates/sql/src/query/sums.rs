@@ -1,4 +1,4 @@
-//! `sum(bigint)` is a numeric, as in PostgreSQL: DataFusion's would begin again at the other end.
+//! Makes `sum(bigint)` a numeric, as in PostgreSQL. DataFusion's sum would wrap around.
 
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -13,11 +13,11 @@ use super::expression_types::type_of;
 use super::quotients::exactly;
 use crate::query::walk::{Walk, WalkPlan};
 
-/// Holds every bigint; the sum has ten digits more.
+/// Holds every bigint. The sum has ten digits more.
 const WIDE: DataType = DataType::Decimal128(28, 0);
 
-/// Puts casts into sums, before it is decided what types expressions have; and what depends on the
-/// types of sums behind that.
+/// Casts the arguments of sums before the types of expressions are fixed, and then rewrites the
+/// expressions that depend on the types of sums.
 #[derive(Debug)]
 pub(super) struct WideSums;
 
@@ -32,7 +32,7 @@ impl AnalyzerRule for WideSums {
                 let changed = expr.walk_up(|expr| Ok(widened(expr, &schema)))?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
             })?;
-            // What is above has other types now.
+            // The operators above see other types now.
             changed.map_data(LogicalPlan::recompute_schema)
         })?;
         exactly(changed.data)

@@ -1,12 +1,12 @@
-//! What DataFusion believes to be a key of groups, and is none.
+//! Hides false keys of groups from DataFusion.
 //!
-//! It notes which columns of a plan determine others, as those of a group do. Where a plan with
-//! such columns is joined, and what comes of it is grouped by some of them and by others, it takes
-//! the first of these for a key of the new groups: of `SELECT DISTINCT d.id, t.e FROM (SELECT
-//! DISTINCT id FROM a) d CROSS JOIN t` it concludes that `id` is there once, leaves out `DISTINCT
-//! id` above it, other columns of GROUP BY, and joins that could give no row twice. So below such
-//! groups stands [`UnknownKeys`], an operator that passes rows on and says nothing of keys. It is
-//! gone when the plan has operators.
+//! DataFusion tracks functional dependencies between columns, for example those of groups. If a
+//! plan with dependencies is joined, and the result is grouped by some of those columns and by
+//! others, it treats the former as a key of the new groups. From `SELECT DISTINCT d.id, t.e FROM
+//! (SELECT DISTINCT id FROM a) d CROSS JOIN t` it concludes that `id` is unique. It then removes a
+//! `DISTINCT id` above, other GROUP BY columns, and joins that could not duplicate rows. Therefore
+//! [`UnknownKeys`] goes below such groups, an operator that passes rows on and declares no keys. It
+//! does not appear in the physical plan.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
-/// Puts it there.
+/// Inserts the operator.
 #[derive(Debug)]
 pub(super) struct HideKeys;
 
@@ -45,7 +45,7 @@ impl AnalyzerRule for HideKeys {
     }
 }
 
-/// Whether groups are there somewhere above a join of other groups.
+/// Whether there is a grouping above a join of other groups.
 fn groups_a_join_of_groups(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.look_with_subqueries(|plan| {
@@ -67,7 +67,7 @@ fn makes_groups(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a plan has a join, or something else that repeats rows, of what has groups.
+/// Whether a plan contains a join, or another operator that repeats rows, above a grouping.
 fn joins_groups(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.look(|plan| {
@@ -82,13 +82,13 @@ fn joins_groups(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Groups of one column have that for a key in any case.
+/// Hides the keys below a grouping. With a single column, that column is a key in any case.
 fn hidden(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let input = match &plan {
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.len() > 1 => &aggregate.input,
         LogicalPlan::Distinct(Distinct::All(input)) if input.schema().fields().len() > 1 => input,
         LogicalPlan::Distinct(Distinct::On(on)) => &on.input,
-        // What was concluded of groups below goes up with the columns.
+        // Dependencies of groups below are passed up with the columns, so they must be recomputed.
         LogicalPlan::Projection(_)
         | LogicalPlan::SubqueryAlias(_)
         | LogicalPlan::Join(_)
@@ -97,7 +97,7 @@ fn hidden(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         }
         _ => return Ok(Transformed::no(plan)),
     };
-    // What looks outside is for a rule that has to see all of it.
+    // Correlated plans are left to the decorrelation rule, which must see all operators.
     let mut looks_outside = false;
     input.look(|plan| {
         looks_outside |= plan.contains_outer_reference();
@@ -122,7 +122,7 @@ fn hidden(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(changed))
 }
 
-/// Its input, without what is known of its keys.
+/// Its input without the functional dependencies.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct UnknownKeys {
     input: LogicalPlan,
@@ -182,7 +182,7 @@ impl UserDefinedLogicalNodeCore for UnknownKeys {
     }
 }
 
-/// Leaves it out.
+/// Removes the operator from the physical plan.
 #[derive(Debug)]
 pub(super) struct Planner;
 

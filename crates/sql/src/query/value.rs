@@ -1,4 +1,4 @@
-//! Single values between both worlds.
+//! Conversion of single values between DataFusion's representation and ours.
 
 use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use cairn_table::row::{Interval, Type, Value};
@@ -13,9 +13,9 @@ use crate::error::Error;
 use crate::sqlstate::DATATYPE_MISMATCH;
 use crate::types::name_of;
 
-/// A value as one of DataFusion's, of the Arrow type that a column of this type has.
+/// Converts a value to DataFusion's representation, with the Arrow type of a column of this type.
 ///
-/// Errors: intervals beyond what Arrow's nanoseconds hold.
+/// Errors: intervals beyond the range of Arrow's nanoseconds.
 pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> Result<ScalarValue> {
     if let Some(element) = kind.element() {
         return list(datum, &element);
@@ -53,7 +53,7 @@ pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> Result<ScalarVal
     })
 }
 
-/// A list as one of DataFusion's.
+/// Converts a list to DataFusion's representation.
 fn list(datum: DatumRef<'_>, element: &ColumnType) -> Result<ScalarValue> {
     let element = match (element.kind, element.decimal) {
         (Type::Decimal, None) => &ColumnType::decimal(OPEN.0, OPEN.1),
@@ -64,7 +64,7 @@ fn list(datum: DatumRef<'_>, element: &ColumnType) -> Result<ScalarValue> {
         return ScalarValue::try_from(&DataType::new_list(kind, true));
     };
     let item = |item: &Datum| match (item.borrow(), element.decimal) {
-        // In a list all have the same digits, and none loses any.
+        // All items of a list have the same scale. An item must not lose digits.
         (DatumRef::Decimal { unscaled, scale }, Some((precision, to))) => {
             let unscaled = rescale_exact(unscaled, scale, to).ok_or_else(|| external(too_fine()))?;
             Ok(ScalarValue::Decimal128(Some(unscaled), precision, to as i8))
@@ -75,15 +75,15 @@ fn list(datum: DatumRef<'_>, element: &ColumnType) -> Result<ScalarValue> {
     Ok(ScalarValue::List(ScalarValue::new_list(&items, &kind, true)))
 }
 
-/// As [`scalar`], of a table's own value.
+/// Like [`scalar`], for a value of a table.
 ///
-/// Errors: as [`scalar`].
+/// Errors: those of [`scalar`].
 pub(super) fn scalar_of(value: Value<'_>, kind: &ColumnType) -> Result<ScalarValue> {
     let scale = kind.decimal.map_or(0, |(_, scale)| scale);
     scalar(DatumRef::from_value(value, scale), kind)
 }
 
-/// A literal as a value of a column's type; `None` where it is of another one.
+/// Converts a literal to a value of a column's type; `None` if it has another type.
 pub(super) fn datum(value: &ScalarValue, kind: &ColumnType) -> Option<Datum> {
     if value.is_null() {
         return Some(Datum::Null);
@@ -110,7 +110,8 @@ pub(super) fn datum(value: &ScalarValue, kind: &ColumnType) -> Option<Datum> {
             | ScalarValue::LargeUtf8(Some(text)),
             Type::Uuid,
         ) => {
-            // Only what is printed just so is the same text.
+            // A uuid is compared as text here, so the text must be in the form in which uuids are
+            // printed.
             let datum = Datum::parse(text, kind).ok()?;
             (datum.to_string() == *text).then_some(datum)?
         }
@@ -129,7 +130,7 @@ pub(super) fn datum(value: &ScalarValue, kind: &ColumnType) -> Option<Datum> {
     })
 }
 
-/// The type that a parameter of this Arrow type is taken as.
+/// Returns the type of a parameter with the given Arrow type.
 pub(super) fn parameter_type(kind: &DataType) -> ColumnType {
     match kind {
         DataType::List(item) | DataType::LargeList(item) => parameter_type(item.data_type()).list_of(),

@@ -1,8 +1,8 @@
-//! How much the views of a query come to, before it is planned.
+//! Computes the size of a query with its views before planning.
 //!
-//! A view is planned where it is named, and again in each view that names it: views over views make
-//! a plan deep, and those that name another one twice double it with each step. So what a query
-//! comes to is counted first, from the texts of its views, each of which is looked at once.
+//! A view is planned at each reference, also from other views. Nested views make a plan deep, and a
+//! chain of views that each refer to the next one twice doubles the plan with each step. Therefore
+//! the size is counted first, from the texts of the views, each of which is visited once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -17,32 +17,31 @@ use crate::sqlstate::{INVALID_OBJECT_DEFINITION, STATEMENT_TOO_COMPLEX};
 use crate::syntax::walk;
 use crate::syntax::{DEEPEST, MOST_RELATIONS, Plain, TableName, deeper, ident, one, qualified};
 
-/// Views that are each over the next one, at most.
+/// The maximum nesting depth of views.
 const MOST_VIEWS: usize = 200;
-/// Levels of a plan that a view has besides those of its text: its columns, and its name.
+/// Levels that a view adds to a plan besides those of its text: its columns, and its name.
 const VIEW_LEVELS: usize = 3;
 
-/// What a query comes to.
+/// The size of a query.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Size {
-    /// Levels that the deepest view in it adds to its plan.
+    /// Levels that the deepest view adds to the plan.
     pub levels: usize,
-    /// Relations that it reads, each as often as it is named.
+    /// Relations read, counted at each reference.
     pub relations: usize,
 }
 
-/// Counts a query. `is_of_view`: it is to be that of a view.
+/// Counts a query. `is_of_view`: the query is to define a view.
 ///
-/// Errors: 42P17 for a view that asks for itself, 54001 for more views or relations than there may
-/// be.
+/// Errors: 42P17 for a view that refers to itself, 54001 for too many views or relations.
 pub(super) fn size_of(tree: &Tree, catalog: &Catalog, path: &[String], is_of_view: bool) -> Result<Size> {
     let mut views = Views { catalog, known: HashMap::new(), within: Vec::new() };
-    // That view has no number yet.
+    // The view has no id yet.
     views.within.extend(is_of_view.then_some(u32::MAX));
     views.size(tree, path)
 }
 
-/// As [`size_of`], of a view.
+/// Like [`size_of`], for a view.
 pub(super) fn size_of_view(catalog: &Catalog, view: &ViewDef) -> Result<Size> {
     let mut views = Views { catalog, known: HashMap::new(), within: Vec::new() };
     match catalog.view_id(&view.schema, &view.name) {
@@ -51,11 +50,11 @@ pub(super) fn size_of_view(catalog: &Catalog, view: &ViewDef) -> Result<Size> {
     }
 }
 
-/// Views that were counted.
+/// The state of counting views.
 struct Views<'a> {
     catalog: &'a Catalog,
     known: HashMap<u32, Size>,
-    /// Those that are being counted, each named by the one before it.
+    /// The views being counted, outermost first.
     within: Vec<u32>,
 }
 
@@ -101,7 +100,7 @@ impl Views<'_> {
         self.within.push(id);
         let parsed = one(&view.query)?;
         let mut size = match &*parsed.statement {
-            // What a view names it found where it was made.
+            // The names in a view are resolved in the schema where it was created.
             Plain::Tree(tree) => {
                 let path = [view.schema.clone(), PUBLIC.to_owned()];
                 deeper(parsed.depth, || self.size(tree, &path))?
@@ -118,42 +117,41 @@ impl Views<'_> {
     }
 }
 
-/// The names that a query's WITH gives, and what their queries that have been looked at come to.
+/// The names of a WITH, and the relations of its queries that have been counted.
 struct With {
     names: Vec<String>,
     relations: Vec<usize>,
-    /// Whether its queries may name themselves and those behind them.
+    /// Whether its queries may refer to themselves and to later ones.
     recursive: bool,
 }
 
 impl With {
-    /// Whether a name is one of its own where the count is now: without RECURSIVE, only behind the
-    /// query that it names.
+    /// Whether a name refers to one of its queries at the current position. Without RECURSIVE, a
+    /// query is visible only after its definition.
     fn has(&self, name: &str) -> bool {
         let known = if self.recursive { self.names.len() } else { self.relations.len() };
         self.names.iter().take(known).any(|own| own == name)
     }
 }
 
-/// Counts a query.
+/// Counts the relations of a query.
 struct Counting<'v, 'a> {
     views: &'v mut Views<'a>,
     path: &'v [String],
     size: Size,
-    /// Relations of each of the queries that are being looked at, from the outermost one, and their
-    /// WITH.
+    /// The relations of each enclosing query, outermost first, and their WITH clauses.
     counts: Vec<usize>,
     within: Vec<With>,
 }
 
 impl Counting<'_, '_> {
-    /// What a name comes to in relations.
+    /// Returns the number of relations behind a name.
     fn named(&mut self, name: &TableName) -> Result<usize> {
         if name.schema.is_none() {
             for with in self.within.iter().rev() {
                 if let Some(at) = with.names.iter().position(|own| *own == name.name) {
-                    // One that is not through yet is the query itself, which is recursive, or a
-                    // relation of that name.
+                    // A query that has not been counted yet is either the current, recursive one,
+                    // or the name refers to a relation.
                     if let Some(relations) = with.relations.get(at) {
                         return Ok(*relations);
                     }
@@ -191,7 +189,7 @@ impl Visitor for Counting<'_, '_> {
     fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<Self::Break> {
         self.within.pop();
         let count = self.counts.pop().unwrap_or_default();
-        // The queries of WITH come first, in their order.
+        // The visitor reaches the queries of WITH first, in order.
         match self.within.last_mut() {
             Some(with) if with.relations.len() < with.names.len() => with.relations.push(count.max(1)),
             _ => match self.counts.last_mut() {

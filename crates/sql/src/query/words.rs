@@ -1,8 +1,7 @@
-//! What the query engine says in its own words, in PostgreSQL's: a code and a sentence.
+//! Translates DataFusion's error messages into PostgreSQL's codes and messages.
 //!
-//! The engine tells apart by words alone what is wrong with a statement. What no rule here knows is
-//! no sentence for a user: it becomes one that says what has happened, and the engine's own words
-//! are its detail.
+//! DataFusion tells many errors of a statement apart by their text only. A text that no rule here
+//! recognizes is not meant for users. It becomes the detail of a general message.
 
 use crate::error::Error;
 use crate::sqlstate::{
@@ -12,20 +11,20 @@ use crate::sqlstate::{
     UNDEFINED_FUNCTION, UNDEFINED_TABLE, WINDOWING_ERROR,
 };
 
-/// Which part of the engine speaks.
+/// The part of DataFusion that reports an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Speaker {
-    /// Who plans: what is wrong is wrong with the statement.
+    /// The planner: the statement is wrong.
     Planner,
-    /// Who runs the plan: what is wrong is wrong with a value.
+    /// An operator of a running plan: a value is wrong.
     Operator,
-    /// Who says that something is not done.
+    /// A report that something is not implemented.
     Lack,
-    /// Whoever says that it cannot be.
+    /// A report of an internal error.
     Engine,
 }
 
-/// The error that some words are.
+/// Translates an error message.
 pub(super) fn error_by_words(words: &str, speaker: Speaker) -> Error {
     let line = words.lines().next().unwrap_or_default();
     if let Some(error) = about_functions(line).or_else(|| about_types(line)).or_else(|| about_values(line)) {
@@ -45,10 +44,10 @@ pub(super) fn error_by_words(words: &str, speaker: Speaker) -> Error {
     }
 }
 
-/// What is said of an error that nobody should see.
+/// The message of internal errors.
 pub(super) const BUG: &str = "internal error: this is a bug of Cairn's; please report it with the statement";
 
-/// What is said in a word that is in the engine's, in this order.
+/// Parts of DataFusion's messages, with the code and message for each. The first match counts.
 const SENTENCES: [(&str, &str, &str); 44] = [
     ("ivide by zero", DIVISION_BY_ZERO, "division by zero"),
     ("division by zero", DIVISION_BY_ZERO, "division by zero"),
@@ -160,19 +159,19 @@ const SENTENCES: [(&str, &str, &str); 44] = [
     (" to store in a ", NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),
 ];
 
-/// What is between the first two of such quotes.
+/// Returns the text between the first two quotes.
 fn quoted(line: &str, quote: char) -> Option<&str> {
     let (_, rest) = line.split_once(quote)?;
     rest.split_once(quote).map(|(inner, _)| inner)
 }
 
-/// What stands between two parts of a line.
+/// Returns the text between two parts of a line, or up to its end.
 fn between<'l>(line: &'l str, before: &str, behind: &str) -> Option<&'l str> {
     let (_, rest) = line.split_once(before)?;
     Some(rest.split_once(behind).map_or(rest, |(inner, _)| inner))
 }
 
-/// Calls of functions that there are not, or not for such values.
+/// Calls of undefined functions, or with unsupported argument types.
 fn about_functions(line: &str) -> Option<Error> {
     let missing = |call: &str| {
         let hint = "No function matches the given name and argument types. You might need to add explicit type casts.";
@@ -208,7 +207,7 @@ fn about_functions(line: &str) -> Option<Error> {
     None
 }
 
-/// Operators and casts between types that have none, and columns and tables that there are not.
+/// Operators and casts that are undefined for their types, and unknown columns and tables.
 fn about_types(line: &str) -> Option<Error> {
     for before in [
         "Cannot coerce arithmetic expression ",
@@ -257,7 +256,7 @@ fn about_types(line: &str) -> Option<Error> {
     None
 }
 
-/// Values that are none of the type asked for.
+/// Values that are invalid for the requested type.
 fn about_values(line: &str) -> Option<Error> {
     if let Some(value) = between(line, "Cannot cast string '", "' to value of ") {
         let kind = between(line, "' to value of ", " type").map(sql_types).unwrap_or_default();
@@ -285,7 +284,7 @@ fn about_values(line: &str) -> Option<Error> {
     None
 }
 
-/// The engine's names of types.
+/// Arrow's type names, with SQL's.
 const TYPES: [(&str, &str); 19] = [
     ("LargeUtf8", "text"),
     ("Utf8View", "text"),
@@ -308,8 +307,7 @@ const TYPES: [(&str, &str); 19] = [
     ("Binary", "bytea"),
 ];
 
-/// A text with SQL's names of types in the place of the engine's, and without what is in brackets
-/// behind them.
+/// Replaces Arrow's type names in a text by SQL's, and drops type parameters in parentheses.
 pub(super) fn sql_types(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -341,9 +339,8 @@ pub(super) fn sql_types(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: nothing that the engine says of types, functions or its own plans is what a user reads
-    /// first. Method: its words as it has them, each with the code and sentence of PostgreSQL, and
-    /// words that nobody knows.
+    /// Goal: users never see DataFusion's types, functions or plans in the primary message.
+    /// Method: original messages, each with PostgreSQL's code and message, and unknown messages.
     #[test]
     fn words_of_the_engine() {
         for (words, sqlstate, sentence) in [

@@ -1,13 +1,11 @@
-//! One zero, and one that is not a number, where floating-point numbers are told apart by their
-//! bits.
+//! Normalizes zeros and NaNs where floating-point numbers are compared by their bits.
 //!
-//! PostgreSQL takes `-0` for equal to `0`, and NaN for equal to NaN. The query engine's comparisons
-//! and groups do too, but not orders, the keys of windows, lists that something is looked up in,
-//! and sets of different values. So what those look at goes through a function first, which changes
-//! nothing else.
+//! PostgreSQL treats `-0` as equal to `0`, and NaN as equal to NaN. So do DataFusion's comparisons
+//! and groups, but not its sorts, window keys, IN lists and sets of distinct values. Their operands
+//! pass through a function that normalizes these values and changes nothing else.
 //!
-//! The last key of an order is left alone: equal rows may come in any order there, and so that an
-//! index can give it.
+//! The last sort key stays unchanged: equal rows may come in any order there, and an index can
+//! still provide the order.
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
@@ -53,15 +51,14 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(changed.update_data(|plan| in_orders(plan, &schema)))
 }
 
-/// The orders of an operator.
+/// Normalizes the sort keys of an operator.
 fn in_orders(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     match plan {
         LogicalPlan::Sort(mut sort) => {
             in_order(&mut sort.expr, schema);
             LogicalPlan::Sort(sort)
         }
-        // The first keys of its order are the ones that it is about, and have to stay the same as
-        // those.
+        // The first sort keys of DISTINCT ON must stay identical to its expressions.
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
             for by in &mut on.on_expr {
                 settle(by, schema);
@@ -75,7 +72,7 @@ fn in_orders(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
     }
 }
 
-/// Whether a key of an order was changed.
+/// Normalizes sort keys. Returns whether one was changed.
 fn in_order(order: &mut [Sort], schema: &DFSchema) -> bool {
     let Some((_, before_last)) = order.split_last_mut() else { return false };
     let mut is_changed = false;
@@ -85,7 +82,7 @@ fn in_order(order: &mut [Sort], schema: &DFSchema) -> bool {
     is_changed
 }
 
-/// Puts the function around an expression where it is of use; whether it was.
+/// Wraps an expression in the function where needed. Returns whether it did.
 fn settle(expr: &mut Expr, schema: &DFSchema) -> bool {
     match settled(expr, schema) {
         Some(one) => {
@@ -100,7 +97,8 @@ fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(type_of(expr, schema), Some(DataType::Float32 | DataType::Float64))
 }
 
-/// The expression with one zero; `None` for what is no floating-point number, or has one already.
+/// Returns the normalized expression; `None` if it is not a floating-point number, or already
+/// normalized.
 fn settled(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let is_settled = matches!(expr, Expr::ScalarFunction(call) if call.name() == SETTLED);
     let is_other = is_settled || !is_float(expr, schema);
@@ -172,7 +170,8 @@ fn in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 const SETTLED: &str = "cairn_settled";
 
-/// There is one of it: who compares two expressions with it looks whether it is the same.
+/// Returns the single instance of the function: comparisons of expressions check functions for
+/// identity.
 fn function() -> Arc<ScalarUDF> {
     static FUNCTION: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
     let made = || Arc::new(ScalarUDF::from(Settled { signature: Signature::any(1, Volatility::Immutable) }));

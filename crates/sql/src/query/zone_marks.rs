@@ -1,9 +1,9 @@
-//! That a moment has a time zone, where the query engine forgets it.
+//! Restores the time zone property of timestamps where DataFusion loses it.
 //!
-//! A field's metadata says it, and the engine's own functions and CASE give fields without. Where
-//! one of the values that such an expression may give has a zone, as in `greatest(moment_with_zone,
-//! moment)`, the result has one: a function that changes nothing is put around it, whose field says
-//! so.
+//! The property is in the field metadata, which DataFusion's functions and CASE drop. If one of the
+//! possible results of such an expression has a time zone, as in `greatest(moment_with_zone,
+//! moment)`, so has the expression. It is wrapped in an identity function whose field has the
+//! metadata.
 
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::schema::ColumnType;
@@ -41,7 +41,7 @@ impl AnalyzerRule for ZoneMarks {
 
 fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = operand_schema(&plan)?;
-    // Most plans have no moments, and asking for types looks at all that is below.
+    // Most plans have no timestamps, and computing types walks whole expressions.
     let has_moments = schema.fields().iter().any(|field| has_moment(field.data_type()));
     if !has_moments && !plan.expressions().iter().any(makes_moments) {
         return Ok(Transformed::no(plan));
@@ -52,7 +52,7 @@ fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let done = expr.walk_up(|expr| Ok(marked(expr, &schema)))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
-    // What reads this one's results has to learn of their zones, whatever changed here or below.
+    // The operators above must see the time zones, whatever has changed here or below.
     if matches!(changed.data, LogicalPlan::Union(_) | LogicalPlan::RecursiveQuery(_) | LogicalPlan::Values(_))
     {
         return Ok(changed);
@@ -69,7 +69,7 @@ fn has_moment(kind: &DataType) -> bool {
     is_moment(kind) || item(kind).is_some()
 }
 
-/// Whether moments come into being within an expression: of texts, of numbers, or of the clock.
+/// Whether an expression produces timestamps from texts, numbers or the clock.
 fn makes_moments(expr: &Expr) -> bool {
     let is_one = |expr: &Expr| {
         Ok(match expr {
@@ -83,7 +83,7 @@ fn makes_moments(expr: &Expr) -> bool {
     expr.holds(is_one).unwrap_or(true)
 }
 
-/// Functions that give moments of something else.
+/// Functions that return timestamps for arguments of other types.
 const MAKES: [&str; 11] = [
     "cairn_moment",
     "cairn_timestamptz",
@@ -98,7 +98,7 @@ const MAKES: [&str; 11] = [
     "to_timestamp",
 ];
 
-/// The item of a list of moments.
+/// Returns the item of a list of timestamps.
 fn item(kind: &DataType) -> Option<&FieldRef> {
     match kind {
         DataType::List(item) if is_moment(item.data_type()) => Some(item),
@@ -106,14 +106,14 @@ fn item(kind: &DataType) -> Option<&FieldRef> {
     }
 }
 
-/// Whether a value has a zone, or each of a list's.
+/// Whether a timestamp, or each item of a list of timestamps, has a time zone.
 fn is_zoned(expr: &Expr, schema: &dyn ExprSchema) -> bool {
     let Ok((_, field)) = expr.to_field(schema) else { return false };
     let is_known = is_moment(field.data_type()) || item(field.data_type()).is_some();
     is_known && kind_of(&field).is_zoned
 }
 
-/// Functions that give one of their arguments, a list of them, or an item of one.
+/// Functions that return one of their arguments, a list of them, or an item of a list.
 const PASSES_ON: [&str; 17] = [
     "array_append",
     "array_concat",
@@ -134,7 +134,8 @@ const PASSES_ON: [&str; 17] = [
     "generate_series",
 ];
 
-/// Operators of times, which were chosen before their operands had marks (`own.rs`).
+/// Whether a function is one of our date and time operators, which were chosen before their
+/// operands were marked (`own.rs`).
 fn is_operator(name: &str) -> bool {
     name.starts_with("cairn(")
 }
@@ -148,7 +149,7 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         Expr::ScalarFunction(ScalarFunction { func, args }) if PASSES_ON.contains(&func.name()) => {
             args.iter().any(|value| is_zoned(value, schema))
         }
-        // A moment some time later or earlier.
+        // A timestamp plus or minus an interval.
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
             is_zoned(left, schema) || is_zoned(right, schema)
         }
@@ -157,8 +158,8 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         _ => false,
     };
-    // `x::timestamp` has none, whatever x has, or what x is a cast of: a date keeps what was said
-    // of a moment.
+    // `x::timestamp` has no time zone, whatever `x` is. Even a date may carry the metadata of the
+    // timestamp that it was cast from.
     if let Expr::Cast(Cast { field, .. }) = &expr
         && is_moment(field.data_type())
         && field.metadata().is_empty()
@@ -175,7 +176,8 @@ fn marked(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(Expr::ScalarFunction(call))
 }
 
-/// There is one of each: who compares two expressions with it looks whether it is the same.
+/// Returns the single instance of the function: comparisons of expressions check functions for
+/// identity.
 fn mark() -> Arc<ScalarUDF> {
     static MARK: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
     Arc::clone(MARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(true)))))
@@ -186,22 +188,23 @@ fn mark() -> Arc<ScalarUDF> {
 pub(super) fn of_cast(cast: Expr, schema: &dyn ExprSchema) -> Expr {
     let Ok((_, field)) = cast.to_field(schema) else { return cast };
     let (given, bare) = (kind_of(&field), kind_of(&Field::new("", field.data_type().clone(), true)));
-    // Lengths are no matter: a text is one whatever texts it came from. Digits are the type's own.
+    // Lengths do not matter, since a text stays a text. Precision is part of the Arrow type.
     if given.kind == bare.kind && given.is_json == bare.is_json && given.is_zoned == bare.is_zoned {
         return cast;
     }
     plain(cast)
 }
 
-/// A value without what is said of it beyond its type.
+/// Returns an expression without its metadata.
 pub(super) fn plain(expr: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(unmark(), vec![expr]))
 }
 
-/// What is put around casts that are written, so that nothing is left of the type before.
+/// The function that wraps the casts of the statement, so that nothing of the operand's type
+/// remains.
 pub(super) const PLAIN: &str = "cairn_plain";
 
-/// The function of that name.
+/// Returns the function [`PLAIN`].
 pub(super) fn unmark() -> Arc<ScalarUDF> {
     static UNMARK: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
     Arc::clone(UNMARK.get_or_init(|| Arc::new(ScalarUDF::from(Mark::new(false)))))

@@ -1,8 +1,9 @@
-//! `AT TIME ZONE`, which PostgreSQL also has as the function `timezone(zone, moment)`: a moment
-//! becomes what a clock shows there, and what a clock shows there a moment.
+//! `AT TIME ZONE`, which PostgreSQL also provides as the function `timezone(zone, moment)`. It
+//! converts a timestamp with time zone to the local time in a zone, and a local time to a timestamp
+//! with time zone.
 //!
-//! Zones are known by their names in the time zone database, by the abbreviations that PostgreSQL
-//! knows of the most common ones, and by offsets, which count to the west as POSIX has it.
+//! Zones are given by their names in the time zone database, by PostgreSQL's abbreviations for the
+//! most common ones, or by offsets, which are positive to the west as in POSIX.
 
 use std::str::FromStr;
 
@@ -30,7 +31,7 @@ use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// Abbreviations and how many hours they are to the east, where they stand for no name.
+/// Abbreviations with their offsets in hours to the east. They take precedence over names.
 const ABBREVIATIONS: [(&str, i64); 20] = [
     ("UTC", 0),
     ("GMT", 0),
@@ -54,23 +55,25 @@ const ABBREVIATIONS: [(&str, i64); 20] = [
     ("PDT", -7),
 ];
 
-/// Where a clock is.
+/// A time zone.
 #[derive(Debug, Clone, Copy)]
 enum Zone {
-    /// Seconds to the east, always.
+    /// A fixed offset in seconds to the east.
     Fixed(i64),
-    /// One of the database's.
+    /// A zone of the time zone database.
     Named(Tz),
 }
 
 impl Zone {
+    /// Looks up a zone.
+    ///
     /// Errors: 22023.
     fn named(text: &str) -> Result<Zone> {
         let upper = text.trim().to_ascii_uppercase();
         if let Some((_, hours)) = ABBREVIATIONS.iter().find(|(name, _)| *name == upper) {
             return Ok(Zone::Fixed(hours * 3_600));
         }
-        // Letters before an offset are what it is called, and so is what stands between angles.
+        // Letters before an offset, or a text in angle brackets, are the name of the zone.
         let letters = match upper.find('>').filter(|_| upper.starts_with('<')) {
             Some(end) => end + 1,
             None => upper.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(upper.len()),
@@ -80,7 +83,7 @@ impl Zone {
         {
             return Ok(Zone::Fixed(-west));
         }
-        // Names are the same in small letters.
+        // Names are not case-sensitive.
         let spellings = [text.trim().to_owned(), capital(text.trim()), upper];
         let is_name = |text: &&String| text.starts_with(|c: char| c.is_ascii_alphabetic());
         let zone = spellings.iter().filter(is_name).find_map(|text| Tz::from_str(text).ok());
@@ -90,7 +93,7 @@ impl Zone {
         })
     }
 
-    /// How many microseconds its clock is ahead at a moment.
+    /// Returns the offset from UTC at a moment, in microseconds to the east.
     fn ahead(&self, moment: i64) -> i64 {
         match self {
             Zone::Fixed(seconds) => seconds * SECOND,
@@ -101,13 +104,13 @@ impl Zone {
         }
     }
 
-    /// What its clock shows at a moment.
+    /// Returns the local time at a moment.
     fn shown(&self, moment: i64) -> i64 {
         if is_infinite(moment) { moment } else { moment.saturating_add(self.ahead(moment)) }
     }
 
-    /// When its clock shows this: of two moments the later one, and for none the one that an
-    /// unchanged clock would show it at.
+    /// Returns the moment of a local time. Of two moments it is the later one. If a clock change
+    /// skips the local time, the offset before the change applies.
     fn moment(&self, shown: i64) -> i64 {
         if is_infinite(shown) {
             return shown;
@@ -123,7 +126,7 @@ fn is_infinite(moment: i64) -> bool {
     moment == i64::MAX || moment == i64::MIN
 }
 
-/// `europe/berlin` with capitals.
+/// Capitalizes each word, as in `Europe/Berlin` for `europe/berlin`.
 fn capital(text: &str) -> String {
     let mut within = false;
     let change = |c: char| {
@@ -133,7 +136,7 @@ fn capital(text: &str) -> String {
     text.chars().map(change).collect()
 }
 
-/// `+2`, `-02:30`, `05`: seconds.
+/// Parses an offset such as `+2`, `-02:30` or `05` to seconds.
 fn offset(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -169,11 +172,11 @@ pub(super) fn at_zone() -> ScalarUDF {
     ScalarUDF::from(AtZone { signature: Signature::any(2, Volatility::Immutable) })
 }
 
-/// What something is read as: what has no zone is what a clock shows.
+/// Returns the type as which an argument is read. A timestamp without time zone is a local time.
 fn read_as(given: &ColumnType) -> Result<ColumnType> {
     match given.kind {
         Type::Timestamp if !given.is_zoned => Ok(Type::Timestamp.into()),
-        // In quotes it may have an offset, and a date is a moment in UTC.
+        // A text may contain an offset, and a date is a moment in UTC.
         Type::Timestamp | Type::Text | Type::Date => Ok(ColumnType::zoned()),
         _ => {
             let what = format!("function timezone(unknown, {}) does not exist", crate::types::name_of(given));
@@ -257,7 +260,7 @@ impl ScalarUDFImpl for AtZone {
     }
 }
 
-/// The zone of a row: by its name, or an interval to the east.
+/// Returns the zone of a row, given by name or by an interval to the east.
 fn zone_from(zones: &ArrayRef, row: usize) -> Result<Option<Zone>> {
     if zones.is_null(row) {
         return Ok(None);

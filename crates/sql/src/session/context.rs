@@ -1,4 +1,4 @@
-//! What expressions may ask a session for.
+//! The part of a session that expressions can use.
 
 use std::cell::Cell;
 
@@ -10,15 +10,15 @@ use crate::error::Result;
 use crate::expr::Context;
 use crate::sequence::SessionSequences;
 
-/// Times, sequences, settings.
+/// Times, sequences and settings.
 #[derive(Debug)]
 pub(crate) struct SessionContext {
     shared: Arc<Shared>,
     pub settings: Settings,
     pub sequences: Arc<SessionSequences>,
-    /// When the transaction began; looked up when somebody asks.
+    /// The start of the transaction, determined at the first use.
     began: Cell<Option<i64>>,
-    /// As [`SessionContext::began`], of the statement.
+    /// Like `began`, for the statement.
     statement_began: Cell<Option<i64>>,
     random: Cell<u64>,
 }
@@ -37,13 +37,13 @@ impl SessionContext {
         }
     }
 
-    /// A transaction begins.
+    /// Begins a transaction.
     pub fn begin(&mut self) {
         self.began.set(None);
         self.begin_statement();
     }
 
-    /// A statement begins.
+    /// Begins a statement.
     pub fn begin_statement(&mut self) {
         self.statement_began.set(None);
     }
@@ -54,7 +54,7 @@ impl Context for SessionContext {
         if let Some(began) = self.began.get() {
             return began;
         }
-        // That of its first statement, or of the first one that asks.
+        // The time of the first statement that asks for it.
         let now = self.statement_time();
         self.began.set(Some(now));
         now

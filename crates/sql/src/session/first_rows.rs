@@ -1,4 +1,4 @@
-//! Sorting what comes out, and keeping no more of it than is asked for.
+//! Sorts result rows, and keeps only as many as are needed.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,14 @@ use crate::direct::Sort;
 use crate::error::Result;
 use crate::expr::{Env, compare};
 
-/// Rows that are sorted at once at the least.
+/// The least number of rows to collect before sorting.
 const AT_ONCE: usize = 1024;
 
-/// What a row is sorted by, and the row.
+/// The sort keys of a row, and the row.
 type Sortable<T> = (Vec<Datum>, T);
 
-/// Rows, or what stands for them, from which the first few are wanted, in an order or as they come.
+/// Collects rows, or stand-ins for them, and returns the first few, sorted or in the order of
+/// arrival.
 #[derive(Debug)]
 pub(super) struct FirstRows<'s, T> {
     sort: Option<&'s Sort>,
@@ -23,7 +24,7 @@ pub(super) struct FirstRows<'s, T> {
     bytes: usize,
 }
 
-/// How much memory a row takes.
+/// The memory that a row takes.
 pub(super) trait Bytes {
     fn bytes(&self) -> usize;
 }
@@ -50,7 +51,7 @@ fn to_len(count: u64) -> usize {
 }
 
 impl<'s, T: Bytes> FirstRows<'s, T> {
-    /// Those of LIMIT behind those of OFFSET.
+    /// `left` counts the rows of LIMIT after the `skip` rows of OFFSET.
     pub fn new(sort: Option<&'s Sort>, skip: u64, left: u64) -> Self {
         FirstRows { sort, skip: to_len(skip), left: to_len(left), rows: Vec::new(), bytes: 0 }
     }
@@ -59,9 +60,9 @@ impl<'s, T: Bytes> FirstRows<'s, T> {
         self.skip.saturating_add(self.left)
     }
 
-    /// Takes a row. `env` is what the expressions of the order look at.
+    /// Adds a row. `env` is the input for the sort expressions.
     ///
-    /// Errors: theirs.
+    /// Errors: those of the expressions.
     pub fn push(&mut self, env: &Env<'_>, row: T) -> Result<()> {
         let Some(sort) = self.sort else {
             self.rows.push((Vec::new(), row));
@@ -71,7 +72,7 @@ impl<'s, T: Bytes> FirstRows<'s, T> {
         let keys = keys.collect::<Result<Vec<_>>>()?;
         self.bytes += keys.bytes() + row.bytes();
         self.rows.push((keys, row));
-        // Of the first few of many only some more than those are kept at a time.
+        // At most twice the wanted rows are kept at a time.
         if self.rows.len() >= self.wanted().saturating_mul(2).max(AT_ONCE) {
             self.rows.sort_by(|a, b| order_of(sort, a, b));
             self.rows.truncate(self.wanted());
@@ -80,12 +81,12 @@ impl<'s, T: Bytes> FirstRows<'s, T> {
         Ok(())
     }
 
-    /// How much memory is taken by what is sorted.
+    /// The memory that the collected rows take.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// The rows that are wanted, in their order.
+    /// Returns the wanted rows in order.
     pub fn finish(mut self) -> Vec<T> {
         if let Some(sort) = self.sort {
             self.rows.sort_by(|a, b| order_of(sort, a, b));
@@ -129,9 +130,10 @@ mod tests {
         all
     }
 
-    /// Goal: a sort takes a part of the memory that queries may have, and is the general path's
-    /// behind that. Method: little memory and much of it, over five thousand rows that an index
-    /// finds, by itself and in a join by keys.
+    /// Goal: a sort uses a share of the memory of queries, and beyond that is left to the general
+    /// path.
+    /// Method: little and ample memory, over five thousand rows that are found through an index,
+    /// alone and in a join by keys.
     #[test]
     fn sorts_of_many_rows() {
         let queries = [

@@ -1,4 +1,4 @@
-//! What a connection is in the middle of: its transaction, settings, statements.
+//! The state of a connection: its transaction, settings and statements.
 
 mod context;
 mod cursors;
@@ -31,56 +31,55 @@ use crate::pg_catalog::{Changes, Pictures, ViewColumns};
 use crate::query::Engine;
 use crate::statement::Statement;
 
-/// Prepared statements that a connection keeps by their text.
+/// The most prepared statements in a connection's plan cache.
 const MOST_CACHED: usize = 512;
-/// What their texts have together, all but: a plan is larger than its text by some factor.
+/// The limit on the total length of their texts. A plan is larger than its text by some factor.
 const CACHED_BYTES: usize = 1 << 20;
-/// A longer text is hardly one that comes again.
+/// Longer texts are unlikely to be repeated.
 const CACHED_TEXT_BYTES: usize = 8 << 10;
 
-/// Everything that belongs to a connection.
+/// The state of a connection.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub shared: Arc<Shared>,
     pub open: Option<Open>,
-    /// What the last transaction has left to the next one.
+    /// Parts of the last transaction for the next one to reuse.
     spare: Option<Spare>,
-    /// What expressions may ask for.
+    /// The context of expressions.
     pub context: SessionContext,
     pub canceller: Canceller,
-    /// Whether a request to cancel holds until somebody takes it back: for all statements of a
-    /// message.
+    /// Whether a request to cancel applies to all statements of a message, until it is reset.
     pub keeps_cancels: bool,
-    /// While a cursor's query begins: what stops its run, which is to go on when another statement
-    /// is stopped.
+    /// While a cursor's query starts: its own canceller, so that canceling another statement does
+    /// not stop the cursor.
     pub apart: Option<Canceller>,
     pub timer: Option<crate::database::Timer>,
     pub notices: Vec<Notice>,
-    /// What the last statement ran with: the next one is often the same.
+    /// The plan of the last statement, which is often run again.
     last: Option<Arc<Planned>>,
-    /// The statement that runs, or ran last.
+    /// The current or last statement.
     running: Option<crate::Statement>,
-    /// Statements by text, for calls that give only that.
+    /// The plan cache: statements by text, for calls that give only the text.
     cache: HashMap<String, Statement>,
-    /// What their texts have.
+    /// The total length of the texts in the plan cache.
     cached_bytes: usize,
-    /// Those of PREPARE.
+    /// Statements of PREPARE.
     named: HashMap<String, Statement>,
     pub cursors: Cursors,
-    /// The general path's, once it was needed.
+    /// The engine of the general path, once it has been used.
     pub engine: Option<Engine>,
     /// Spare buffers of point reads.
     pub key: Vec<u8>,
     pub row: RowBuf,
-    /// A number of its own: what `pg_backend_pid` says.
+    /// A unique number, which `pg_backend_pid` returns.
     pub backend: u32,
-    /// What `set_config` was called with in the statement that runs.
+    /// The calls of `set_config` in the running statement.
     pub changes: Changes,
-    /// Whether what is planned has a picture of the session in it.
+    /// Whether the plan contains a snapshot of the session.
     pub pictures: Pictures,
-    /// The columns of views, of the catalog and the settings of these versions.
+    /// The columns of views, with the versions of catalog and settings that they belong to.
     pub view_columns: Option<((u64, u64), Arc<ViewColumns>)>,
-    /// Levels of what is planned.
+    /// The nesting depth of the statement being planned.
     pub levels: usize,
 }
 
@@ -113,14 +112,14 @@ impl Session {
         }
     }
 
-    /// Keeps a statement for the next call with its text, unless that is long.
+    /// Adds a statement to the plan cache, unless its text is long.
     pub fn keep(&mut self, statement: &Statement) {
         let bytes = statement.sql().len();
         if bytes > CACHED_TEXT_BYTES {
             return;
         }
         if self.cache.len() >= MOST_CACHED || self.cached_bytes + bytes >= CACHED_BYTES {
-            // Whatever is used again comes back at the price of a parse.
+            // Statements still in use return at the cost of a parse.
             self.cache.clear();
             self.cached_bytes = 0;
         }
@@ -148,14 +147,14 @@ mod tests {
 
     use super::*;
 
-    /// Goal: texts that are kept have less than 1 MiB together, none of them has more than 8 KiB,
-    /// and keeping one again counts once. Method: texts around both limits, and what is there after
-    /// each.
+    /// Goal: the texts in the plan cache take less than 1 MiB in total, none of them more than 8
+    /// KiB, and adding a text again counts it once. Method: texts around both limits, and the
+    /// contents after each.
     #[test]
     fn kept_statements_have_a_budget() {
         let database = crate::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
         let mut session = Session::new(database.shared(), 1);
-        // Of so many bytes, `select '` and `'` among them.
+        // A text of this many bytes, including `select '` and `'`.
         let text = |number: usize, bytes: usize| format!("select '{number:0>width$}'", width = bytes - 9);
         let keep = |session: &mut Session, sql: &str| {
             let statement = session.prepare(sql, &[]).unwrap();

@@ -1,12 +1,12 @@
-//! What a statement has to say without failing.
+//! Messages of statements that are not errors.
 
-/// Something to be told to whoever is at the other end, without being an error.
+/// A message to the client that is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// `NOTICE` or `WARNING`.
     pub severity: &'static str,
-    /// The code: five characters.
+    /// PostgreSQL's code, five characters.
     pub sqlstate: &'static str,
-    /// What it says.
+    /// The message.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! What a statement was compiled to.
+//! Compiled statements.
 
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
@@ -12,22 +12,23 @@ use crate::query::{Change, Query};
 use crate::statement::StatementKind;
 use crate::syntax::{Tree, deep};
 
-/// A statement that is ready to run, as long as the catalog is the one that it was planned with.
+/// A statement that is ready to run, as long as the catalog has the version that it was planned
+/// for.
 #[derive(Debug)]
 pub(crate) struct Planned {
     pub catalog: u64,
-    /// Of the settings that names depend on.
+    /// The version of the settings that names depend on.
     pub settings: u64,
     pub plan: Plan,
     pub parameters: Vec<ColumnType>,
     pub columns: Arc<[Column]>,
     pub kind: StatementKind,
-    /// How deep it may be.
+    /// An upper limit of its nesting depth.
     pub levels: usize,
 }
 
 impl Drop for Planned {
-    /// Where there is room on the stack for its depth, whoever has it last.
+    /// Drops the plan with enough stack for its depth, on whichever thread that happens.
     fn drop(&mut self) {
         let plan = std::mem::replace(&mut self.plan, Plan::Empty);
         deep(self.levels, || drop(plan));
@@ -46,11 +47,11 @@ pub(crate) enum Plan {
     Query(Query),
     /// A change whose rows come from the general path.
     Change(Change),
-    /// One whose subqueries lock rows.
+    /// A statement whose subqueries lock rows.
     Staged(Staged),
     Copy(Copy),
     Declare(Declare),
     Show(String),
-    /// All others, which are short work from their trees.
+    /// Any other statement, which is run directly from its syntax tree.
     Utility(Tree),
 }

@@ -1,4 +1,4 @@
-//! From a statement's text to what runs it.
+//! Parses and plans statements.
 
 use std::sync::Arc as StdArc;
 
@@ -20,26 +20,26 @@ use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY
 use crate::statement::{Statement, StatementKind};
 use crate::syntax::{Declared, Parsed, Plain, change_of, check_places, ident, last_name, one, planning};
 
-/// Columns of a result: PostgreSQL's limit, and within what its protocol can say.
+/// The most columns of a result: PostgreSQL's limit, which is within that of the wire protocol.
 const MOST_COLUMNS: usize = 1_664;
 
-/// What planning found out.
+/// The results of planning.
 pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
 
 impl Session {
-    /// Prepares the one statement of a text.
+    /// Prepares a text that is one statement.
     ///
-    /// Errors: whatever is wrong with it.
+    /// Errors: any error of the statement.
     pub fn prepare(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
         let parsed = one(sql).inspect_err(|_| self.fail_block())?;
         self.prepare_parsed(parsed, types)
     }
 
-    /// As [`Session::prepare`], for what is parsed already.
+    /// Like [`Session::prepare`], for a parsed statement.
     pub fn prepare_parsed(&mut self, parsed: Parsed<'_>, types: &[Option<ColumnType>]) -> Result<Statement> {
         let text = parsed.text.to_owned();
         let planned = match kind_of(&parsed.statement) {
-            // These need no catalog, and have to work where nothing else does.
+            // These need no catalog, and must work even in a failed transaction.
             kind @ (StatementKind::Transaction
             | StatementKind::Empty
             | StatementKind::Utility
@@ -55,7 +55,7 @@ impl Session {
                 }
                 let planned = self.plan(parsed, types).map_err(|error| naming(self.explain(error), &text));
                 if !joined {
-                    // What was only read is not missed when ending fails.
+                    // The statement only read, so a failure to end it loses nothing.
                     let _ = self.end_statement(true);
                 } else if planned.is_err() {
                     self.end_statement(false)?;
@@ -66,14 +66,14 @@ impl Session {
         Ok(Statement::new(text, types.to_vec(), planned))
     }
 
-    /// A new plan for a statement whose tables have changed.
+    /// Plans a statement again after its tables have changed.
     pub fn replan(&mut self, statement: &Statement) -> Result<StdArc<Planned>> {
         let planned = StdArc::new(self.plan(one(statement.sql())?, statement.given())?);
         statement.set(&planned);
         Ok(planned)
     }
 
-    /// A plan of the general path for a query that the direct path has given up.
+    /// Plans a query for the general path, after the direct path has given it up.
     pub fn replan_general(&mut self, statement: &Statement) -> Result<StdArc<Planned>> {
         let parsed = one(statement.sql())?;
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
@@ -94,8 +94,8 @@ impl Session {
     }
 
     fn utility_plan(&self, parsed: Parsed<'_>, kind: StatementKind) -> Planned {
-        // Those of the cursor or the statement as it is now: another one may have its name when
-        // this one runs.
+        // The columns of the current cursor or statement of this name. Another one may have the
+        // name when this statement runs.
         let columns = match &*parsed.statement {
             Plain::Fetch(fetch) if !fetch.is_move => {
                 self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns))
@@ -130,8 +130,8 @@ impl Session {
         self.levels = depth;
         let (plan, params, columns) = planning(depth, || self.plan_tree(&parsed, types))?;
         let levels = self.levels;
-        // What has a picture of the session in it is planned anew each time: no catalog is the one
-        // that it was planned for. A cursor's query is a statement of its own.
+        // A plan with a snapshot of the session is replanned for each run: its catalog version
+        // matches none. A cursor's query is a separate statement.
         let is_of_now = self.pictures.take() && !matches!(plan, Plan::Declare(_));
         let catalog = if is_of_now { u64::MAX } else { catalog };
         if columns.len() > MOST_COLUMNS {
@@ -167,8 +167,8 @@ impl Session {
         self.plan_general(tree, types)
     }
 
-    /// The query of a cursor is a statement of its own, from its own text: so it can be planned
-    /// anew while it runs.
+    /// Plans DECLARE. The query is a separate statement with its own text, so that it can be
+    /// replanned while the cursor is being opened.
     fn plan_declare(
         &mut self,
         declared: &Declared,
@@ -190,9 +190,10 @@ impl Session {
         Ok((Plan::Declare(Declare { declared: declared.clone(), query }), parameters, Vec::new()))
     }
 
-    /// A plan of a tree from which [`Staged`] has taken its subqueries.
+    /// Plans a tree from which [`Staged`] has taken its subqueries.
     pub(super) fn plan_unstaged(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Found> {
-        // The direct path may give a query up while it runs, and then asks for its text.
+        // Queries are excluded, because the direct path may give one up while it runs and then
+        // needs its text.
         if !matches!(tree, Tree::Query(_))
             && let Some(found) = self.plan_direct(tree, types)?
         {
@@ -228,12 +229,12 @@ impl Session {
         }
     }
 
-    /// The direct path's plan; `None` where it has none.
+    /// Returns the direct path's plan; `None` if it does not support the statement.
     fn plan_direct(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
         if let Tree::Query(query) = tree
             && matches!(&*query.body, ast::SetExpr::Select(select) if select.projection.is_empty() && !select.from.is_empty())
         {
-            // Rows without columns are still as many as there are.
+            // Rows without columns still have to be counted.
             return Ok(None);
         }
         let catalog = StdArc::clone(self.transaction()?.view().catalog());
@@ -271,7 +272,8 @@ pub(super) fn first_words(text: &str) -> String {
     text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
-/// `TRANSACTION ISOLATION LEVEL` and `TIME ZONE` are settings with other names.
+/// Returns the setting's name for SET. `TRANSACTION ISOLATION LEVEL` and `TIME ZONE` are
+/// alternative names.
 pub(super) fn variable_name(words: &[ast::Ident]) -> String {
     let name = words.iter().map(|word| ident(word).to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
     match name.as_str() {
@@ -282,7 +284,7 @@ pub(super) fn variable_name(words: &[ast::Ident]) -> String {
     }
 }
 
-/// What a statement does.
+/// Returns the kind of a statement.
 pub(super) fn kind_of(statement: &Plain) -> StatementKind {
     match statement {
         Plain::Empty => StatementKind::Empty,

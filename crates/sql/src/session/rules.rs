@@ -1,5 +1,5 @@
-//! What rows have to fulfil that follow others because of a foreign key: their tables know of no
-//! expressions.
+//! Defaults and checks for rows that a foreign key's action changes. The tables themselves do not
+//! evaluate expressions.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use crate::expr::{Cells, Env, assign};
 #[derive(Debug)]
 pub(super) struct Rules<'s> {
     context: &'s SessionContext,
-    /// By the tables' numbers, compiled once.
+    /// Checks by the number of their table, compiled once.
     checks: RefCell<HashMap<u32, StdArc<Checks>>>,
 }
 

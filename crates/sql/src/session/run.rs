@@ -1,4 +1,4 @@
-//! Running what was prepared.
+//! Runs prepared statements.
 
 use std::borrow::Cow;
 use std::sync::Arc as StdArc;
@@ -24,23 +24,23 @@ use crate::sqlstate::{
 use crate::statement::Statement;
 use crate::syntax::deep;
 
-/// The share of the memory for queries that a sort of the direct path may take: one in so many
-/// parts.
+/// The divisor of the memory limit of queries that gives the limit for a sort of the direct path.
 const SORTS: u64 = 16;
 
-/// What it may take however little memory there is: the general path's sorts need more than that.
+/// The least memory of such a sort. The sorts of the general path need more than that.
 const LEAST_SORT_BYTES: usize = 4 << 20;
 
-/// What running a statement came to.
+/// The result of starting a statement.
 pub(super) enum Started {
-    /// Rows; whether the statement goes on while they are read.
+    /// Rows, with the verb of their command tag, and whether the statement continues while they are
+    /// read.
     Rows(Source, &'static str, bool),
     Done(CommandTag),
     Copy(CopyStarted),
 }
 
 impl Started {
-    /// The columns of its rows, where their source does not know them by itself.
+    /// Returns the columns of the rows, unless their source knows them.
     pub(super) fn columns(&self, planned: &Planned) -> Option<StdArc<[Column]>> {
         match self {
             Started::Rows(source, ..) if source.columns().is_none() => Some(StdArc::clone(&planned.columns)),
@@ -49,11 +49,10 @@ impl Started {
     }
 }
 
-/// The most of a statement that an error names.
+/// The longest part of a statement to include in an error, in bytes.
 const NAMED_BYTES: usize = 1_000;
 
-/// An error that nobody should see, with the statement that it is of: whoever reports it has all of
-/// it.
+/// Adds the statement to an internal error, so that reports of it are complete.
 pub(super) fn naming(error: Error, sql: &str) -> Error {
     if error.sqlstate() != INTERNAL_ERROR {
         return error;
@@ -71,9 +70,10 @@ pub(super) fn naming(error: Error, sql: &str) -> Error {
 }
 
 impl Session {
-    /// Runs a prepared statement. `strict`: its rows must have the columns that its caller knows.
+    /// Runs a prepared statement. `strict` says that its rows must have the columns known to its
+    /// caller.
     ///
-    /// Errors: all there are.
+    /// Errors: any error of the statement.
     pub fn run(&mut self, statement: &Statement, params: &[Datum], strict: bool) -> Result<Outcome<'_>> {
         self.running = Some(statement.clone());
         let last = self.last.take().filter(|last| statement.is_planned(last));
@@ -99,7 +99,8 @@ impl Session {
         }
     }
 
-    /// `columns` are those of rows whose source does not know them.
+    /// Returns the outcome of a started statement. `columns` are those of rows whose source does
+    /// not know them.
     pub(super) fn outcome(
         &mut self,
         started: Started,
@@ -155,7 +156,8 @@ impl Session {
             Plan::Select(select) => match self.select(select, planned, params)? {
                 Some(started) => Ok(started),
                 None => {
-                    // More than the direct path does in memory; it is not tried again.
+                    // The direct path has exceeded its memory. The new plan prevents another
+                    // attempt.
                     *planned = self.replan_general(statement)?;
                     self.start_planned(statement, planned, given)
                 }
@@ -223,7 +225,7 @@ impl Session {
         }
     }
 
-    /// Refuses changes in transactions that only read.
+    /// Rejects changes in read-only transactions.
     ///
     /// Errors: 25006.
     pub fn check_writable(&self, what: &str) -> Result<()> {
@@ -240,7 +242,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says why an operation was cancelled, and whatever else a table cannot know.
+    /// Adds information to an error that the tables lack, such as the reason for a cancellation.
     pub fn explain(&self, error: Error) -> Error {
         let timed_out = self.timer.as_ref().is_some_and(|timer| timer.has_fired());
         if error.sqlstate() == QUERY_CANCELED && timed_out {
@@ -252,7 +254,7 @@ impl Session {
         }
     }
 
-    /// `None` where only the general path can do it.
+    /// Starts a SELECT. `None` means that it needs the general path.
     fn select(
         &mut self,
         select: &Select,
@@ -279,7 +281,7 @@ impl Session {
         self.select_rows(select, access, planned, params).map(Some)
     }
 
-    /// Rows of a table as they come.
+    /// Returns rows of a table in the order of their tree.
     fn select_rows(
         &mut self,
         select: &Select,
@@ -294,7 +296,7 @@ impl Session {
             let row = std::mem::take(&mut self.row);
             let source =
                 Source::Point { planned: StdArc::clone(planned), row, found, current: Vec::new(), params };
-            // What is still to be computed may fail, or draw from a sequence: that is part of the
+            // The remaining computation may fail, or draw from a sequence, so it is a part of the
             // statement.
             let goes_on = !matches!(select.output, Output::Columns(_));
             return Ok(Started::Rows(source, "SELECT", goes_on));
@@ -335,7 +337,7 @@ impl Session {
         }
     }
 
-    /// How many rows to pass over, and how many to give.
+    /// Evaluates OFFSET and LIMIT: the number of rows to skip, and the number to return.
     fn limits(&self, select: &Select, params: &[Datum]) -> Result<(u64, u64)> {
         let env = Env::new(Cells::None, params, &self.context);
         let count = |node: &Option<crate::expr::Node>, what: &str| match node {
@@ -400,7 +402,7 @@ impl Session {
         Ok(Started::Rows(Source::datums(vec![row]), "SELECT", false))
     }
 
-    /// GROUP BY; `None` where there are too many groups.
+    /// Runs GROUP BY; `None` if there are too many groups.
     fn grouped(
         &mut self,
         select: &Select,
@@ -425,8 +427,8 @@ impl Session {
         Ok(Some(Started::Rows(Source::datums(rows.finish()), "SELECT", false)))
     }
 
-    /// FOR UPDATE: rows are locked one by one until there are as many as are asked for, and given
-    /// as they are once they are locked.
+    /// Runs FOR UPDATE. It locks rows one by one until it has as many as it needs, and returns each
+    /// as it is after locking.
     pub(super) fn lock_rows(&mut self, select: &Select, params: &[Datum]) -> Result<Vec<Vec<Datum>>> {
         let (Some(access), Some(locks)) = (&select.access, select.locks) else { return Ok(Vec::new()) };
         self.check_writable("SELECT FOR UPDATE")?;
@@ -480,12 +482,12 @@ impl Session {
         Ok(rows)
     }
 
-    /// How much memory a sort may take; more is for the general path, which goes to the disk.
+    /// The memory limit of a sort. Larger sorts are left to the general path, which can spill.
     fn sort_bytes(&self) -> usize {
         usize::try_from(self.shared.memory_limit / SORTS).unwrap_or(usize::MAX).max(LEAST_SORT_BYTES)
     }
 
-    /// Another order than that of a tree; `None` where there is too much to sort.
+    /// Returns rows in an order that no tree provides; `None` if the sort exceeds its memory.
     fn sorted(
         &mut self,
         select: &Select,
@@ -511,7 +513,7 @@ impl Session {
         Ok(Some(Started::Rows(Source::datums(rows.finish()), "SELECT", false)))
     }
 
-    /// Rows of several tables; `None` where there is too much to sort.
+    /// Returns rows of a join; `None` if the sort exceeds its memory.
     fn joined(
         &mut self,
         select: &Select,
@@ -571,7 +573,7 @@ impl Session {
         Ok(Started::Rows(Source::datums(vec![vec![Datum::Text(value)]]), "SHOW", false))
     }
 
-    /// A setting, or what the open transaction has in its place.
+    /// Returns a setting, or the value that the open transaction overrides it with.
     pub fn setting(&self, name: &str) -> Option<String> {
         let block = self.open.as_ref().filter(|open| open.span != super::transaction::Span::Statement);
         match (name.to_ascii_lowercase().as_str(), block) {
@@ -586,7 +588,7 @@ impl Session {
     }
 }
 
-/// What a row comes out as.
+/// Computes a result row.
 fn values_of(output: &Output, row: cairn_table::RowRef<'_>, env: &Env<'_>) -> Result<Vec<Datum>> {
     match output {
         Output::Columns(columns) => Ok(columns
@@ -605,7 +607,7 @@ fn changed(verb: &'static str, count: u64, results: Vec<Vec<Datum>>, returns: bo
     }
 }
 
-/// The parameters as the types that the statement takes.
+/// Converts parameters to the types that the statement takes.
 fn bind<'p>(params: &'p [Datum], types: &[ColumnType]) -> Result<Cow<'p, [Datum]>> {
     if params.len() < types.len() {
         let what = format!(
@@ -632,7 +634,7 @@ fn bind<'p>(params: &'p [Datum], types: &[ColumnType]) -> Result<Cow<'p, [Datum]
     Ok(Cow::Owned(bound))
 }
 
-/// The keys of the rows that a cursor finds, in another order than its own.
+/// Returns the keys of a cursor's rows in sort order.
 fn keys_in_order(cursor: &mut Cursor, access: &Access, sort: &Sort, env: &Env<'_>) -> Result<Vec<Vec<u8>>> {
     let mut rows = FirstRows::new(Some(sort), 0, u64::MAX);
     while cursor.advance(access, env)? {
@@ -648,12 +650,12 @@ fn not_available(access: &Access) -> Error {
     Error::new(LOCK_NOT_AVAILABLE, format!("could not obtain lock on row in relation \"{table}\""))
 }
 
-/// Whether a value that is no list is what values of a type are, or NULL.
+/// Whether a value that is not a list has the given type, or is NULL.
 fn is_of(datum: &Datum, kind: &ColumnType) -> bool {
     datum.is_null() || datum.type_of() == Some(kind.kind)
 }
 
-/// A parameter, or an item of one, as a statement takes it.
+/// Converts a parameter, or an item of one, to a type.
 fn bound(datum: &Datum, kind: &ColumnType) -> Result<Datum> {
     let mismatch = |from: &str| {
         let to = crate::types::name_of(kind);

@@ -11,13 +11,13 @@ use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::sqlstate::{CANT_CHANGE_RUNTIME_PARAM, INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
 
-/// The version of PostgreSQL whose dialect, messages and catalogs these are.
+/// The version of PostgreSQL whose dialect, messages and catalogs are implemented.
 pub(crate) const SERVER_VERSION: &str = "15.0";
 
-/// Who is connected, as long as nobody says who.
+/// The user name until one is set.
 const DEFAULT_USER: &str = "cairn";
 
-/// Settings that anybody may change and that say what is done.
+/// Settings that users can change, and that have an effect.
 const OWN: &[&str] = &[
     "cairn.direct_path",
     "cairn.optimizer",
@@ -31,7 +31,7 @@ const OWN: &[&str] = &[
     "transaction_read_only",
 ];
 
-/// Settings that anybody may change and that are only remembered: what they are at first.
+/// Settings that users can change, but that have no effect, with their defaults.
 const REMEMBERED: &[(&str, &str)] = &[
     ("application_name", ""),
     ("backslash_quote", "safe_encoding"),
@@ -66,7 +66,7 @@ const REMEMBERED: &[(&str, &str)] = &[
     ("xmloption", "content"),
 ];
 
-/// Those of them that are on or off.
+/// The settings of `REMEMBERED` that are on or off.
 const SWITCHES: &[&str] = &[
     "check_function_bodies",
     "default_transaction_deferrable",
@@ -79,10 +79,10 @@ const SWITCHES: &[&str] = &[
     "synchronize_seqscans",
 ];
 
-/// Whether a backslash in a text is no more than that: it is.
+/// Whether backslashes in plain literals are ordinary characters. They always are.
 const STRINGS: &str = "standard_conforming_strings";
 
-/// Settings that nobody changes.
+/// Settings that cannot be changed.
 const FIXED: &[(&str, &str)] = &[
     ("block_size", "8192"),
     ("in_hot_standby", "off"),
@@ -108,22 +108,23 @@ pub(crate) struct Settings {
     pub durability: Durability,
     pub statement_timeout: Option<Duration>,
     pub lock_timeout: Option<Duration>,
-    /// `cairn.direct_path`: whether the direct path may run what it can. Off sends every statement
-    /// through the general path, so that tests can hold the two against each other.
+    /// `cairn.direct_path`: whether to use the direct path. Off sends every statement through the
+    /// general path, so that tests can compare the two.
     pub direct_path: bool,
-    /// `cairn.optimizer`: whether plans of the general path are optimized beyond what it takes to
-    /// run them. Off is for tests that look for wrong answers of the optimizer.
+    /// `cairn.optimizer`: whether the general path optimizes plans beyond the rewrites that it
+    /// needs to run them. Off is for tests that search for wrong results of the optimizer.
     pub optimizer: bool,
-    /// Namespaces that names without one are looked up in.
+    /// The namespaces in which unqualified names are looked up.
     pub search_path: Vec<String>,
-    /// The number of the last change, of plans' names too: 0 as long as there was none. No other
-    /// session of the database has its number, as a statement may be run by several.
+    /// The version of the last change, including changes of the schema in a transaction; 0 if there
+    /// was none. It is unique within the database, because several sessions may run the same
+    /// statement.
     pub version: u64,
-    /// The last number that any session has.
+    /// The last version in any session.
     versions: Arc<AtomicU64>,
-    /// What they go back to; these themselves have none.
+    /// The settings to return to. These have none themselves.
     first: Option<Arc<Settings>>,
-    /// Nothing can be written, whatever they say.
+    /// The database is read-only, whatever the settings say.
     is_read_only: bool,
     others: Arc<BTreeMap<String, String>>,
 }
@@ -155,12 +156,12 @@ impl Settings {
         settings
     }
 
-    /// What they are now is what they go back to from here on.
+    /// Makes the current settings the ones to return to.
     pub fn keep(&mut self) {
         self.first = Some(Arc::new(Settings { first: None, ..self.clone() }));
     }
 
-    /// Makes all of them what they were at first.
+    /// Restores all settings to their initial values.
     pub fn reset(&mut self) {
         let user = self.user().to_owned();
         if let Some(first) = self.first.clone() {
@@ -169,18 +170,18 @@ impl Settings {
         self.set_user(&user);
     }
 
-    /// Puts those of another time in their place.
+    /// Replaces the settings by earlier ones.
     pub fn restore(&mut self, before: Settings) {
         *self = before;
         self.change();
     }
 
-    /// What was planned before holds no more.
+    /// Invalidates existing plans.
     pub fn change(&mut self) {
         self.version = self.versions.fetch_add(1, Ordering::Relaxed) + 1;
     }
 
-    /// Who is connected. All may do everything; this is what they are told.
+    /// The connected user. Every user may do everything; the name is for display only.
     pub fn user(&self) -> &str {
         self.others.get("session_authorization").map_or(DEFAULT_USER, String::as_str)
     }
@@ -190,12 +191,12 @@ impl Settings {
         Arc::make_mut(&mut self.others).insert("session_authorization".to_owned(), user.to_owned());
     }
 
-    /// The namespace that things without one are made in.
+    /// The namespace in which unqualified objects are created.
     pub fn schema(&self) -> &str {
         self.search_path.iter().find(|schema| !schema.starts_with("pg_")).map_or(PUBLIC, String::as_str)
     }
 
-    /// The value of a setting; `None` for one that does not exist.
+    /// Returns the value of a setting; `None` if it does not exist.
     pub fn get(&self, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
         let on = |value: bool| if value { "on" } else { "off" }.to_owned();
@@ -216,7 +217,7 @@ impl Settings {
         })
     }
 
-    /// All settings and their values.
+    /// Returns all settings with their values.
     pub fn all(&self) -> Vec<(String, String)> {
         let names = OWN.iter().copied().chain(self.others.keys().map(String::as_str));
         let mut all: Vec<_> = names.filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect();
@@ -224,13 +225,13 @@ impl Settings {
         all
     }
 
-    /// Changes a setting; `None` makes it what it was at first.
+    /// Changes a setting; `None` restores its initial value.
     ///
-    /// Errors: 42704, 22023, 55P02; 0A000 for values that would change nothing of what is done.
+    /// Errors: 42704, 22023, 55P02; 0A000 for values whose effect is not implemented.
     pub fn set(&mut self, name: &str, values: Option<&[String]>) -> Result<()> {
         let name = name.to_ascii_lowercase();
         check_changeable(&name)?;
-        // Plans may have a setting's value in them.
+        // Plans may contain values of settings.
         self.change();
         let Some(values) = values else {
             self.go_back(&name);
@@ -277,7 +278,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Makes one of them what it was at first.
+    /// Restores the initial value of a setting.
     fn go_back(&mut self, name: &str) {
         let Some(first) = self.first.clone() else { return };
         match name {
@@ -293,7 +294,7 @@ impl Settings {
             "statement_timeout" => self.statement_timeout = first.statement_timeout,
             "lock_timeout" => self.lock_timeout = first.lock_timeout,
             "search_path" => self.search_path.clone_from(&first.search_path),
-            // Of names with a point there may be none at first.
+            // A name with a dot may have no initial value.
             _ => {
                 let value = first.others.get(name).cloned().unwrap_or_default();
                 Arc::make_mut(&mut self.others).insert(name.to_owned(), value);
@@ -302,7 +303,7 @@ impl Settings {
     }
 }
 
-/// Errors: 42704 for a setting that does not exist, 55P02 for one that nobody changes.
+/// Errors: 42704 for a setting that does not exist, 55P02 for one that cannot be changed.
 fn check_changeable(name: &str) -> Result<()> {
     let has = |known: &[(&str, &str)]| known.iter().any(|(known, _)| *known == name);
     if has(FIXED) {
@@ -318,10 +319,10 @@ fn invalid(name: &str, value: &str) -> Error {
     Error::new(INVALID_PARAMETER_VALUE, format!("invalid value for parameter \"{name}\": \"{value}\""))
 }
 
-/// The value of a setting that is only remembered as PostgreSQL shows it: clients compare it letter
-/// by letter.
+/// Returns the value of a setting without effect as PostgreSQL shows it, because clients compare it
+/// literally.
 ///
-/// Errors: 22023; 0A000 for what would have to be done otherwise than it is.
+/// Errors: 22023; 0A000 for values that would require another behavior.
 fn canonical(name: &str, value: &str) -> Result<String> {
     let unsupported = || Error::unsupported(format_args!("{name} = {value}"));
     let one_of = |done: &str, others: &[&str]| match value.trim().to_ascii_lowercase() {
@@ -345,8 +346,7 @@ fn canonical(name: &str, value: &str) -> Result<String> {
     }
 }
 
-/// The name of an encoding that texts are in without being turned into it; signs between letters do
-/// not count.
+/// Returns the name of an encoding that needs no conversion. Punctuation in `value` is ignored.
 fn encoding(value: &str) -> Option<&'static str> {
     let letters: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     match letters.to_ascii_lowercase().as_str() {
@@ -356,10 +356,10 @@ fn encoding(value: &str) -> Option<&'static str> {
     }
 }
 
-/// A style of dates: they are written as ISO has it. The order of day and month counts for nothing,
-/// as no date is read whose order would be in doubt.
+/// Parses a date style. Dates are always written in ISO format. The order of day and month has no
+/// effect, because dates whose order is ambiguous are not accepted.
 ///
-/// Errors: 22023 for what is no style; 0A000 for another one.
+/// Errors: 22023 for an unknown style; 0A000 for one other than ISO.
 fn date_style(value: &str) -> Result<String> {
     let mut order = "MDY";
     let mut is_other = false;
@@ -379,7 +379,7 @@ fn date_style(value: &str) -> Result<String> {
     Ok(format!("ISO, {order}"))
 }
 
-/// How a time zone is spelled whose clocks show what those of UTC do; `None` for any other.
+/// Returns the spelling of a time zone that equals UTC; `None` for any other.
 fn utc(zone: &str) -> Option<String> {
     const NAMES: [&str; 10] =
         ["UTC", "GMT", "UCT", "Zulu", "Universal", "Greenwich", "GMT0", "GMT+0", "GMT-0", "Z"];
@@ -392,7 +392,7 @@ fn utc(zone: &str) -> Option<String> {
         return Some(format!("{region}{known}"));
     }
     let is_own = ["", "default", "local"].iter().any(|own| own.eq_ignore_ascii_case(zone));
-    // No hours to either side.
+    // An offset of zero.
     let is_number = zone.bytes().all(|byte| matches!(byte, b'0' | b'+' | b'-' | b':' | b'.'));
     (is_own || is_number).then(|| "UTC".to_owned())
 }
@@ -422,7 +422,7 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// A time as PostgreSQL shows it: in the greatest unit that divides it.
+/// Formats a duration as PostgreSQL does, in the largest unit that divides it.
 fn shown(time: Option<Duration>) -> String {
     let millis = time.map_or(0, |time| time.as_millis());
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
@@ -433,7 +433,7 @@ fn shown(time: Option<Duration>) -> String {
     }
 }
 
-/// `1500`, `1500ms`, `2s`, `1min`, `1h`; milliseconds without a unit.
+/// Parses `1500`, `1500ms`, `2s`, `1min`, `1h`. The default unit is milliseconds.
 fn duration(text: &str) -> Option<Duration> {
     let text = text.trim();
     let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

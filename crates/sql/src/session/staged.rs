@@ -1,10 +1,10 @@
 //! Statements with subqueries that lock rows: `UPDATE job SET .. WHERE id IN (SELECT id FROM job ..
 //! LIMIT 1 FOR UPDATE SKIP LOCKED)`.
 //!
-//! What DataFusion plans only reads. So these subqueries are run first, by the direct path, and the
-//! statement is planned each time with parameters in their places: a list or a value in an
-//! expression, VALUES in WITH and FROM. What they find is the same whatever row the statement is
-//! at, since a subquery that looks at the statement's own row is refused.
+//! DataFusion's plans can only read. So the direct path runs these subqueries first. The statement
+//! is then planned, for each run, with parameters in their places: a list or a value in an
+//! expression, VALUES in WITH and FROM. The result of such a subquery is the same for all rows of
+//! the statement, because correlated ones are rejected.
 
 use std::ops::ControlFlow;
 
@@ -26,7 +26,7 @@ use crate::syntax::{Plain, one, quote_ident};
 pub(crate) struct Staged {
     tree: Box<Tree>,
     subqueries: Vec<Subquery>,
-    /// Of its own parameters; those in places of subqueries come behind them.
+    /// The statement's own parameters. Those that replace subqueries follow them.
     params: Vec<Option<ColumnType>>,
 }
 
@@ -38,21 +38,21 @@ struct Subquery {
     place: Place,
 }
 
-/// Where a subquery stands.
+/// The position of a subquery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Behind IN.
+    /// After IN.
     List,
-    /// For one value.
+    /// As a scalar value.
     Value,
     /// In WITH, or in FROM.
     Rows,
 }
 
 impl Staged {
-    /// `None` for a statement without such subqueries.
+    /// Plans a statement; `None` if it has no such subqueries.
     ///
-    /// Errors: whatever is wrong with it.
+    /// Errors: any error of the statement.
     pub fn plan(session: &mut Session, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
         let mut finder =
             Finder { queries: Vec::new(), params: types.len(), of_expressions: Vec::new(), depth: 0 };
@@ -81,16 +81,17 @@ impl Staged {
         let mut params = binder.params;
         params.resize(finder.params.max(params.len()), None);
         let staged = Staged { tree: Box::new(tree.clone()), subqueries, params };
-        // What it takes and gives does not depend on how many rows there are.
+        // Parameters and columns do not depend on the number of rows.
         let counts = vec![1; staged.subqueries.len()];
         let (_, mut params, columns) = staged.fill(session, &counts)?;
         params.truncate(staged.params.len());
         Ok(Some((Plan::Staged(staged), params, columns)))
     }
 
-    /// Locks the rows. The statement's plan for what they gave, and the parameters that it takes.
+    /// Locks the rows. Returns the statement's plan for the results of its subqueries, and the
+    /// parameters for that plan.
     ///
-    /// Errors: those of locking; 21000 for a value of several rows.
+    /// Errors: those of locking; 21000 for a scalar subquery with several rows.
     pub fn start(&self, session: &mut Session, params: &[Datum]) -> Result<(Found, Vec<Datum>)> {
         let (mut all, mut counts) = (params.to_vec(), Vec::new());
         all.resize(self.params.len(), Datum::Null);
@@ -115,7 +116,7 @@ impl Staged {
         Ok((self.fill(session, &counts)?, all))
     }
 
-    /// The plan for so many rows of each subquery.
+    /// Plans the statement for these numbers of rows of the subqueries.
     fn fill(&self, session: &mut Session, counts: &[usize]) -> Result<Found> {
         let mut types = self.params.clone();
         for (subquery, count) in self.subqueries.iter().zip(counts) {
@@ -131,14 +132,14 @@ impl Staged {
 }
 
 impl Subquery {
-    /// How many rows of parameters there are for so many rows: one of NULLs where there is none and
-    /// something has to be there.
+    /// Returns the number of rows of parameters for `rows` rows. Where the place cannot be left
+    /// empty, that is at least one, which then has NULLs.
     fn stands_for(&self, rows: usize) -> usize {
         if self.place == Place::List { rows } else { rows.max(1) }
     }
 }
 
-/// The subquery of an expression that locks rows.
+/// Returns the subquery of an expression, if it locks rows.
 fn locking(expr: &Expr) -> Option<(&Query, Place)> {
     let (query, place) = match expr {
         Expr::InSubquery { subquery, .. } => (subquery, Place::List),
@@ -148,13 +149,13 @@ fn locking(expr: &Expr) -> Option<(&Query, Place)> {
     (!query.locks.is_empty()).then_some((query, place))
 }
 
-/// Finds them, and how many parameters there are.
+/// Collects the locking subqueries, and counts parameters.
 struct Finder {
     queries: Vec<(Query, Place)>,
     params: usize,
-    /// Where those of expressions are, which are visited as queries as well.
+    /// The subqueries of expressions, which the visitor visits again as queries.
     of_expressions: Vec<*const Query>,
-    /// How many queries it is within.
+    /// The number of enclosing queries.
     depth: usize,
 }
 
@@ -192,9 +193,9 @@ impl Visitor for Finder {
     }
 }
 
-/// Puts parameters into their places, in the order in which they are found.
+/// Replaces subqueries by parameters, in the order in which they were found.
 struct Filler<'s, I: Iterator<Item = (&'s Subquery, usize)>> {
-    /// Those that are still to come, and how many rows they have.
+    /// The remaining subqueries, with their numbers of rows.
     left: I,
     /// The number of the next parameter.
     next: usize,
@@ -208,13 +209,14 @@ impl<'s, I: Iterator<Item = (&'s Subquery, usize)>> Filler<'s, I> {
         name
     }
 
-    /// What stands for an expression's subquery of so many rows.
+    /// Returns the parameters that replace an expression's subquery of `rows` rows.
     fn list(&mut self, subquery: &Subquery, rows: usize) -> Vec<Expr> {
         let value = |name| Expr::Value(Value::Placeholder(name).into());
         (0..subquery.stands_for(rows)).map(|_| value(self.placeholder())).collect()
     }
 
-    /// What stands for a query of so many rows. `None` for none, which there is not.
+    /// Returns the VALUES query that replaces a subquery of `rows` rows; `None` if it cannot be
+    /// parsed, which does not happen.
     fn rows(&mut self, subquery: &Subquery, rows: usize) -> Option<Query> {
         let row = |filler: &mut Self| {
             let values: Vec<String> = subquery.kinds.iter().map(|_| filler.placeholder()).collect();
@@ -258,7 +260,7 @@ impl<'s, I: Iterator<Item = (&'s Subquery, usize)>> VisitorMut for Filler<'s, I>
         {
             let list = self.list(subquery, rows);
             *expr = match (std::mem::replace(expr, Expr::Value(Value::Null.into())), list) {
-                // Of no rows none is it, be it NULL itself.
+                // Nothing is IN an empty result, not even NULL.
                 (Expr::InSubquery { negated, .. }, list) if list.is_empty() => {
                     Expr::Value(Value::Boolean(negated).into())
                 }

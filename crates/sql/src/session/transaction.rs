@@ -1,4 +1,4 @@
-//! Transactions of a session.
+//! The transactions of a session.
 
 use cairn_table::{Isolation, Savepoint, Transaction};
 
@@ -10,51 +10,51 @@ use crate::sqlstate::{
     NO_ACTIVE_SQL_TRANSACTION,
 };
 
-/// Where a connection is with its transaction.
+/// The state of a connection's transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionStatus {
-    /// In none: each statement is its own.
+    /// No transaction: each statement has its own.
     Idle,
-    /// In one.
+    /// In a transaction.
     Open,
-    /// In one that met an error and waits for ROLLBACK.
+    /// In a transaction that has failed, and waits for ROLLBACK.
     Failed,
 }
 
-/// How long a transaction is meant to live.
+/// The extent of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Span {
-    /// One statement.
+    /// A single statement.
     Statement,
-    /// Statements that came together.
+    /// Statements that arrived together.
     Together,
-    /// Up to COMMIT.
+    /// Until COMMIT.
     Block,
 }
 
-/// A transaction that is open.
+/// An open transaction.
 #[derive(Debug)]
 pub(crate) struct Open {
     pub transaction: Box<Transaction>,
     pub span: Span,
     pub failed: bool,
     pub read_only: bool,
-    /// Those that were named, the oldest first.
+    /// The named savepoints, oldest first.
     savepoints: Vec<Named>,
     /// Whether it has changed the schema.
     has_defined: bool,
-    /// Once it has changed any setting.
+    /// `None` until it changes a setting.
     settings: Option<Box<Changed>>,
     /// Whether no statement has run in it.
     pub fresh: bool,
-    /// Whether the statement that runs is the first one.
+    /// Whether the running statement is the first one.
     is_first: bool,
 }
 
 impl Open {
-    /// It can only be taken back from here on. Where there is no savepoint to go back to that is
-    /// done at once: others need not wait for what it has locked until its client says ROLLBACK.
-    /// Errors: as [`Session::rollback`].
+    /// Marks the transaction as failed: it can only be rolled back. Without a savepoint that is
+    /// done at once, so that other transactions need not wait for its locks until the client sends
+    /// ROLLBACK. Errors: as [`Session::rollback`].
     fn fail(&mut self) -> Result<()> {
         let was_failed = std::mem::replace(&mut self.failed, true);
         if !was_failed && self.savepoints.is_empty() {
@@ -69,22 +69,22 @@ impl Open {
 struct Named {
     name: String,
     savepoint: Savepoint,
-    /// The settings at the time, if any had been changed before.
+    /// The settings at the savepoint, if any had been changed before.
     settings: Option<(Settings, Box<Changed>)>,
-    /// What had been done to sequences by then.
+    /// The number of changes of sequences before the savepoint.
     sequences: usize,
 }
 
-/// Settings that a transaction has changed.
+/// The settings that a transaction has changed.
 #[derive(Debug, Clone)]
 struct Changed {
-    /// As they were before.
+    /// The settings before the transaction.
     before: Settings,
-    /// As they are to be once it is committed: without those of SET LOCAL.
+    /// The settings after a commit, without those of SET LOCAL.
     after: Settings,
 }
 
-/// What BEGIN and SET TRANSACTION may say.
+/// The options of BEGIN and SET TRANSACTION.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Modes {
     pub isolation: Option<Isolation>,
@@ -110,8 +110,8 @@ impl Session {
         }
     }
 
-    /// The catalog and the settings that a statement would be planned with now. Nobody is waited
-    /// for: while a block is open the schema stays what it is.
+    /// The versions of the catalog and the settings that a statement would be planned with now. It
+    /// waits for no lock: the schema does not change while a block is open.
     pub fn versions(&self) -> (u64, u64) {
         let catalog = match &self.open {
             Some(open) => open.transaction.view().catalog().version(),
@@ -141,10 +141,10 @@ impl Session {
         }))
     }
 
-    /// The transaction that a statement runs in; one is begun for it alone where there is none.
+    /// Enters the transaction of a statement, and begins one for it alone if none is open.
     ///
-    /// Errors: 25P02 in a transaction that has failed; 57014 where the message that it is part of
-    /// was cancelled.
+    /// Errors: 25P02 in a transaction that has failed; 57014 if the message that the statement
+    /// belongs to was canceled.
     pub fn begin_statement(&mut self) -> Result<()> {
         self.heed_cancel().inspect_err(|_| self.fail_block())?;
         self.start_timer();
@@ -169,12 +169,11 @@ impl Session {
         Ok(())
     }
 
-    /// Ends what [`Session::begin_statement`] began.
+    /// Ends the statement that [`Session::begin_statement`] began.
     ///
-    /// Errors: 23503 for references that do not hold, and those of committing, if that is what has
-    /// to be done.
+    /// Errors: 23503 for foreign keys that are violated, and those of the commit, if there is one.
     pub fn end_statement(&mut self, succeeded: bool) -> Result<()> {
-        // What follows from its changes can be stopped as these could.
+        // The actions that follow from its changes can be canceled like the changes themselves.
         let settled = if succeeded { self.end_changes() } else { Ok(()) };
         let succeeded = succeeded && settled.is_ok();
         self.leave_engine();
@@ -184,16 +183,16 @@ impl Session {
             self.changes.take();
             Ok(())
         };
-        // Rows that cursors hold are still to be computed there.
+        // The rows of held cursors are computed in there.
         let ended = self.end_transaction(succeeded && changed.is_ok());
         self.stop_timer(succeeded);
         settled.and(changed).and(ended)
     }
 
-    /// A request to cancel that came before this call is for nothing that runs, unless it holds for
-    /// more than a statement.
+    /// Discards a request to cancel that came before this call, unless it applies to a whole
+    /// message.
     ///
-    /// Errors: 57014 where it does.
+    /// Errors: 57014 if it does.
     fn heed_cancel(&self) -> Result<()> {
         if !self.keeps_cancels {
             self.canceller.reset();
@@ -223,36 +222,36 @@ impl Session {
         }
     }
 
-    /// What is open can only be taken back.
+    /// Marks the open transaction as failed.
     fn fail_open(&mut self) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if open.savepoints.is_empty() {
-            // What they see is let go of with the rest.
+            // The cursors' snapshots are released with the transaction.
             self.cursors.end(false);
-            // ORDER: before their rows are anybody's.
+            // ORDER: before the locks on their rows are released.
             self.context.sequences.end(&self.shared, false);
         }
         open.fail()
     }
 
-    /// Whether the statement that runs is the transaction's first one, and whether there are
-    /// savepoints to go back to.
+    /// Whether the running statement is the transaction's first one, and whether there are
+    /// savepoints.
     pub fn place_in_transaction(&self) -> (bool, bool) {
         self.open.as_ref().map_or((false, false), |open| (open.is_first, !open.savepoints.is_empty()))
     }
 
-    /// How many savepoints there are to go back to.
+    /// The number of savepoints.
     pub fn savepoint_depth(&self) -> usize {
         self.open.as_ref().map_or(0, |open| open.savepoints.len())
     }
 
-    /// Whether COMMIT is still to come.
+    /// Whether the transaction extends beyond the statement.
     pub fn in_block(&self) -> bool {
         self.open.as_ref().is_some_and(|open| open.span != Span::Statement)
     }
 
-    /// A change of the schema in a transaction is not to be seen from the catalog's version:
-    /// nothing that was planned before it holds.
+    /// Invalidates earlier plans after a change of the schema, because the catalog's version does
+    /// not change until the transaction commits.
     pub fn schema_changed(&mut self) {
         self.context.settings.change();
         if let Some(open) = &mut self.open {
@@ -260,10 +259,10 @@ impl Session {
         }
     }
 
-    /// A part of what is open, and of more than a statement, has failed: it can only be taken back.
+    /// Marks a transaction of several statements as failed, after an error in one of its parts.
     pub fn fail_block(&mut self) {
         if self.in_block() {
-            // Of an error the next call hears: it marks the database.
+            // An error marks the database as failed, so the next call reports it.
             let _ = self.fail_open();
         }
     }
@@ -271,8 +270,8 @@ impl Session {
     fn start_timer(&mut self) {
         self.timer = None;
         if let Some(timeout) = self.context.settings.statement_timeout {
-            // Without threads there is no timeout: what the statement needs them for fails by
-            // itself.
+            // If no thread can be started, there is no timeout. If the statement needs threads, it
+            // fails by itself.
             self.timer = crate::database::Timer::start(&self.shared, timeout, &self.canceller).ok();
         }
     }
@@ -280,8 +279,8 @@ impl Session {
     fn stop_timer(&mut self, succeeded: bool) {
         let has_fired = self.timer.take().is_some_and(|timer| timer.has_fired());
         if has_fired && succeeded && self.keeps_cancels {
-            // Its time was over when there was nothing left to stop: the statements behind it have
-            // their own.
+            // The timeout was reached after the statement had finished. The statements after it
+            // have their own timeouts.
             self.canceller.reset();
         }
     }
@@ -290,15 +289,15 @@ impl Session {
         self.open.as_mut().map(|open| &mut *open.transaction).ok_or_else(no_transaction)
     }
 
-    /// The transaction, and what expressions may ask for beside it.
+    /// The transaction, and the context of expressions.
     pub fn parts(&mut self) -> Result<(&mut Transaction, &super::SessionContext)> {
         let open = self.open.as_mut().ok_or_else(no_transaction)?;
         Ok((&mut *open.transaction, &self.context))
     }
 
-    /// Commits what is open.
+    /// Commits the open transaction.
     ///
-    /// Errors: 40001 where it cannot be put in a line with others; the disk's.
+    /// Errors: 40001 if it cannot be serialized with others; those of the disk.
     pub fn commit(&mut self) -> Result<()> {
         if let Err(error) = self.hold_cursors() {
             let error = self.explain(error);
@@ -313,7 +312,7 @@ impl Session {
             return Err(error);
         }
         let (shared, sequences) = (&self.shared, &self.context.sequences);
-        // ORDER: before their rows are anybody's, as in a rollback.
+        // ORDER: before the locks on their rows are released, as in a rollback.
         let undoes = || sequences.end(shared, false);
         let result = open.transaction.commit_sparing(self.context.settings.durability, undoes);
         let result = result.map(|spare| self.spare = spare);
@@ -326,30 +325,30 @@ impl Session {
         result.map_err(|error| self.explain(error.into()))
     }
 
-    /// Takes back what is open.
+    /// Rolls back the open transaction.
     pub fn rollback(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
         self.cursors.end(false);
         self.keep_settings(open.settings, false);
         if open.has_defined {
-            // What was planned since is about tables that there are not.
+            // Plans made since may refer to tables that no longer exist.
             self.schema_changed();
         }
-        // ORDER: before their rows are anybody's.
+        // ORDER: before the locks on their rows are released.
         self.context.sequences.end(&self.shared, false);
         self.spare = open.transaction.rollback_sparing()?;
         Ok(())
     }
 
-    /// What a transaction's end makes of the settings that it has changed.
+    /// Applies the end of a transaction to the settings that it has changed.
     fn keep_settings(&mut self, changed: Option<Box<Changed>>, committed: bool) {
         if let Some(changed) = changed {
             self.context.settings.restore(if committed { changed.after } else { changed.before });
         }
     }
 
-    /// Changes a setting; `None` makes it what it was at first. It is part of the open transaction,
-    /// and with `local` ends with it.
+    /// Changes a setting; `None` restores its initial value. The change is a part of the open
+    /// transaction, and with `local` ends with it.
     ///
     /// Errors: as [`Settings::set`].
     pub fn change_setting(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<()> {
@@ -372,7 +371,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes all settings what they were at first, as [`Session::change_setting`] does.
+    /// Restores the initial values of all settings, with the semantics of
+    /// [`Session::change_setting`].
     pub fn reset_settings(&mut self) {
         let mut first = self.context.settings.clone();
         first.reset();
@@ -385,7 +385,7 @@ impl Session {
         self.context.settings.restore(first);
     }
 
-    /// Refuses whatever does not end a transaction that has failed.
+    /// Rejects statements in a transaction that has failed, unless they end it.
     ///
     /// Errors: 25P02.
     pub fn check_alive(&self) -> Result<()> {
@@ -398,7 +398,7 @@ impl Session {
                 self.warn(ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress");
                 Ok(())
             }
-            // What came together before BEGIN is part of it.
+            // Statements of the same message that came before BEGIN belong to the block.
             Some(open) => {
                 open.span = Span::Block;
                 if modes.isolation.is_some() || modes.read_only.is_some() {
@@ -439,11 +439,11 @@ impl Session {
         Ok(())
     }
 
-    /// Commits what is open, as a statement of its own: it may have rows to put aside, which can be
-    /// stopped.
+    /// Commits the open transaction with a timeout and cancellation, because held cursors may have
+    /// rows to materialize.
     fn commit_in_time(&mut self) -> Result<()> {
         if let Err(error) = self.heed_cancel() {
-            // As after every COMMIT that fails.
+            // As after any failed COMMIT.
             self.rollback()?;
             return Err(error);
         }
@@ -453,7 +453,7 @@ impl Session {
         committed
     }
 
-    /// COMMIT. Says whether it was one: a transaction that failed is rolled back.
+    /// COMMIT. Returns false if the transaction had failed and was rolled back instead.
     pub fn commit_block(&mut self) -> Result<bool> {
         match &self.open {
             Some(open) if open.failed => self.rollback().map(|()| false),
@@ -472,8 +472,8 @@ impl Session {
         self.rollback()
     }
 
-    /// The block that is open. Savepoints are for these only: statements that came together end
-    /// with their message, whatever it says.
+    /// Returns the open block. Only blocks have savepoints: statements of one message end with the
+    /// message.
     ///
     /// Errors: 25P01.
     fn block(&mut self, what: &str) -> Result<&mut Open> {
@@ -505,7 +505,7 @@ impl Session {
     pub fn rollback_to(&mut self, name: &str) -> Result<()> {
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
         let at = find(&open.savepoints, name)?;
-        // What they read is taken back.
+        // The snapshots of these cursors are rolled back.
         self.cursors.roll_back_to(at);
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
         open.savepoints.truncate(at + 1);
@@ -522,7 +522,7 @@ impl Session {
                 open.settings = Some(changed);
                 self.context.settings.restore(settings);
             }
-            // None had been changed then.
+            // No setting had been changed at the savepoint.
             (None, Some(changed)) => self.context.settings.restore(changed.before),
             (None, None) => {}
         }
@@ -559,7 +559,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Of an error everybody hears: it marks the database.
+        // An error marks the database as failed, so every connection reports it.
         let _ = self.rollback();
     }
 }

@@ -18,9 +18,9 @@ use crate::statement::Statement;
 use crate::syntax::{Plain, fold, ident, last_name, sql_of};
 
 impl Session {
-    /// Runs a statement from its tree.
+    /// Runs a statement from its syntax tree.
     ///
-    /// Errors: all there are.
+    /// Errors: any error of the statement.
     pub fn utility(&mut self, plain: &Plain) -> Result<Outcome<'_>> {
         if let Some((statement, params)) = self.executed(plain)? {
             return self.run(&statement, &params, true);
@@ -41,7 +41,7 @@ impl Session {
         }
     }
 
-    /// The statement that an EXECUTE runs, with its parameters; `None` for whatever else.
+    /// Returns the statement of an EXECUTE, with its parameters; `None` for other statements.
     ///
     /// Errors: 26000; those of computing the parameters.
     pub(super) fn executed(&mut self, plain: &Plain) -> Result<Option<(Statement, Vec<Datum>)>> {
@@ -49,7 +49,7 @@ impl Session {
         self.named_statement(name.as_ref(), parameters).map(Some).inspect_err(|_| self.fail_block())
     }
 
-    /// Statements that need no transaction, or end one.
+    /// Runs statements that need no transaction, or end one.
     fn of_session(&mut self, tree: &Tree) -> Result<Option<CommandTag>> {
         if !matches!(tree, Tree::Commit { .. } | Tree::Rollback { .. }) {
             self.check_alive()?;
@@ -98,7 +98,7 @@ impl Session {
                 }
                 CommandTag::new("RESET")
             }
-            // Plans are made anew where they are no longer right, and no table is temporary.
+            // Outdated plans are replaced anyway, and there are no temporary tables.
             Tree::Discard { object_type: DiscardObject::PLANS } => CommandTag::new("DISCARD PLANS"),
             Tree::Discard { object_type: DiscardObject::SEQUENCES } => {
                 self.context.sequences.forget();
@@ -130,7 +130,7 @@ impl Session {
                     .iter()
                     .map(|kind| crate::syntax::parameter_type(kind).map(Some))
                     .collect::<Result<Vec<_>>>()?;
-                // From its text: a statement keeps that to be planned anew.
+                // Prepared from its text, which a statement keeps in order to be replanned.
                 let prepared = self.prepare(&sql_of(statement), &types)?;
                 self.named.insert(name, prepared);
                 CommandTag::new("PREPARE")
@@ -151,7 +151,7 @@ impl Session {
         Ok(Some(tag))
     }
 
-    /// Statements that are parts of a transaction.
+    /// Runs statements within a transaction.
     fn in_transaction(&mut self, plain: &Plain) -> Result<CommandTag> {
         self.begin_statement()?;
         let done = match plain {
@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// The statement that EXECUTE names, and its parameters.
+    /// Returns the statement that EXECUTE names, and its parameters.
     fn named_statement(
         &mut self,
         name: Option<&ast::ObjectName>,
@@ -198,8 +198,8 @@ impl Session {
                 node.map_err(|failure| crate::direct::unsupported(failure, "this expression in EXECUTE"))?;
             nodes.push(node.0);
         }
-        // Sequences give values within transactions only: outside of one, somebody may be about to
-        // take back what a sequence is.
+        // Drawing from a sequence needs a transaction. Without one, another transaction could be
+        // about to undo its changes of the sequence.
         let is_apart = self.open.is_none() && nodes.iter().any(Node::is_volatile);
         if is_apart {
             self.begin_statement()?;
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// Changes a setting by its name, for the session or up to the end of the transaction.
+    /// Changes a setting by its name, for the session or until the end of the transaction.
     ///
     /// Errors: as SET.
     pub fn set_named(&mut self, name: &str, values: &[String], local: bool) -> Result<()> {
@@ -273,13 +273,13 @@ impl Session {
         self.change_setting(name, Some(values), local)
     }
 
-    /// Takes over what a statement has set with `set_config`.
+    /// Applies the changes that a statement has made by `set_config`.
     ///
     /// Errors: as SET.
     pub fn take_changes(&mut self) -> Result<()> {
         for change in self.changes.take() {
             let is_known = self.in_block() || !change.is_local;
-            // Without a block the transaction is over now.
+            // Outside of a block, the transaction is over by now.
             if is_known {
                 self.set_named(&change.name, &[change.value], change.is_local)?;
             }
@@ -298,7 +298,7 @@ fn not_prepared(name: &str) -> Error {
     Error::new("26000", what).in_routine("FetchPreparedStatement")
 }
 
-/// A setting's name; `a.b` is one.
+/// Returns the name of a setting. It may contain dots.
 fn setting_name(name: &ast::ObjectName) -> String {
     let parts: Vec<ast::Ident> = name
         .0

@@ -1,9 +1,9 @@
-//! Long chains of AND and OR as trees that are not deep.
+//! Balances long chains of AND and OR.
 //!
-//! The parser makes `a OR b OR c OR d` as deep as there are operands. Whatever asks for the type or
-//! the name of each operator looks at all below it, so that a thousand of them take a million
-//! looks. Both operators give the same in any grouping, so a chain becomes a tree whose depth is
-//! the logarithm of its length. Which operand is looked at first stays as it was.
+//! The parser makes `a OR b OR c OR d` as deep as it has operands. Code that determines the type or
+//! the name of each operator visits everything below it, so that a thousand operands take a million
+//! visits. Both operators are associative, so a chain can become a tree of logarithmic depth. The
+//! order of the operands is preserved.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::build::null;
 use crate::syntax::walk;
 
-/// Operands up to which a chain stays as it is.
+/// The longest chain that is left as it is, in operands.
 const SHORT: usize = 16;
 
 /// Whether there may be a long chain.
@@ -23,8 +23,7 @@ pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().filter(connects).nth(SHORT).is_some()
 }
 
-/// Balances the chains of a tree. Cost: each operand is moved as often as the tree that it gets
-/// into is deep.
+/// Balances the chains of a tree. Cost: each operand is moved as often as its new tree has levels.
 pub(super) fn balance(tree: &mut impl VisitMut) {
     let _ = walk::visit_mut(tree, &mut Balance);
 }
@@ -58,7 +57,7 @@ impl VisitorMut for Balance {
     }
 }
 
-/// Whether a chain has more operands to its left than short ones have.
+/// Whether the left side of a chain is long.
 fn is_long(expr: &Expr, op: &BinaryOperator) -> bool {
     let (mut expr, mut count) = (expr, 1);
     while let Expr::BinaryOp { left, op: own, .. } = expr

@@ -1,4 +1,4 @@
-//! Pieces of syntax trees, for who rewrites them.
+//! Constructors for parts of syntax trees.
 
 use datafusion::sql::sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
@@ -17,7 +17,7 @@ pub(crate) fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
 }
 
-/// A call of a function.
+/// Returns a function call.
 pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let args = arguments.into_iter().map(|expr| FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))).collect();
     Expr::Function(Function {
@@ -36,7 +36,7 @@ pub(crate) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-/// An expression as another type.
+/// Returns a cast to another type.
 pub(crate) fn with_type(expr: Expr, data_type: DataType) -> Expr {
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(expr), data_type, array: false, format: None }
 }
@@ -45,12 +45,12 @@ pub(crate) fn nested(expr: Expr) -> Expr {
     Expr::Nested(Box::new(expr))
 }
 
-/// Takes an expression away and leaves NULL.
+/// Moves an expression out, and leaves NULL.
 pub(crate) fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, null())
 }
 
-/// The text that an expression is, if it is one.
+/// Returns the text of a string literal.
 pub(crate) fn string(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::Value(value) => match &value.value {
@@ -61,7 +61,7 @@ pub(crate) fn string(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Takes a table out of its place, in which another one comes to stand.
+/// Moves a table factor out, and leaves a placeholder that the caller replaces.
 pub(crate) fn take_factor(factor: &mut TableFactor) -> TableFactor {
     let nothing = TableFactor::TableFunction { expr: null(), alias: None };
     std::mem::replace(factor, nothing)

@@ -1,8 +1,8 @@
-//! Statements that change rows, with what stands before them.
+//! Statements that change rows, with their WITH clause.
 
 use datafusion::sql::sqlparser::ast::{SetExpr, Statement, With};
 
-/// The INSERT, UPDATE or DELETE that a statement is, and the WITH before it. `None` for other
+/// Returns the INSERT, UPDATE or DELETE of a statement, and the WITH before it; `None` for other
 /// statements.
 pub(crate) fn change_of(tree: &Statement) -> Option<(&Statement, Option<&With>)> {
     match tree {

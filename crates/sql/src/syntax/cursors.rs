@@ -1,5 +1,5 @@
-//! DECLARE, FETCH, MOVE and CLOSE in PostgreSQL's words: the parser knows fewer of them, and wants
-//! some in another order.
+//! Parses PostgreSQL's DECLARE, FETCH, MOVE and CLOSE. The SQL parser supports fewer of their
+//! words, and expects some in another order.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::{Plain, ident};
 
-/// What DECLARE says of a cursor.
+/// The properties of a cursor in DECLARE.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Declared {
     pub name: String,
@@ -16,24 +16,24 @@ pub(crate) struct Declared {
     pub scrolls: bool,
     /// WITH HOLD.
     pub is_held: bool,
-    /// Two words that contradict each other.
+    /// Two options that contradict each other.
     pub contradiction: Option<&'static str>,
 }
 
-/// Where FETCH and MOVE go. Numbers may be negative.
+/// The direction of FETCH and MOVE. Numbers may be negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// So many rows on.
+    /// This many rows forward.
     Forward(i64),
-    /// So many rows back.
+    /// This many rows backward.
     Backward(i64),
-    /// All rows that are left.
+    /// All remaining rows.
     ForwardAll,
-    /// All rows before the one that it is at, the last one first.
+    /// All rows before the current one, the last one first.
     BackwardAll,
-    /// To the row with this number, counted from 1; from the last one, counted from -1.
+    /// The row with this number, counted from 1; -1 is the last row.
     Absolute(i64),
-    /// To the row so many rows on, and only that one.
+    /// Only the row that is this many rows ahead.
     Relative(i64),
 }
 
@@ -42,15 +42,15 @@ pub(crate) enum Direction {
 pub(crate) struct Fetch {
     pub name: String,
     pub direction: Direction,
-    /// It gives no rows.
+    /// Whether it is a MOVE, which returns no rows.
     pub is_move: bool,
 }
 
-/// Words that may stand before a cursor's name and are no names themselves.
+/// Words that may stand before a cursor's name and are not names themselves.
 const FROM: [Keyword; 2] = [Keyword::FROM, Keyword::IN];
 
-/// A statement about cursors; `None` for whatever else. `query` parses the one behind DECLARE and
-/// gives its text.
+/// Parses a statement about cursors; `None` for others. `query` parses the query after DECLARE and
+/// returns its text.
 pub(super) fn parse(
     parser: &mut Parser<'_>,
     query: impl FnOnce(&mut Parser<'_>) -> Result<String, ParserError>,
@@ -82,10 +82,10 @@ fn is_word(parser: &Parser<'_>, word: &str) -> bool {
     matches!(parser.peek_token().token, Token::Word(next) if next.quote_style.is_none() && next.value.eq_ignore_ascii_case(word))
 }
 
-/// What stands between DECLARE and the query.
+/// Parses the part between DECLARE and the query.
 fn declared(parser: &mut Parser<'_>) -> Result<Declared, ParserError> {
     let mut declared = Declared { name: name(parser)?, ..Declared::default() };
-    // In any order, as PostgreSQL has it.
+    // In any order, as in PostgreSQL.
     const WORDS: [Keyword; 6] = [
         Keyword::BINARY,
         Keyword::INSENSITIVE,
@@ -98,7 +98,7 @@ fn declared(parser: &mut Parser<'_>) -> Result<Declared, ParserError> {
     loop {
         match parser.parse_one_of_keywords(&WORDS) {
             Some(Keyword::BINARY) => declared.is_binary = true,
-            // All are insensitive, so neither word changes anything.
+            // All cursors are insensitive, so neither word has an effect.
             Some(Keyword::INSENSITIVE) => is_insensitive = true,
             Some(Keyword::ASENSITIVE) => is_asensitive = true,
             Some(Keyword::SCROLL) => declared.scrolls = true,
@@ -125,8 +125,7 @@ fn declared(parser: &mut Parser<'_>) -> Result<Declared, ParserError> {
     Ok(declared)
 }
 
-/// The words that say where to go. A word that is the cursor's name, as in `FETCH next`, is not one
-/// of them.
+/// Parses the direction. A word that is the cursor's name, as in `FETCH next`, is not a direction.
 fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
     const WORDS: [Keyword; 9] = [
         Keyword::ALL,
@@ -171,7 +170,7 @@ fn direction(parser: &mut Parser<'_>) -> Result<Direction, ParserError> {
     })
 }
 
-/// A number with its sign, if there is one.
+/// Parses a number with an optional sign, if there is one.
 fn count(parser: &mut Parser<'_>) -> Result<Option<i64>, ParserError> {
     let is_negative = parser.consume_token(&Token::Minus);
     let has_sign = is_negative || parser.consume_token(&Token::Plus);
@@ -179,7 +178,7 @@ fn count(parser: &mut Parser<'_>) -> Result<Option<i64>, ParserError> {
     match &next.token {
         Token::Number(digits, _) => {
             let sign = if is_negative { "-" } else { "" };
-            // PostgreSQL counts with 32 bits here.
+            // PostgreSQL accepts 32 bits here.
             match format!("{sign}{digits}").parse::<i32>() {
                 Ok(count) => {
                     parser.next_token();

@@ -1,10 +1,10 @@
-//! PostgreSQL's dialect, with a bound on what the parser tries.
+//! PostgreSQL's dialect, with a bound on backtracking.
 //!
-//! Where the parser cannot tell what is to come it tries one reading, and goes back for another
-//! one. Readings within readings double the work with each level, so that a text of a few hundred
-//! bytes is parsed for hours. Here each expression that is begun is counted, and a statement for
-//! which many more are begun than it has tokens ends with an error. The one reading that every call
-//! asked for twice, `json_object('key' VALUE 1)`, is left out.
+//! Where the parser cannot tell which construct follows, it tries one and backtracks to try
+//! another. Nested attempts double the work with each level, so that parsing a text of a few
+//! hundred bytes can take hours. Therefore each attempt at an expression is counted, and a
+//! statement with many more attempts than tokens ends with an error. One construct is disabled,
+//! because the parser would try it for every call: `json_object('key' VALUE 1)`.
 
 use std::any::TypeId;
 use std::cell::Cell;
@@ -17,9 +17,9 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 const POSTGRES: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// Expressions and names that may be begun for each token of a statement.
+/// Attempts at expressions and names per token of a statement.
 const TRIES: usize = 64;
-/// And for a statement however short.
+/// Attempts that any statement may make, however short.
 const TRIES_AT_LEAST: usize = 10_000;
 
 /// The dialect of one statement.
@@ -29,20 +29,20 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// For a statement of so many tokens.
+    /// Returns the dialect for a statement of this many tokens.
     pub fn of(tokens: usize) -> Self {
         Dialect { left: Cell::new(TRIES_AT_LEAST.saturating_add(tokens.saturating_mul(TRIES))) }
     }
 
-    /// Counts one try; false when there were too many.
+    /// Counts an attempt. Returns false if there were too many.
     fn try_once(&self) -> bool {
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
         left > 0
     }
 
-    /// Counts one where there is no error to give: the parser gets no more tokens then, so that it
-    /// comes to an end by itself.
+    /// Counts an attempt where no error can be returned. After too many, it consumes all tokens, so
+    /// that the parser stops by itself.
     fn try_name(&self, parser: &mut Parser<'_>) {
         if !self.try_once() {
             while parser.next_token().token != Token::EOF {}
@@ -59,7 +59,7 @@ macro_rules! as_postgres {
 }
 
 impl dialect::Dialect for Dialect {
-    /// The parser asks for it where PostgreSQL's syntax is its own.
+    /// The parser checks this where PostgreSQL's syntax differs.
     fn dialect(&self) -> TypeId {
         TypeId::of::<PostgreSqlDialect>()
     }
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// How many expressions and names the parser begins for a text; `None` where it is stopped.
+    /// Returns the number of attempts for a text; `None` if the parser is stopped.
     fn tries(sql: &str) -> Option<usize> {
         let tokens = Tokenizer::new(&POSTGRES, sql).tokenize_with_location().unwrap();
         let dialect = Dialect::of(tokens.len());
@@ -163,8 +163,8 @@ mod tests {
         parsed.is_ok().then(|| most - dialect.left.get())
     }
 
-    /// Goal: the parser's work grows as a statement does. Method: calls and brackets in one
-    /// another, of two depths.
+    /// Goal: the parser's work is linear in the statement. Method: nested calls and brackets, of
+    /// two depths.
     #[test]
     fn work_grows_with_the_text() {
         for (open, close) in [
@@ -191,8 +191,8 @@ mod tests {
         }
     }
 
-    /// Goal: what the parser would try over and over ends. Method: joins in brackets that begin
-    /// with queries, so that each bracket is read twice, and a fault in brackets with two meanings.
+    /// Goal: exponential backtracking is stopped. Method: joins in brackets that begin with
+    /// queries, so that each bracket is parsed twice, and a syntax error within ambiguous brackets.
     #[test]
     fn endless_tries_are_stopped() {
         let mut inner = "t".to_owned();

@@ -1,14 +1,14 @@
-//! Identity columns and sequences, as far as the parser does not know what PostgreSQL says of them.
+//! Rewrites clauses of identity columns and sequences that the parser does not support.
 //!
-//! | PostgreSQL                                  | here                                                       |
-//! |---------------------------------------------|------------------------------------------------------------|
-//! | options of a sequence, in any order         | in the parser's order                                      |
-//! | `SEQUENCE NAME s` among them                | `CACHE` with the name for its number                       |
-//! | `ALTER c SET GENERATED ALWAYS`              | `ALTER c ADD GENERATED AS IDENTITY (CACHE ...)`            |
-//! | `ALTER c DROP IDENTITY IF EXISTS`           | the same, without ALWAYS and BY DEFAULT                    |
+//! | PostgreSQL                          | here                                            |
+//! |-------------------------------------|-------------------------------------------------|
+//! | options of a sequence, in any order | in the parser's order                           |
+//! | `SEQUENCE NAME s` among them        | `CACHE` with the name in place of its number    |
+//! | `ALTER c SET GENERATED ALWAYS`      | `ALTER c ADD GENERATED AS IDENTITY (CACHE ...)` |
+//! | `ALTER c DROP IDENTITY IF EXISTS`   | the same, without ALWAYS and BY DEFAULT         |
 //!
-//! What stands for a number then is none, so nobody can write it. How many values a session takes
-//! at once says nothing here.
+//! The text in place of a number is not a number, so that no statement can contain it. The CACHE
+//! option itself has no effect here.
 
 use cairn_table::schema::Identity;
 use datafusion::sql::sqlparser::ast::{AlterColumnOperation, Expr, GeneratedAs, SequenceOptions, Value};
@@ -23,7 +23,7 @@ const SET_BY_DEFAULT: &str = "set by default";
 const DROP: &str = "drop";
 const DROP_IF_EXISTS: &str = "drop if exists";
 
-/// What ALTER COLUMN does to an identity.
+/// The change of an identity by ALTER COLUMN.
 #[derive(Debug)]
 pub(crate) enum IdentityChange<'a> {
     Add(Identity, &'a [SequenceOptions]),
@@ -32,9 +32,9 @@ pub(crate) enum IdentityChange<'a> {
 }
 
 impl<'a> IdentityChange<'a> {
-    /// What an operation does; `None` for other operations.
+    /// Returns the change that an operation makes; `None` for other operations.
     ///
-    /// Errors: 42601 for ADD GENERATED that does not say whether always or by default.
+    /// Errors: 42601 for ADD GENERATED without ALWAYS or BY DEFAULT.
     pub fn of(op: &'a AlterColumnOperation) -> Result<Option<Self>> {
         let AlterColumnOperation::AddGenerated { generated_as, sequence_options } = op else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl<'a> IdentityChange<'a> {
     }
 }
 
-/// Which identity a column is declared with; `None` for a column that is computed.
+/// Returns the kind of identity of a declared column; `None` for a generated column.
 pub(crate) fn kind_of(generated: &GeneratedAs) -> Option<Identity> {
     match generated {
         GeneratedAs::Always => Some(Identity::Always),
@@ -62,7 +62,7 @@ pub(crate) fn kind_of(generated: &GeneratedAs) -> Option<Identity> {
     }
 }
 
-/// The name that a sequence is to have, as it was written.
+/// Returns the explicit name of a sequence, as written.
 pub(crate) fn sequence_name(options: &[SequenceOptions]) -> Option<&str> {
     instead_of_cache(options).filter(|text| !text.starts_with(|first: char| first.is_ascii_digit()))
 }
@@ -77,7 +77,7 @@ fn instead_of_cache(options: &[SequenceOptions]) -> Option<&str> {
     })
 }
 
-/// Writes it as the parser knows it. Other statements stay as they are.
+/// Rewrites the clauses in place. Other statements stay as they are.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let is_of_interest = |token| {
         is_word(Some(token), "identity")
@@ -88,7 +88,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         return;
     }
     let solid = solid(tokens);
-    // From the back, so that places before a change stay what they are.
+    // From the end, so that positions before a change stay valid.
     for first in (0..solid.len()).rev() {
         let Some((range, instead)) = change(tokens, &solid, first).or_else(|| options(tokens, &solid, first))
         else {
@@ -103,14 +103,14 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Tokens, by their places among those that are no blanks, and what stands for them.
+/// A range of positions among the tokens that are not blanks, and its replacement.
 type Change = (std::ops::Range<usize>, Vec<Token>);
 
 fn number(text: &str) -> Token {
     Token::Number(text.to_owned(), false)
 }
 
-/// `SET GENERATED ...` and `DROP IDENTITY ...` behind `ALTER [COLUMN] name`.
+/// Rewrites `SET GENERATED ...` and `DROP IDENTITY ...` after `ALTER [COLUMN] name`.
 fn change(tokens: &[TokenWithSpan], solid: &[usize], first: usize) -> Option<Change> {
     let mut next = Cursor::new(tokens, solid, first);
     let mark = if next.words(&["set", "generated", "always"]) {
@@ -124,7 +124,7 @@ fn change(tokens: &[TokenWithSpan], solid: &[usize], first: usize) -> Option<Cha
     } else {
         return None;
     };
-    // `ALTER TABLE t DROP identity` is about a column of that name.
+    // `ALTER TABLE t DROP identity` drops a column of that name.
     let before = Cursor::new(tokens, solid, first.checked_sub(2)?).peek();
     if !is_word(before, "alter") && !is_word(before, "column") {
         return None;
@@ -134,7 +134,7 @@ fn change(tokens: &[TokenWithSpan], solid: &[usize], first: usize) -> Option<Cha
     Some((first..next.at, words.into_iter().chain(options).collect()))
 }
 
-/// The options of a sequence: behind `AS IDENTITY (` and `CREATE SEQUENCE name`.
+/// Rewrites the options of a sequence after `AS IDENTITY (` and `CREATE SEQUENCE name`.
 fn options(tokens: &[TokenWithSpan], solid: &[usize], first: usize) -> Option<Change> {
     let mut next = Cursor::new(tokens, solid, first);
     let is_column = next.words(&["as", "identity"]) && next.token(&Token::LParen);
@@ -150,16 +150,16 @@ fn options(tokens: &[TokenWithSpan], solid: &[usize], first: usize) -> Option<Ch
         }
     }
     let start = next.at;
-    // The place in the parser's order of each, and its tokens.
+    // For each option, its position in the parser's order, and its tokens.
     let mut clauses: Vec<(u8, Vec<Token>)> = Vec::new();
     while let Some((rank, clause)) = clause(&mut next, is_column) {
-        // What is said twice is the parser's to refuse.
+        // The parser rejects duplicates.
         if clauses.iter().any(|(other, _)| *other == rank) {
             return None;
         }
         clauses.push((rank, clause));
     }
-    // A name takes the place of CACHE, which says nothing.
+    // A name takes the place of CACHE, which has no effect.
     if clauses.iter().any(|(rank, _)| *rank == NAME) {
         clauses.retain(|(rank, _)| *rank != CACHE);
     }
@@ -173,7 +173,7 @@ fn options(tokens: &[TokenWithSpan], solid: &[usize], first: usize) -> Option<Ch
 const NAME: u8 = 4;
 const CACHE: u8 = 5;
 
-/// Goes past an option.
+/// Parses an option.
 fn clause(next: &mut Cursor<'_>, is_column: bool) -> Option<(u8, Vec<Token>)> {
     const NUMBERS: [(u8, &[&str], &str); 5] = [
         (0, &["increment", "by"], "INCREMENT"),

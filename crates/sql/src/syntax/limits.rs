@@ -1,11 +1,9 @@
-//! What a statement may be at most, so that hostile ones end in an error instead of ending the
-//! process.
+//! Limits on statements, so that hostile ones end in an error and do not crash the process.
 //!
-//! Trees are walked, cloned, printed and dropped by recursion, by the parser, by us and by
-//! DataFusion. So how deep a tree can get is bounded before there is one: by the tokens between two
-//! commas, added up over the brackets around them ([`depth`]). Once there is a tree its levels are
-//! counted ([`levels`]), and whatever walks it runs where there is room for so many frames
-//! ([`deep`]).
+//! The parser, this crate and DataFusion walk, clone, print and drop trees by recursion. Therefore
+//! the depth of a tree is bounded before it is built: by the number of tokens between two commas,
+//! summed over the enclosing brackets ([`depth`]). Once the tree exists, its levels are counted
+//! ([`levels`]), and all code that walks it runs with enough stack for that many frames ([`deep`]).
 
 use std::ops::ControlFlow;
 
@@ -18,30 +16,29 @@ use crate::error::{Error, Result};
 use crate::sqlstate::{PROGRAM_LIMIT_EXCEEDED, STATEMENT_TOO_COMPLEX};
 use crate::syntax::walk;
 
-/// Bytes of a statement.
+/// The longest statement, in bytes.
 pub(super) const LONGEST: usize = 64 << 20;
-/// Tokens that may each be a level of the tree which the parser makes.
+/// The most tokens that may each add a level to the parsed tree.
 const MOST_TOKENS: usize = 6_000;
-/// Levels of a tree, and of the plan that is made of it.
+/// The most levels of a tree, and of its plan.
 pub(crate) const DEEPEST: usize = 2_000;
-/// Relations that a statement names, those of the views in it among them.
+/// The most relations of a statement, including those of its views.
 pub(crate) const MOST_RELATIONS: usize = 1_000;
-/// Calls within calls, in queries that DataFusion plans.
+/// The most nested calls in queries that DataFusion plans.
 const MOST_CALLS: usize = 100;
-/// And those of COALESCE, CASE and BETWEEN, each of which doubles what it is about.
+/// The most nested COALESCE, CASE and BETWEEN, each of which doubles its operand.
 const MOST_DOUBLED: usize = 10;
-/// Brackets in brackets, and whatever else the parser goes into by recursion.
+/// The most nested brackets, and other recursions of the parser.
 pub(super) const MOST_BRACKETS: usize = 1_000;
-/// Of the frames that a level has on the stack where a tree is parsed, walked or dropped, in a
-/// build without optimization.
+/// The stack per level for parsing, walking or dropping a tree, in a build without optimization.
 const LEVEL_BYTES: usize = 32 << 10;
-/// And where it is planned.
+/// The stack per level for planning.
 const PLANNED_LEVEL_BYTES: usize = 64 << 10;
-/// What planning takes besides.
+/// The constant part of the stack for planning.
 const BASE_BYTES: usize = 4 << 20;
-/// What a step of [`deeper`] takes.
+/// The stack for a step of [`deeper`].
 const STEP_BYTES: usize = 256 << 10;
-/// Levels for which every thread has room.
+/// The number of levels for which every thread has enough stack.
 const SHALLOW: usize = 16;
 
 pub(super) fn check_length(sql: &str) -> Result<()> {
@@ -54,7 +51,7 @@ pub(super) fn check_length(sql: &str) -> Result<()> {
     ))
 }
 
-/// How deep a tree these tokens can make.
+/// Returns an upper limit on the depth of the tree for these tokens.
 pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
     let mut levels = vec![0usize];
     let (mut sum, mut most) = (0usize, 0usize);
@@ -65,7 +62,7 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
                 sum += 1;
             }
             Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
-                // What was in the brackets is over, but there may be more behind them: `a[1][2]`.
+                // The brackets end, but more may follow them: `a[1][2]`.
                 sum -= levels.pop().unwrap_or_default();
                 if let Some(level) = levels.last_mut() {
                     *level += 1;
@@ -97,7 +94,7 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
     Ok(most)
 }
 
-/// That a statement has more levels than there may be.
+/// Returns the error for a statement with too many levels.
 pub(crate) fn too_deep() -> Error {
     let what = format!(
         "the statement is nested too deeply: {DEEPEST} levels and {MOST_BRACKETS} brackets are the most"
@@ -105,25 +102,25 @@ pub(crate) fn too_deep() -> Error {
     Error::new(STATEMENT_TOO_COMPLEX, what)
 }
 
-/// How many levels the tree of a statement has, and the plan that is made of it: relations are
-/// joined one by one, and so are the parts of a UNION.
+/// Counts the levels of a statement's tree and of its plan, in which relations and the parts of a
+/// UNION are joined one by one.
 ///
-/// Errors: 54001 for more than there may be.
+/// Errors: 54001 for too many levels.
 pub(crate) fn levels(statement: &Statement) -> Result<usize> {
     let mut counted = Levels::default();
     let _: ControlFlow<()> = walk::visit(statement, &mut counted);
     counted.total()
 }
 
-/// As [`levels`], of an expression on its own.
+/// Like [`levels`], for a single expression.
 pub(super) fn levels_of(expr: &Expr) -> Result<usize> {
     let mut counted = Levels::default();
     let _: ControlFlow<()> = walk::visit(expr, &mut counted);
     counted.total()
 }
 
-/// Sees that a query is not too involved for DataFusion, of which some steps look at all below each
-/// call, some at names that are as long as what is below, and some write an argument down twice.
+/// Checks that a query is not too complex for DataFusion. Some of its passes visit everything below
+/// each call, some use names as long as the expression below, and some duplicate an argument.
 ///
 /// Errors: 54001.
 pub(crate) fn too_involved(statement: &Statement) -> Result<()> {
@@ -141,16 +138,16 @@ pub(crate) fn too_involved(statement: &Statement) -> Result<()> {
     }
 }
 
-/// How calls are within one another at a place.
+/// The nesting of calls at a position.
 #[derive(Debug, Clone, Copy, Default)]
 struct Nested {
     calls: usize,
     doubled: usize,
-    /// Whether a call is around it that no CASE is in between.
+    /// Whether there is an enclosing call with no CASE in between.
     is_argument: bool,
 }
 
-/// Counts calls within calls, and those of which each doubles the work.
+/// Counts nested calls, and those among them that double the work.
 #[derive(Debug, Default)]
 struct Calls {
     now: Nested,
@@ -201,9 +198,9 @@ impl Visitor for Calls {
     }
 }
 
-/// Whether a call of a function makes twice the work of what is in it: those that are written as a
-/// CASE with an argument in it twice, and those that DataFusion knows by another name too. A call
-/// by such a name has a second one, in which all of its arguments are written out.
+/// Whether a call of a function doubles the work for its arguments. This holds for functions
+/// rewritten to a CASE that duplicates an argument, and for those with an alias in DataFusion: a
+/// call under such an alias gets a second name, which contains the text of all arguments.
 fn is_doubled(name: &str) -> bool {
     matches!(
         name,
@@ -274,7 +271,7 @@ impl Visitor for Levels {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        // The parts of `a UNION b UNION c` are to the left of one another.
+        // The parts of `a UNION b UNION c` nest to the left.
         let mut body = &*query.body;
         while let SetExpr::SetOperation { left, .. } = body {
             self.operations += 1;
@@ -309,7 +306,7 @@ impl Visitor for Levels {
     }
 }
 
-/// Words that stand between or before expressions and queries.
+/// Whether a keyword can stand between or before expressions and queries.
 fn deepens(keyword: Keyword) -> bool {
     matches!(
         keyword,
@@ -356,8 +353,8 @@ fn deepens(keyword: Keyword) -> bool {
     )
 }
 
-/// Runs `f` where there is room on the stack for trees of so many levels: on a stack of its own
-/// where this thread's has less left.
+/// Runs `f` with enough stack for trees of this many levels. If the thread's stack is too small, it
+/// runs on a separate one.
 pub(crate) fn deep<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     if levels <= SHALLOW {
         return f();
@@ -366,14 +363,13 @@ pub(crate) fn deep<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)
 }
 
-/// As [`deep`], for one of many steps that go into each other, of which nobody knows how many there
-/// are.
+/// Like [`deep`], for one step of a recursion whose depth is unknown.
 pub(crate) fn deeper<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     let bytes = STEP_BYTES + levels.min(MOST_TOKENS) * LEVEL_BYTES;
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)
 }
 
-/// As [`deep`], for what plans queries: DataFusion has large frames however flat a query is.
+/// Like [`deep`], for planning queries: DataFusion has large frames even for flat queries.
 pub(crate) fn planning<T>(levels: usize, f: impl FnOnce() -> T) -> T {
     let bytes = BASE_BYTES + levels.min(DEEPEST) * PLANNED_LEVEL_BYTES;
     stacker::maybe_grow(bytes, bytes + BASE_BYTES, f)

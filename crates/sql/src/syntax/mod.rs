@@ -1,4 +1,4 @@
-//! From text to syntax trees.
+//! Parses text to syntax trees.
 
 mod balance;
 pub(crate) mod build;

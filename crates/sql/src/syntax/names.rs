@@ -1,4 +1,4 @@
-//! Names of things.
+//! Names of database objects.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;
 
-/// A name as the catalog has it: what is not in quotes is in small letters.
+/// Returns a name as stored in the catalog: unquoted names are folded to lower case.
 pub(crate) fn ident(ident: &Ident) -> String {
     match ident.quote_style {
         Some(_) => ident.value.clone(),
@@ -15,15 +15,15 @@ pub(crate) fn ident(ident: &Ident) -> String {
     }
 }
 
-/// Small letters, as PostgreSQL makes them of names without quotes: of ASCII's only.
+/// Folds an unquoted name to lower case. Like PostgreSQL, it changes ASCII letters only.
 pub(crate) fn fold(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// A table's name, or that of something else that lives in a namespace.
+/// The name of a table, or of another object in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TableName {
-    /// As far as it was given.
+    /// The namespace, if it was given.
     pub schema: Option<String>,
     pub name: String,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for TableName {
     }
 }
 
-/// The parts of a name with points in it, the database's left out.
+/// Splits a qualified name. The database's name is dropped.
 pub(crate) fn qualified(name: &ObjectName) -> Result<TableName> {
     let parts: Option<Vec<String>> = name
         .0
@@ -58,7 +58,7 @@ pub(crate) fn qualified(name: &ObjectName) -> Result<TableName> {
     }
 }
 
-/// The parts of a name in a text, as the catalog has them: `'public."T"'`.
+/// Splits a qualified name in a text, as stored in the catalog: `'public."T"'`.
 pub(crate) fn name_parts(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let (mut quoted, mut chars) = (false, name.trim().chars().peekable());
@@ -78,7 +78,7 @@ pub(crate) fn name_parts(name: &str) -> Vec<String> {
     parts
 }
 
-/// The last part of a name: what a function is called, without `pg_catalog` before it.
+/// Returns the last part of a name, such as that of a function without `pg_catalog`.
 pub(crate) fn last_name(name: &ObjectName) -> String {
     match name.0.last() {
         Some(ObjectNamePart::Identifier(part)) => ident(part),

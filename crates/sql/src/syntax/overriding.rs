@@ -1,30 +1,30 @@
-//! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` of an INSERT, which the parser does not
-//! know.
+//! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` in an INSERT, which the parser does not
+//! support.
 
 use datafusion::sql::sqlparser::ast::{Insert, SetExpr, Statement};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{BLANK, Cursor, is_word, solid};
 
-/// What the word INSERT is called in a tree where that stood behind it. No word without quotes has
-/// blanks, so nobody can write it.
+/// The text of the INSERT keyword in a tree that had such a clause. No statement can contain it,
+/// because an unquoted word has no blanks.
 const SYSTEM: &str = "INSERT OVERRIDING SYSTEM VALUE";
 const USER: &str = "INSERT OVERRIDING USER VALUE";
 
-/// What an INSERT says of values for identity columns.
+/// The treatment of given values for identity columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Overriding {
-    /// Nothing.
+    /// No clause.
     #[default]
     Neither,
-    /// They count.
+    /// Given values are used.
     System,
-    /// They do not count: the sequences do.
+    /// Given values are ignored, and those of the sequences used.
     User,
 }
 
 impl Overriding {
-    /// What an INSERT says.
+    /// Returns the clause of an INSERT.
     pub fn of(insert: &Insert) -> Self {
         match &insert.insert_token.0.token {
             Token::Word(word) if word.value == SYSTEM => Overriding::System,
@@ -34,7 +34,7 @@ impl Overriding {
     }
 }
 
-/// A statement as a text that says the same to [`super::one`].
+/// Returns the text of a statement, which [`super::one`] parses to an equivalent tree.
 pub(crate) fn sql_of(statement: &Statement) -> String {
     let text = statement.to_string();
     let marked = match statement {
@@ -50,7 +50,7 @@ pub(crate) fn sql_of(statement: &Statement) -> String {
     marked.unwrap_or(text)
 }
 
-/// The text of an INSERT with the clause that its tree does not print.
+/// Returns the text of an INSERT with its clause, which the tree does not print.
 fn with_clause(insert: &Insert, text: &str) -> Option<String> {
     let mark = match Overriding::of(insert) {
         Overriding::Neither => return None,
@@ -58,7 +58,7 @@ fn with_clause(insert: &Insert, text: &str) -> Option<String> {
         Overriding::User => USER,
     };
     let clause = mark.strip_prefix("INSERT ")?;
-    // What stands before the rows.
+    // The part before the rows.
     let mut target = insert.clone();
     (target.source, target.on, target.returning) = (None, None, None);
     let target = target.to_string();
@@ -66,7 +66,7 @@ fn with_clause(insert: &Insert, text: &str) -> Option<String> {
     Some(format!("{target}{clause} {}", text.strip_prefix(target)?))
 }
 
-/// Moves what stands behind the target of an INSERT into the word INSERT.
+/// Moves the clause after the target of an INSERT into the INSERT keyword.
 pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
     if !tokens.iter().any(|token| is_word(Some(token), "overriding")) {
         return;
@@ -87,7 +87,7 @@ pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// What the INSERT at the n-th token says, and which tokens say it.
+/// Returns the mark for the INSERT at the n-th token, and the tokens of its clause.
 fn overriding(
     tokens: &[TokenWithSpan],
     solid: &[usize],
@@ -115,7 +115,7 @@ fn overriding(
     } else {
         return None;
     };
-    // There is nothing to be overridden then, and PostgreSQL does not take it.
+    // DEFAULT VALUES has nothing to override, and PostgreSQL rejects the combination.
     if is_word(next.peek(), "default") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Statements out of a text.
+//! Parses the statements of a text.
 
 use std::ops::ControlFlow;
 
@@ -18,22 +18,22 @@ use crate::syntax::walk::visit_expressions_mut;
 
 const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
 
-/// Levels that the parser goes into by recursion: brackets, in which there is an expression each,
-/// and a sign or NOT before them.
+/// The recursion limit of the parser. Each bracket takes a level, and so do the expression in it
+/// and a sign or NOT before it.
 const RECURSION: usize = 3 * MOST_BRACKETS;
 
-/// A statement.
+/// A parsed statement.
 #[derive(Debug)]
 pub(crate) struct Parsed<'a> {
     /// Its text, without the semicolon.
     pub text: &'a str,
-    /// What it says.
+    /// Its tree.
     pub statement: Tree,
-    /// How many levels it has.
+    /// The number of its levels.
     pub depth: usize,
 }
 
-/// A tree that is dropped where there is room on the stack for its depth.
+/// A tree that is dropped with enough stack for its depth.
 #[derive(Debug)]
 pub(crate) struct Tree {
     plain: Option<Plain>,
@@ -61,7 +61,7 @@ impl Drop for Tree {
     }
 }
 
-/// What a statement says, and those that the parser has no tree for.
+/// A statement, including those that the parser has no tree for.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(crate) enum Plain {
@@ -77,9 +77,9 @@ pub(crate) enum Plain {
     Checkpoint,
     AlterSequence {
         name: ObjectName,
-        /// What it is to give next: a number, or its first value again.
+        /// The next value: a number, or the start value.
         restart: Option<Option<i64>>,
-        /// The column that it is to go with, or none.
+        /// The column that owns the sequence, or none.
         owner: Option<Option<ObjectName>>,
     },
     /// DECLARE: a cursor, and the text of its query.
@@ -96,7 +96,7 @@ pub(crate) enum Plain {
 }
 
 impl Plain {
-    /// Whether it runs outside of transactions only.
+    /// Whether it only runs outside of transactions.
     pub fn is_alone(&self) -> bool {
         match self {
             Plain::Vacuum { .. } => true,
@@ -106,23 +106,23 @@ impl Plain {
     }
 }
 
-/// Cuts a text into its statements, without the semicolons between them. What is between quotes,
-/// dollars or in comments does not count.
+/// Splits a text into its statements, without the semicolons between them. Semicolons in quotes, in
+/// dollar quotes and in comments do not count.
 ///
-/// Errors: 42601 for a quote or comment that does not end, 54000 for more text than a statement may
-/// have.
+/// Errors: 42601 for a quote or comment without an end, 54000 for a text that is too long for a
+/// statement.
 pub fn split(sql: &str) -> Result<Vec<&str>> {
     let tokens = tokenize(sql)?;
     Ok(pieces(sql, &tokens).map(|(text, _)| text).collect())
 }
 
-/// The statements of a text, parsed. Those that are only blanks are left out.
+/// Parses the statements of a text. Empty ones are skipped.
 pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed<'_>>> {
     let tokens = tokenize(sql)?;
     pieces(sql, &tokens).map(|(text, tokens)| parse_one(sql, text, tokens)).collect()
 }
 
-/// The one statement of a text.
+/// Parses a text that is a single statement.
 pub(crate) fn one(sql: &str) -> Result<Parsed<'_>> {
     let mut all = parse(sql)?;
     match (all.pop(), all.is_empty()) {
@@ -132,7 +132,7 @@ pub(crate) fn one(sql: &str) -> Result<Parsed<'_>> {
     }
 }
 
-/// An expression on its own, as the catalog keeps defaults and checks.
+/// Parses an expression, as the catalog stores defaults and checks.
 pub(crate) fn expression(text: &str) -> Result<Expr> {
     let tokens = tokenize(text)?;
     let depth = limits::depth(&tokens)?;
@@ -168,7 +168,7 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = tokens.map_err(|error| {
         Error::new(SYNTAX_ERROR, error.message.clone()).at(offset_in_chars(sql, error.location))
     })?;
-    // Before anything is spelt otherwise, which takes time for each place where it is.
+    // Checked before the rewrites below, whose time grows with the number of places to rewrite.
     for piece in tokens.split(|token| token.token == Token::SemiColon) {
         limits::depth(piece)?;
     }
@@ -184,8 +184,8 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     Ok(tokens)
 }
 
-/// Sees that a number or a parameter ends before a word begins: `123abc` is neither a number nor a
-/// name.
+/// Checks that a number or a parameter is not directly followed by a word: `123abc` is neither a
+/// number nor a name.
 ///
 /// Errors: 42601.
 fn junk_behind_numbers(sql: &str, tokens: &[TokenWithSpan]) -> Result<()> {
@@ -203,7 +203,7 @@ fn junk_behind_numbers(sql: &str, tokens: &[TokenWithSpan]) -> Result<()> {
             {
                 "parameter"
             }
-            // `0x10`, which is not `x'10'`.
+            // `0x10`, as opposed to `x'10'`.
             Token::HexStringLiteral(_) => {
                 let start = place.go(token.span.start);
                 match sql.get(start..).is_some_and(|rest| rest.starts_with('0')) {
@@ -233,7 +233,7 @@ fn is_plain_word(token: &Token) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none())
 }
 
-/// The pieces between semicolons that have something in them.
+/// Returns the nonempty parts between semicolons.
 fn pieces<'s, 't>(
     sql: &'s str,
     tokens: &'t [TokenWithSpan],
@@ -246,12 +246,13 @@ fn pieces<'s, 't>(
     })
 }
 
-/// Whether a token is more than room between others.
+/// Whether a token is not a blank or comment.
 fn is_solid(token: &&TokenWithSpan) -> bool {
     !matches!(token.token, Token::Whitespace(_) | Token::EOF)
 }
 
-/// A place in a text that goes forward with its tokens, so that many of them are found in one pass.
+/// A position in a text that moves forward with its tokens, so that many positions are found in one
+/// pass.
 struct Place<'s> {
     rest: std::str::Chars<'s>,
     at: Location,
@@ -263,12 +264,13 @@ impl<'s> Place<'s> {
         Place::of(sql, Location { line: 1, column: 1 })
     }
 
-    /// Of a text that begins at this location of a longer one.
+    /// Returns the start of a text that begins at this location of a longer one.
     fn of(text: &'s str, at: Location) -> Self {
         Place { rest: text.chars(), at, bytes: text.len() }
     }
 
-    /// Goes to a location that is not before the last one, and gives the bytes before it.
+    /// Moves to a location that is not before the last one, and returns the number of bytes before
+    /// it.
     fn go(&mut self, to: Location) -> usize {
         while (self.at.line, self.at.column) < (to.line, to.column) {
             match self.rest.next() {
@@ -281,7 +283,7 @@ impl<'s> Place<'s> {
     }
 }
 
-/// Bytes before a place in the text.
+/// Returns the number of bytes before a location.
 fn offset(sql: &str, at: Location) -> usize {
     Place::start(sql).go(at)
 }
@@ -309,7 +311,7 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
         }
     });
     let plain = plain.map_err(|error| syntax_error(sql, tokens, &error))?;
-    // From here on the tree is dropped where there is room for it, whatever is wrong with it.
+    // From here on, the tree is dropped with enough stack even after an error.
     let tree = Tree::new(plain, depth);
     let levels = match &*tree {
         Plain::Tree(statement) => deep(depth, || limits::levels(statement))?,
@@ -318,7 +320,7 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
     Ok(Parsed { text, statement: tree, depth: levels })
 }
 
-/// A statement that the parser has a tree for.
+/// Parses a statement for which the parser has a tree.
 fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, ParserError> {
     let mut statement = parser.parse_statement()?;
     let binds = |token: &TokenWithSpan| match &token.token {
@@ -337,14 +339,14 @@ fn tree(parser: &mut Parser<'_>, tokens: &[TokenWithSpan]) -> Result<Statement, 
     Ok(statement)
 }
 
-/// The text of the query at the end of a statement: of the tree only its being one counts, as it is
-/// planned from the text.
+/// Returns the text of the query at the end of a statement. Its tree is only parsed to check that
+/// it is a query, because it is planned from the text.
 fn query_text(parser: &mut Parser<'_>, text: &str, tokens: &[TokenWithSpan]) -> Result<String, ParserError> {
     let first = parser.peek_token();
     let start = tokens.iter().find(is_solid).map_or(first.span.start, |token| token.span.start);
     match parser.parse_statement()? {
         Statement::Query(_) => {
-            // From where the statement's own text begins: there may be many before it.
+            // Counted from the start of the statement, because many others may precede it.
             let before = Place::of(text, start).go(first.span.start);
             Ok(text.get(before..).unwrap_or_default().to_owned())
         }
@@ -359,7 +361,7 @@ fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Err
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
-    // The parser tells where in words: "... found: x at Line: 1, Column: 10".
+    // The parser gives the location in words: "... found: x at Line: 1, Column: 10".
     let place = message.rsplit_once(" at Line: ").and_then(|(what, place)| {
         let (line, column) = place.split_once(", Column: ")?;
         Some((what, Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? }))
@@ -379,8 +381,8 @@ fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Err
         .at(offset_in_chars(sql, location))
 }
 
-/// Statements that the parser does not know, or not as PostgreSQL does: they are words and names
-/// only.
+/// Parses statements that the parser does not support in PostgreSQL's form. They consist of words
+/// and names only.
 fn without_tree(tokens: &[TokenWithSpan]) -> Option<Plain> {
     let mut words = tokens
         .iter()
@@ -402,7 +404,7 @@ fn without_tree(tokens: &[TokenWithSpan]) -> Option<Plain> {
     }
 }
 
-/// ALTER SEQUENCE with RESTART and OWNED BY; `None` for whatever else.
+/// Parses ALTER SEQUENCE with RESTART and OWNED BY; `None` for other statements.
 fn alter_sequence(tokens: &[TokenWithSpan]) -> Option<Plain> {
     let mut parser = Parser::new(&DIALECT).with_tokens_with_locations(tokens.to_vec());
     if !parser.parse_keywords(&[Keyword::ALTER, Keyword::SEQUENCE]) {
@@ -435,8 +437,8 @@ fn alter_sequence(tokens: &[TokenWithSpan]) -> Option<Plain> {
     (restart.is_some() || owner.is_some()).then_some(Plain::AlterSequence { name, restart, owner })
 }
 
-/// The tables behind options in brackets or without; columns in brackets behind a table are passed
-/// over, all are meant.
+/// Parses the tables after the options, with or without brackets. Column lists after a table are
+/// ignored: all columns are meant.
 fn tables(tokens: &[&Token]) -> Option<Vec<ObjectName>> {
     let mut tokens = tokens.iter().peekable();
     let mut names: Vec<ObjectName> = Vec::new();

@@ -1,7 +1,7 @@
-//! Where aggregates, windows and functions of many rows may stand.
+//! Checks where aggregates, window functions and set-returning functions are allowed.
 //!
-//! They are looked for in the clauses that they are not allowed in, before anything is planned: the
-//! direct path has no such functions, and the query engine takes some of them for something else.
+//! This happens before planning: the direct path has no such functions, and DataFusion mistakes
+//! some of them for something else.
 
 use std::ops::ControlFlow;
 
@@ -71,7 +71,7 @@ const WINDOWS: &[&str] = &[
     "nth_value",
 ];
 
-/// Functions of one row that somebody may take for others.
+/// Functions of one row that could be mistaken for others.
 const NEITHER: &[&str] = &[
     "abs",
     "ceil",
@@ -102,7 +102,7 @@ const NEITHER: &[&str] = &[
 const SETS: &[&str] =
     &["generate_series", "generate_subscripts", "regexp_matches", "regexp_split_to_table", "unnest"];
 
-/// What a call is, where not every clause may have it.
+/// The kind of a call that is not allowed in all clauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Aggregate,
@@ -133,10 +133,10 @@ impl Kind {
     }
 }
 
-/// Sees that such functions stand only where they may.
+/// Checks that such calls are only where they are allowed.
 ///
-/// Errors: 42803 for aggregates, 42P20 for windows, 0A000 for functions of many rows; 42809 for a
-/// function of windows without one.
+/// Errors: 42803 for aggregates, 42P20 for window functions, 0A000 for set-returning functions;
+/// 42809 for a window function without OVER.
 pub(crate) fn check(tree: &Statement) -> Result<()> {
     let all = [Kind::Aggregate, Kind::Window, Kind::Set];
     match tree {
@@ -193,14 +193,14 @@ fn refuse_in(expr: &Option<Expr>, kinds: &[Kind], place: &str) -> Result<()> {
 }
 
 /// Errors: an expression has a call of one of these kinds, outside of subqueries. An aggregate of
-/// another query's columns is that one's.
+/// an outer query's columns belongs to that query.
 fn refuse(expr: &Expr, kinds: &[Kind], place: &str, tables: Option<&[String]>) -> Result<()> {
     let mut calls = Calls { depth: 0, found: None, kinds, tables };
     let _ = walk::visit(expr, &mut calls);
     calls.found.map_or(Ok(()), |kind| Err(kind.refused(place)))
 }
 
-/// The first call of some kinds.
+/// Finds the first call of some kinds.
 struct Calls<'a> {
     depth: usize,
     found: Option<Kind>,
@@ -234,7 +234,7 @@ impl Visitor for Calls<'_> {
     }
 }
 
-/// Whether a call names a table that is none of these.
+/// Whether a call refers to a table other than these.
 fn looks_outside(function: &Function, tables: &[String]) -> bool {
     let found = walk::visit_expressions(function, |expr| match expr {
         Expr::CompoundIdentifier(names) => match names.first() {
@@ -246,7 +246,7 @@ fn looks_outside(function: &Function, tables: &[String]) -> bool {
     found.is_break()
 }
 
-/// The clauses of all queries of a statement.
+/// Checks the clauses of all queries in a statement.
 struct Places;
 
 type Flow = ControlFlow<Box<Error>>;
@@ -301,7 +301,7 @@ fn of_query(query: &ast::Query) -> Result<()> {
     Ok(())
 }
 
-/// Sees that numbers in ORDER BY and GROUP BY are those of results.
+/// Checks that numbers in ORDER BY and GROUP BY are positions of result columns.
 ///
 /// Errors: 42P10.
 fn positions(query: &ast::Query) -> Result<()> {
@@ -331,8 +331,8 @@ fn positions(query: &ast::Query) -> Result<()> {
     }
 }
 
-/// Sees that a recursive query names itself once, in the second part of a UNION and outside of
-/// subqueries.
+/// Checks that a recursive query refers to itself once, in the second part of a UNION, and outside
+/// of subqueries.
 ///
 /// Errors: 42P19.
 fn recursion(name: &str, query: &ast::Query) -> Result<()> {
@@ -374,7 +374,7 @@ fn recursion(name: &str, query: &ast::Query) -> Result<()> {
     Ok(())
 }
 
-/// How often a table of this name is named.
+/// Counts the references to a table name.
 fn references(name: &str, body: &SetExpr) -> usize {
     let mut count = 0;
     let _ = walk::visit_relations(body, |relation| {
@@ -425,7 +425,7 @@ fn of_select(select: &ast::Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether tables are named with their namespace: two of them may have one name.
+/// Whether tables are qualified with their namespace. Two of them may then have the same name.
 fn is_qualified(select: &ast::Select) -> bool {
     let is_it = |factor: &TableFactor| matches!(factor, TableFactor::Table { name, alias: None, .. } if name.0.len() > 1);
     select
@@ -434,7 +434,7 @@ fn is_qualified(select: &ast::Select) -> bool {
         .any(|from| is_it(&from.relation) || from.joins.iter().any(|join| is_it(&join.relation)))
 }
 
-/// What a table is called in its query.
+/// Returns the name of a table within its query.
 fn name_of(factor: &TableFactor) -> Option<String> {
     match factor {
         TableFactor::Table { name, alias, .. } => {

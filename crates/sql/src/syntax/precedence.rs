@@ -1,17 +1,17 @@
-//! Operator precedence that the parser gets wrong, put right in the tree:
+//! Corrects operator precedences that the parser gets wrong:
 //!
-//! - IS DISTINCT FROM binds tighter than AND, OR and NOT: the parser takes everything behind FROM
-//!   for its right side.
+//! - IS DISTINCT FROM binds tighter than AND, OR and NOT: the parser takes everything after FROM
+//!   for its right operand.
 //! - A sign binds tighter than `^`.
-//! - Every operator but AND and OR binds tighter than the NOT of NOT EXISTS, which the parser takes
-//!   for one word: `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`.
+//! - Every operator except AND and OR binds tighter than the NOT of NOT EXISTS, which the parser
+//!   takes for a single operator: `NOT EXISTS (...) IS NULL` is `NOT (EXISTS (...) IS NULL)`.
 
 use std::ops::ControlFlow;
 
 use crate::syntax::walk::visit_expressions_mut;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value};
 
-/// Puts a statement right that has IS DISTINCT FROM, `^` or EXISTS in it.
+/// Corrects a statement that has IS DISTINCT FROM, `^` or EXISTS.
 pub(super) fn correct(statement: &mut Statement) {
     let _ = visit_expressions_mut(statement, |expr| {
         correct_expr(expr);
@@ -19,7 +19,7 @@ pub(super) fn correct(statement: &mut Statement) {
     });
 }
 
-/// Puts one expression right, whose parts are right already.
+/// Corrects one expression, whose operands have been corrected already.
 pub(super) fn correct_expr(expr: &mut Expr) {
     if let Some(left) = left_operand(expr)
         && without_not(left)
@@ -42,8 +42,8 @@ pub(super) fn correct_expr(expr: &mut Expr) {
             let all = take(inner);
             *expr = with_first(all, |leaf| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(leaf) });
         }
-        // `a AND (b OR c)` without brackets is what the changes within have left of `(a AND b) OR
-        // c`.
+        // The corrections of the operands have turned `(a AND b) OR c` into `a AND (b OR c)`,
+        // without brackets.
         Expr::BinaryOp { left, op: BinaryOperator::And, right } if is_or(right) => {
             let (first, all) = (take(left), take(right));
             *expr = with_left_of_or(all, |leaf| Expr::BinaryOp {
@@ -61,7 +61,7 @@ pub(super) fn correct_expr(expr: &mut Expr) {
                 other => other,
             });
         }
-        // `2 ^ -2 ^ 2`, of which the change within has left `2 ^ ((-2) ^ 2)`
+        // `2 ^ -2 ^ 2`, which the correction of the operand has turned into `2 ^ ((-2) ^ 2)`
         Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } if is_power(right) => {
             let (first, rest) = (take(left), take(right));
             *expr = with_base(rest, |base| power(first, base));
@@ -70,7 +70,7 @@ pub(super) fn correct_expr(expr: &mut Expr) {
     }
 }
 
-/// The first operand of an operator that binds tighter than NOT.
+/// Returns the first operand of an operator that binds tighter than NOT.
 fn left_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. } => None,
@@ -95,14 +95,14 @@ fn left_operand(expr: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// Takes NOT away that stands before an operand without brackets; false where there is none.
+/// Removes the NOT before an operand without brackets. Returns false if there is none.
 fn without_not(operand: &mut Expr) -> bool {
     match operand {
         Expr::Exists { negated: negated @ true, .. } => {
             *negated = false;
             true
         }
-        // What has been put right within: `NOT EXISTS (...) = a = b`.
+        // An operand that has been corrected: `NOT EXISTS (...) = a = b`.
         Expr::UnaryOp { op: UnaryOperator::Not, expr } => {
             *operand = take(expr);
             true
@@ -139,7 +139,7 @@ fn is_or(expr: &Expr) -> bool {
     matches!(expr, Expr::BinaryOp { op: BinaryOperator::Or, .. })
 }
 
-/// Changes the first of the parts of a condition.
+/// Changes the first part of a condition.
 fn with_first(expr: Expr, change: impl FnOnce(Expr) -> Expr) -> Expr {
     match expr {
         Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {

@@ -1,9 +1,9 @@
-//! What is in quotes, on several lines.
+//! Literals that continue on the next line.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-/// Makes one literal of those with nothing between them but the end of a line: `'a'` and `'b'` on
-/// the next line are `'ab'`.
+/// Joins literals that are separated by nothing but a line break: `'a'` and `'b'` on the next line
+/// are `'ab'`.
 pub(super) fn join(tokens: &mut Vec<TokenWithSpan>) {
     if !(0..tokens.len()).any(|at| continued(tokens, at).is_some()) {
         return;
@@ -29,7 +29,7 @@ pub(super) fn join(tokens: &mut Vec<TokenWithSpan>) {
     *tokens = joined;
 }
 
-/// Where the literal goes on that is at a place.
+/// Returns the position of the continuation of a literal.
 fn continued(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     let is_quoted =
         |token: &Token| matches!(token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_));
@@ -38,14 +38,14 @@ fn continued(tokens: &[TokenWithSpan], at: usize) -> Option<usize> {
     matches!(tokens.get(next)?.token, Token::SingleQuotedString(_)).then_some(next)
 }
 
-/// How many blanks come first, where they have the end of a line among them.
+/// Returns the number of leading blanks, if a line break is among them.
 fn next_line(tokens: &[TokenWithSpan]) -> Option<usize> {
     let mut has_end = false;
     let mut count = 0;
     for token in tokens {
         match &token.token {
             Token::Whitespace(Whitespace::Newline) => has_end = true,
-            // It ends with its line.
+            // The comment ends with its line.
             Token::Whitespace(Whitespace::SingleLineComment { .. }) => has_end = true,
             Token::Whitespace(Whitespace::Space | Whitespace::Tab) => {}
             _ => break,

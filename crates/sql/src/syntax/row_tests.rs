@@ -1,11 +1,11 @@
-//! `r.* IS NULL` among results: the parser takes `r.*` there for all columns of `r`, and then does
-//! not expect a word. In brackets it is an expression everywhere.
+//! `r.* IS NULL` in a select list, where the parser takes `r.*` for all columns of `r` and then
+//! rejects IS. In brackets, `r.*` is an expression everywhere.
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{is_word, replace, solid};
 
-/// Puts `r.*` in brackets where IS follows.
+/// Puts `r.*` in brackets if IS follows.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let solid = solid(tokens);
     let token_at = |at: usize| solid.get(at).and_then(|at| tokens.get(*at)).map(|token| &token.token);
@@ -29,7 +29,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
             rows.push((*first, *last));
         }
     }
-    // From the back: inserting tokens shifts those behind them.
+    // From the end, because inserting tokens shifts those after them.
     for (first, last) in rows.into_iter().rev() {
         let Some(star) = tokens.get(last).map(|token| token.token.clone()) else { continue };
         replace(tokens, last..=last, [star, Token::RParen]);

@@ -1,4 +1,4 @@
-//! What kind of query a tree is.
+//! Properties of queries.
 
 use std::ops::ControlFlow;
 
@@ -59,7 +59,7 @@ pub(crate) fn is_call_of_aggregate(expr: &Expr) -> bool {
         if function.over.is_none() && AGGREGATES.contains(&last_name(&function.name).as_str()))
 }
 
-/// Whether an expression has an aggregate in it.
+/// Whether an expression contains an aggregate.
 pub(crate) fn is_aggregate(expr: &Expr) -> bool {
     let mut found = false;
     let _ = visit_expressions(expr, |expr| {

@@ -1,17 +1,17 @@
-//! `interval(2) 'text'`: the parser takes the literal and forgets the precision of its type.
+//! `interval(2) 'text'`, whose precision the parser loses.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{is_word, replace, solid};
 
-/// Spells such a literal as a cast: `CAST('text' AS interval(2))`.
+/// Rewrites such a literal to a cast: `CAST('text' AS interval(2))`.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     if !tokens.iter().any(|token| is_word(Some(token), "interval")) {
         return;
     }
     let solid = solid(tokens);
-    // From the end, so that the places before stay what they are.
+    // From the end, so that positions before a change stay valid.
     for places in solid.windows(5).rev() {
         let [word, open, digits, close, text] = places else { continue };
         let token = |at: &usize| tokens.get(*at).map(|token| token.token.clone());

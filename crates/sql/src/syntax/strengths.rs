@@ -1,14 +1,14 @@
-//! Strengths of row locks, of which the parser knows two.
+//! Strengths of row locks, of which the parser supports two.
 
 use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
 
 use super::tokens::{BLANK, is_word, solid};
 
-/// Makes of the weaker strengths those that the parser knows: `FOR NO KEY UPDATE` becomes `FOR
+/// Rewrites the other strengths to those that the parser supports: `FOR NO KEY UPDATE` becomes `FOR
 /// UPDATE`, `FOR KEY SHARE` becomes `FOR SHARE`.
 ///
-/// Rows are locked as for an update anyway. Who asks for less waits where PostgreSQL would not, and
-/// sees nothing else.
+/// Rows are locked as for an update in any case. A weaker lock may therefore wait where
+/// PostgreSQL's would not, but the results are the same.
 pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
     let words = solid(tokens);
     for first in 0..words.len() {

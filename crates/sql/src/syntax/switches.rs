@@ -1,4 +1,4 @@
-//! Options of COPY that PostgreSQL writes otherwise than the parser knows them.
+//! Rewrites options of COPY for which PostgreSQL's notation differs from the parser's.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -6,16 +6,16 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 use super::tokens::replace;
 use crate::copy::HEADER_MATCH;
 
-/// Spells options out that the parser does not know. Other statements stay as they are.
+/// Rewrites options that the parser does not support. Other statements stay as they are.
 ///
-/// | PostgreSQL                | here                     |
-/// |---------------------------|--------------------------|
-/// | `FREEZE on`, `HEADER off` | `FREEZE TRUE`, `HEADER FALSE` |
-/// | `HEADER match`            | an encoding that nobody has, which the options know |
-/// | `FORCE_QUOTE *`           | `FORCE_QUOTE ("*")`      |
+/// | PostgreSQL                | here                                                     |
+/// |---------------------------|----------------------------------------------------------|
+/// | `FREEZE on`, `HEADER off` | `FREEZE TRUE`, `HEADER FALSE`                            |
+/// | `HEADER match`            | a reserved encoding, which the options of COPY recognize |
+/// | `FORCE_QUOTE *`           | `FORCE_QUOTE ("*")`                                      |
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let (mut is_copy, mut is_first) = (false, true);
-    // The word before, and where it is.
+    // The previous word, and its position.
     let mut before: Option<(usize, String)> = None;
     let mut at = 0;
     while let Some(token) = tokens.get_mut(at) {

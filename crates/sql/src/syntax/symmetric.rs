@@ -1,4 +1,4 @@
-//! BETWEEN SYMMETRIC, which the parser does not know.
+//! BETWEEN SYMMETRIC, which the parser does not support.
 
 use std::ops::ControlFlow;
 
@@ -10,12 +10,12 @@ use super::build::{nested, null, take};
 use super::tokens::replace;
 use crate::syntax::walk::{visit_expressions, visit_expressions_mut};
 
-/// What stands for the word while it is parsed. No text can have it: that would be a byte that
-/// texts have not.
+/// Stands for the word during parsing. No text can contain it, because its first byte is invalid
+/// there.
 const MARK: &str = "\0symmetric";
 
-/// Puts `mark ||` in the place of the word, which the parser takes for a part of the first bound.
-/// ASYMMETRIC says nothing.
+/// Replaces SYMMETRIC by `mark ||`, which the parser takes for a part of the first bound.
+/// ASYMMETRIC is the default, and is removed.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let is = |token: &Token, said: &str| {
         matches!(token, Token::Word(word)
@@ -41,18 +41,17 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
-/// Whether something is there to be put right.
+/// Whether there is anything to correct.
 pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
     tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == MARK))
 }
 
-/// Expressions that are written down twice at most. Each BETWEEN SYMMETRIC within another one
-/// doubles what is in it.
+/// The most expressions that may be duplicated. Each nested BETWEEN SYMMETRIC doubles its contents.
 const MOST_COPIED: usize = 10_000;
 
-/// Puts bounds right that are marked: whichever is the lower one.
+/// Rewrites marked bounds so that either one may be the lower one.
 ///
-/// Errors: what would be written down anew is too much.
+/// Errors: too many expressions would be duplicated.
 pub(super) fn correct(tree: &mut impl VisitMut) -> Result<(), ()> {
     let mut left = MOST_COPIED;
     let done = visit_expressions_mut(tree, |expr| {
@@ -78,7 +77,7 @@ pub(super) fn correct(tree: &mut impl VisitMut) -> Result<(), ()> {
     if done.is_break() { Err(()) } else { Ok(()) }
 }
 
-/// Takes the expressions of a tree from what is left of a number; false where there are more.
+/// Subtracts the number of a tree's expressions from `left`. Returns false if there are more.
 fn count(expr: &Expr, left: &mut usize) -> bool {
     let counted = visit_expressions(expr, |_| {
         *left = left.saturating_sub(1);
@@ -87,7 +86,7 @@ fn count(expr: &Expr, left: &mut usize) -> bool {
     counted.is_continue()
 }
 
-/// Takes the mark away, which is the first operand of all.
+/// Removes the mark, which is the leftmost operand.
 fn unmark(expr: &mut Expr) -> bool {
     let Expr::BinaryOp { left, op, right } = expr else { return false };
     let is_mark = matches!(&**left, Expr::Identifier(Ident { value, .. }) if value == MARK);

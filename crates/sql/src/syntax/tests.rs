@@ -1,8 +1,8 @@
-//! Goal: texts are cut where statements end, and hostile ones end in an error. Method: examples.
+//! Goal: texts are split where statements end, and hostile ones end in an error. Method: examples.
 
 use super::parse::{Plain, expression, one, parse, split};
 
-/// Semicolons in quotes, dollars and comments do not count.
+/// Semicolons in quotes, dollar quotes and comments do not count.
 #[test]
 fn splits() {
     assert_eq!(
@@ -14,7 +14,7 @@ fn splits() {
     assert_eq!(split("select 'open").unwrap_err().sqlstate(), "42601");
 }
 
-/// What is spelled otherwise before it is parsed keeps its whole text.
+/// A statement that is rewritten before parsing keeps its whole text.
 #[test]
 fn splits_what_is_spelled_out() {
     let statements = [
@@ -43,8 +43,8 @@ fn splits_what_is_spelled_out() {
     assert!(["CYCLE", "100", "5"].iter().all(|part| said.contains(part)), "{said}");
 }
 
-/// Goal: a text of many statements is cut in one pass, and so are the queries of its cursors.
-/// Method: so many on one line that looking for each from the start does not come to an end.
+/// Goal: a text of many statements is split in one pass, and so are the queries of its cursors.
+/// Method: so many on one line that a search from the start for each would not finish.
 #[test]
 fn splits_long_lines() {
     for statement in ["select 1;", "select 'é\n';", "declare c cursor for select 1;"] {
@@ -60,7 +60,7 @@ fn splits_long_lines() {
     }
 }
 
-/// Errors say where.
+/// Errors have a position.
 #[test]
 fn says_where() {
     let error = parse("select 1;\nselect * form t").unwrap_err();
@@ -69,7 +69,7 @@ fn says_where() {
     assert_eq!(error.sqlstate(), "42601");
 }
 
-/// Depth and length are bounded, however it is that they are reached.
+/// Depth and length are bounded, for all kinds of nesting.
 #[test]
 fn hostile() {
     let mut examples = vec![
@@ -96,7 +96,7 @@ fn hostile() {
     assert!(parse(&below).is_ok());
 }
 
-/// What the parser has no tree for.
+/// Statements that the parser has no tree for.
 #[test]
 fn words_only() {
     for (sql, expected) in [
@@ -117,8 +117,8 @@ fn words_only() {
     assert!(matches!(&*one("-- nothing").unwrap().statement, Plain::Empty));
 }
 
-/// Goal: BETWEEN SYMMETRIC is what it stands for, and nothing else changes. Method: statements as
-/// the parser has them in the end.
+/// Goal: BETWEEN SYMMETRIC is rewritten to its definition, and nothing else changes. Method:
+/// statements as they are printed after parsing.
 #[test]
 fn symmetric_bounds() {
     for (sql, expected) in [

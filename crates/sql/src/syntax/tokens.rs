@@ -1,4 +1,4 @@
-//! Looking at tokens, before the parser does.
+//! Helpers for inspecting and rewriting tokens before parsing.
 
 use std::ops::RangeInclusive;
 
@@ -6,17 +6,17 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::words::quote_ident;
 
-/// What stands for tokens that the parser is not to see.
+/// Replaces tokens that the parser must not see.
 pub(super) const BLANK: Token = Token::Whitespace(Whitespace::Space);
 
-/// The places of those that are no blanks or comments.
+/// Returns the positions of the tokens that are not blanks or comments.
 pub(super) fn solid(tokens: &[TokenWithSpan]) -> Vec<usize> {
     let is_solid = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
     tokens.iter().enumerate().filter(|(_, token)| is_solid(token)).map(|(at, _)| at).collect()
 }
 
-/// Puts other tokens in the place of some. They are where those were; the last one ends where the
-/// last of those did, because the text of a statement ends with its last token.
+/// Replaces a range of tokens. The new ones take the location of the first old token. The last one
+/// ends where the old range ended, because the text of a statement ends with its last token.
 pub(super) fn replace(
     tokens: &mut Vec<TokenWithSpan>,
     places: RangeInclusive<usize>,
@@ -39,27 +39,27 @@ pub(super) fn is_word(token: Option<&TokenWithSpan>, expected: &str) -> bool {
     })
 }
 
-/// The tokens of a text that are no blanks or comments, one after the other.
+/// A cursor over the tokens that are not blanks or comments.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cursor<'t> {
     tokens: &'t [TokenWithSpan],
     solid: &'t [usize],
-    /// How many of them are behind.
+    /// The number of tokens passed.
     pub at: usize,
 }
 
 impl<'t> Cursor<'t> {
-    /// Begins at the n-th.
+    /// Returns a cursor at the n-th of these tokens.
     pub fn new(tokens: &'t [TokenWithSpan], solid: &'t [usize], at: usize) -> Self {
         Cursor { tokens, solid, at }
     }
 
-    /// The next one; `None` at the end.
+    /// The next token; `None` at the end.
     pub fn peek(&self) -> Option<&'t TokenWithSpan> {
         self.tokens.get(*self.solid.get(self.at)?)
     }
 
-    /// Goes past words if they come next, all of them.
+    /// Skips a sequence of words, if all of them come next.
     pub fn words(&mut self, words: &[&str]) -> bool {
         let start = self.at;
         for word in words {
@@ -72,14 +72,15 @@ impl<'t> Cursor<'t> {
         true
     }
 
-    /// Goes past this token if it comes next.
+    /// Skips this token, if it comes next.
     pub fn token(&mut self, token: &Token) -> bool {
         let is_next = self.peek().is_some_and(|next| next.token == *token);
         self.at += usize::from(is_next);
         is_next
     }
 
-    /// Goes past a name with its qualifiers if one comes next, and gives it as it may be written.
+    /// Skips a name with its qualifiers, if one comes next. Returns its text, with quotes where
+    /// needed.
     pub fn name(&mut self) -> Option<String> {
         let mut name = String::new();
         loop {

@@ -1,4 +1,4 @@
-//! Types by their names, PostgreSQL's and SQLite's.
+//! Type names, of PostgreSQL and of SQLite.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -13,11 +13,11 @@ use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
 
 const MOST_DIGITS: u64 = 38;
 
-/// The type that columns and values of this name have. `char(n)` is `varchar(n)`; times with a zone
-/// are kept in UTC.
+/// Returns the column type for a type name. `char(n)` is treated as `varchar(n)`; timestamps with a
+/// time zone are stored in UTC.
 ///
-/// Errors: 0A000 for types that there are elsewhere, 42704 for those that there are nowhere, 22023
-/// for wrong lengths.
+/// Errors: 0A000 for types that are not supported, 42704 for unknown types, 22023 for invalid
+/// lengths.
 pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
     Ok(match kind {
         DataType::Bool | DataType::Boolean => Type::Boolean.into(),
@@ -79,7 +79,7 @@ pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
     })
 }
 
-/// The type that parameters of this name have: that of a column, or lists of it.
+/// Returns the parameter type for a type name: a column type, or a list of one.
 ///
 /// Errors: as [`column_type`].
 pub(crate) fn parameter_type(kind: &DataType) -> Result<ColumnType> {
@@ -106,7 +106,7 @@ fn custom(name: &str) -> Result<ColumnType> {
     })
 }
 
-/// Sees that a collation is the one that there is: by bytes, which has several names.
+/// Checks that a collation is the only one available, which compares bytes and has several names.
 ///
 /// Errors: 0A000.
 pub(crate) fn check_collation(name: &ObjectName) -> Result<()> {
@@ -120,7 +120,7 @@ pub(crate) fn check_collation(name: &ObjectName) -> Result<()> {
     }
 }
 
-/// Whether columns of this type count by themselves.
+/// Whether it is a serial type.
 pub(crate) fn is_serial(kind: &DataType) -> bool {
     matches!(kind, DataType::Custom(name, _) if last_name(name).contains("serial"))
 }
@@ -142,8 +142,7 @@ fn decimal(info: &ExactNumberInfo) -> Result<ColumnType> {
     Ok(ColumnType::decimal(precision as u8, scale))
 }
 
-/// Times whose seconds have so many digits after the point. Six are all there are, as in
-/// PostgreSQL.
+/// Sets the number of fractional digits of a second. Six is the maximum, as in PostgreSQL.
 fn with_digits(mut kind: ColumnType, digits: Option<u64>) -> ColumnType {
     kind.length = digits.filter(|digits| *digits < 6).map(|digits| digits as u32);
     kind

@@ -1,8 +1,8 @@
 //! Walks over parsed statements, each compiled once.
 //!
-//! `sqlparser` derives its walk anew for every type of visitor, several hundred functions each
+//! `sqlparser` generates its walk anew for every type of visitor, several hundred functions each
 //! time. Here visitors are called through `dyn`, which leaves one walk that reads and one that
-//! changes. Compiling this crate took half of its time for the others.
+//! changes. The other walks took half of this crate's compile time.
 
 #![allow(clippy::disallowed_methods, reason = "the one place that instantiates the walks")]
 
@@ -26,7 +26,7 @@ pub(crate) fn visit_mut<N: VisitMut, B>(
     node.visit(&mut SharedMut(visitor))
 }
 
-/// Calls `f` with each expression, the outer one before those in it:
+/// Calls `f` for each expression, outer ones before inner ones:
 /// [`sqlparser::ast::visit_expressions`].
 pub(crate) fn visit_expressions<N: Visit, B>(
     node: &N,
@@ -43,7 +43,7 @@ pub(crate) fn visit_expressions<N: Visit, B>(
     visit(node, &mut Each(f))
 }
 
-/// Calls `f` with each expression, those in it before the outer one:
+/// Calls `f` for each expression, inner ones before outer ones:
 /// [`sqlparser::ast::visit_expressions_mut`].
 pub(crate) fn visit_expressions_mut<N: VisitMut, B>(
     node: &mut N,
@@ -60,7 +60,7 @@ pub(crate) fn visit_expressions_mut<N: VisitMut, B>(
     visit_mut(node, &mut Each(f))
 }
 
-/// Calls `f` with the name of each relation: [`sqlparser::ast::visit_relations`].
+/// Calls `f` for the name of each relation: [`sqlparser::ast::visit_relations`].
 pub(crate) fn visit_relations<N: Visit, B>(
     node: &N,
     f: impl FnMut(&ObjectName) -> ControlFlow<B>,
@@ -76,7 +76,7 @@ pub(crate) fn visit_relations<N: Visit, B>(
     visit(node, &mut Each(f))
 }
 
-/// Hands each call on.
+/// Forwards each call.
 macro_rules! hands_on {
     ($($name:ident: $node:ty),+ $(,)?) => {
         $(

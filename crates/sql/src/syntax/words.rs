@@ -1,6 +1,6 @@
-//! Words of SQL that are no names without quotes: PostgreSQL 15's categories.
+//! Words of SQL that cannot be used as names without quotes, in PostgreSQL 15's categories.
 
-/// Words that are no names at all without quotes.
+/// Words that cannot be any name without quotes.
 pub const RESERVED_WORDS: [&str; 77] = [
     "all",
     "analyse",
@@ -81,7 +81,7 @@ pub const RESERVED_WORDS: [&str; 77] = [
     "with",
 ];
 
-/// Words that may be names of functions and types only.
+/// Words that can only be names of functions and types.
 pub(crate) const TYPE_WORDS: [&str; 23] = [
     "authorization",
     "binary",
@@ -108,7 +108,7 @@ pub(crate) const TYPE_WORDS: [&str; 23] = [
     "verbose",
 ];
 
-/// Words that may be names of anything but functions and types.
+/// Words that can be names, but not of functions and types.
 pub(crate) const COLUMN_WORDS: [&str; 51] = [
     "between",
     "bigint",
@@ -163,7 +163,7 @@ pub(crate) const COLUMN_WORDS: [&str; 51] = [
     "xmltable",
 ];
 
-/// A name as SQL has it: in quotes, unless it is one without.
+/// Returns a name as written in SQL: in quotes, unless it is valid without.
 ///
 /// ```
 /// assert_eq!(cairn_sql::quote_ident("age"), "age");

@@ -1,16 +1,16 @@
-//! Goal: aggregates that are made where leaves are read come to what DataFusion's come to. Method:
-//! each query beside the same with a condition that no scan sees to, which always holds, and by
-//! which the leaves are not read so.
+//! Goal: aggregates that are computed while leaves are read equal DataFusion's. Method: each query
+//! is compared with the same query under an additional condition that always holds, but that no
+//! scan can evaluate, which prevents such aggregates.
 
 use cairn_sql::Connection;
 
 use crate::support::{ask, database, fails, run};
 
-/// Rows: enough for several threads and several turns.
+/// The number of rows: enough for several threads and several rounds.
 const ROWS: i64 = 40_000;
 
-/// Columns of all types that groups are made by and that are added up, few and many different
-/// values, NULLs, decimals of up to 38 digits.
+/// Creates columns of all types that can be keys or summed, with few and many distinct values,
+/// NULLs, and decimals of up to 38 digits.
 fn table(c: &mut Connection) {
     run(
         c,
@@ -34,7 +34,8 @@ fn table(c: &mut Connection) {
     run(c, "analyze");
 }
 
-/// Queries in which `#` stands for the condition, and whether their leaves are read so.
+/// Queries in which `#` stands for the condition, and whether their aggregates are computed on
+/// leaves.
 const QUERIES: [(&str, bool); 35] = [
     (
         "select g, name, sum(d), avg(d), avg(e), sum(d * (1 - e)), sum(d * (1 - e) * (1 + e)), count(*) from t where # group by g, name",
@@ -67,14 +68,14 @@ const QUERIES: [(&str, bool); 35] = [
     ),
     ("select g, avg(d), sum(i) from t where (i = 3 or i = 5) and (i = 3 or k = 5) and # group by g", false),
     ("select g, avg(e), sum(d) from t where d between 10 and 10.5 and # group by g", true),
-    // Columns beside each other.
+    // Comparisons of two columns.
     ("select g, avg(d), count(*) from t where i < k and # group by g", true),
     ("select g, avg(e), count(*) from t where k >= i and d > 3 and k = i and # group by g", true),
     ("select g, avg(d), count(*) from t where n > wide and # group by g", true),
-    // Nothing is found.
+    // No rows match.
     ("select avg(d), sum(e), count(*), max(i) from t where g > 100 and #", true),
     ("select g, avg(d), sum(e), count(*), max(i) from t where g > 100 and # group by g", true),
-    // Numbers do not fit into 64 bits: all along, and at the end only.
+    // Numbers that do not fit into 64 bits, everywhere or only at the end.
     ("select g, sum(wide), max(wide), avg(d) from t where # group by g", true),
     ("select g, sum(huge), avg(huge) from t where # group by g", true),
     ("select g, sum(huge), avg(huge) from t where id < 39000 and # group by g", true),
@@ -95,7 +96,7 @@ const QUERIES: [(&str, bool); 35] = [
         "select id, s from t join (select k as kk, sum(e) as s from t where # group by k) as x on kk = t.id where t.g = 4 and t.i < -19000",
         true,
     ),
-    // The same more than once.
+    // The same subquery more than once.
     (TWICE, true),
     (
         "with r as (select k, sum(d * e) as s from t where # group by k) select a.k, a.s from r as a join r as b on a.k = b.k + 1 where a.s > (select avg(s) from r)",
@@ -105,7 +106,7 @@ const QUERIES: [(&str, bool); 35] = [
         "with r as (select g, sum(d) as s, avg(e) as m from t where i > k and # group by g) select a.g, b.s, a.m from r as a join r as b on a.g = b.g + 1",
         true,
     ),
-    // What is computed otherwise.
+    // Queries that are computed in another way.
     ("select g, sum(f), avg(f), avg(i) from t where # group by g", false),
     ("select g + 1, sum(d), avg(d) from t where # group by g + 1", false),
     ("select g, count(distinct name), avg(d) from t where # group by g", false),
@@ -115,7 +116,7 @@ const QUERIES: [(&str, bool); 35] = [
 
 const TWICE: &str = "with r as (select g, day, sum(d * e) as s from t where day > date '1996-01-01' and # group by g, day) select g, day, s from r where s = (select max(s) from r)";
 
-/// What is always so, and what no scan sees to.
+/// A condition that is always true, and one that no scan can evaluate.
 const ALWAYS: [&str; 2] = ["true", "abs(id) >= 0"];
 
 fn compare(c: &mut Connection, context: &str) {
@@ -140,7 +141,7 @@ fn aggregates_of_leaves() {
         assert_eq!(plans.clone().map(|plan| plan.contains("AggregateScan")), [is_so, false], "{}", plans[0]);
     }
     compare(&mut c, "packed");
-    // Rows that others do not see, among packed leaves.
+    // Rows that other transactions do not see, among packed leaves.
     let mut old = database.connect();
     run(&mut old, "begin isolation level repeatable read");
     let before: Vec<_> = QUERIES.map(|(sql, _)| ask(&mut old, &sql.replace('#', "true"))).into();
@@ -159,9 +160,8 @@ fn aggregates_of_leaves() {
     run(&mut old, "commit");
 }
 
-/// Goal: what a query asks for twice is made once, and what looks alike and is not the same is made
-/// for itself; runs of a plan that is kept see what there is by then. Method: plans, and sums after
-/// changes.
+/// Goal: a repeated subquery is computed once, and similar ones that differ are computed
+/// separately; runs of a cached plan see the current rows. Method: plans, and sums after changes.
 #[test]
 fn made_once() {
     let mut c = database().connect();
@@ -204,7 +204,7 @@ fn made_once() {
     }
 }
 
-/// Goal: a sum beyond a bigint is told, whoever adds it up.
+/// Goal: a sum beyond a bigint is an error on every path.
 #[test]
 fn sums_that_do_not_fit() {
     let mut c = database().connect();
@@ -223,9 +223,10 @@ fn sums_that_do_not_fit() {
     assert_eq!(found.len(), 3);
 }
 
-/// Goal: groups whose keys take much memory are left to who can write them to the disk, and come
-/// out all the same. Method: keys of 20,000 bytes, fifty megabytes in all, by the direct path and
-/// by the one that stands in for an aggregate.
+/// Goal: groups whose keys take much memory are left to an operator that can spill, with the same
+/// results.
+/// Method: keys of 20,000 bytes, fifty megabytes in all, on the direct path and with the operator
+/// that replaces an aggregate.
 #[test]
 fn groups_with_long_keys() {
     let mut c = database().connect();
@@ -240,8 +241,8 @@ fn groups_with_long_keys() {
     }
 }
 
-/// Values of string_agg come in the order that is asked for, of texts and of bytes, also where
-/// equal ones are left out, and whatever partial results they come from.
+/// string_agg sorts its values as requested, for texts and for bytes, also with DISTINCT, and from
+/// any partial results.
 #[test]
 fn joined_texts_are_sorted() {
     let mut c = database().connect();
@@ -277,7 +278,7 @@ fn joined_texts_are_sorted() {
     ] {
         assert_eq!(ask(&mut c, sql), expected, "{sql}");
     }
-    // Of several partitions.
+    // From several partitions.
     run(&mut c, "create table many (id int primary key, s text)");
     run(&mut c, "insert into many select g, 's' || (g * 7919 % 30000) from generate_series(1, 30000) g");
     for order in ["", " desc"] {

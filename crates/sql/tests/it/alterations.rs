@@ -1,10 +1,10 @@
-//! Goal: a table that is altered keeps to what is said of it, as in PostgreSQL 15. Method: its
-//! outcomes, statement by statement.
+//! Goal: an altered table keeps its constraints and defaults, as in PostgreSQL 15. Method:
+//! PostgreSQL's results, statement by statement.
 
 use crate::support::{ask, database, fails, run};
 
-/// Columns that rows of their own table refer to have other places when one before them goes. With
-/// another unique column, which the old place would mean, and without.
+/// Columns that the table's own foreign keys refer to move when a column before them is dropped.
+/// With and without another unique column at the old position.
 #[test]
 fn places_of_own_references() {
     for code in ["", "code int unique default 100, "] {
@@ -30,7 +30,7 @@ fn places_of_own_references() {
         run(&mut c, "alter table t add column id int");
         assert_eq!(ask(&mut c, "select parent, id from t limit 1"), ["77|NULL"], "{code}");
     }
-    // A key goes with a column of its own.
+    // A foreign key is dropped with its column.
     let mut c = database().connect();
     run(&mut c, "create table t (id int primary key, parent int references t, v int)");
     run(&mut c, "insert into t values (1, 1, 5)");
@@ -38,8 +38,8 @@ fn places_of_own_references() {
     run(&mut c, "delete from t");
 }
 
-/// Checks hold for what a column's values become, and they and the default have to make sense of
-/// the new type.
+/// Checks are tested on the converted values, and checks and default must be valid for the new
+/// type.
 #[test]
 fn types_and_what_is_said_of_them() {
     let mut c = database().connect();
@@ -63,8 +63,7 @@ fn types_and_what_is_said_of_them() {
     assert_eq!(fails(&mut c, "insert into l values ('fives')"), "22001");
 }
 
-/// Tables that others refer to, and those that refer, get other types as far as both still go
-/// together.
+/// Referenced and referring tables can change their types as long as the foreign keys stay valid.
 #[test]
 fn types_of_referenced_tables() {
     let mut c = database().connect();
@@ -88,7 +87,7 @@ fn types_of_referenced_tables() {
     run(&mut c, "alter table c alter p type bigint using nullif(p, 2)");
     run(&mut c, "delete from p where id = 2");
     run(&mut c, "insert into c values (4, 10000000000)");
-    // In a transaction that is taken back, too.
+    // Also in a transaction that is rolled back.
     run(&mut c, "begin");
     run(&mut c, "alter table p alter v type text");
     run(&mut c, "insert into p values (5, 'five')");
@@ -103,7 +102,7 @@ fn types_of_referenced_tables() {
     assert_eq!(fails(&mut c, "delete from t where id = 1"), "23503");
 }
 
-/// A check that names its columns with their table goes on when either gets another name.
+/// A check that qualifies its columns with the table survives the renaming of either.
 #[test]
 fn names_in_checks() {
     let mut c = database().connect();
@@ -120,7 +119,7 @@ fn names_in_checks() {
     assert_eq!(fails(&mut c, "create table v (a int check (u.a > 0))"), "42P01");
 }
 
-/// A column that refers to two tables is looked at for both.
+/// A column that refers to two tables is checked against both.
 #[test]
 fn references_of_new_columns() {
     let mut c = database().connect();

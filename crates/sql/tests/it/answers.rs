@@ -1,9 +1,9 @@
-//! Goal: general queries give what PostgreSQL 15 gives, or are refused. Method: its recorded
+//! Goal: general queries return PostgreSQL 15's results, or are rejected. Method: its recorded
 //! answers (`testing/compat/answers`).
 
 use crate::support::{database, rows};
 
-/// Every query gives the recorded rows or error; what is marked as refused is refused with that
+/// Every query returns the recorded rows or error. A query marked as rejected is rejected with that
 /// code.
 #[test]
 fn answers_of_postgresql() {
@@ -23,7 +23,7 @@ fn answers_of_postgresql() {
         let found = rows(&mut connection, sql, &[]);
         let shown = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
         let found = found.map_err(|error| error.sqlstate().to_owned());
-        // Rows have an order where one was asked for, and nowhere else.
+        // Rows are ordered only if the query requests it.
         let of_set = |answer: &Result<Vec<String>, String>| {
             answer.clone().map(|mut rows| {
                 if !sql.to_ascii_lowercase().contains("order by") {
@@ -41,7 +41,7 @@ fn answers_of_postgresql() {
     assert!(count > 50, "{count} queries");
 }
 
-/// Functions, patterns and arithmetic give what PostgreSQL gives, as a constant of the direct path
+/// Functions, patterns and arithmetic have PostgreSQL's results, as a constant of the direct path
 /// and in a general query.
 #[test]
 fn functions_of_postgresql() {
@@ -52,7 +52,7 @@ fn functions_of_postgresql() {
         let mut fields = line.split('\t');
         let (expression, expected) = (fields.next().unwrap(), fields.next().unwrap());
         let both = fields.next() != Some("direct");
-        // Only the general path has windows.
+        // Only the general path has window functions.
         let general = format!("SELECT ({expression})::text FROM (SELECT count(*) OVER ()) AS one");
         for sql in [format!("SELECT ({expression})::text"), general].into_iter().take(1 + usize::from(both)) {
             let given = match rows(&mut connection, &sql, &[]) {

@@ -1,12 +1,12 @@
-//! What comes to more than its type holds: an error and not another number, on every path and by
-//! every operator, as PostgreSQL has it.
+//! Results out of range of their type: an error and not another number, on every path and by every
+//! operator, as in PostgreSQL.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: a sum of doubles that is larger than they go is an error, and one of infinite numbers is
-/// not. Method: by itself and by groups, with an index and without.
+/// Goal: a sum of doubles that overflows is an error, and one of infinities is not. Method: with
+/// and without groups, with and without an index.
 #[test]
 fn sums_beyond_their_types() {
     let mut c = database().connect();
@@ -39,10 +39,9 @@ fn sums_beyond_their_types() {
     );
 }
 
-/// Goal: what comes to more than its type holds is an error whichever path and operator computes
-/// it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same
-/// rows: aggregates with a filter, of different values, of computed ones, of groups, of windows
-/// that rows enter and leave, and of a parameter.
+/// Goal: a result out of range is an error on every path and by every operator, and infinities stay
+/// infinite. Method: the results of PostgreSQL 15 on the same rows: aggregates with FILTER, with
+/// DISTINCT, of expressions, of groups, of sliding windows, and of a parameter.
 #[test]
 fn aggregates_beyond_their_types() {
     let mut c = database().connect();
@@ -78,7 +77,7 @@ fn aggregates_beyond_their_types() {
         for (from, group) in
             [("t where g = 1", ""), ("t where g <= 2 and g > 1", ""), ("t where g in (1, 4)", "group by g")]
         {
-            // All of them, and each row's after those before it.
+            // The aggregate of all rows, and running aggregates.
             for select in [
                 format!("select {aggregate} from {from} {group}"),
                 format!("select {aggregate} from (select * from {from} order by id limit 9) as t {group}"),
@@ -117,7 +116,7 @@ fn aggregates_beyond_their_types() {
             "{squares}"
         );
     }
-    // An infinite number that comes later does not make up for it, one that was there does.
+    // A later infinity does not undo an overflow; an earlier one prevents it.
     for from in ["t where g = 7", "t where g in (3, 7) group by g"] {
         assert_eq!(fails(&mut c, &format!("select sum(x) from {from}")), "22003", "{from}");
         assert_eq!(
@@ -160,8 +159,8 @@ fn aggregates_beyond_their_types() {
 }
 
 /// Goal: sums of a window are those of its rows, whatever rows have left it. Method: small numbers
-/// behind large ones and behind infinite ones, in windows of a few rows and of many, as PostgreSQL
-/// 15 has them.
+/// after large ones and after infinities, in windows of few and of many rows, compared with
+/// PostgreSQL 15.
 #[test]
 fn windows_that_rows_leave() {
     let mut c = database().connect();
@@ -216,9 +215,9 @@ fn windows_that_rows_leave() {
     }
 }
 
-/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows
-/// for several of them, of which only the first and the last are large, in a tree and in packed
-/// leaves, by groups of which another one has an infinite number.
+/// Goal: overflow is also detected when partial sums of threads are combined. Method: enough rows
+/// for several threads, of which only the first and the last are large, in a tree and in packed
+/// leaves, with groups of which another one has an infinity.
 #[test]
 fn sums_of_parts_beyond_their_types() {
     let mut c = database().connect();
@@ -257,8 +256,7 @@ fn sums_of_parts_beyond_their_types() {
 }
 
 /// Goal: variances and regressions of a window are those of its rows, whatever rows have left it.
-/// Method: windows of a few rows, as PostgreSQL 15 has them, and of many, of numbers of which it is
-/// known.
+/// Method: windows of few rows, compared with PostgreSQL 15, and of many rows with known results.
 #[test]
 fn spreads_of_windows_that_rows_leave() {
     let mut c = database().connect();
@@ -306,9 +304,10 @@ fn spreads_of_windows_that_rows_leave() {
     }
 }
 
-/// Goal: variances, correlations and regressions are PostgreSQL's to the ends of their type: of
-/// large numbers that are near to each other, of equal ones, of infinite ones, of different rows,
-/// by groups and without. Method: what PostgreSQL 15 answers; of equal numbers nothing, as in 19.
+/// Goal: variances, correlations and regressions are PostgreSQL's over the whole range of their
+/// type: for large numbers that are close together, equal ones, infinities and DISTINCT, with and
+/// without groups.
+/// Method: the results of PostgreSQL 15; for equal numbers a spread of zero, as in 19.
 #[test]
 fn spreads_as_in_postgres() {
     let mut c = database().connect();
@@ -340,7 +339,7 @@ fn spreads_as_in_postgres() {
         }
     }
     assert_eq!(fails(&mut c, "select regr_syy(y, x) from t where g = 7"), "22003");
-    // Totals of parts, which are far from nothing and near to each other.
+    // Totals of parts, which are far from zero and close together.
     run(&mut c, "create table parts (id int primary key, g int, x double precision)");
     run(&mut c, "insert into parts select i, i % 20011, 1e200 from generate_series(1, 60000) as g(i)");
     run(&mut c, "create table packed as select * from parts");
@@ -354,9 +353,9 @@ fn spreads_as_in_postgres() {
     }
 }
 
-/// Goal: numerics that are digits behind the point only can be computed with like others, where
-/// results have digits before it. Method: what PostgreSQL answers, on both paths and by groups and
-/// windows; what does not fit is 22003 and says what did not.
+/// Goal: numerics with fractional digits only can be combined with others of their kind, even if
+/// the result has digits before the point. Method: PostgreSQL's results, on both paths and with
+/// groups and windows; a result that does not fit is 22003, and the error says what did not fit.
 #[test]
 fn numbers_without_a_digit_before_the_point() {
     let mut c = database().connect();
@@ -402,8 +401,8 @@ fn numbers_without_a_digit_before_the_point() {
             if matches!(expr, "5 * d" | "i * d" | "n * d" | "d * d" | "d - n" | "i + d") {
                 selects.next();
             }
-            // On the general path one type for all rows has no room for so many digits before the
-            // point beside those behind it.
+            // On the general path, the type shared by all rows has no room for so many digits
+            // before the point besides those after it.
             let most = if (expr, id) == ("n / d", 2) { 1 } else { usize::MAX };
             for select in selects.take(most) {
                 let found = rows(&mut c, select, &[]).map(|rows| rows.concat());
@@ -428,8 +427,8 @@ fn numbers_without_a_digit_before_the_point() {
     assert_eq!(rows(&mut c, "select count(*) from t where 1 / d > $1", &by).unwrap(), ["1"]);
 }
 
-/// Goal: a literal that is larger or smaller than numerics go is a double on both paths. Method:
-/// with a plan of either, beside what is larger than doubles go.
+/// Goal: a literal out of range for numerics is a double on both paths. Method: a plan of each
+/// path, and literals out of range for doubles.
 #[test]
 fn literals_beyond_numerics() {
     let mut c = database().connect();

@@ -1,6 +1,6 @@
-//! Goal: the queries of real clients run, and give what PostgreSQL 15 gave. Method: queries that
-//! psql, the JDBC driver, SQLAlchemy and others sent (`testing/compat/catalog-queries`), over the
-//! tables that they were recorded with; then what PostgreSQL's own catalogs do not have alike.
+//! Goal: the queries of real clients run, and return PostgreSQL 15's results. Method: queries sent
+//! by psql, the JDBC driver, SQLAlchemy and others (`testing/compat/catalog-queries`), on the
+//! tables for which they were recorded; then differences from PostgreSQL's catalogs.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use cairn_vfs::MemFs;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Expressions and queries are kept as they were written, where PostgreSQL prints them anew.
+/// Expressions and queries are stored as written, whereas PostgreSQL prints them anew.
 const AS_WRITTEN: &[(&str, &str)] = &[
     ("balance >= 0::numeric", "balance >= 0"),
     (
@@ -18,7 +18,8 @@ const AS_WRITTEN: &[(&str, &str)] = &[
     ),
 ];
 
-/// Queries with their labels and what PostgreSQL gave, `None` where that depends on the server.
+/// Returns the queries with their labels and PostgreSQL's results, `None` if these depend on the
+/// server.
 fn recorded() -> Vec<(String, String, Option<Vec<String>>)> {
     let files = [
         ("psql", include_str!("../../../../testing/compat/catalog-queries/psql.sql")),
@@ -42,7 +43,7 @@ fn recorded() -> Vec<(String, String, Option<Vec<String>>)> {
     all
 }
 
-/// Puts our numbers in the place of `{schema.name}`.
+/// Replaces `{schema.name}` by our OIDs.
 fn numbered(connection: &mut Connection, sql: &str) -> String {
     let mut text = sql.to_owned();
     while let Some(from) = text.find("{public.").or_else(|| text.find("{app.")) {
@@ -53,7 +54,7 @@ fn numbered(connection: &mut Connection, sql: &str) -> String {
     text
 }
 
-/// Every recorded query runs; those whose answers do not depend on the server give PostgreSQL's.
+/// Every recorded query runs. Those whose results do not depend on the server return PostgreSQL's.
 #[test]
 fn recorded_queries() {
     let fs = Arc::new(MemFs::new());
@@ -84,8 +85,8 @@ fn recorded_queries() {
     assert!(compared >= 108, "{compared} answers were compared");
 }
 
-/// Goal: what PostgreSQL 15 answers for sequences of `serial` columns. Method: its own answers,
-/// over the same table.
+/// Goal: sequences of `serial` columns appear as in PostgreSQL 15. Method: its results for the same
+/// table.
 #[test]
 fn sequences() {
     let mut c = database().connect();
@@ -110,7 +111,7 @@ fn sequences() {
     assert_eq!(ask(&mut c, sql), ["nextval('t_id_seq'::regclass)"]);
 }
 
-/// Goal: a view's columns have the types of its query. Method: what the catalogs say of one.
+/// Goal: a view's columns have the types of its query. Method: the catalogs' rows for a view.
 #[test]
 fn types_of_views() {
     let mut c = database().connect();
@@ -126,8 +127,8 @@ fn types_of_views() {
     assert_eq!(ask(&mut c, sql), ["count|bigint"]);
 }
 
-/// Goal: what is rewritten in queries about the system stays what it is in those about tables.
-/// Method: a subquery of two rows, beside the user's name.
+/// Goal: rewrites of catalog queries do not affect queries on tables. Method: a subquery of two
+/// rows, next to the user's name.
 #[test]
 fn tables_beside_the_system() {
     let mut c = database().connect();
@@ -138,10 +139,10 @@ fn tables_beside_the_system() {
     assert_eq!(ask(&mut c, "select id from t where current_user = 'cairn' order by 1"), ["1", "2"]);
 }
 
-/// Goal: statements about the catalogs tell what there is when they run, not what there was when
-/// they were planned. Method: statements that are prepared, by their texts or otherwise, while a
-/// sequence goes on, a table grows, transactions follow each other and sequences come and go; also
-/// through a view.
+/// Goal: statements on the catalogs return the state at the time they run, not at the time they
+/// were planned. Method: prepared statements and repeated texts, while a sequence advances, a table
+/// grows, transactions follow each other, and sequences are created and dropped; also through a
+/// view.
 #[test]
 fn facts_are_those_of_the_moment() {
     let mut c = database().connect();

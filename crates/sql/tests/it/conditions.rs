@@ -1,13 +1,13 @@
-//! Goal: conditions of general queries are met, and seen to where rows are read as far as they can
-//! be. Method: what EXPLAIN says, and the rows.
+//! Goal: conditions of general queries hold, and are pushed down to scans as far as possible.
+//! Method: the output of EXPLAIN, and the rows.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one
-/// column, or on two of one type, in part, and others not. Method: what EXPLAIN says of one of
-/// each.
+/// Goal: a scan takes over as many conditions as it can: those that the tree covers entirely;
+/// conditions on one column, or on two of one type, in part; and no others. Method: the output of
+/// EXPLAIN for one of each.
 #[test]
 fn conditions_that_scans_take() {
     let mut c = database().connect();
@@ -26,8 +26,8 @@ fn conditions_that_scans_take() {
     assert_eq!(ask(&mut c, sql).len(), 100);
 }
 
-/// Goal: a narrow index is scanned whole for its own columns, and the table for others, of the
-/// primary key too. Method: what EXPLAIN says, and the rows.
+/// Goal: a narrow index is scanned in full for its own columns, and the table for others, including
+/// those of the primary key. Method: the output of EXPLAIN, and the rows.
 #[test]
 fn trees_that_are_scanned_whole() {
     let mut c = database().connect();
@@ -42,9 +42,9 @@ fn trees_that_are_scanned_whole() {
     }
 }
 
-/// Goal: dates are compared with points in time as dates, by the scan. Method: what EXPLAIN says of
-/// comparisons in both directions, with midnight and with noon, and the rows, beside those of dates
-/// that are cast by hand.
+/// Goal: scans compare dates with timestamps as dates. Method: the output of EXPLAIN for
+/// comparisons in both directions, with midnight and with noon, and the rows, compared with
+/// explicit casts.
 #[test]
 fn days_and_points_in_time() {
     let mut c = database().connect();
@@ -66,8 +66,9 @@ fn days_and_points_in_time() {
     }
 }
 
-/// Goal: rows whose key is one of some are found by the tree, each once. Method: values that are
-/// there twice, parameters with the same value, NULL, beside the same as computed conditions.
+/// Goal: rows whose key is one of several are looked up in the tree, without duplicates. Method:
+/// repeated values, parameters with equal values, NULL, compared with equivalent computed
+/// conditions.
 #[test]
 fn keys_that_are_one_of_some() {
     let mut c = database().connect();
@@ -94,8 +95,8 @@ fn keys_that_are_one_of_some() {
     }
 }
 
-/// Goal: conditions that become other ones while a query is planned are still met. Method: lists
-/// with NULL on keys, indexed columns and others, above which there is more than a scan.
+/// Goal: conditions that are rewritten during planning still hold. Method: lists with NULL on keys,
+/// indexed columns and others, in plans of more than a scan.
 #[test]
 fn lists_with_null_are_conditions() {
     let mut c = database().connect();
@@ -124,8 +125,8 @@ fn lists_with_null_are_conditions() {
     );
 }
 
-/// Conditions stay where they leave out rows, whatever constants come in the place of their
-/// columns; a row of no rows is left out by them too.
+/// Conditions stay where they filter rows, even if constants replace their columns. They also
+/// filter the row that an aggregate returns for no rows.
 #[test]
 fn conditions_above_totals_leave_them_out() {
     let mut c = database().connect();
@@ -149,7 +150,7 @@ fn conditions_above_totals_leave_them_out() {
     ] {
         assert_eq!(ask(&mut c, sql), [""; 0], "{sql}");
     }
-    // Of what is computed once, each that looks at it leaves out its own.
+    // Each reader of a shared result applies its own conditions.
     let twice = "with w as materialized (select id from t) select count(*), count(b.id) from w a left join w b on false";
     assert_eq!(ask(&mut c, twice), ["2|0"]);
     let numbers = "with recursive w (n) as (select 1 union all select n + 1 from w where n < 4)";
@@ -158,7 +159,7 @@ fn conditions_above_totals_leave_them_out() {
     assert_eq!(ask(&mut c, &one), ["4"]);
 }
 
-/// Of joins whose keys are equal where both are NULL, other conditions stay as they are.
+/// In joins whose keys match if both are NULL, other conditions are unaffected.
 #[test]
 fn keys_that_may_be_null_do_not_make_others_so() {
     let mut c = database().connect();
@@ -193,9 +194,9 @@ fn keys_that_may_be_null_do_not_make_others_so() {
     }
 }
 
-/// What the campaign of 29 November found beside these: a limit within a limit, columns of one name
-/// in a subquery's tables, items of lists that are no constants, NOT before EXISTS, and subqueries
-/// of one value that give none.
+/// Other findings of the campaign of 29 November: a limit within a limit, columns of the same name
+/// in a subquery's tables, list items that are not constants, NOT before EXISTS, and scalar
+/// subqueries without a row.
 #[test]
 fn shapes_of_other_queries() {
     let mut c = database().connect();
@@ -256,10 +257,9 @@ fn shapes_of_other_queries() {
     assert_eq!(rows(&mut c, floor, &[Datum::Decimal { unscaled: 15, scale: 1 }]).unwrap(), [""; 0]);
 }
 
-/// Goal: what is not a number is above all numbers and equal to itself, whichever way it was
-/// computed: processors make one with a sign, which compares otherwise bit by bit. Method:
-/// comparisons, orders, groups and extremes of NaNs from arithmetic, of both types, by general
-/// queries and by the direct path.
+/// Goal: NaN is above all numbers and equal to itself, however it was computed. Processors return a
+/// NaN with a sign, whose bits compare differently. Method: comparisons, orders, groups and
+/// extremes of NaNs from arithmetic, of both types, in general queries and on the direct path.
 #[test]
 fn one_nan() {
     let mut c = database().connect();
@@ -294,9 +294,9 @@ fn one_nan() {
     }
 }
 
-/// Goal: sums of infinite numbers of both signs are that same NaN. Method: sums, averages and
-/// regressions of rows, of groups, of windows and of different values, in conditions and orders, by
-/// general queries and by the direct path.
+/// Goal: sums of infinities of both signs are that same NaN. Method: sums, averages and regressions
+/// of rows, groups, windows and DISTINCT values, in conditions and orders, in general queries and
+/// on the direct path.
 #[test]
 fn sums_of_infinities() {
     let mut c = database().connect();
@@ -327,9 +327,8 @@ fn sums_of_infinities() {
     }
 }
 
-/// Goal: whether a subquery has rows is known also where its condition is not. Method: EXISTS of
-/// conditions on the row around it alone, NULL among them, in results, conditions, changes and
-/// beside joins.
+/// Goal: EXISTS is never unknown, even if its condition is. Method: EXISTS with conditions on the
+/// outer row alone, NULL among them, in results, conditions, changes and next to joins.
 #[test]
 fn whether_there_are_rows_is_known() {
     let mut c = database().connect();
@@ -359,9 +358,9 @@ fn whether_there_are_rows_is_known() {
     assert_eq!(ask(&mut c, "select b from a order by id"), ["f", "t", "f"]);
 }
 
-/// Goal: EXISTS that is a part of a condition's part is asked where nothing else is asked of the
-/// rows. Method: such conditions in CASE, beside NULL and in OR, above joins and where only
-/// constants are shown.
+/// Goal: EXISTS inside a larger condition is evaluated even if nothing else of the rows is needed.
+/// Method: such conditions in CASE, next to NULL and in OR, above joins, and with only constants in
+/// the result.
 #[test]
 fn exists_within_conditions() {
     let mut c = database().connect();
@@ -392,7 +391,7 @@ fn exists_within_conditions() {
             }
         }
     }
-    // Columns of rows that a join lacks are NULL, of whatever type is left of them.
+    // The columns of an outer join's missing rows are NULL, whatever type an expression gives them.
     for condition in ["1::bigint < 1::float8 * l.x", "1 > l.x - 1", "(l.x * 2) / 2 is null", "-l.x > 0"] {
         let sql = format!(
             "select count(*) from a q left join a l on l.x = q.x cross join a r where {condition} or not ({condition}) or ({condition}) is null"
@@ -404,15 +403,15 @@ fn exists_within_conditions() {
     }
 }
 
-/// Goal: numerics are compared whatever their digits, and conditions on rows that a join may lack
-/// are understood whatever they compute. Method: rows of numbers with each other, and arithmetic of
-/// functions above outer joins.
+/// Goal: numerics of any scale are compared, and conditions on rows that an outer join may lack are
+/// evaluated correctly for any expression. Method: comparisons of rows of numbers, and arithmetic
+/// in functions above outer joins.
 #[test]
 fn numbers_of_any_digits_are_compared() {
     let mut c = database().connect();
     run(&mut c, "create table n (id int primary key, a bigint, d int)");
     run(&mut c, "insert into n values (1, 3, 1), (2, -3, 2), (3, null, null)");
-    // Of what is never NULL a product with 0 is 0.
+    // The product of a column that is never NULL with 0 is 0.
     for condition in
         ["2 < 0.000 * id", "(2, id) < ((cast('0'::real as numeric(12,3)) * id), id)", "id * 0.0 <> 0"]
     {

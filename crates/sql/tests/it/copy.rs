@@ -1,4 +1,4 @@
-//! Goal: rows go in and out as PostgreSQL writes them. Method: both formats, both ways.
+//! Goal: COPY reads and writes rows in PostgreSQL's formats. Method: both formats, both directions.
 
 use cairn_sql::{Connection, Outcome};
 
@@ -67,7 +67,8 @@ fn formats() {
     assert_eq!(ask(&mut c, "select count(*), sum(n) from u"), ["4|17.50"]);
 }
 
-/// Goal: PostgreSQL's binary format and Parquet go out and come in again, through files and pieces.
+/// Goal: PostgreSQL's binary format and Parquet can be written and read back, through files and in
+/// pieces.
 /// Method: a row of every type, read back into a table like the first.
 #[test]
 fn binary_and_parquet() {
@@ -104,8 +105,9 @@ fn binary_and_parquet() {
     assert_eq!(fails(&mut c, "copy v from 'rows' with (format parquet)"), "22P02");
 }
 
-/// Goal: a Parquet file goes out as a stream and comes in as one, the same bytes as through a file.
-/// Method: rows out in pieces, into a second table in pieces of a few bytes, and from the file.
+/// Goal: a Parquet file can be written and read as a stream, with the same bytes as through a file.
+/// Method: rows written in pieces, read into a second table in pieces of a few bytes, and from the
+/// file.
 #[test]
 fn parquet_streams() {
     let mut c = database().connect();
@@ -139,9 +141,9 @@ fn parquet_streams() {
     assert_eq!(copy.finish().unwrap_err().sqlstate(), "22P04");
 }
 
-/// Goal: of two columns of a name none is taken, in either direction, and a number that is not
-/// whole does not become an integer. Method: a query with a name twice; a file with one name twice,
-/// which only others write; numbers with and without digits behind the point.
+/// Goal: two columns of the same name are rejected in either direction, and a number that is not
+/// whole does not become an integer. Method: a query with a name twice; a file with a name twice,
+/// as other programs write; numbers with and without fractional digits.
 #[test]
 fn parquet_guesses_nothing() {
     let mut c = database().connect();
@@ -165,9 +167,9 @@ fn parquet_guesses_nothing() {
     assert_eq!(ask(&mut c, "select count(*) from t where b = 3"), ["2"]);
 }
 
-/// Goal: a file that COPY writes is replaced whole: a statement that fails leaves what was there,
-/// and nothing beside it. Method: a division by zero in a late row, in every format, over a file
-/// that is there and where there is none.
+/// Goal: COPY replaces its file atomically: a failed statement leaves the old file, and no other
+/// file.
+/// Method: a division by zero in a late row, in every format, with and without an existing file.
 #[test]
 fn failed_copies_leave_the_old_file() {
     let mut c = database().connect();
@@ -188,8 +190,7 @@ fn failed_copies_leave_the_old_file() {
     assert_eq!(ask(&mut c, "select a from t"), ["old"]);
 }
 
-/// Goal: options that PostgreSQL takes are taken, and refused where it refuses them. Method: one of
-/// each.
+/// Goal: options are accepted and rejected as in PostgreSQL. Method: one of each.
 #[test]
 fn options() {
     let mut c = database().connect();

@@ -1,4 +1,4 @@
-//! Cursors of SQL: DECLARE, FETCH, MOVE, CLOSE.
+//! SQL cursors: DECLARE, FETCH, MOVE, CLOSE.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use cairn_vfs::MemFs;
 
 use crate::support::{ask, database, fails, run};
 
-/// Queries with the same rows, by each of the ways that rows come: leaf by leaf, one by one,
-/// sorted, of the general path, computed, and of a view of the system.
+/// Queries with the same rows from each kind of source: leaf by leaf, one by one, sorted, of the
+/// general path, and computed.
 const QUERIES: [&str; 5] = [
     "select id, v from t order by id",
     "select id, v || '' as v from t order by id",
@@ -32,7 +32,7 @@ fn row(id: usize) -> String {
     format!("{id}|v{}", id + 100_000)
 }
 
-/// What a statement says when it is done.
+/// Returns the command tag of a statement.
 #[track_caller]
 fn tag(c: &mut Connection, sql: &str) -> String {
     let statement = c.prepare(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
@@ -46,8 +46,8 @@ fn tag(c: &mut Connection, sql: &str) -> String {
     }
 }
 
-/// Goal: rows come in parts, all of them once and in their order, whatever runs between. Method:
-/// queries of all kinds of paths, several cursors in turns, in parts of different lengths.
+/// Goal: rows come in parts, each once and in order, whatever statements run in between. Method:
+/// queries for all kinds of sources, several cursors in turns, in parts of different sizes.
 #[test]
 fn rows_in_parts() {
     const ROWS: usize = 20_000;
@@ -76,8 +76,8 @@ fn rows_in_parts() {
     }
 }
 
-/// Goal: rows are made as they are fetched, and not all at once. Method: rows that count, on both
-/// paths; the general one is some batches ahead.
+/// Goal: rows are computed as they are fetched, not all at once. Method: rows that draw from a
+/// sequence, on both paths; the general path is some batches ahead.
 #[test]
 fn rows_are_made_as_they_are_fetched() {
     let (_database, mut c) = filled(200_000);
@@ -97,7 +97,7 @@ fn rows_are_made_as_they_are_fetched() {
     }
 }
 
-/// Goal: tags, errors and their words are PostgreSQL's.
+/// Goal: tags, errors and messages are PostgreSQL's.
 #[test]
 fn words() {
     let (_database, mut c) = filled(10);
@@ -180,7 +180,7 @@ fn words() {
     run(&mut c, "rollback");
 }
 
-/// Goal: FETCH is described by its cursor, and DECLARE has the parameters of its query. Method:
+/// Goal: FETCH has the columns of its cursor, and DECLARE the parameters of its query. Method:
 /// prepared statements, on both paths; a cursor of the same name with other columns.
 #[test]
 fn prepared() {
@@ -212,10 +212,11 @@ fn prepared() {
     run(&mut c, "commit");
 }
 
-/// Goal: a cursor sees what there was when it was declared, and nothing of what its own transaction
-/// or others do afterwards. Method: rows that are changed, deleted and put in before the cursor
-/// comes to them, in a transaction that had written before and in one that had not, with indexes in
-/// the way; for queries of both paths.
+/// Goal: a cursor sees the state at its declaration, and no later changes of its own transaction or
+/// others.
+/// Method: rows that are updated, deleted and inserted before the cursor reaches them, in a
+/// transaction that had written before and in one that had not, also in indexed columns; queries of
+/// both paths.
 #[test]
 fn changes_are_not_seen() {
     for before in [
@@ -252,8 +253,9 @@ fn changes_are_not_seen() {
     }
 }
 
-/// Goal: a cursor is gone with what it was declared in. Method: savepoints that are gone back to
-/// and released, ends of transactions, failures with a savepoint to go back to and without.
+/// Goal: a cursor ends with the transaction or savepoint in which it was declared. Method:
+/// savepoints that are rolled back and released, ends of transactions, errors with and without a
+/// savepoint.
 #[test]
 fn savepoints_and_ends() {
     let (_database, mut c) = filled(10);
@@ -270,7 +272,7 @@ fn savepoints_and_ends() {
         assert_eq!(fails(&mut c, &format!("fetch {gone}")), "34000");
         run(&mut c, "rollback to s");
     }
-    // It stays where it is, as in PostgreSQL.
+    // Its position stays, as in PostgreSQL.
     assert_eq!(ask(&mut c, "fetch 2 a"), ["3", "4"]);
     run(&mut c, "declare e cursor for select id from t order by id");
     run(&mut c, "release s");
@@ -279,7 +281,7 @@ fn savepoints_and_ends() {
     assert_eq!(fails(&mut c, "close a"), "25P02");
     run(&mut c, "rollback");
     assert_eq!(fails(&mut c, "fetch e"), "34000");
-    // One whose rows have failed gives no more of them.
+    // A cursor whose rows have failed returns no more.
     run(&mut c, "begin");
     run(&mut c, "declare c cursor for select 10 / (id - 3) as q from t order by id");
     run(&mut c, "savepoint s");
@@ -288,8 +290,8 @@ fn savepoints_and_ends() {
     run(&mut c, "rollback to s");
     assert_eq!(fails(&mut c, "fetch 1 c"), "55000");
     run(&mut c, "commit");
-    // Tables that are read may go; what waits for views of them does not wait for cursors that are
-    // over.
+    // Tables that a cursor reads can be changed, and operations that wait for snapshots do not wait
+    // for closed cursors.
     run(&mut c, "begin");
     run(&mut c, "declare c cursor for select id from t order by id");
     assert_eq!(ask(&mut c, "fetch c"), ["1"]);
@@ -303,8 +305,8 @@ fn savepoints_and_ends() {
     run(&mut c, "drop table t");
 }
 
-/// Goal: SCROLL goes everywhere. Method: directions from places before, among and behind the rows;
-/// on both paths.
+/// Goal: SCROLL moves in every direction. Method: directions from positions before, among and after
+/// the rows, on both paths.
 #[test]
 fn scrolling() {
     let (_database, mut c) = filled(20_000);
@@ -344,9 +346,9 @@ fn scrolling() {
     }
 }
 
-/// Goal: WITH HOLD keeps what is left of the rows over the commit, as they were, and none over a
-/// rollback. Method: cursors that nobody, and somebody, has fetched from; changes and drops of the
-/// table afterwards; a commit that fails because the rows do; outside of transactions.
+/// Goal: WITH HOLD keeps the remaining rows across a commit, unchanged, and none across a rollback.
+/// Method: cursors with and without earlier fetches; changes and drops of the table afterwards; a
+/// commit that fails because the rows do; outside of transactions.
 #[test]
 fn held() {
     for query in QUERIES {
@@ -360,7 +362,7 @@ fn held() {
         run(&mut c, "update t set v = 'changed'");
         run(&mut c, "commit");
         assert_eq!(fails(&mut c, "fetch d"), "34000");
-        // They see nothing any more: nobody waits for them.
+        // Held cursors have no snapshot, so no other session waits for them.
         let mut other = database.connect();
         run(&mut other, "drop table t");
         assert_eq!(ask(&mut c, "fetch 2 a"), [4, 5].map(row), "{query}");
@@ -368,7 +370,7 @@ fn held() {
         assert_eq!(ask(&mut c, "fetch prior b"), [row(1)]);
         assert_eq!(fails(&mut c, "fetch prior a"), "55000");
         assert_eq!(fails(&mut c, "fetch a"), "55000");
-        // A later transaction does not take them with it.
+        // A later rollback does not close them.
         run(&mut c, "begin");
         assert_eq!(ask(&mut c, "fetch last b"), [row(20_000)]);
         run(&mut c, "rollback");
@@ -396,7 +398,7 @@ fn held() {
     assert_eq!(ask(&mut c, "fetch alone"), Vec::<String>::new());
 }
 
-/// Goal: what is put aside takes as much memory as queries may, and goes to a file behind that.
+/// Goal: materialized rows take no more than the memory limit of queries, and spill beyond that.
 /// Method: rows of many times that size, held, and read forward, backward and by number.
 #[test]
 fn rows_beyond_the_memory() {
@@ -428,8 +430,7 @@ fn rows_beyond_the_memory() {
     }
 }
 
-/// Goal: `pg_cursors` has the cursors as they are now. Method: the same text again and again, which
-/// keeps its plan.
+/// Goal: `pg_cursors` lists the current cursors. Method: a repeated text, whose plan is cached.
 #[test]
 fn listed() {
     let (_database, mut c) = filled(10);
@@ -452,8 +453,8 @@ fn listed() {
     assert_eq!(ask(&mut c, none), Vec::<String>::new());
 }
 
-/// Goal: a serializable transaction has read what its cursors may give. Method: a row that another
-/// one adds among the rows of a cursor that was only begun.
+/// Goal: to a serializable transaction, all rows that its cursors may return count as read. Method:
+/// another transaction inserts a row into the range of a cursor that has only begun.
 #[test]
 fn serializable() {
     let (database, mut c) = filled(10);
@@ -467,8 +468,8 @@ fn serializable() {
     assert_eq!(fails(&mut c, "commit"), "40001");
 }
 
-/// Goal: the rows of a cursor FOR UPDATE are locked. Method: somebody else wants one of them before
-/// and after the commit; one was changed by the cursor's own transaction.
+/// Goal: the rows of a cursor FOR UPDATE are locked. Method: another session requests one of them
+/// before and after the commit; the cursor's own transaction has changed one.
 #[test]
 fn rows_that_are_locked() {
     let (database, mut c) = filled(10);
@@ -483,8 +484,8 @@ fn rows_that_are_locked() {
     assert_eq!(run(&mut other, "update t set v = 'x' where id = 3"), 1);
 }
 
-/// Goal: a statement's time is also the time of the rows that it puts aside. Method: rows that take
-/// far longer; COMMIT, a statement that is its own transaction, and statements that came together.
+/// Goal: the statement timeout covers the rows that a statement materializes. Method: rows that
+/// take far longer; COMMIT, a statement that is its own transaction, and statements of one message.
 #[test]
 fn times_of_held_rows() {
     let (_database, mut c) = filled(10);
@@ -507,9 +508,9 @@ fn times_of_held_rows() {
     assert_eq!(ask(&mut c, "select count(*) from t"), ["10"]);
 }
 
-/// Goal: what stops a statement does not stop the queries of cursors that are open beside it.
-/// Method: a query whose run takes a while; the session is told to stop while no statement of it
-/// runs, and the run has time to notice while another session works.
+/// Goal: canceling a statement does not stop the queries of open cursors. Method: a query that runs
+/// for a while; the session is canceled while it runs no statement, and the query has time to
+/// notice while another session works.
 #[test]
 fn a_cursor_is_not_stopped_with_others() {
     let (database, mut c) = filled(200_000);
@@ -522,15 +523,15 @@ fn a_cursor_is_not_stopped_with_others() {
         assert_eq!(ask(&mut other, "select count(distinct v) from t where id <= 1000"), ["1000"]);
     }
     assert_eq!(ask(&mut c, "fetch c"), ["199999|1399993"]);
-    // A FETCH that is stopped is the end of the cursor's run.
+    // Canceling a FETCH ends the cursor.
     run(&mut c, "declare d cursor for select count(*) from t as a, t as b where a.id + b.id < 0");
     run(&mut c, "set statement_timeout = '50ms'");
     assert_eq!(fails(&mut c, "fetch d"), "57014");
     run(&mut c, "rollback");
 }
 
-/// Goal: a session has so many cursors and no more, as each may hold a snapshot of the few that
-/// there are.
+/// Goal: the number of a session's cursors is limited, because each may hold one of the few
+/// snapshots.
 #[test]
 fn too_many() {
     let (_database, mut c) = filled(10);
@@ -551,8 +552,8 @@ fn too_many() {
     run(&mut c, "rollback");
 }
 
-/// Goal: also changes and COPY see the cursors as they are now. Method: the same text, with a plan
-/// that is kept, before and after a cursor was declared.
+/// Goal: changes and COPY see the current cursors, too. Method: the same text, with a cached plan,
+/// before and after a cursor is declared.
 #[test]
 fn listed_by_changes() {
     let (_database, mut c) = filled(10);

@@ -1,5 +1,5 @@
-//! Changes of the schema by several sessions: each waits for the others, and then works on what
-//! they have left.
+//! Changes of the schema by several sessions: each waits for the others, and then works on the
+//! schema that they have left.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use cairn_sql::{Connection, Database};
 
 use crate::support::{ask, database, fails, run};
 
-/// Returns when a change of the schema runs or waits: nobody begins from then on. Gives up after
-/// some seconds, so that whoever never asks fails and does not hang.
+/// Returns once a change of the schema runs or waits, which keeps other statements from beginning.
+/// Gives up after some seconds, so that a test whose change never comes fails and does not hang.
 fn until_asked_for(database: &Database) {
     let mut c = database.connect();
     run(&mut c, "set lock_timeout = 1");
@@ -20,7 +20,7 @@ fn until_asked_for(database: &Database) {
     }
 }
 
-/// What a statement comes to: `ok`, or the code of its error.
+/// Returns the result of a statement: `ok`, or the code of its error.
 fn outcome(c: &mut Connection, sql: &str) -> &'static str {
     c.execute(sql, &[]).map_or_else(|error| error.sqlstate(), |_| "ok")
 }
@@ -32,7 +32,7 @@ fn columns(c: &mut Connection, table: &str) -> String {
     ask(c, &sql).join(" ")
 }
 
-/// A table of two rows, and something of each kind.
+/// Creates a table of two rows, and an object of each kind.
 fn prepared() -> Database {
     let database = database();
     let mut c = database.connect();
@@ -52,9 +52,10 @@ fn prepared() -> Database {
     database
 }
 
-/// Goal: whoever waits for another's change works on what that has left, or says what PostgreSQL
-/// says. Method: one session has begun, the second one waits for it with its change, and then the
-/// first makes one too and commits.
+/// Goal: a change that has waited for another applies to the changed schema, or fails as in
+/// PostgreSQL.
+/// Method: one session has begun a transaction, and the second one's change waits for it; then the
+/// first makes a change too, and commits.
 #[test]
 fn one_waits_for_another() {
     let mut wrong = Vec::new();
@@ -163,8 +164,8 @@ fn one_waits_for_another() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: of two blocks that both change the schema, one waits for the other where it has only read;
-/// where both have changed rows, one of them is told of the circle, and the other goes on.
+/// Goal: of two blocks that both change the schema, one waits for the other if both have only read;
+/// if both have changed rows, one gets a deadlock error, and the other continues.
 #[test]
 fn two_blocks() {
     for (before, expected) in [("select a from t", "ok"), ("insert into t values (3)", "40P01")] {
@@ -191,8 +192,8 @@ fn two_blocks() {
     }
 }
 
-/// Goal: changes of the schema by sessions that do nothing else never fail because of each other.
-/// Method: threads that define things at the same time, of one table and of others.
+/// Goal: changes of the schema in sessions that do nothing else never fail because of each other.
+/// Method: threads that run definitions at the same time, on the same table and on others.
 #[test]
 fn many_at_once() {
     const ROUNDS: usize = 20;
@@ -220,8 +221,8 @@ fn many_at_once() {
     database.check().unwrap();
 }
 
-/// Goal: a change that was waiting sees the rows of those whom it has waited for. Method: a session
-/// that has put in a row, and a change that looks at rows or makes them anew.
+/// Goal: a change that has waited sees the rows of the sessions that it waited for. Method: a
+/// session that has inserted a row, and a change that reads or rewrites rows.
 #[test]
 fn rows_of_those_who_were_waited_for() {
     let mut wrong = Vec::new();
@@ -256,8 +257,8 @@ fn rows_of_those_who_were_waited_for() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: as before, in a block whose snapshot is from before the row: rows are no snapshot's when a
-/// table is changed.
+/// Goal: the same in a block whose snapshot is older than the row: changing a table does not use
+/// the snapshot for its rows.
 #[test]
 fn rows_behind_the_snapshot() {
     let mut wrong = Vec::new();
@@ -288,8 +289,8 @@ fn rows_behind_the_snapshot() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: a column's sequence gets a name that is free once the table is its session's. Method: a
-/// sequence of that name, made and not committed yet.
+/// Goal: a column's sequence gets a name that is free once the session holds the schema lock.
+/// Method: a sequence of that name, created but not yet committed.
 #[test]
 fn names_of_sequences_that_are_made_beside() {
     let mut wrong = Vec::new();
@@ -318,7 +319,7 @@ fn names_of_sequences_that_are_made_beside() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Goal: statements that turn out to change nothing wait for nobody. Method: a block is open
+/// Goal: statements that turn out to have no effect wait for no lock. Method: a block is open
 /// meanwhile.
 #[test]
 fn nothing_to_do() {
@@ -353,8 +354,9 @@ fn nothing_to_do() {
     run(&mut b, "alter table t add column x int");
 }
 
-/// Goal: who waits in a block is told so and can go on, with the schema as it is then. Method: a
-/// time limit, with and without a savepoint.
+/// Goal: a wait in a block ends with an error, and the block can continue with the schema as it is
+/// then.
+/// Method: a lock timeout, with and without a savepoint.
 #[test]
 fn waiting_has_an_end() {
     let database = prepared();

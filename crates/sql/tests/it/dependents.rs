@@ -1,9 +1,9 @@
-//! Goal: what views ask for does not go from under them, as in PostgreSQL 15. Method: its errors
-//! and notices.
+//! Goal: the objects that views depend on cannot be dropped or changed, as in PostgreSQL 15.
+//! Method: its errors and notices.
 
 use crate::support::{ask, database, fails, run};
 
-/// DROP refuses, and takes the views along with CASCADE.
+/// DROP is rejected, and drops the views as well with CASCADE.
 #[test]
 fn drops() {
     let mut c = database().connect();
@@ -30,8 +30,8 @@ fn drops() {
     assert_eq!(fails(&mut c, "select * from a"), "42P01");
 }
 
-/// What a view names itself, by WITH, is no table; but within the query of such a name and before
-/// it the table is meant.
+/// A name defined by the view's own WITH is not a table. But within the query of that name, and
+/// before it, the name refers to the table.
 #[test]
 fn names_of_with() {
     let views = [
@@ -58,7 +58,7 @@ fn names_of_with() {
     }
 }
 
-/// Columns that views ask for are not dropped, renamed or given another type; others are.
+/// Columns that views depend on cannot be dropped, renamed or retyped; others can.
 #[test]
 fn columns() {
     let mut c = database().connect();
@@ -84,8 +84,8 @@ fn columns() {
     assert_eq!(ask(&mut c, "select * from t"), ["1|2|NULL"]);
 }
 
-/// A column gets another type, its rows and keys with it; a value that cannot follow leaves
-/// everything as it was.
+/// A column is retyped together with its rows and keys. A value that cannot be converted leaves
+/// everything unchanged.
 #[test]
 fn types() {
     let mut c = database().connect();

@@ -1,10 +1,10 @@
-//! Goal: statements on one table do what PostgreSQL does. Method: small scripts.
+//! Goal: statements on one table behave as in PostgreSQL. Method: small scripts.
 
 use cairn_sql::{Datum, TransactionStatus};
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Rows go in, are found by key, range and condition, change and go.
+/// Rows are inserted, found by key, range and condition, updated and deleted.
 #[test]
 fn rows_come_and_go() {
     let mut c = database().connect();
@@ -41,8 +41,9 @@ fn rows_come_and_go() {
     assert_eq!(fails(&mut c, "selct 1"), "42601");
 }
 
-/// A row that is named by its whole key is changed only where the rest of the condition holds; keys
-/// that no row can have, and NULL, name none. In both isolations, with RETURNING and without.
+/// A row identified by its whole key is changed only if it meets the rest of the condition. Keys
+/// that no row can have, and NULL, identify none. In both isolation levels, with and without
+/// RETURNING.
 #[test]
 fn rows_by_their_key() {
     for isolation in ["read committed", "repeatable read"] {
@@ -112,8 +113,9 @@ fn transactions() {
     run(&mut a, "rollback");
 }
 
-/// Goal: of two rules that a row breaks, that a column is not NULL is told first, as clients of
-/// PostgreSQL expect it. Method: rows that break both, by each way to write one.
+/// Goal: if a row violates both NOT NULL and a check, NOT NULL is reported, as clients of
+/// PostgreSQL expect.
+/// Method: rows that violate both, in every kind of change.
 #[test]
 fn nulls_are_refused_before_checks() {
     let mut c = database().connect();
@@ -133,7 +135,7 @@ fn nulls_are_refused_before_checks() {
     assert_eq!(fails(&mut c, "insert into t values (2, 1, 0)"), "23514");
 }
 
-/// Conflicts are seen to, sequences count, references hold.
+/// Conflicts are handled, sequences advance, foreign keys hold.
 #[test]
 fn constraints() {
     let mut c = database().connect();
@@ -167,8 +169,8 @@ fn constraints() {
     assert_eq!(fails(&mut c, "select * from k"), "42P01");
 }
 
-/// Values at the ends of their types: digits are kept or refused, never lost in silence, and no
-/// text grows beyond all bounds.
+/// Values at the ends of their types: digits are kept or rejected, never lost silently, and texts
+/// are limited in length.
 #[test]
 fn ends_of_types() {
     let mut c = database().connect();
@@ -198,7 +200,7 @@ fn ends_of_types() {
     );
 }
 
-/// Rows as batches have the decimals that rows one by one have.
+/// Rows in batches have the same decimals as single rows.
 #[test]
 fn decimals_in_batches() {
     let mut c = database().connect();
@@ -237,8 +239,8 @@ fn decimals_in_batches() {
     }
 }
 
-/// Goal: ON CONFLICT as in PostgreSQL 15 where a row is wrong or comes twice. Method: NULL where
-/// none may be, in a key and beside it; a row whose key was changed by the statement itself.
+/// Goal: ON CONFLICT handles invalid and repeated rows as in PostgreSQL 15. Method: NULL where it
+/// is forbidden, in a key and in other columns; a row whose key the statement itself has changed.
 #[test]
 fn conflicts_of_wrong_rows() {
     let mut c = database().connect();
@@ -255,8 +257,8 @@ fn conflicts_of_wrong_rows() {
     assert_eq!(ask(&mut c, "select * from t"), ["1|1|1|1"]);
 }
 
-/// Goal: what is asked for anew has the columns that there are now. Method: a statement that was
-/// kept, in a transaction and outside, after its table was made anew.
+/// Goal: a statement that is prepared again has the current columns. Method: a cached statement, in
+/// a transaction and outside, after its table was recreated.
 #[test]
 fn kept_statements_of_other_tables() {
     let mut c = database().connect();
@@ -278,7 +280,7 @@ fn kept_statements_of_other_tables() {
     }
 }
 
-/// A row that INSERT leaves alone is not locked: others may change it, and leave it alone, at once.
+/// A row that INSERT skips is not locked: other sessions can change it, or skip it too, at once.
 #[test]
 fn rows_left_alone() {
     let database = database();
@@ -295,9 +297,9 @@ fn rows_left_alone() {
         run(&mut b, "rollback");
         run(&mut a, "commit");
     }
-    // One's own rows stand in the way as well.
+    // The statement's own rows conflict as well.
     assert_eq!(run(&mut a, "insert into t values (3, 3), (3, 4), (4, 3) on conflict do nothing"), 1);
-    // A row that this level of isolation does not see.
+    // A row that is invisible at this isolation level.
     run(&mut a, "begin isolation level repeatable read");
     assert_eq!(ask(&mut a, "select count(*) from t"), ["3"]);
     run(&mut b, "insert into t values (9, 9)");

@@ -1,15 +1,16 @@
-//! Goal: functions, operators and casts give what PostgreSQL 15 gives, of constants on the direct
-//! path and in general, and of columns. Method: tables of expressions with its answers, each asked
-//! in both ways; `testing/differential/families.py` asks many more of both servers.
+//! Goal: functions, operators and casts have PostgreSQL 15's results, for constants on the direct
+//! and the general path, and for columns. Method: tables of expressions with its results, run on
+//! both paths; `testing/differential/families.py` compares many more on both servers.
 
 use cairn_sql::Connection;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// What two one-row tables are joined for: nothing but the general path.
+/// A join of two one-row tables, which forces the general path.
 const GENERAL: &str = "from (values (1)) p(one) join (values (1)) q(one) on p.one = q.one";
 
-/// The text of an expression's value, or the code of its error, which both paths agree on.
+/// Returns the text of an expression's value, or the code of its error, and checks that both paths
+/// agree.
 #[track_caller]
 fn both(c: &mut Connection, expr: &str) -> String {
     let mut answer = |sql: &str| match rows(c, sql, &[]) {
@@ -29,7 +30,7 @@ fn check(all: &[(&str, &str)]) {
     }
 }
 
-/// Numbers that a function is not defined for, and results beyond their type, are errors.
+/// Numbers outside the domain of a function, and results out of range, are errors.
 #[test]
 fn numbers_outside_of_a_domain() {
     check(&[
@@ -79,7 +80,7 @@ fn numbers_outside_of_a_domain() {
     ]);
 }
 
-/// Regular expressions are PostgreSQL's: lines, escapes, options, what takes the place of a match.
+/// Regular expressions are PostgreSQL's: lines, escapes, options, replacements.
 #[test]
 fn regular_expressions() {
     check(&[
@@ -124,7 +125,7 @@ fn regular_expressions() {
     ]);
 }
 
-/// Rows are compared column by column, and written as PostgreSQL writes them.
+/// Rows are compared column by column, and printed as in PostgreSQL.
 #[test]
 fn rows_of_columns() {
     check(&[
@@ -146,7 +147,7 @@ fn rows_of_columns() {
     ]);
 }
 
-/// There is one zero and one that is no number, whatever bits they have.
+/// There is one zero and one NaN, whatever their bits.
 #[test]
 fn one_zero() {
     let mut c = database().connect();
@@ -185,7 +186,7 @@ fn one_zero() {
     ]);
 }
 
-/// What is made of moments with a zone has one.
+/// Results of timestamps with a time zone keep the zone.
 #[test]
 fn zones_stay() {
     let mut c = database().connect();
@@ -217,7 +218,8 @@ fn zones_stay() {
     assert_eq!(fails(&mut c, "select date_bin('0 minutes', m, m) from z"), "22008");
 }
 
-/// Of columns of a derived table that have one name none is meant; they are still there.
+/// If columns of a derived table have the same name, a reference to it is ambiguous; the columns
+/// still exist.
 #[test]
 fn names_that_are_there_twice() {
     let mut c = database().connect();
@@ -241,8 +243,8 @@ fn names_that_are_there_twice() {
     assert_eq!(fails(&mut c, "create table twice as select a, b as a from n"), "42701");
 }
 
-/// Aggregates, windows and functions of many rows are refused where they may not stand, and numbers
-/// end before words begin.
+/// Aggregates, window functions and set-returning functions are rejected where they are not
+/// allowed, and a number must not be directly followed by a word.
 #[test]
 fn places_of_functions() {
     let mut c = database().connect();
@@ -286,8 +288,7 @@ fn places_of_functions() {
     assert_eq!(ask(&mut c, "select a from p order by a"), ["2", "3"]);
 }
 
-/// What a window function looks at where there is nothing to be looked at, and the numbers of a
-/// function's rows.
+/// Window functions at positions without a row, and WITH ORDINALITY.
 #[test]
 fn windows_and_numbers_of_rows() {
     let mut c = database().connect();
@@ -304,7 +305,7 @@ fn windows_and_numbers_of_rows() {
     assert_eq!(ask(&mut c, unnested), ["y|2", "x|1"]);
 }
 
-/// Texts that are known when the query runs are read as literals are.
+/// Texts computed at run time are parsed like literals.
 #[test]
 fn casts_of_computed_texts() {
     let mut c = database().connect();
@@ -339,7 +340,7 @@ fn casts_of_computed_texts() {
     assert_eq!(fails(&mut c, &format!("select k = b {joined}")), "42883");
 }
 
-/// Dates and spans of time by their parts, their precision, and parts of them.
+/// Dates and intervals from their parts, their precision, and the extraction of parts.
 #[test]
 fn parts_of_time() {
     check(&[
@@ -365,7 +366,7 @@ fn parts_of_time() {
     ]);
 }
 
-/// Comments are kept, move with what is renamed, and go with what they are about.
+/// Comments are stored, follow renamed objects, and are dropped with them.
 #[test]
 fn comments() {
     let mut c = database().connect();
@@ -397,7 +398,7 @@ fn comments() {
     assert_eq!(fails(&mut c, "comment on view t is 'x'"), "42809");
 }
 
-/// What the query engine says in its own words does not reach who asked.
+/// Messages in DataFusion's own words do not reach the client.
 #[test]
 fn words_of_the_engine() {
     let mut c = database().connect();
@@ -422,8 +423,8 @@ fn words_of_the_engine() {
     }
 }
 
-/// Results of `floor` and the like agree with what stands beside them, and a moment's date is of no
-/// zone.
+/// Results of `floor` and the like have types compatible with their context, and the date of a
+/// timestamp has no zone.
 #[test]
 fn types_of_results_agree_with_what_is_beside_them() {
     let mut c = database().connect();
@@ -445,8 +446,7 @@ fn types_of_results_agree_with_what_is_beside_them() {
     assert_eq!(ask(&mut c, moment), ["1999-12-31 00:00:00"; 4]);
 }
 
-/// Whole numbers that are rounded are numerics, and a moment with a zone keeps that some time
-/// later.
+/// Rounded integers are numerics, and a timestamp with a time zone plus an interval keeps the zone.
 #[test]
 fn results_of_general_queries_have_the_types_of_direct_ones() {
     let mut c = database().connect();

@@ -1,4 +1,4 @@
-//! Goal: queries of the general path see our tables, and change them. Method: small scripts.
+//! Goal: queries of the general path read our tables, and change them. Method: small scripts.
 
 use cairn_sql::Datum;
 
@@ -57,8 +57,8 @@ fn queries() {
     );
 }
 
-/// A condition on one side of an outer join stays on that side, also when both sides have a column
-/// of its name.
+/// A condition on one side of an outer join stays on that side, even if both sides have a column of
+/// its name.
 #[test]
 fn outer_joins() {
     let mut c = database().connect();
@@ -77,7 +77,7 @@ fn outer_joins() {
     assert_eq!(ask(&mut c, joined), ["2|1", "-1|NULL"]);
 }
 
-/// Changes whose rows a query finds.
+/// Changes whose rows come from a query.
 #[test]
 fn changes() {
     let mut c = database().connect();
@@ -96,7 +96,7 @@ fn changes() {
     assert_eq!(ask(&mut c, "select count(*), max(id) from a"), ["4|5"]);
 }
 
-/// What clients ask about tables.
+/// Queries of clients on the system catalogs.
 #[test]
 fn system_tables() {
     let mut c = database().connect();
@@ -142,8 +142,8 @@ fn system_tables() {
     assert_eq!(ask(&mut c, "select current_database(), current_schema()"), ["test|public"]);
 }
 
-/// Goal: what is unique says nothing about NULLs. Method: groups and distinct values of a unique
-/// column with two of them.
+/// Goal: a unique key allows several NULLs. Method: groups and distinct values of a unique column
+/// with two NULLs.
 #[test]
 fn unique_columns_with_nulls() {
     let mut c = database().connect();
@@ -161,9 +161,9 @@ fn unique_columns_with_nulls() {
     );
 }
 
-/// Goal: `EXCEPT ALL` and `INTERSECT ALL` count equal rows, NULL among them. Method: bags whose
-/// differences are known; columns of one name, of other types on the other side, and below other
-/// sets.
+/// Goal: `EXCEPT ALL` and `INTERSECT ALL` count equal rows, NULL among them. Method: bags with
+/// known differences; columns of one name, of other types on the other side, and below other set
+/// operations.
 #[test]
 fn sets_that_count_rows() {
     let mut c = database().connect();
@@ -192,13 +192,13 @@ fn sets_that_count_rows() {
     );
     assert_eq!(sorted("select x from a except all (select x from a except all select 1)"), ["1"]);
     assert_eq!(sorted("select count(*) from (select y from a except all select 'p') as d"), ["4"]);
-    // Without ALL each row is there once.
+    // Without ALL each row is returned once.
     assert_eq!(sorted("select x from a except values (2)"), ["1", "NULL"]);
     assert_eq!(sorted("select x from a intersect select x from a"), ["1", "NULL"]);
 }
 
-/// Goal: sides are joined by spans of time of one length, however that is written. Method: months
-/// beside days, with USING, NATURAL and ON; in sets and below aggregates.
+/// Goal: joins on intervals match equal lengths, however these are written. Method: months and
+/// days, with USING, NATURAL and ON; in set operations and below aggregates.
 #[test]
 fn joins_by_spans_of_time() {
     let mut c = database().connect();
@@ -217,8 +217,9 @@ fn joins_by_spans_of_time() {
     );
 }
 
-/// Goal: LIMIT and OFFSET take parameters of any integer type. Method: a general query with
-/// smallint parameters, as clients send small numbers; twice, as the second run has a plan.
+/// Goal: LIMIT and OFFSET accept parameters of any integer type. Method: a general query with
+/// smallint parameters, as clients send small numbers; run twice, because the second run uses the
+/// cached plan.
 #[test]
 fn counts_of_small_integers() {
     let mut c = database().connect();
@@ -236,7 +237,7 @@ fn counts_of_small_integers() {
     assert_eq!(rows(&mut c, sql, &params).unwrap(), ["4", "5"]);
 }
 
-/// Goal: what would have given wrong rows is refused. Method: each once.
+/// Goal: constructs that would return wrong rows are rejected. Method: each once.
 #[test]
 fn refused_rather_than_wrong() {
     let mut c = database().connect();
@@ -271,9 +272,9 @@ fn refused_rather_than_wrong() {
     run(&mut c, "reset timezone");
 }
 
-/// Goal: a condition that guards another one does so on every path, as PostgreSQL's order of
-/// conditions has it. Method: divisions by zero and texts that are no numbers behind conditions
-/// that keep them away, in WHERE, ON and HAVING, and without them.
+/// Goal: a condition guards a later one on every path, in PostgreSQL's order of evaluation. Method:
+/// divisions by zero and malformed numbers behind conditions that exclude them, in WHERE, ON and
+/// HAVING, and without such conditions.
 #[test]
 fn conditions_guard_each_other() {
     let mut c = database().connect();
@@ -306,7 +307,8 @@ fn conditions_guard_each_other() {
         assert!(["22012", "22P02"].contains(&fails(&mut c, &count(&format!("t where {part}")))), "{part}");
     }
     assert_eq!(ask(&mut c, "select a from t group by a having a <> 0 and 10 / a > 0 order by a"), ["1", "2"]);
-    // A guard of another table is no guard: PostgreSQL asks about one table first, too.
+    // A condition on another table is not a guard: PostgreSQL also evaluates the conditions on one
+    // table first.
     assert_eq!(
         ask(
             &mut c,
@@ -316,8 +318,8 @@ fn conditions_guard_each_other() {
     );
 }
 
-/// Goal: a series in a list of results gives a row each, as anywhere else. Method: alone, beside a
-/// column, into a table; in FROM as before.
+/// Goal: a set-returning function in a select list returns a row for each value, as in FROM.
+/// Method: alone, next to a column, into a table; in FROM as before.
 #[test]
 fn series_of_results() {
     let mut c = database().connect();
@@ -331,8 +333,7 @@ fn series_of_results() {
     assert_eq!(ask(&mut c, "select sum(g) from generate_series(1, 4) as g"), ["10"]);
 }
 
-/// Goal: ORDER BY takes the names that results have without being given one. Method: the same on
-/// both paths.
+/// Goal: ORDER BY accepts the default names of result columns. Method: the same on both paths.
 #[test]
 fn orders_by_names_of_results() {
     let mut c = database().connect();
@@ -348,7 +349,7 @@ fn orders_by_names_of_results() {
     ] {
         assert_eq!(fails(&mut c, ambiguous), "42702", "{ambiguous}");
     }
-    // Of two functions of one name neither is taken.
+    // The name of two functions is ambiguous.
     for several in [
         "select lower(name), lower('B') from t order by lower",
         "select distinct lower(name), lower('B') from t order by lower",

@@ -1,6 +1,6 @@
-//! Goal: grouping sets, groups of all rows and tables of one name in two schemas give PostgreSQL's
-//! rows. Method: PostgreSQL 15's answers over a table with NULLs, sorted by results that are
-//! columns, expressions and names.
+//! Goal: grouping sets, a single group of all rows, and tables of one name in two schemas give
+//! PostgreSQL's rows. Method: PostgreSQL 15's results for a table with NULLs, sorted by columns,
+//! expressions and names.
 
 use cairn_sql::Connection;
 
@@ -27,7 +27,7 @@ fn answers(cases: &[(&str, &[&str])]) {
     }
 }
 
-/// Several sets, and columns beside them, are every combination.
+/// Several grouping sets, and columns next to them, are combined.
 #[test]
 fn sets_are_combined() {
     answers(&[
@@ -64,7 +64,7 @@ fn sets_are_combined() {
     assert_eq!(fails(&mut c, &format!("select count(*) from g group by {twelve}")), "54001");
 }
 
-/// What is sorted by may be an expression that sets are made by.
+/// A sort key can be an expression of a grouping set.
 #[test]
 fn sets_of_expressions_are_sorted() {
     let rolled = &["1|0|2", "1|1|1", "1|NULL|3", "2|1|4", "2|NULL|8", "2|NULL|12", "NULL|NULL|15"];
@@ -93,7 +93,7 @@ fn sets_of_expressions_are_sorted() {
     ]);
 }
 
-/// HAVING makes one group where nothing else does, and so does `GROUP BY ()`.
+/// HAVING alone forms one group, and so does `GROUP BY ()`.
 #[test]
 fn one_group_of_all_rows() {
     answers(&[
@@ -108,7 +108,7 @@ fn one_group_of_all_rows() {
     ]);
 }
 
-/// A condition on what is computed anew for each row sees the value that the group was made by.
+/// A condition on a volatile group key sees the value that formed the group.
 #[test]
 fn volatile_groups_are_computed_once() {
     answers(&[(
@@ -118,7 +118,7 @@ fn volatile_groups_are_computed_once() {
     )]);
 }
 
-/// Tables of one name keep apart by their schemas.
+/// Tables of one name are distinguished by their schemas.
 #[test]
 fn two_schemas_have_a_table_of_one_name() {
     answers(&[
@@ -151,8 +151,8 @@ fn two_schemas_have_a_table_of_one_name() {
     assert_eq!(fails(&mut filled(), "select g.a from g, s1.g"), "42P09");
 }
 
-/// An aggregate of an outer query's columns is that query's, which is refused rather than computed
-/// over other rows.
+/// An aggregate of an outer query's columns belongs to that query. It is rejected instead of being
+/// computed over the wrong rows.
 #[test]
 fn aggregates_of_outer_queries_are_refused() {
     let mut c = filled();

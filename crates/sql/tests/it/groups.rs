@@ -1,7 +1,6 @@
-//! Goal: groups are made by all that they are to be made by, sorted by all that they are to be
-//! sorted by, and a primary key among them tells the columns of its own table and no others.
-//! Method: two tables that refer to each other's rows, and answers that follow from how they were
-//! made.
+//! Goal: groups are formed by all of their keys and sorted by all of their sort keys, and a primary
+//! key among the group keys determines the columns of its own table and no others. Method: two
+//! tables that refer to each other's rows, with results that follow from their construction.
 
 use crate::support::{ask, database, fails, run};
 
@@ -14,7 +13,7 @@ fn nodes() -> cairn_sql::Connection {
 
 const PAIRS: &str = "from node as p join node as q on q.up = p.id group by p.id, q.id";
 
-/// Rows of pairs: those above have odd and even ones below.
+/// Rows of pairs: the parents have odd and even children.
 fn pairs() -> Vec<String> {
     (1..=2).flat_map(|up| (up..=12).step_by(2).map(move |id| format!("{up}|{id}|1"))).collect()
 }
@@ -31,7 +30,7 @@ fn groups_by_two_keys_are_sorted_by_both() {
     assert_eq!(ask(&mut c, twice), ["1|1", "2|2"]);
 }
 
-/// Of groups of groups none is left out, whether or not what they are made by is shown.
+/// Groups of groups are complete, whether or not their keys are selected.
 #[test]
 fn groups_of_groups_by_two_keys() {
     let mut c = nodes();
@@ -50,8 +49,7 @@ fn groups_of_groups_by_two_keys() {
     );
 }
 
-/// What a primary key tells need not be listed, wherever it is looked at; what it does not tell has
-/// to be.
+/// Columns that a primary key determines need not be listed anywhere; others must be.
 #[test]
 fn columns_that_a_key_tells() {
     let mut c = nodes();
@@ -97,7 +95,7 @@ fn columns_that_a_key_tells() {
             "select p.id, max(p.name), min(q.name) from node p join node q on q.up = p.id group by p.id order by 1",
             &["1|n1|n1", "2|n2|n10"],
         ),
-        // Of rows that the join has not found all columns are NULL.
+        // For unmatched rows of an outer join, all columns are NULL.
         (
             "select p.id, p.name, count(*) from pair left join node p on p.id = pair.a group by p.id order by 1",
             &["1|n1|4", "2|n2|4", "NULL|NULL|4"],
@@ -130,8 +128,8 @@ fn columns_that_a_key_tells() {
     }
 }
 
-/// Goal: rows that are grouped by one thing twice are grouped by it once. Method: spans of time,
-/// numbers and texts, beside aggregates and without, shown and not.
+/// Goal: a repeated group key counts once. Method: intervals, numbers and texts, with and without
+/// aggregates, selected or not.
 #[test]
 fn groups_by_one_thing_twice() {
     let mut c = database().connect();
@@ -151,9 +149,8 @@ fn groups_by_one_thing_twice() {
     assert_eq!(ask(&mut c, sql), ["7"]);
 }
 
-/// Goal: a key of some groups is none of what they are joined with, and grouped with, afterwards.
-/// Method: groups of a join of groups, joined, counted, grouped and made distinct by the first
-/// ones' key.
+/// Goal: a key of groups is no longer unique after a join and a further grouping. Method: groups of
+/// a join of groups that are joined, counted, grouped and made distinct by the first groups' key.
 #[test]
 fn keys_of_groups_end_at_joins() {
     let mut c = database().connect();
@@ -209,14 +206,14 @@ fn keys_of_groups_end_at_joins() {
             }
         }
     }
-    // The same by our own joins of subqueries that look outside.
+    // The same with our own joins for correlated subqueries.
     let sql = "select v.x from (values (0)) v (x) left join lateral (select distinct v.x * 1 as c, e from t) q on true";
     assert_eq!(ask(&mut c, sql), ["0", "0", "0"]);
 }
 
-/// Goal: the first groups of an order are right where there are NULLs and what is not a number.
-/// Method: DISTINCT, UNION and extremes with a limit, by which the query engine chooses another
-/// operator, in each order and with each limit.
+/// Goal: the first groups in an order are right in the presence of NULLs and NaN. Method: DISTINCT,
+/// UNION and extremes with a limit, for which DataFusion chooses another operator, in each order
+/// and with each limit.
 #[test]
 fn first_groups_of_an_order() {
     let mut c = database().connect();
@@ -241,8 +238,8 @@ fn first_groups_of_an_order() {
     }
     for x in ["x", "r", "s", "n", "x + 0", "lower(s)"] {
         for order in ["k", "k desc", "k nulls first", "k desc nulls last"] {
-            // What the first of many rows are, the whole tells; zeros are one group, whose sign is
-            // anybody's.
+            // The full result determines the first rows. Zeros form one group, which may have
+            // either sign.
             let all = ask(&mut c, &format!("select distinct {x} k from f order by {order}"));
             for limit in 1..=4 {
                 for from in ["f", "f cross join (values (1)) v (i)"] {

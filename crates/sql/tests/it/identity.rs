@@ -1,5 +1,5 @@
-//! Goal: identity columns are PostgreSQL 15's. Method: each statement that gives one a value, with
-//! what PostgreSQL says to it; what its catalogs say; a file that is opened again.
+//! Goal: identity columns are PostgreSQL 15's. Method: each statement that sets a value of one,
+//! with PostgreSQL's response; the contents of its catalogs; a file that is reopened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use cairn_vfs::{Fs, MemFs};
 use crate::copy::copy_in;
 use crate::support::{ask, database, fails, rows, run};
 
-/// Time enough for another session to come to where it waits.
+/// Waits long enough for another session to block.
 fn wait(ms: u64) {
     cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(ms));
 }
 
-/// Opens a file, or opens it again.
+/// Opens a file, or reopens it.
 fn opener() -> impl Fn() -> Connection {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     move || Database::builder().fs(Arc::clone(&fs)).cache_bytes(16 << 20).open("i.db").unwrap().connect()
 }
 
-/// A table whose column takes no values, and one whose column does.
+/// Creates a table whose identity column rejects values, and one whose column accepts them.
 fn tables() -> Connection {
     let mut c = database().connect();
     run(&mut c, "create table a (id int generated always as identity primary key, v text)");
@@ -36,7 +36,7 @@ fn refused(c: &mut Connection, sql: &str) -> (&'static str, String, Option<Strin
     (error.sqlstate(), error.to_string(), owned(error.detail()), owned(error.hint()))
 }
 
-/// INSERT: of VALUES, of queries, of VALUES that only a query computes.
+/// INSERT with VALUES, with queries, and with VALUES that need the general path.
 #[test]
 fn inserts() {
     let mut c = tables();
@@ -69,7 +69,7 @@ fn inserts() {
     assert_eq!(ask(&mut c, "select * from d order by id"), ["1|y", "7|x", "8|z"]);
 }
 
-/// OVERRIDING, wherever it may stand, and where it may not.
+/// OVERRIDING wherever it is allowed, and where it is not.
 #[test]
 fn overriding() {
     let mut c = tables();
@@ -114,7 +114,7 @@ fn overriding() {
     }
 }
 
-/// UPDATE and ON CONFLICT DO UPDATE, by either path.
+/// UPDATE and ON CONFLICT DO UPDATE, on either path.
 #[test]
 fn updates() {
     let mut c = tables();
@@ -143,7 +143,7 @@ fn updates() {
     assert_eq!(ask(&mut c, "select id from d"), ["5"]);
 }
 
-/// COPY takes what it is given, as in PostgreSQL.
+/// COPY accepts given values, as in PostgreSQL.
 #[test]
 fn copies() {
     let mut c = tables();
@@ -158,7 +158,7 @@ fn copies() {
     assert_eq!(ask(&mut c, "select id from a order by id"), ["1", "2", "3", "4", "7", "8"]);
 }
 
-/// CREATE TABLE: what an identity column may not be, and options of its sequence.
+/// CREATE TABLE: invalid identity columns, and options of the sequence.
 #[test]
 fn declarations() {
     let mut c = tables();
@@ -185,13 +185,13 @@ fn declarations() {
     assert_eq!(ask(&mut c, "select currval('\"O s\"')"), ["30"]);
     run(&mut c, "create sequence s start with 5 increment 2");
     assert_eq!(ask(&mut c, "select nextval('s'), nextval('s')"), ["5|7"]);
-    // A table like another shares no sequence with it.
+    // A table created with LIKE does not share the sequence.
     run(&mut c, "create table l (like a including defaults)");
     assert_eq!(fails(&mut c, "insert into l (v) values ('x')"), "23502");
     run(&mut c, "insert into l values (1, 'x')");
 }
 
-/// ALTER COLUMN in all its forms, and what would take a part of an identity column.
+/// ALTER COLUMN in all its forms, and changes that would remove a part of an identity column.
 #[test]
 fn alterations() {
     let mut c = tables();
@@ -231,7 +231,7 @@ fn alterations() {
     run(&mut c, "alter table d alter v drop not null");
     let wrong = "alter table d alter v type int using 1, alter v add generated always as identity";
     assert_eq!(fails(&mut c, wrong), "55000");
-    // A column may be called so.
+    // A column may have this name.
     run(&mut c, "alter table d add column identity int");
     run(&mut c, "alter table d drop identity");
     run(&mut c, "begin");
@@ -240,7 +240,7 @@ fn alterations() {
     assert_eq!(ask(&mut c, "insert into d (v) values ('x') returning id"), ["1"]);
 }
 
-/// The sequence of an identity column follows it: to other names, another type, and away.
+/// The sequence of an identity column follows it through renames, a change of type, and DROP.
 #[test]
 fn sequences_follow() {
     let mut c = tables();
@@ -261,7 +261,7 @@ fn sequences_follow() {
     assert_eq!(ask(&mut c, "select relname from pg_class where relkind = 'S'"), ["d_id_seq"]);
 }
 
-/// What clients ask: `information_schema`, `pg_attribute` as psql's `\d` reads it, and SQLAlchemy's
+/// Queries of clients: `information_schema`, `pg_attribute` as in psql's `\d`, and SQLAlchemy's
 /// options.
 #[test]
 fn catalogs() {
@@ -296,7 +296,7 @@ fn catalogs() {
         ["a_id_seq|i", "d_id_seq|i", "s_id_seq|a"]
     );
     assert_eq!(ask(&mut c, "select sequence_name from information_schema.sequences"), ["s_id_seq"]);
-    // As SQLAlchemy asks, which makes a map of the JSON.
+    // SQLAlchemy's query, which builds a map from the JSON.
     let options = "select a.attname, case when (a.attidentity != ''::varchar) then (select json_build_object('always'::varchar, a.attidentity = 'a'::varchar, 'start'::varchar, \
         pg_catalog.pg_sequence.seqstart, 'cycle'::varchar, pg_catalog.pg_sequence.seqcycle) as json_build_object_1 from pg_catalog.pg_sequence \
         where a.attidentity != ''::varchar and pg_catalog.pg_sequence.seqrelid = cast(cast(pg_catalog.pg_get_serial_sequence(cast(cast(a.attrelid as regclass) as text), a.attname) as regclass) as oid)) \
@@ -315,7 +315,7 @@ fn catalogs() {
     assert_eq!(c.prepare(options).unwrap().columns()[1].kind.to_string(), "json");
 }
 
-/// The mark is in the file, and that of a table which has none means what it meant.
+/// The identity is stored in the file, and tables without one keep their meaning.
 #[test]
 fn openings() {
     let open = opener();
@@ -340,8 +340,8 @@ fn openings() {
     );
 }
 
-/// Goal: other names wait for sessions that count, and these for them, never in a circle. Method:
-/// each change while another session has counted and not committed.
+/// Goal: renames wait for sessions that draw values, and these wait for renames, without deadlock.
+/// Method: each change while another session has drawn a value and not committed.
 #[test]
 fn renames_wait_for_who_counts() {
     let database = database();
@@ -366,8 +366,8 @@ fn renames_wait_for_who_counts() {
     assert_eq!(ask(&mut a, "select pg_get_serial_sequence('u', 'number')"), ["public.t_id_seq"]);
 }
 
-/// Goal: no value is given twice while a sequence is altered. Method: two sessions count as long as
-/// a third one gives it to a column and takes it away.
+/// Goal: no value is given out twice while a sequence is altered. Method: two sessions draw values
+/// while a third one sets and removes the sequence's owner.
 #[test]
 fn alterations_lose_no_value() {
     let database = database();
@@ -392,9 +392,10 @@ fn alterations_lose_no_value() {
     assert_eq!(all.len(), 800);
 }
 
-/// Goal: what was not committed of a sequence is nowhere, and neither are values of before given
-/// again. Method: a session waits for the sequence's row while another one takes an owner back;
-/// blocks that fail, and connections that are closed in the middle.
+/// Goal: an uncommitted change of a sequence has no effect, and earlier values are not given out
+/// again.
+/// Method: a session waits for the sequence's row while another one rolls back a change of its
+/// owner; blocks that fail, and connections that are closed in the middle.
 #[test]
 fn nothing_is_left_of_what_was_taken_back() {
     let database = database();
@@ -434,8 +435,8 @@ fn nothing_is_left_of_what_was_taken_back() {
     }
 }
 
-/// Goal: ROLLBACK TO takes sequences back. Method: each change of one behind a savepoint, then
-/// inserts in the block and behind it, and a file that is opened again.
+/// Goal: ROLLBACK TO undoes changes of sequences. Method: each kind of change after a savepoint,
+/// then inserts in the block and after it, and a file that is reopened.
 #[test]
 fn savepoints() {
     let open = opener();
@@ -475,7 +476,7 @@ fn savepoints() {
             "{changes:?}"
         );
     }
-    // One in another, with values between.
+    // Nested savepoints, with values drawn in between.
     run(&mut c, "begin");
     insert(&mut c, "a");
     run(&mut c, "savepoint s");
@@ -496,7 +497,7 @@ fn savepoints() {
     insert(&mut open(), "a");
 }
 
-/// Goal: as before, of sequences that are made and set behind the savepoint. Method: as before.
+/// Goal: the same for sequences that are created and set after the savepoint. Method: the same.
 #[test]
 fn savepoints_and_made_sequences() {
     let open = opener();
@@ -522,8 +523,8 @@ fn savepoints_and_made_sequences() {
     assert_eq!(ask(&mut c, "select nextval('q'), nextval('n_id_seq')"), ["4|3"]);
 }
 
-/// Goal: a sequence follows its column's type to both ends. Method: one that had come to its end,
-/// up and down; what a narrower type does not hold.
+/// Goal: a sequence takes over both bounds of its column's new type. Method: an exhausted sequence,
+/// ascending and descending; values that a narrower type does not hold.
 #[test]
 fn other_types() {
     let mut c = database().connect();
@@ -553,12 +554,12 @@ fn other_types() {
         (code, what.as_str()),
         ("22023", "START value (40000) cannot be greater than MAXVALUE (32767)")
     );
-    // As far as all numbers go, as dumps say it.
+    // The full range of bigint, as in dumps.
     run(&mut c, "create sequence q increment by -1 minvalue -9223372036854775808 maxvalue -1 start with -1");
     assert_eq!(ask(&mut c, "select nextval('q')"), ["-1"]);
 }
 
-/// Names with quotes in them, as dumps write them.
+/// Names that contain quotes, as in dumps.
 #[test]
 fn quotes_in_names() {
     let mut c = database().connect();

@@ -1,17 +1,16 @@
-//! Goal: a scan that knows which keys the other side of a join has gives the rows that matter, and
-//! no query another answer. Method: queries of each kind of join, beside the same with keys that
-//! are computed, of which no scan is told.
+//! Goal: a scan with a join filter returns the rows that matter, and no query changes its result.
+//! Method: queries for each kind of join, compared with the same queries on computed keys, for
+//! which scans get no join filter.
 
 use cairn_sql::{Connection, Datum};
 
 use crate::support::{ask, database, rows, run};
 
-/// Rows of the larger table: enough for several threads.
+/// The number of rows of the larger table, enough for several threads.
 const ROWS: i64 = 20_000;
 
-/// Tables whose keys are of a type: a larger one with some NULLs among them, a smaller one with
-/// keys of which some have no partner and one is NULL, and a third one that refers to the larger
-/// one's rows.
+/// Creates tables with keys of a type: a larger one with some NULLs, a smaller one with some
+/// unmatched keys and a NULL, and a third one that refers to the larger one's rows.
 fn tables(c: &mut Connection, kind: &str, key: &str) {
     run(c, &format!("create table large (id int primary key, k {kind}, v bigint, t text)"));
     run(c, &format!("create table small (n int primary key, k {kind}, w int)"));
@@ -35,7 +34,7 @@ fn tables(c: &mut Connection, kind: &str, key: &str) {
     run(c, "analyze");
 }
 
-/// Queries in which `=` stands between keys, and whether a scan is told.
+/// Queries with `=` between keys, and whether a scan gets a join filter.
 const QUERIES: [(&str, bool); 17] = [
     // Both sides in several partitions.
     (
@@ -94,7 +93,7 @@ fn same_answers(c: &mut Connection, kind: &str, is_told: bool) {
         let plan = ask(c, &format!("explain {sql}")).join("\n");
         assert_eq!(plan.contains("keys of a join on"), tells && is_told, "{kind}: {sql}: {plan}");
         assert_eq!(plan.contains("JoinKeys: "), tells && is_told, "{kind}: {sql}: {plan}");
-        // A key that is computed is no column of a scan.
+        // A computed key is not a column of a scan.
         let computed = ["small.k", "large.k", "g.k", "f.k", "third.id", "large.id", "a.k", "b.k"]
             .iter()
             .fold(sql.to_owned(), |sql, column| {
@@ -121,7 +120,7 @@ fn joins_of_keys_that_scans_are_told() {
         if kind != "int" {
             continue;
         }
-        // Changes that others do not see yet: rows that are looked at one by one.
+        // Changes that are invisible to others make scans read row by row.
         run(&mut c, "begin");
         run(&mut c, "delete from large where id % 3 = 0");
         run(&mut c, "update small set k = null where n % 5 = 0");
@@ -130,7 +129,7 @@ fn joins_of_keys_that_scans_are_told() {
     }
 }
 
-/// Keys that no set of bits has room for, and keys of types that are no numbers.
+/// Keys that do not fit a bitmap, and keys of types that are not numbers.
 #[test]
 fn joins_of_keys_that_scans_are_not_told() {
     let mut c = database().connect();
@@ -147,7 +146,7 @@ fn joins_of_keys_that_scans_are_not_told() {
     }
 }
 
-/// Keys of a side that is read in several partitions are all there before they count.
+/// The keys of a partitioned side are complete before the join filter is used.
 #[test]
 fn joins_of_sides_in_partitions() {
     let mut c = database().connect();
@@ -157,8 +156,8 @@ fn joins_of_sides_in_partitions() {
     assert!(plan.contains("mode=Partitioned") && plan.contains("keys of a join on k"), "{plan}");
 }
 
-/// Goal: which side is read first follows from how many different texts a column has. Method: a
-/// table of ten thousand rows, of which ten have a name, beside one of a thousand.
+/// Goal: the number of distinct texts in a column determines which side is read first. Method: a
+/// table of ten thousand rows, of which ten have a given name, and one of a thousand rows.
 #[test]
 fn few_rows_of_a_name_are_read_first() {
     let mut c = database().connect();
@@ -177,9 +176,9 @@ fn few_rows_of_a_name_are_read_first() {
     assert_eq!(ask(&mut c, sql), expected);
 }
 
-/// Goal: beside a text what a range of a number leaves counts as well, and so does a text that is
-/// one of two. Method: a tenth of a table has each name and a twentieth is in the range, beside a
-/// table of a tenth of its rows.
+/// Goal: the selectivity of a range on a number is combined with that of a condition on a text, and
+/// of a choice of two texts. Method: each name is that of a tenth of a table, and a twentieth is in
+/// the range; the other table has a tenth of its rows.
 #[test]
 fn few_rows_of_a_range_are_read_first() {
     let mut c = database().connect();
@@ -202,7 +201,7 @@ fn few_rows_of_a_range_are_read_first() {
     assert_eq!(ask(&mut c, sql), expected);
 }
 
-/// Each turn of a recursive query has keys of its own.
+/// Each round of a recursive query has its own keys.
 #[test]
 fn joins_that_run_again() {
     let mut c = database().connect();
@@ -216,7 +215,7 @@ fn joins_that_run_again() {
                union all select next.id, steps + 1 from walk join next on next.follows = walk.id where walk.steps < 90) \
                select count(*), max(id), sum(steps) from walk";
     assert_eq!(ask(&mut c, sql), [format!("91|{}|{}", 5 + 37 * 90, 90 * 91 / 2)]);
-    // A prepared query is run with other keys.
+    // A prepared query is run with different keys.
     run(&mut c, "create table chosen (k int primary key, w int)");
     run(&mut c, "insert into chosen select g * 13, g % 50 from generate_series(1, 2000) as g(g)");
     run(&mut c, "analyze");
@@ -229,9 +228,9 @@ fn joins_that_run_again() {
     }
 }
 
-/// Goal: a join that follows keys gives its rows as they are asked for: columns as they lie and
-/// what is computed, cut off by LIMIT and OFFSET, an error behind the rows before it; and a cursor
-/// goes on with what it saw first. Method: orders and their items, in the order of their indexes.
+/// Goal: a join that follows keys returns its rows on demand: plain and computed columns, limited
+/// by LIMIT and OFFSET, and an error after the rows before it; a cursor goes on with its first
+/// snapshot. Method: orders and their items, in the order of their indexes.
 #[test]
 fn joins_that_follow_keys_come_row_by_row() {
     let db = database();

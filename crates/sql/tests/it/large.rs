@@ -1,11 +1,11 @@
-//! Statements over more rows than there is memory for, and changes of many rows that a query finds:
-//! they take no more memory than they are allowed, and can be stopped while they write.
+//! Statements over more rows than memory holds, and changes of many rows that come from a query:
+//! they stay within their memory limit, and can be canceled while they write.
 
 use cairn_sql::{Connection, Database};
 
 use crate::support::{ask, fails, rows, run};
 
-/// A database in files.
+/// Creates a database in files.
 fn database(memory_limit: u64) -> (tempfile::TempDir, Database) {
     let folder = tempfile::tempdir().unwrap();
     let builder = Database::builder().cache_bytes(4 << 20).memory_limit(memory_limit).threads(2);
@@ -13,9 +13,8 @@ fn database(memory_limit: u64) -> (tempfile::TempDir, Database) {
     (folder, database)
 }
 
-/// Goal: the rows that a query gives are written as they come, but for those of a query that reads
-/// the table. Method: a query that fails at its end, and a sequence that counts the rows that were
-/// written by then.
+/// Goal: the rows of a query are written as they arrive, unless the query reads the target table.
+/// Method: a query that fails at its end, and a sequence that counts the rows written before.
 #[test]
 fn rows_are_written_as_they_come() {
     let (_folder, database) = database(64 << 20);
@@ -40,26 +39,26 @@ fn rows_are_written_as_they_come() {
         "22012"
     );
     assert_eq!(counted(&mut c), first + 2);
-    // What comes is not met again.
+    // New rows are not read again.
     assert_eq!(run(&mut c, "insert into t select id + 100000, v from t"), 30_000);
     assert_eq!(run(&mut c, "update t set id = id + 1000000 where v = (select min(v) from t)"), 60_000);
     assert_eq!(ask(&mut c, "select count(*), min(id), max(id) from t"), ["60000|1000001|1130000"]);
 }
 
-/// Cancels a statement as soon as it has counted, which it does for each row that it writes; gives
-/// how far it came.
+/// Cancels a statement as soon as it has drawn from the sequence, which it does for each row that
+/// it writes. Returns the number of rows written.
 fn stopped(database: &Database, c: &mut Connection, sql: &str) -> u64 {
     let canceller = c.canceller();
     let mut watch = database.connect();
     let count = |c: &mut Connection| ask(c, "select nextval('s')")[0].parse::<u64>().unwrap();
     let watcher = std::thread::spawn(move || {
-        // Whoever counts beside it leaves gaps.
+        // Values drawn by the statement leave gaps in the watcher's values.
         for own in 1..1_000_000 {
             if count(&mut watch) > own {
                 canceller.cancel();
                 return own;
             }
-            // Counting is a transaction of its own, which takes as long as some rows.
+            // Each draw is a transaction of its own, which takes as long as some rows.
             std::thread::yield_now();
         }
         1_000_000
@@ -70,8 +69,8 @@ fn stopped(database: &Database, c: &mut Connection, sql: &str) -> u64 {
     count(c) - own
 }
 
-/// Goal: who cancels a statement does not wait for all of its rows. Method: a sequence that counts
-/// the rows written, watched from beside.
+/// Goal: a canceled statement does not run to its end. Method: a sequence that counts the rows
+/// written, watched by another session.
 #[test]
 fn cancelled_while_writing() {
     const ROWS: u64 = 40_000;
@@ -98,7 +97,7 @@ fn cancelled_while_writing() {
     }
 }
 
-/// Statements that sort, group and join more than there is memory for.
+/// Statements that sort, group and join more than memory holds.
 const LARGER_THAN_MEMORY: [&str; 12] = [
     "select id, v from t order by k + 0, id desc",
     "select k, count(*), max(v) from t group by k order by 2, 1 desc",
@@ -111,14 +110,15 @@ const LARGER_THAN_MEMORY: [&str; 12] = [
     "select v, id from t except select v, id + 1 from t order by 2",
     "select id, v from t order by v desc, k limit 90000",
     "select v, id from t order by v limit 60000 offset 50000",
-    // Two threads of however many get all rows.
+    // Any number of threads may be used, but two of them get all rows.
     "select id, row_number() over (partition by k % 2 order by v) from t order by id",
 ];
 
-/// Goal: what is larger than `memory_limit` goes to the disk, whatever sorts, groups and joins,
-/// alone or with others in one statement; a join by hash tables and the first rows of a sort, which
-/// cannot, are run again as what can. Method: each by one thread without any memory and by two with
-/// little, beside what it gives with memory for all.
+/// Goal: operators that exceed `memory_limit` spill, whether they sort, group or join, alone or
+/// with others in one statement. Hash joins and top-k sorts, which cannot spill, are rerun as
+/// operators that can.
+/// Method: each with one thread and no memory, and with two threads and little memory, compared
+/// with ample memory.
 #[test]
 fn statements_go_to_the_disk() {
     let filled = |limit, threads| {
@@ -147,10 +147,10 @@ fn statements_go_to_the_disk() {
     }
 }
 
-/// Goal: a join that was run again as one that sorts ends when its statement is stopped, and leaves
-/// its thread to others. Method: the only thread, half of whose rows have one key and fit into
-/// memory, which all of them do not; a condition that no pair of them meets, of which there are
-/// more than can be tried in any time; and a query after it.
+/// Goal: a hash join that was rerun as a sorting join ends when its statement is canceled, and
+/// releases its thread. Method: a single thread; half of the rows have one key and fit into memory,
+/// but not all rows do; a condition that no pair meets, with more pairs than can be tested in any
+/// reasonable time; and another query afterwards.
 #[test]
 fn sorted_joins_stop() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,16 @@
-//! Goal: columns that are fetched for the first rows only are those that they would have been, and
-//! a query whose rows they could change is left as it is. Method: the first rows of groups beside
-//! all groups, cut off here.
+//! Goal: columns that are fetched late, for the first rows only, have the right values, and a query
+//! whose rows they could change is left as it is. Method: the first rows of groups, compared with
+//! all groups truncated here.
 
 use crate::support::{ask, database, run};
 
-/// A query without its end, and whether columns are fetched late.
+/// A query without its LIMIT, and whether columns are fetched late.
 const QUERIES: [(&str, bool); 16] = [
     (
         "select c.id, c.name, c.address, sum(price) as total from c join o on o.cid = c.id group by c.id, c.name, c.address order by total desc, c.id",
         true,
     ),
-    // The key is not asked for, and names are changed on the way.
+    // The key is not selected, and columns are renamed on the way.
     (
         "select c.name as called, 2 * sum(price) as total, address from c join o on o.cid = c.id group by c.id, c.name, c.address order by total desc, c.id",
         true,
@@ -36,7 +36,7 @@ const QUERIES: [(&str, bool); 16] = [
         "select c.id, c.name, sum(price) from c left join o on o.cid = c.id group by c.id, c.name order by 3 desc nulls last, 1",
         true,
     ),
-    // There is no row of the table where its columns are NULL.
+    // NULL columns of an outer join have no row to fetch from.
     (
         "select c.id, c.name, sum(price) from o left join c on o.cid = c.id + 100 group by c.id, c.name order by 3, 1",
         false,
@@ -95,7 +95,7 @@ fn first_rows_and_their_late_columns() {
             let plan = ask(&mut c, &format!("explain {first}")).join("\n");
             assert_eq!(plan.contains("late columns of"), is_late && count > 0, "{first}: {plan}");
         }
-        // So many that it is not worth it.
+        // A limit that is too large for late fetching to pay off.
         let plan = ask(&mut c, &format!("explain {sql} limit 5000")).join("\n");
         assert!(!plan.contains("late columns of"), "{sql}: {plan}");
     }

@@ -1,16 +1,16 @@
-//! Goal: no statement ends the process, however deep it is: it ends with an error, or runs. Method:
-//! everything that can stand in itself, 100,000 times, which is refused; and as often as is still
-//! taken, on a thread with a small stack, which is planned, run and dropped. And how much work it
-//! is to plan what is long: it grows as the statement does.
+//! Goal: no statement crashes the process, however deep it is: it ends with an error, or runs.
+//! Method: every construct that can be nested, 100,000 times, which is rejected; and as often as is
+//! accepted, on a thread with a small stack, where it is planned, run and dropped. Also, the work
+//! of planning long statements is linear in their length.
 
 use cairn_sql::Connection;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// The stack of the threads of these tests: what standard libraries give a thread.
+/// The stack of the threads in these tests: the default of standard libraries.
 const STACK_BYTES: usize = 2 << 20;
 
-/// Runs on a thread with a small stack, whatever RUST_MIN_STACK says.
+/// Runs on a thread with a small stack, regardless of RUST_MIN_STACK.
 fn on_small_stack(test: impl FnOnce() + Send) {
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
@@ -21,12 +21,12 @@ fn on_small_stack(test: impl FnOnce() + Send) {
     });
 }
 
-/// Something before, n times in itself, and behind.
+/// Returns `middle`, nested n times between `open` and `close`.
 fn nested(before: &str, open: &str, middle: &str, close: &str, behind: &str, n: usize) -> String {
     format!("{before}{}{middle}{}{behind}", open.repeat(n), close.repeat(n))
 }
 
-/// Statements with n levels, of every kind that has levels.
+/// Returns statements with n levels, of every kind that can be nested.
 fn statements(n: usize) -> Vec<String> {
     let chain = |first: &str, more: &str, last: &str| format!("{first}{}{last}", more.repeat(n));
     let mut all = vec![
@@ -90,7 +90,7 @@ fn statements(n: usize) -> Vec<String> {
         format!("select to_char(1, '{}')", "9".repeat(n)),
         format!("select interval '{}'", "1 day ".repeat(n)),
     ];
-    // Each of the queries of WITH reads the one before it.
+    // Each query of WITH reads the previous one.
     let queries: Vec<String> =
         (1..=n).map(|at| format!("x{at} as (select a + 1 as a from x{})", at - 1)).collect();
     all.push(format!("with x0 as (select 1 as a), {} select * from x{n}", queries.join(", ")));
@@ -106,12 +106,12 @@ fn tables(c: &mut Connection) {
     run(c, "insert into u values (1, 'a'), (3, 'b')");
 }
 
-/// Runs a statement and reads what it gives; the code of its error.
+/// Runs a statement and reads its rows. Returns the code of its error.
 fn outcome(c: &mut Connection, sql: &str) -> Result<(), String> {
     c.batch(sql).map_err(|error| error.sqlstate().to_owned())
 }
 
-/// Goal: see the module's. Method: 100,000 levels, which hardly anything may have.
+/// Goal: that of the module. Method: 100,000 levels, which hardly any construct may have.
 #[test]
 fn what_is_too_deep_is_refused() {
     on_small_stack(|| {
@@ -121,7 +121,7 @@ fn what_is_too_deep_is_refused() {
         for sql in statements(100_000) {
             let begin: String = sql.chars().take(40).collect();
             match outcome(&mut c, &sql) {
-                // What is not deep but long.
+                // Long, but not deep.
                 Ok(()) => assert!(
                     ["select /*", "select b like", "select '[[", "select interval", "select to_char"]
                         .iter()
@@ -139,9 +139,9 @@ fn what_is_too_deep_is_refused() {
     });
 }
 
-/// Goal: what has many levels and not too many is planned, run and dropped on a small stack, or
-/// refused. Method: twelve levels of everything, which no path refuses for its depth, and 900 of
-/// what one table is asked for.
+/// Goal: a statement with many levels, but not too many, is planned, run and dropped on a small
+/// stack, or rejected. Method: twelve levels of every construct, which no path rejects for its
+/// depth, and 900 levels in queries on one table.
 #[test]
 fn what_is_deep_runs() {
     on_small_stack(|| {
@@ -159,11 +159,12 @@ fn what_is_deep_runs() {
             }
             c.batch("deallocate all; close all").unwrap();
         }
-        // What came before has changed the table, and where names are looked up.
+        // The statements before have changed the table and the search path.
         let database = self::database();
         let mut c = database.connect();
         tables(&mut c);
-        // One table, or none: this path is ours, and takes as many as there may be.
+        // With one table or none, the direct path runs the statement, and accepts as many levels as
+        // are allowed.
         let n = 900;
         for (sql, expected) in [
             (nested("select ", "abs(", "a", ")", " from t where a = 1", n), "1"),
@@ -192,18 +193,17 @@ fn what_is_deep_runs() {
                 "{begin}"
             );
         }
-        // A check of as many levels is computed for each row, and kept with its table.
+        // A check with as many levels is evaluated for each row, and stored with its table.
         run(&mut c, &format!("create table checked (a int check (a{} > 0))", " + 1".repeat(500)));
         assert_eq!(run(&mut c, "insert into checked values (1), (-400)"), 2);
         assert_eq!(fails(&mut c, "insert into checked values (-501)"), "23514");
     });
 }
 
-/// Goal: views may be over one another in any number that is planned in little time; beyond that
-/// they are refused when they are made, and a view that asks for itself when it is asked for.
-/// Method: fifty views, each over the one before; views that each name the one before twice; views
-/// that were changed so that they ask for themselves; and catalogs, dropping and other views beside
-/// them.
+/// Goal: views can be nested to any depth that is planned quickly. Beyond that, creating them is an
+/// error, and so is querying a view that refers to itself. Method: fifty views, each on the
+/// previous one; views that refer to the previous one twice; views that were changed to refer to
+/// themselves; and catalogs, DROP and other views next to them.
 #[test]
 fn views_over_views() {
     on_small_stack(|| {
@@ -228,7 +228,7 @@ fn views_over_views() {
             .collect();
         let doubled = format!("with q0 as (select 1 as a), {} select count(*) from q19", queries.join(", "));
         assert_eq!(fails(&mut c, &doubled), "54001");
-        // As in PostgreSQL, it is the question that fails.
+        // As in PostgreSQL, the query fails, not the definition.
         run(&mut c, "create view r as select 1 as a");
         run(&mut c, "create view over_r as select a from r");
         run(&mut c, "create or replace view r as select a from r");
@@ -244,7 +244,7 @@ fn views_over_views() {
         run(&mut c, "create or replace view r as select a from over_r");
         assert_eq!(fails(&mut c, "select * from r"), "42P17");
         run(&mut c, "drop view r cascade");
-        // Its own name, and another relation's.
+        // A WITH query of the view's own name, and one of another relation's.
         run(&mut c, "create view own as with own as (select 3 as a) select a from own");
         assert_eq!(ask(&mut c, "select * from own"), ["3"]);
         run(&mut c, "create view over_own as with own as (select a from own) select a + 1 as a from own");
@@ -263,8 +263,8 @@ fn views_over_views() {
     });
 }
 
-/// Goal: rows that follow one another to the end of a chain take no stack. Method: a chain of rows
-/// that each refer to the one before, whose first one goes; CAIRN_SOAK makes it 100,000.
+/// Goal: cascading along a chain of rows uses no stack. Method: a chain of rows that each refer to
+/// the previous one, whose first row is deleted; CAIRN_SOAK makes it 100,000 rows.
 #[test]
 fn long_cascades() {
     on_small_stack(|| {
@@ -283,8 +283,8 @@ fn long_cascades() {
     });
 }
 
-/// Goal: what is long and not deep is planned whichever path plans it. Method: lists of 10,000
-/// items, 1,000 columns, conditions of 1,000 parts and joins of 50 tables, on one table and on two.
+/// Goal: long but flat statements are planned on either path. Method: lists of 10,000 items, 1,000
+/// columns, conditions of 1,000 parts and joins of 50 tables, on one table and on two.
 #[test]
 fn what_is_long_is_planned() {
     on_small_stack(|| {

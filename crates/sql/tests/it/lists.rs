@@ -1,6 +1,6 @@
-//! Goal: `= ANY (list)` and `<> ALL (list)` are what they are in PostgreSQL, whoever answers.
-//! Method: lists as parameters, in quotes and written down, of keys, of other columns and in
-//! queries of the general path.
+//! Goal: `= ANY (list)` and `<> ALL (list)` behave as in PostgreSQL on either path. Method: lists
+//! as parameters, as quoted and as explicit literals, on keys, on other columns and in queries of
+//! the general path.
 
 use cairn_sql::{ColumnType, Connection, Datum, Type};
 
@@ -31,8 +31,8 @@ fn filled() -> Connection {
     c
 }
 
-/// How the same is asked on the direct path, and in general: by a join that leaves all rows as they
-/// are.
+/// The tables of the same query on the direct and the general path. The latter uses a join that
+/// keeps all rows.
 const FROM: [&str; 2] = ["t", "t join (select 1 as one) o on o.one = 1"];
 
 #[track_caller]
@@ -66,13 +66,13 @@ fn lists_are_parameters() {
     assert_eq!(found(&mut c, "n = any($1)", &[list([exact(4500, 3), exact(15, 1), exact(2501, 3)])]), "1 4");
     assert_eq!(found(&mut c, "id = any($1) and name = any($2)", &[list([1, 2]), list(["n2", "n3"])]), "2");
     assert_eq!(found(&mut c, "id = any($1) or id = any($2)", &[list([1]), list([2])]), "1 2");
-    // The list as text, as clients without types send it.
+    // The list as text, as clients send it without a type.
     assert_eq!(found(&mut c, "id = any($1)", &["{4, 5,NULL}".into()]), "4 5");
     assert_eq!(found(&mut c, "$2 = any($1::text[]) and id = 1", &[list(["a"]), "a".into()]), "1");
 }
 
-/// NULL in a list leaves open what is not found; a list that is NULL everything; and nothing is
-/// among no items, not even NULL.
+/// With NULL in the list, a missing value is unknown; a NULL list makes everything unknown; and
+/// nothing is in an empty list, not even NULL.
 #[test]
 fn null_and_nothing() {
     let mut c = filled();
@@ -116,7 +116,7 @@ fn lists_are_written_down() {
     assert_eq!(found(&mut c, "id = any(array[$1, $2]::int[])", &params), "1 2");
 }
 
-/// What cannot be compared is refused, and what is no list as well.
+/// Incomparable types are rejected, and so are values that are not lists.
 #[test]
 fn other_lists_are_refused() {
     let mut c = filled();
@@ -131,7 +131,7 @@ fn other_lists_are_refused() {
         assert_eq!(code(typed(&mut c, &any("name"), ints())), "42883", "{from}");
         assert_eq!(code(typed(&mut c, &any("u"), ColumnType::from(Type::Text).list_of())), "42883", "{from}");
         assert_eq!(code(typed(&mut c, &any("id"), Type::Int.into())), "42809", "{from}");
-        // Nobody says: it is of what is looked for.
+        // An undeclared type is a list of the operand's type.
         let statement = c.prepare(&any("w")).unwrap();
         assert_eq!(statement.parameters()[0].to_string(), "bigint[]");
         let wrong = c.query(&any("id"), &[Datum::Int(1)]).map(|_| ()).unwrap_err();
@@ -146,7 +146,7 @@ fn other_lists_are_refused() {
     assert_eq!(error.sqlstate(), "42804");
 }
 
-/// Rows that are in a list change, go, and are counted.
+/// Rows in a list are updated, deleted and counted.
 #[test]
 fn lists_of_rows_to_change() {
     let mut c = filled();

@@ -1,12 +1,12 @@
-//! Rows that are locked: by FOR UPDATE, and by blocks that have failed.
+//! Row locks: of FOR UPDATE, and of blocks that have failed.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: workers that share a table of jobs take different ones, and wait for each other only if
-/// they ask for that. Method: three sessions, of which none commits; orders that a tree has and
-/// that none has.
+/// Goal: workers that share a table of jobs take different ones, and wait for each other only on
+/// request.
+/// Method: three sessions, of which none commits; orders with and without a tree.
 #[test]
 fn jobs_for_several() {
     let database = database();
@@ -30,8 +30,7 @@ fn jobs_for_several() {
         assert_eq!(ask(&mut c, &next("limit 2 for update skip locked")).join("|"), taken[2], "{order}");
         assert_eq!(fails(&mut c, &next("limit 1 for update nowait")), "55P03");
         run(&mut a, "rollback");
-        // Those that it has let go of are there again, and so are those of a session that has
-        // failed.
+        // Rows that were unlocked are available again, and so are those of a failed session.
         let left = ask(&mut b, &next("for update skip locked"));
         assert_eq!(left.len(), 9, "{order}");
         run(&mut b, "rollback");
@@ -43,7 +42,7 @@ fn jobs_for_several() {
         ask(&mut b, "select id from job j where id < 5 order by id for share of j skip locked"),
         ["4"]
     );
-    // The weaker strengths lock as the strong ones do.
+    // Weaker lock strengths lock like the strong ones.
     run(&mut b, "begin");
     for strength in ["no key update", "NO\n KEY /* */ UPDATE", "key share", "share", "update"] {
         let rest = format!("select id from job as \"no\" where id < 5 for {strength} of \"no\" skip locked");
@@ -54,8 +53,8 @@ fn jobs_for_several() {
     assert_eq!(fails(&mut b, "select id from job for no update"), "42601");
     assert_eq!(fails(&mut b, "select id from job j for update of job"), "42P01");
     assert_eq!(fails(&mut b, "select count(*) from job for update"), "0A000");
-    // What changes while one waits is looked at again, and then there are as many as were asked
-    // for: the same as for one that comes later.
+    // A row that changed during the wait is tested again. The result has as many rows as requested,
+    // as if the query had run later.
     run(&mut a, "update job set state = 'done' where id = 1");
     let taken = std::thread::scope(|scope| {
         let other = scope
@@ -67,7 +66,7 @@ fn jobs_for_several() {
 }
 
 /// Goal: a job is taken and marked in one statement. Method: two sessions; as many rows as there
-/// are, more, none; parameters; where such a subquery may not be.
+/// are, more, none; parameters; places where such a subquery is not allowed.
 #[test]
 fn jobs_taken_and_marked() {
     let database = database();
@@ -137,9 +136,9 @@ fn jobs_taken_and_marked() {
     assert_eq!(ask(&mut a, "select count(*) from job where note = ''"), ["0"]);
 }
 
-/// Goal: nobody waits for a block that has failed and can only be rolled back, as in PostgreSQL; a
-/// savepoint to go back to keeps what was locked before it. Method: rows that such a block has
-/// changed, changed by a session that waits for nobody; and two sessions in a circle.
+/// Goal: a failed block that can only be rolled back holds no locks, as in PostgreSQL; one with a
+/// savepoint keeps the locks from before it. Method: rows changed by such a block, which a session
+/// without waiting changes; and a deadlock of two sessions.
 #[test]
 fn failed_blocks_hold_nobody_up() {
     let database = database();
@@ -180,8 +179,8 @@ fn failed_blocks_hold_nobody_up() {
     std::thread::scope(|scope| {
         let other = scope.spawn(|| b.execute("update t set v = 9 where id = 1", &[]));
         let own = a.execute("update t set v = 8 where id = 2", &[]);
-        // Whichever closes the circle fails, and the other one goes on before anybody has said
-        // ROLLBACK.
+        // The session that closes the cycle fails, and the other one continues before ROLLBACK is
+        // sent.
         let both = [own, other.join().unwrap()].map(|done| done.map_err(|error| error.sqlstate()));
         assert!(matches!(both, [Ok(1), Err("40P01")] | [Err("40P01"), Ok(1)]), "{both:?}");
     });

@@ -1,17 +1,17 @@
-//! Goal: a join that looks rows up by the keys of its smaller side, in the order of a table or by
-//! an index, gives the rows that it gives without. Method: keys of every type, near one another and
-//! far apart, with NULLs and with keys that nobody has, in joins of each kind, beside the same
-//! queries with keys that are computed, by which nothing is looked up.
+//! Goal: a join that looks rows up by the keys of its smaller side, in the order of a table or
+//! through an index, returns the same rows as without lookups. Method: keys of every type, close
+//! together and far apart, with NULLs and with unmatched keys, in joins of each kind, compared with
+//! the same queries on computed keys, which cannot be looked up.
 
 use cairn_sql::{Connection, Datum};
 
 use crate::support::{ask, database, rows, run};
 
-/// Rows of the larger tables: so many that some tens of them are looked up.
+/// The number of rows of the larger tables, for which some tens of lookups pay off.
 const ROWS: i64 = 20_000;
 
-/// `large` has an index on `k`; `pairs` is in the order of `k` behind a column with few values;
-/// `few` has the keys that are looked up.
+/// `large` has an index on `k`; `pairs` is ordered by `k` after a column with few values; `few` has
+/// the keys to look up.
 fn tables(c: &mut Connection, kind: &str, key: &str, order: &str) {
     let key_of = |number: &str| key.replace('#', number);
     run(c, &format!("create table large (id int primary key, k {kind}, v bigint, t text)"));
@@ -35,7 +35,7 @@ fn tables(c: &mut Connection, kind: &str, key: &str, order: &str) {
     run(c, "analyze");
 }
 
-/// Queries in which `=` stands between keys, and whether rows are looked up.
+/// Queries with `=` between keys, and whether rows are looked up.
 const QUERIES: [(&str, bool); 15] = [
     ("select few.n, id, t from few join large on large.k = few.k", true),
     ("select few.n, id from few left join large on large.k = few.k and large.v % 2 = 1", true),
@@ -66,7 +66,7 @@ const QUERIES: [(&str, bool); 15] = [
     ("select few.n, id, v from few join large on large.k = few.k order by v desc, few.n limit 25", true),
 ];
 
-/// How often rows were looked up.
+/// Returns the number of lookups.
 fn lookups(c: &mut Connection, sql: &str) -> usize {
     let plan = ask(c, &format!("explain analyze {sql}")).join("\n");
     let counts = plan.split("lookups=").skip(1).map(|rest| {
@@ -85,7 +85,7 @@ fn same_answers(c: &mut Connection, kind: &str, looks_up: bool) {
     for (sql, looks) in QUERIES {
         let found = lookups(c, sql);
         assert_eq!(found > 0, looks && looks_up, "{kind}: {sql}: {found} lookups");
-        // A key that is computed is no column of a tree, and nobody is told of it.
+        // A computed key is not a column of a tree, so there is no join filter on it.
         let computed = ["few.k", "large.k", "pairs.k", "s.k"].iter().fold(sql.to_owned(), |sql, column| {
             sql.replace(&format!("{column} = "), &format!("{column}::text || '.' = "))
                 .replace(&format!("= {column}"), &format!("= {column}::text || '.'"))
@@ -112,7 +112,7 @@ fn joins_that_look_rows_up() {
     }
 }
 
-/// Types whose values are equal where their bytes are not.
+/// Types with equal values whose bytes differ.
 #[test]
 fn joins_that_do_not_look_rows_up() {
     for (kind, key) in [("double precision", "(#::double precision / 4)"), ("real", "#::real")] {
@@ -122,7 +122,7 @@ fn joins_that_do_not_look_rows_up() {
     }
 }
 
-/// Rows that a transaction has changed, and those that others have changed since it began.
+/// Rows changed by the transaction itself, and rows changed by others since it began.
 #[test]
 fn lookups_see_what_their_transaction_sees() {
     let database = database();
@@ -147,8 +147,8 @@ fn lookups_see_what_their_transaction_sees() {
     run(&mut c, "rollback");
 }
 
-/// More keys than are worth it, and more rows of an index than are worth it: all is read, with the
-/// same answer.
+/// If there are too many keys, or too many rows of an index, for lookups to pay off, everything is
+/// read, with the same result.
 #[test]
 fn many_rows_are_not_looked_up() {
     let mut c = database().connect();
@@ -179,7 +179,7 @@ fn many_rows_are_not_looked_up() {
     assert_eq!(ask(&mut c, by_k), [format!("{}|{sum}", ROWS / 20)]);
 }
 
-/// A list of values is a side as good as any, and so is a parameter's.
+/// A VALUES list can be the side with the keys, and so can a parameter.
 #[test]
 fn lists_are_looked_up() {
     let mut c = database().connect();

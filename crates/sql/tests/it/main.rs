@@ -1,4 +1,4 @@
-//! What needs a whole database: one binary, as it is a large one.
+//! Tests of whole databases, in a single binary because it is large.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 #![allow(clippy::disallowed_methods, reason = "examples are programs of users")]

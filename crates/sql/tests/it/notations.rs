@@ -1,9 +1,9 @@
-//! Goal: what is written as PostgreSQL reads it means what it means there. Method: its answers, on
-//! the direct path and in general.
+//! Goal: PostgreSQL's notations have the same meaning here. Method: its results, on the direct and
+//! the general path.
 
 use crate::support::{ask, database, fails, run};
 
-/// What is in quotes beside values of a type is of that type.
+/// An untyped literal next to values of a type has that type.
 #[test]
 fn literals_among_arguments() {
     let mut c = database().connect();
@@ -50,7 +50,7 @@ fn signs_and_powers() {
     assert_eq!(fails(&mut c, "insert into t values (2, 3)"), "23514");
 }
 
-/// Literals on several lines are one.
+/// Literals continued on other lines are joined.
 #[test]
 fn literals_on_several_lines() {
     let mut c = database().connect();
@@ -62,7 +62,7 @@ fn literals_on_several_lines() {
     assert_eq!(ask(&mut c, "select 'a',\n'b'"), ["a|b"]);
 }
 
-/// A row is NULL where all of it is.
+/// A row is NULL if all of its columns are.
 #[test]
 fn rows_and_null() {
     let mut c = database().connect();
@@ -76,7 +76,7 @@ fn rows_and_null() {
     assert_eq!(ask(&mut c, "select count(*) from t where not (a, b) is null"), ["2"]);
 }
 
-/// All items that are equal are removed or replaced.
+/// All equal items are removed or replaced.
 #[test]
 fn items_of_arrays() {
     let mut c = database().connect();

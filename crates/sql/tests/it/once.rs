@@ -1,6 +1,6 @@
-//! Goal: a query of WITH is computed once where PostgreSQL does so. Method: values that are
-//! different each time, sequences that count, and chains of queries that would take hours if each
-//! place computed its own.
+//! Goal: a WITH query is computed once, where PostgreSQL does so. Method: volatile values,
+//! sequences as counters, and chains of queries that would take hours if each reference were
+//! computed separately.
 
 use crate::support::{ask, database, run};
 
@@ -24,13 +24,13 @@ fn two_places_see_the_same_rows() {
     assert_eq!(ask(&mut c, apart), ["100"]);
     let rows = "with x as (select i, random() r from generate_series(1, 50) g(i)) select count(*) from x a join x b using (i) where a.r = b.r";
     assert_eq!(ask(&mut c, rows), ["50"]);
-    // Values of a subquery are not computed anew where they are compared.
+    // Volatile values of a subquery are not recomputed in comparisons.
     let once = "select count(*) from (select random() r from generate_series(1, 1000) g(i)) s where r < 0.5 and r > 0.5";
     assert_eq!(ask(&mut c, once), ["0"]);
 }
 
-/// Goal: queries of WITH in several views are computed once each, and not for one another. Method:
-/// two views whose WITH would have the same number, a WITH over such a view, and recursive ones.
+/// Goal: WITH queries in several views are computed once each, and not confused. Method: two views
+/// whose WITH would have the same number, a WITH over such a view, and recursive ones.
 #[test]
 fn views_have_queries_of_their_own() {
     let mut c = database().connect();
@@ -53,8 +53,8 @@ fn views_have_queries_of_their_own() {
     assert_eq!(ask(&mut c, "select r.v, s.v from r, s order by 1, 2"), ["1|5", "1|6", "2|5", "2|6"]);
 }
 
-/// Goal: a query that changes rows has its WITH computed once, and each run anew. Method: a
-/// statement whose plan is kept, with a sequence.
+/// Goal: a statement that changes rows computes its WITH once, and anew for each run. Method: a
+/// statement with a cached plan, and a sequence.
 #[test]
 fn each_run_computes_it_anew() {
     let mut c = database().connect();
@@ -67,8 +67,8 @@ fn each_run_computes_it_anew() {
     assert_eq!(ask(&mut c, "select a, b from t order by a"), ["1|1", "2|2", "3|3"]);
 }
 
-/// Goal: a chain of queries, each of which looks at the one before twice, is computed link by link.
-/// Method: a sequence counts how often the first one is.
+/// Goal: in a chain of queries that each refer to the previous one twice, each query is computed
+/// once. Method: a sequence counts the computations of the first one.
 #[test]
 fn chains_are_computed_once() {
     let mut c = database().connect();
@@ -83,16 +83,16 @@ fn chains_are_computed_once() {
     assert_eq!(ask(&mut c, "select nextval('sq')"), ["2"]);
 }
 
-/// Goal: a run that ends before its queries of WITH have given all their rows lets go of what it
-/// sees. Method: runs that end by a limit, by an error, and because nobody reads on, with such
-/// queries within each other; then a change of the schema, which waits until nobody sees anything.
+/// Goal: a run that ends before its WITH queries have returned all rows releases its snapshot.
+/// Method: runs that end by a limit, by an error, and because the caller stops reading, with nested
+/// WITH queries; then a change of the schema, which waits until no snapshot is left.
 #[test]
 fn runs_that_end_early_let_go() {
     let db = database();
     let mut c = db.connect();
     run(&mut c, "create table t (id int primary key, x int)");
-    // More than the channels between operators hold: a scan that has come to its end has let go by
-    // itself.
+    // More rows than the channels between operators hold. A scan that has reached its end releases
+    // its snapshot by itself.
     run(&mut c, "insert into t select i, i % 7 from generate_series(1, 200000) as g (i)");
     let mut other = db.connect();
     run(&mut other, "set lock_timeout = '60s'");
@@ -109,7 +109,7 @@ fn runs_that_end_early_let_go() {
     .into_iter()
     .enumerate()
     {
-        // By an error or not.
+        // With or without an error.
         let _ = c.execute(&format!("{with} {query}"), &[]);
         let mut rows = c.query(&format!("{with} {query}"), &[]).unwrap();
         let _ = rows.next();

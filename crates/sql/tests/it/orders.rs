@@ -1,6 +1,6 @@
-//! Goal: rows are in the order that was asked for, and the first rows are the first. Method:
-//! grouping sets, joins and sets of tables that are in an order by themselves, where what is asked
-//! for is nearly that order.
+//! Goal: rows come in the requested order, and the first rows are the first in that order. Method:
+//! grouping sets, joins and set operations on ordered tables, where the requested order is almost
+//! that of the table.
 
 use cairn_sql::Connection;
 
@@ -15,8 +15,8 @@ fn keyed() -> Connection {
     c
 }
 
-/// Goal: a table's order is not that of its grouping sets. Method: sets that all have the key, of
-/// more rows than a batch has as well.
+/// Goal: grouping sets do not have the order of their table. Method: sets that all contain the key,
+/// also with more rows than a batch.
 #[test]
 fn grouping_sets_have_no_order() {
     let mut c = keyed();
@@ -36,8 +36,8 @@ fn grouping_sets_have_no_order() {
     assert_eq!(ask(&mut c, groups), expected);
 }
 
-/// Goal: a limit counts rows of the result. Method: DISTINCT, groups, filters and offsets between a
-/// sort with a limit and another one.
+/// Goal: a limit counts result rows. Method: DISTINCT, groups, filters and offsets between two
+/// sorts with limits.
 #[test]
 fn limits_count_results() {
     let mut c = keyed();
@@ -55,9 +55,9 @@ fn limits_count_results() {
     assert_eq!(ask(&mut c, windows), ["6|1", "5|2"]);
 }
 
-/// Goal: OFFSET skips rows in the order of its own query, whatever order is asked for outside.
-/// Method: orders that are each other's reverse, over a table, sets, joins and groups, with and
-/// without the column that is sorted by among the results.
+/// Goal: OFFSET skips rows in the order of its own query, whatever the outer order is. Method:
+/// opposite orders over a table, set operations, joins and groups, with and without the sort column
+/// in the result.
 #[test]
 fn offsets_skip_in_their_own_order() {
     let mut c = keyed();
@@ -92,8 +92,8 @@ fn offsets_skip_in_their_own_order() {
     }
 }
 
-/// Goal: the order of one side of a join is not that of its rows among those of the other. Method:
-/// keys of two columns, one of which is joined.
+/// Goal: the order of a join's side does not extend to the rows of the other side. Method: keys of
+/// two columns, one of which is joined.
 #[test]
 fn joins_have_the_order_of_one_side() {
     let mut c = keyed();
@@ -118,9 +118,8 @@ fn joins_have_the_order_of_one_side() {
     assert_eq!(ask(&mut c, groups), expected);
 }
 
-/// Goal: rows come in the order of a subquery where the query has none, as PostgreSQL hands them
-/// up. Method: limits, aggregates, numbers of rows and queries of WITH over subqueries with ORDER
-/// BY.
+/// Goal: a query without ORDER BY returns rows in the order of its subquery, as PostgreSQL does.
+/// Method: limits, aggregates, row numbers and WITH queries over subqueries with ORDER BY.
 #[test]
 fn subqueries_keep_their_order() {
     let mut c = keyed();
@@ -138,9 +137,8 @@ fn subqueries_keep_their_order() {
     assert_eq!(ask(&mut c, with), ["6|1"]);
 }
 
-/// Goal: rows whose numbers are 0 and -0 are in the order of what is sorted by next. Method: orders
-/// of two keys, in all places that have one, by general queries and by the direct path; NaN beside
-/// NaN as well.
+/// Goal: rows with 0 and -0 are ordered by the next sort key. Method: orders of two keys, in every
+/// place that has an order, in general queries and on the direct path; also NaN next to NaN.
 #[test]
 fn zeros_are_equal_in_orders() {
     let mut c = database().connect();
@@ -176,9 +174,9 @@ fn zeros_are_equal_in_orders() {
     assert_eq!(ask(&mut c, "select id from z where d >= 0 and d < 'NaN' order by d, g limit 2"), ["3", "1"]);
 }
 
-/// Goal: what is the same in all rows of one side of an outer join is not in those that have no
-/// partner. Method: orders by constants of either side, of joins by keys and by other conditions,
-/// in windows and with limits as well.
+/// Goal: a constant column on one side of an outer join is not constant in unmatched rows. Method:
+/// orders by constants of either side, of joins by keys and by other conditions, also in windows
+/// and with limits.
 #[test]
 fn outer_joins_have_no_constants() {
     let mut c = database().connect();
@@ -218,7 +216,7 @@ fn outer_joins_have_no_constants() {
         let first = format!("select {columns} from {join} order by x.c nulls first, i, j");
         assert_eq!(ask(&mut c, &first), back, "{first}");
     }
-    // The side shows nothing but what is the same in all of its rows.
+    // The side has nothing but constant columns.
     for one in
         ["(select 1::float8 as c from a) x", "(select 'k' as c from a) x", "(select 1 as c from a limit 2) x"]
     {
@@ -243,8 +241,9 @@ fn outer_joins_have_no_constants() {
     }
 }
 
-/// Goal: OFFSET skips the first rows of its own order also where each part of the rows has one
-/// value only. Method: a union of constants, below an order the other way round.
+/// Goal: OFFSET skips the first rows of its own order even if each part of the rows has a single
+/// value.
+/// Method: a union of constants, below an opposite order.
 #[test]
 fn offsets_skip_among_constants() {
     let mut c = database().connect();
@@ -271,8 +270,10 @@ fn offsets_skip_among_constants() {
     }
 }
 
-/// Goal: OFFSET skips the first rows of its order where nobody asks for what that is by. Method:
-/// subqueries that show less than they are sorted by, counted, joined and sorted otherwise.
+/// Goal: OFFSET skips the first rows of its order even if the outer query does not use the sort
+/// column.
+/// Method: subqueries that do not select their sort column, counted, joined and sorted in another
+/// order.
 #[test]
 fn offsets_skip_by_columns_that_are_not_shown() {
     let mut c = database().connect();

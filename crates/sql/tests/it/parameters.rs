@@ -1,13 +1,12 @@
-//! Parameters of general queries: the types that they are taken for, and what they are compared
-//! with.
+//! Parameters of general queries: their inferred types, and comparisons with them.
 
 use cairn_sql::{Datum, Outcome, Type};
 
 use crate::support::{database, rows, run};
 
-/// Goal: a parameter can be compared with whatever a query has, not with columns of tables only.
-/// Method: texts of the system catalogs, as drivers ask for them, of functions and of aggregates,
-/// which DataFusion keeps in three ways; numbers, times and bytes that functions give.
+/// Goal: a parameter can be compared with any expression, not only with columns of tables. Method:
+/// texts of the system catalogs, as in drivers' queries, of functions and of aggregates, for which
+/// DataFusion has three representations; numbers, times and bytes returned by functions.
 #[test]
 fn they_stand_beside_anything() {
     let mut c = database().connect();
@@ -95,7 +94,7 @@ fn they_stand_beside_anything() {
     }
 }
 
-/// A parameter alone among the results of a general query has the type that it was declared with.
+/// A parameter that is a result column by itself has its declared type.
 #[test]
 fn results_that_are_parameters_keep_their_types() {
     let mut c = database().connect();

@@ -1,5 +1,5 @@
-//! Goal: places among rows have the types that they have in PostgreSQL, and what is computed of
-//! them as well. Method: columns of results, and what is made of such places.
+//! Goal: ranks and row numbers have PostgreSQL's types, and so do expressions on them. Method: the
+//! types of result columns.
 
 use cairn_sql::ColumnType;
 

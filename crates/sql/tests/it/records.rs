@@ -1,7 +1,9 @@
-//! Goal: statements answer what SQLite and PostgreSQL agree on. Method: the records in
+//! Goal: statements return the results on which SQLite and PostgreSQL agree. Method: the records in
 //! `testing/slt`, in sqllogictest's format.
 //!
-//! A record is `statement ok`, `statement error` or `query TYPES [rowsort|nosort]`, the statement, and for a query `----` and what it gives; a blank line ends it.
+//! A record is `statement ok`, `statement error` or `query TYPES [rowsort|nosort]`, then the
+//! statement, and for
+//! a query `----` and its result. A blank line ends it.
 
 use std::path::PathBuf;
 
@@ -37,7 +39,7 @@ fn records(text: &str) -> Vec<Record> {
     all
 }
 
-/// Rows as records have them: columns with blanks between them.
+/// Returns rows in the records' form: columns separated by blanks.
 fn answers(connection: &mut Connection, sql: &str) -> Result<Vec<String>, cairn_sql::Error> {
     let mut rows = connection.query(sql, &[])?;
     let mut all = Vec::new();
@@ -62,14 +64,14 @@ fn run_record(connection: &mut Connection, record: &Record) -> Result<(), String
     if head.starts_with("statement error") {
         return match connection.execute(sql, &[]) {
             Ok(_) => Err("it worked".to_owned()),
-            // What is wrong has to be the statement, and not that nobody has built it, or something
-            // within.
+            // The statement itself must be wrong. Unsupported features and internal errors do not
+            // count.
             Err(error) if matches!(error.sqlstate().get(..2), Some("21" | "22" | "23" | "42")) => Ok(()),
             Err(error) => Err(format!("{}: {error}", error.sqlstate())),
         };
     }
     let mut rows = answers(connection, sql).map_err(|error| error.to_string())?;
-    // Blanks within a text count as one, as the format has it.
+    // In this format, several blanks within a text count as one.
     let plain = |row: &String| row.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut expected: Vec<String> = expected.iter().map(plain).collect();
     rows = rows.iter().map(plain).collect();
@@ -84,14 +86,14 @@ fn run_record(connection: &mut Connection, record: &Record) -> Result<(), String
     }
 }
 
-/// Records that ask for what is not there yet: subqueries for one value that look outside by
-/// anything but equality. DataFusion has no plan for them.
+/// Records that need a missing feature: scalar subqueries that are correlated by anything but
+/// equality, for which DataFusion has no plan.
 const MISSING: usize = 39;
 
-/// As many there are at the least.
+/// The least number of records.
 const RECORDS: usize = 3_000;
 
-/// Every record of every file, each file in a database of its own.
+/// Runs every record of every file, each file in a database of its own.
 #[test]
 fn what_engines_agree_on() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testing/slt");

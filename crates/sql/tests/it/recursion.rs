@@ -1,11 +1,11 @@
-//! Goal: the columns of recursive queries are what PostgreSQL makes of them. Method: numerics whose
-//! digits become more, other types in the recursive term, and NULL.
+//! Goal: the columns of recursive queries have PostgreSQL's types. Method: numerics with growing
+//! scale, other types in the recursive term, and NULL.
 
 use cairn_sql::Connection;
 
 use crate::support::{ask, database, fails};
 
-/// The rows as PostgreSQL's numerics are: without zeros behind the last digit.
+/// Returns rows as PostgreSQL prints numerics, without trailing zeros.
 fn numbers(c: &mut Connection, sql: &str) -> Vec<String> {
     let plain = |value: &str| match value.contains('.') {
         true => value.trim_end_matches('0').trim_end_matches('.').to_owned(),

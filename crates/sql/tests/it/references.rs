@@ -1,12 +1,12 @@
-//! Goal: foreign keys are looked at when a statement is through, as in PostgreSQL 15, whose answers
-//! these are. Method: rows that refer to each other or follow each other, changed by statements on
-//! one table and by those that a query finds rows for.
+//! Goal: foreign keys are checked at the end of a statement, with PostgreSQL 15's results. Method:
+//! rows that refer to each other or cascade, changed by statements on one table and by statements
+//! with a query.
 
 use cairn_sql::{Connection, Outcome, TransactionStatus};
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Rows that refer to each other, with an action, and a table of their numbers for queries.
+/// Creates rows that refer to each other, with an action, and a table of their numbers for queries.
 fn nodes(action: &str) -> Connection {
     let mut c = database().connect();
     run(&mut c, &format!("create table n (id int primary key, p int references n {action})"));
@@ -15,7 +15,7 @@ fn nodes(action: &str) -> Connection {
     c
 }
 
-/// Rows refer to rows of the same statement, come in whichever order, and go together.
+/// Rows refer to rows of the same statement, are inserted in any order, and are deleted together.
 #[test]
 fn rows_that_refer_to_each_other() {
     for action in ["", "on delete no action", "on delete restrict"] {
@@ -41,8 +41,8 @@ fn rows_that_refer_to_each_other() {
     }
 }
 
-/// Rows that would follow others of the same statement are changed by it, counted and given back;
-/// what it has left follows afterwards.
+/// If a cascade would change rows that the statement changes itself, the statement changes, counts
+/// and returns them. The others are changed by the cascade afterwards.
 #[test]
 fn rows_that_follow() {
     let all = "insert into n values (1, null), (2, 1), (3, 2)";
@@ -69,7 +69,7 @@ fn rows_that_follow() {
     }
 }
 
-/// A key that one row gives up and another one takes is there for who refers to it, but not for
+/// A key that one row gives up and another one takes satisfies references to it, except with
 /// RESTRICT.
 #[test]
 fn keys_that_come_back() {
@@ -101,8 +101,8 @@ fn keys_that_come_back() {
     );
 }
 
-/// A statement that does not hold at its end fails its block, and ROLLBACK TO takes it back; so
-/// with several statements at once and with COPY.
+/// A statement that violates a foreign key at its end fails its block, and ROLLBACK TO undoes it.
+/// The same holds for several statements at once, and for COPY.
 #[test]
 fn blocks() {
     let mut c = nodes("");
@@ -130,14 +130,14 @@ fn blocks() {
         assert_eq!(copy.finish().err().map(|error| error.sqlstate()), code);
     }
     assert_eq!(ask(&mut c, "select id from n order by id"), ["1", "5", "6", "7"]);
-    // Rows that are only perhaps put in.
+    // Rows that may be skipped.
     assert_eq!(run(&mut c, "insert into n values (1, 99), (10, 11), (11, 10) on conflict do nothing"), 2);
     assert_eq!(fails(&mut c, "insert into n values (1, 0), (12, 99) on conflict do nothing"), "23503");
 }
 
-/// Goal: rows that follow another fulfil what their table says of its rows. Method: CHECK, NOT NULL
-/// and narrower columns in tables that refer to one, changed with and without a query; what they
-/// are by default comes from an expression, and has to be there.
+/// Goal: rows changed by a cascade satisfy the constraints of their table. Method: CHECK, NOT NULL
+/// and narrower columns in referring tables, changed with and without a query; their default is an
+/// expression whose value must exist.
 #[test]
 fn rows_that_follow_are_checked() {
     let mut c = database().connect();
@@ -191,9 +191,10 @@ fn rows_that_follow_are_checked() {
     }
 }
 
-/// Goal: integers refer to integers of any width, and to nothing that their own width has not.
-/// Method: each pair of types both ways, by a primary key and by a unique index, with an index on
-/// what refers and without, and constraints that come later; other types are refused.
+/// Goal: integers refer to integers of any width, but not to values beyond their own width. Method:
+/// each pair of types in both directions, by a primary key and by a unique index, with and without
+/// an index on the referring column, and constraints that are added later; other types are
+/// rejected.
 #[test]
 fn references_between_integers() {
     let mut c = database().connect();
@@ -243,8 +244,8 @@ fn references_between_integers() {
     assert_eq!(fails(&mut c, "create table t (p int references p (t))"), "42804");
 }
 
-/// Goal: a column that goes takes all references to it along, also where a table has several.
-/// Method: CASCADE, with a reference to another column that stays.
+/// Goal: dropping a column drops all references to it, even if a table has several. Method:
+/// CASCADE, with a reference to another column that stays.
 #[test]
 fn columns_that_several_refer_to() {
     let mut c = database().connect();
@@ -257,8 +258,8 @@ fn columns_that_several_refer_to() {
     assert_eq!(fails(&mut c, "insert into c values (7, 8, 9)"), "23503");
 }
 
-/// Goal: what rows refer to stays unique. Method: the primary key and another constraint dropped
-/// under references, alone and with CASCADE, also of a table that refers to itself.
+/// Goal: referenced columns stay unique. Method: the primary key and another constraint are dropped
+/// while they are referenced, with and without CASCADE, also in a table that refers to itself.
 #[test]
 fn keys_that_others_refer_to() {
     let mut c = database().connect();

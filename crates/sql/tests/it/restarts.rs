@@ -1,4 +1,4 @@
-//! Sequences that are restarted: no value is given twice because of one that was taken back.
+//! Restarts of sequences: a rolled-back restart never causes a value to be given out twice.
 
 use std::time::Duration;
 
@@ -6,8 +6,9 @@ use cairn_sql::Connection;
 
 use crate::support::{ask, database, fails, run};
 
-/// Goal: while a restart may still be taken back, others take no values. Method: each statement
-/// that restarts, in a block that is rolled back in each way; and what others ask for meanwhile.
+/// Goal: while a restart can still be rolled back, other sessions draw no values. Method: each
+/// statement that restarts, in a block that is rolled back in each way; and other sessions'
+/// requests meanwhile.
 #[test]
 fn others_wait() {
     for restart in [
@@ -69,9 +70,9 @@ fn others_wait() {
     }
 }
 
-/// Goal: whoever wants a value while a restart may still be taken back gets the next one of what
-/// stays. Method: a session that asks before the restart is rolled back, and one that asks before
-/// it is committed.
+/// Goal: a session that requests a value while a restart can still be rolled back gets the next
+/// value of the final state. Method: a request before the restart is rolled back, and one before it
+/// is committed.
 #[test]
 fn values_that_are_asked_for_meanwhile() {
     for (restart, after) in [
@@ -92,7 +93,7 @@ fn values_that_are_asked_for_meanwhile() {
             run(&mut a, restart);
             let given = std::thread::scope(|scope| {
                 let waits = scope.spawn(|| ask(&mut b, "select nextval('s')"));
-                // Time enough to come to where it waits.
+                // Long enough for the request to block.
                 cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(20));
                 run(&mut a, end);
                 waits.join().unwrap()
@@ -103,8 +104,8 @@ fn values_that_are_asked_for_meanwhile() {
     }
 }
 
-/// Goal: a restart that a serializable block has made is taken back before others take values.
-/// Method: a block that cannot commit, with readers at work all the time.
+/// Goal: a restart by a serializable block is undone before others draw values. Method: a block
+/// that cannot commit, with concurrent readers.
 #[test]
 fn a_restart_that_does_not_commit() {
     let database = database();
@@ -126,7 +127,7 @@ fn a_restart_that_does_not_commit() {
     }
 }
 
-/// Goal: TRUNCATE ... RESTART IDENTITY is a part of its transaction. Method: rolled back, and
+/// Goal: TRUNCATE ... RESTART IDENTITY is a part of its transaction. Method: rolled back and
 /// committed, with values before and after.
 #[test]
 fn restart_identity() {

@@ -1,5 +1,5 @@
-//! Goal: what a session keeps, and what stops it. Method: several connections, settings, cancelling
-//! from another thread.
+//! Goal: the state of a session, and its cancellation. Method: several connections, settings,
+//! cancellation from another thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use cairn_vfs::{Clock, ManualClock, MemFs};
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Statements are planned anew when tables change, and say so when their columns do.
+/// Statements are replanned after tables change, and report changed columns.
 #[test]
 fn prepared() {
     let database = database();
@@ -30,7 +30,7 @@ fn prepared() {
     assert_eq!(fails(&mut a, "execute p(1)"), "26000");
 }
 
-/// SET, SHOW and what nobody may change.
+/// SET, SHOW and settings that cannot be changed.
 #[test]
 fn settings() {
     let mut c = database().connect();
@@ -48,7 +48,7 @@ fn settings() {
     run(&mut c, "commit");
 }
 
-/// Settings are parts of transactions, and end with them where they are local.
+/// Settings are part of transactions, and local ones end with them.
 #[test]
 fn settings_in_transactions() {
     let mut c = database().connect();
@@ -85,8 +85,8 @@ fn settings_in_transactions() {
     assert_eq!(path(&mut c), "a");
 }
 
-/// A statement is planned anew under another search path, also where settings went back to what
-/// they were in between.
+/// A statement is replanned under another search path, even if the settings have been restored in
+/// between.
 #[test]
 fn plans_and_search_paths() {
     let mut c = database().connect();
@@ -102,7 +102,7 @@ fn plans_and_search_paths() {
     }
 }
 
-/// Who gets a session next does not learn which values of sequences it took.
+/// The next user of a session cannot read the sequence values that it has drawn.
 #[test]
 fn discarded_sequences() {
     let mut c = database().connect();
@@ -117,7 +117,7 @@ fn discarded_sequences() {
     assert_eq!(ask(&mut c, "select nextval('s')"), ["3"]);
 }
 
-/// What was planned in a transaction that defined something does not outlive that.
+/// Plans made in a transaction that changes the schema do not outlive it.
 #[test]
 fn plans_of_taken_back_definitions() {
     let database = database();
@@ -151,8 +151,7 @@ fn plans_of_taken_back_definitions() {
     database.check().unwrap();
 }
 
-/// A sequence goes on where it was after a definition that was taken back, and where ALTER SEQUENCE
-/// says.
+/// A sequence continues after a definition that was rolled back, and where ALTER SEQUENCE sets it.
 #[test]
 fn sequences() {
     let mut c = database().connect();
@@ -177,7 +176,7 @@ fn sequences() {
     assert_eq!(fails(&mut c, "delete from cairn_catalog.sequences"), "42P01");
 }
 
-/// Long queries end when somebody says so, or when their time is over.
+/// Long queries end when they are canceled or time out.
 #[test]
 fn stops() {
     let database = database();
@@ -200,8 +199,8 @@ fn stops() {
     assert_eq!((error.sqlstate(), error.message()), ("57014", "canceling statement due to user request"));
     waiter.unwrap().join().unwrap();
     assert_eq!(ask(&mut c, "select 1"), ["1"]);
-    // Those that were stopped keep no thread: as many as there are threads, and rows that nothing
-    // is waited for between.
+    // Canceled queries release their threads: as many queries as there are threads, over rows
+    // without any wait in between.
     for _ in 0..3 {
         run(&mut c, "set statement_timeout = '50ms'");
         assert_eq!(fails(&mut c, "select count(*) from t a, t b, t c"), "57014");
@@ -217,8 +216,8 @@ fn stops() {
     }
 }
 
-/// Goal: a request to cancel is forgotten by the next call, or holds until the next message where
-/// there are any. Method: requests while nothing runs, before statements of each kind.
+/// Goal: a request to cancel is discarded by the next call, or applies until the next message if
+/// there are messages. Method: requests while nothing runs, before statements of each kind.
 #[test]
 fn requests_before_statements() {
     let mut c = database().connect();
@@ -251,7 +250,7 @@ fn requests_before_statements() {
     assert_eq!(ask(&mut c, "select id from t"), ["1"]);
 }
 
-/// Sequences go on where they were, after rollbacks, DDL in blocks and opening again.
+/// Sequences continue after rollbacks, DDL in blocks and reopening.
 #[test]
 fn sequences_and_openings() {
     let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
@@ -282,8 +281,8 @@ fn sequences_and_openings() {
     assert_eq!(ask(&mut c, "select count(*), max(id) from t"), ["5|12"]);
 }
 
-/// Goal: `set_config` and SET LOCAL as in PostgreSQL 15. Method: what SHOW gives before, in and
-/// after a transaction.
+/// Goal: `set_config` and SET LOCAL behave as in PostgreSQL 15. Method: the results of SHOW before,
+/// in and after a transaction.
 #[test]
 fn local_settings() {
     let mut c = database().connect();
@@ -323,7 +322,8 @@ fn local_settings() {
     assert_eq!(ask(&mut c, "select current_user"), ["ann"]);
 }
 
-/// Goal: a session waits for locks as long as it says. Method: a row that another one has changed.
+/// Goal: the lock timeout of a session is respected. Method: a row that another session has
+/// changed.
 #[test]
 fn lock_timeout() {
     let database = database();
@@ -344,8 +344,8 @@ fn lock_timeout() {
     assert_eq!(run(&mut b, "update t set v = 3"), 1);
 }
 
-/// Goal: offsets from UTC as in PostgreSQL 15: they count for `timestamptz` only, on both paths.
-/// Method: columns and casts of both.
+/// Goal: UTC offsets behave as in PostgreSQL 15: they apply to `timestamptz` only, on both paths.
+/// Method: columns and casts of both types.
 #[test]
 fn offsets() {
     let mut c = database().connect();
@@ -364,8 +364,8 @@ fn offsets() {
     }
 }
 
-/// Counting stands in the way of nobody: neither at levels of isolation that find a sequence's row
-/// changed, nor in any order of several sequences.
+/// Drawing values blocks no other session, neither at isolation levels that detect a changed row of
+/// a sequence, nor with several sequences in any order.
 #[test]
 fn sequences_of_others() {
     let database = database();
@@ -387,8 +387,8 @@ fn sequences_of_others() {
     assert_eq!(ask(&mut a, "select count(*), max(id) from s"), ["3600|3600"]);
 }
 
-/// Goal: columns that count get sequences with names of their own. Method: tables that have another
-/// name by now, whose sequences still have theirs.
+/// Goal: serial columns get sequences with unique names. Method: renamed tables, whose sequences
+/// keep their names.
 #[test]
 fn sequences_of_renamed_tables() {
     let mut c = database().connect();
@@ -412,8 +412,8 @@ fn sequences_of_renamed_tables() {
     );
 }
 
-/// Goal: a sequence goes with the column that it is of, and with no other. Method: tables with
-/// points in their names, beside those that their names begin with; OWNED BY when it is made.
+/// Goal: a sequence is dropped with the column that owns it, and with no other. Method: tables with
+/// dots in their names, next to tables whose names are prefixes of these; OWNED BY at creation.
 #[test]
 fn sequences_and_their_columns() {
     let mut c = database().connect();
@@ -436,8 +436,8 @@ fn sequences_and_their_columns() {
     assert_eq!(ask(&mut c, "select relname from pg_class where relkind = 'S'"), ["alone"]);
 }
 
-/// Goal: each function of the time has its own. Method: a clock that moves between two statements
-/// of a block, and within one, on both paths.
+/// Goal: each function for the current time returns its own time. Method: a clock that moves
+/// between two statements of a block, and within one, on both paths.
 #[test]
 fn times() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000)));
@@ -465,8 +465,8 @@ fn times() {
     }
 }
 
-/// Goal: a table like another has its columns. Method: names, types, NOT NULL; defaults where they
-/// are asked for, and no keys.
+/// Goal: a table created with LIKE has the columns of the other. Method: names, types, NOT NULL;
+/// defaults if requested, and no keys.
 #[test]
 fn tables_like_others() {
     let mut c = database().connect();
@@ -483,8 +483,8 @@ fn tables_like_others() {
     assert_eq!(fails(&mut c, "create table d (like nothing)"), "42P01");
 }
 
-/// Goal: a statement that another connection runs is planned for that one's settings. Method: two
-/// connections with search paths of their own, set equally often.
+/// Goal: a statement run by another connection is planned for that connection's settings. Method:
+/// two connections with different search paths, set equally often.
 #[test]
 fn statements_of_another_connection() {
     let database = database();
@@ -503,8 +503,8 @@ fn statements_of_another_connection() {
     }
 }
 
-/// Goal: settings say what is done: values are shown as PostgreSQL shows them, and what cannot be
-/// done is refused. Method: spellings of each.
+/// Goal: settings reflect the behavior: values are shown as in PostgreSQL, and values that are not
+/// implemented are rejected. Method: spellings of each.
 #[test]
 fn settings_say_what_is_done() {
     let mut c = database().connect();
@@ -552,7 +552,7 @@ fn settings_say_what_is_done() {
     assert_eq!(ask(&mut c, "show timezone"), ["UTC"]);
 }
 
-/// Goal: a session of a database that cannot be written says so, whatever it is set to.
+/// Goal: a session of a read-only database reports that, whatever its settings.
 #[test]
 fn read_only_databases_say_so() {
     let fs = Arc::new(MemFs::new());

@@ -1,14 +1,14 @@
-//! Goal: subqueries see the columns that they name, have names themselves, and stand where
-//! PostgreSQL lets them. Method: small scripts.
+//! Goal: subqueries see the columns that they refer to, have names, and are allowed where
+//! PostgreSQL allows them. Method: small scripts.
 
 use cairn_sql::Datum;
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Goal: a table of a query around a subquery is found where a column of the subquery's own has its
-/// name, by name or alias, in a namespace, within another subquery, and in UPDATE and DELETE; and
-/// what is called so is the table that is meant. Method: EXISTS, values, lists, beside the same
-/// with other names.
+/// Goal: a reference to an outer table is resolved even if the subquery has a column of the table's
+/// name: by name or alias, with a namespace, within another subquery, and in UPDATE and DELETE; and
+/// the right table is used. Method: EXISTS, scalar values, lists, compared with the same queries
+/// under other names.
 #[test]
 fn columns_with_names_of_tables() {
     let mut c = database().connect();
@@ -36,14 +36,14 @@ fn columns_with_names_of_tables() {
     run(&mut c, "update a set x = 0 where exists (select 1 from b where b.a = a.id and b.e = 1)");
     assert_eq!(ask(&mut c, "select id from a where x = 0"), ["2"]);
     assert_eq!(run(&mut c, "delete from a where not exists (select 1 from b where b.a = a.id)"), 1);
-    // Two tables that are called so, and a name of WITH: neither is guessed.
+    // Two tables of the name, and a WITH name: neither is guessed.
     let sql = "select id from a where exists (select 1 from b where b.a = a.id)";
     assert_eq!(ask(&mut c, &format!("{sql} and id < 3 order by 1")), ["1", "2"]);
     c.execute(&format!("with a as (select 9 as id) {sql}"), &[]).unwrap_err();
 }
 
-/// Goal: the value of a subquery is called what its first column is, as in PostgreSQL. Method: one
-/// of each kind.
+/// Goal: a scalar subquery has the name of its first column, as in PostgreSQL. Method: one of each
+/// kind.
 #[test]
 fn names_of_subqueries() {
     let mut c = database().connect();
@@ -87,8 +87,8 @@ fn conditions_without_columns_are_above_the_row_of_nothing() {
     );
 }
 
-/// Goal: VALUES of an INSERT may have subqueries of one value. Method: one row, several, none
-/// found, more than one found.
+/// Goal: VALUES of an INSERT may contain scalar subqueries. Method: one row, several, no match,
+/// more than one match.
 #[test]
 fn subqueries_in_values() {
     let mut c = database().connect();
@@ -109,9 +109,9 @@ fn subqueries_in_values() {
     assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
 }
 
-/// Goal: what is compared with a column around a subquery is compared with the type that this has.
-/// Method: columns whose digits are known late: averages, rounded numbers and quotients of them, in
-/// each kind of subquery and in LATERAL.
+/// Goal: a comparison with an outer column uses the type of that column. Method: columns whose
+/// scale is known late: averages, rounded numbers and quotients of them, in each kind of subquery
+/// and in LATERAL.
 #[test]
 fn columns_around_have_their_types() {
     let mut c = database().connect();

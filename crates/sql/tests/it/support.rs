@@ -1,16 +1,16 @@
-//! A database in memory, and what tests ask of it.
+//! A database in memory, and helpers for tests.
 
 use std::sync::Arc;
 
 use cairn_sql::{Connection, Database, Datum, Error};
 use cairn_vfs::MemFs;
 
-/// An empty database.
+/// Creates an empty database.
 pub fn database() -> Database {
     Database::builder().fs(Arc::new(MemFs::new())).cache_bytes(16 << 20).threads(2).open("test.db").unwrap()
 }
 
-/// All rows of a query, printed: columns with `|` between them, NULL as `NULL`.
+/// Returns all rows of a query as text: columns separated by `|`, NULL as `NULL`.
 pub fn rows(connection: &mut Connection, sql: &str, params: &[Datum]) -> Result<Vec<String>, Error> {
     let mut rows = connection.query(sql, params)?;
     let mut all = Vec::new();
@@ -24,19 +24,19 @@ pub fn rows(connection: &mut Connection, sql: &str, params: &[Datum]) -> Result<
     Ok(all)
 }
 
-/// As [`rows`], without parameters and errors.
+/// Like [`rows`], without parameters and errors.
 #[track_caller]
 pub fn ask(connection: &mut Connection, sql: &str) -> Vec<String> {
     rows(connection, sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error} {:?}", error.detail()))
 }
 
-/// Runs a statement that must work; gives its count.
+/// Runs a statement that must succeed. Returns its count.
 #[track_caller]
 pub fn run(connection: &mut Connection, sql: &str) -> u64 {
     connection.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error} {:?}", error.detail()))
 }
 
-/// Runs a statement that must fail; gives the code.
+/// Runs a statement that must fail. Returns the code.
 #[track_caller]
 pub fn fails(connection: &mut Connection, sql: &str) -> &'static str {
     match connection.execute(sql, &[]) {

@@ -1,7 +1,7 @@
-//! Goal: subqueries that look outside are computed for each outer row, wherever they stand and
-//! whatever is in them. Method: PostgreSQL's answers to aggregates without groups, limits, windows,
-//! sets, joins, nested subqueries and LATERAL over groups that are empty, have one row, several,
-//! and NULL.
+//! Goal: correlated subqueries are computed for each outer row, in any place and with any contents.
+//! Method: PostgreSQL's results for aggregates without groups, limits, windows, set operations,
+//! joins, nested subqueries and LATERAL over groups that are empty, have one row, several, and
+//! NULL.
 
 use cairn_sql::Connection;
 
@@ -18,8 +18,8 @@ fn filled() -> Connection {
     c
 }
 
-/// Queries, and PostgreSQL 15's rows: in their order where the query ends with ORDER BY, and else
-/// sorted.
+/// Queries, and PostgreSQL 15's rows: in their order if the query ends with ORDER BY, and sorted
+/// otherwise.
 const ANSWERS: &[(&str, &[&str])] = &[
     ("select a,b from t where not exists (select max(a) from u where u.a = t.a + 100) order by 1,2", &[]),
     (
@@ -280,12 +280,12 @@ fn subqueries_answer_for_each_row() {
         }
         assert_eq!(rows, *expected, "{sql}");
     }
-    // More than one value is an error also where the subquery does not look like one of one value.
+    // More than one value is an error, also in subqueries that do not look scalar.
     assert_eq!(fails(&mut c, "select (select u.a from u where u.a >= t.a) from t"), "21000");
     assert_eq!(fails(&mut c, "select (select x from u where u.a = t.a union all select 1) from t"), "21000");
 }
 
-/// Goal: no statement changes rows that it must not. Method: the aggregates that have a row for no
+/// Goal: no statement changes rows that it must not. Method: aggregates that return a row for no
 /// rows, in the conditions of DELETE, UPDATE and INSERT.
 #[test]
 fn changes_ask_them_too() {
@@ -312,8 +312,9 @@ fn changes_ask_them_too() {
     assert_eq!(run(&mut c, gone), 7);
 }
 
-/// Goal: the shapes that DataFusion makes right joins of are left to it, so that they are not
-/// computed twice. Method: the plans of TPC-H's kinds of subqueries have the outer table once.
+/// Goal: shapes that DataFusion turns into correct joins are left to it, so that they are not
+/// computed twice.
+/// Method: the plans of TPC-H's kinds of subqueries scan the outer table once.
 #[test]
 fn plain_ones_stay_joins() {
     let mut c = filled();
@@ -336,8 +337,8 @@ fn plain_ones_stay_joins() {
     assert_eq!(count, 2, "{plan}");
 }
 
-/// Goal: NOT IN meets the NULL that an expression makes of columns that have none. Method: keys,
-/// which are never NULL, and expressions over them on either side.
+/// Goal: NOT IN respects the NULLs of expressions on columns that have none. Method: keys, which
+/// are never NULL, and expressions on them on either side.
 #[test]
 fn expressions_may_be_null_where_columns_are_not() {
     let mut c = database().connect();

@@ -1,4 +1,4 @@
-//! Goal: DataFusion's wrong answers are none of ours. Method: shapes of its issues that have no
+//! Goal: DataFusion's wrong results do not occur here. Method: shapes from its issues that have no
 //! test elsewhere (`docs/src/design/sql-datafusion-issues.md`).
 
 use crate::support::{ask, database, run};

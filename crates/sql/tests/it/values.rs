@@ -1,11 +1,11 @@
-//! Goal: literals, numbers and moments of general queries have PostgreSQL's types and values, as on
-//! the direct path. Method: small scripts.
+//! Goal: literals, numbers and timestamps of general queries have PostgreSQL's types and values, as
+//! on the direct path. Method: small scripts.
 
 use cairn_sql::{Connection, Datum, Type};
 
 use crate::support::{ask, database, fails, rows, run};
 
-/// Arithmetic that does not fit is an error and not another number; casts and rounding are those of
+/// Arithmetic out of range is an error and not another number; casts and rounding equal those of
 /// the direct path.
 #[test]
 fn numbers_at_their_ends() {
@@ -74,7 +74,7 @@ fn numbers_at_their_ends() {
 }
 
 /// Goal: literals have PostgreSQL's types in general queries. Method: numbers at the ends of their
-/// types, and what is in quotes beside every type, in every place that has an opinion on types:
+/// types, and untyped literals next to every type, in every construct that affects types:
 /// subqueries, unions, VALUES, recursion, CASE.
 #[test]
 fn literals() {
@@ -153,9 +153,9 @@ fn literals() {
     }
 }
 
-/// Goal: a text goes into no column of another type without a cast, wherever it comes from; what is
-/// only in quotes and parameters do. Method: INSERT and UPDATE by queries, beside what the direct
-/// path says of the same.
+/// Goal: a text is not assigned to a column of another type without a cast, whatever its source;
+/// untyped literals and parameters are. Method: INSERT and UPDATE with queries, compared with the
+/// direct path.
 #[test]
 fn texts_into_columns() {
     let mut c = database().connect();
@@ -198,9 +198,9 @@ fn texts_into_columns() {
     assert_eq!(fails(&mut c, "insert into t (id, v) select 9, 'long text' from s"), "22001");
 }
 
-/// Goal: digits that somebody has written are kept or refused, not rounded away without a word,
-/// where a column does not say how many it has. Method: each way in; what is computed is rounded,
-/// and columns that say how many digits they have round.
+/// Goal: given digits are kept or rejected, not rounded silently, if a column has no declared
+/// scale. Method: each way to insert; computed values are rounded, and columns with a declared
+/// scale round.
 #[test]
 fn digits_of_numerics() {
     let mut c = database().connect();
@@ -241,8 +241,8 @@ fn digits_of_numerics() {
     );
 }
 
-/// Goal: parts of moments have their fractions wherever they are asked for. Method: the same part
-/// on both paths.
+/// Goal: extracted fields of timestamps have fractions in every place. Method: the same field on
+/// both paths.
 #[test]
 fn parts_of_moments_have_fractions() {
     let mut c = database().connect();
@@ -282,9 +282,9 @@ fn parts_of_moments_have_fractions() {
     );
 }
 
-/// Goal: no digit is lost silently that a numeric or a floating-point number has no room for.
-/// Method: literals of more digits than a numeric has, texts beyond both ends of the floating-point
-/// types.
+/// Goal: no digit is lost silently for which a numeric or a floating-point number has no room.
+/// Method: literals with more digits than a numeric has, texts beyond both ends of the
+/// floating-point types.
 #[test]
 fn numbers_beyond_their_types() {
     let mut c = database().connect();
@@ -322,12 +322,6 @@ fn numbers_beyond_their_types() {
     );
 }
 
-/// Goal: what comes to more than its type holds is an error whichever path and operator computes
-/// it, and infinite numbers stay what they are. Method: what PostgreSQL 15 answers to the same
-/// rows: aggregates
-/// Goal: sums that threads have made of parts are added up with the same care. Method: enough rows
-/// for several of them, of which only the first and the last are large, in a tree and in packed
-/// leaves, by groups of which
 /// Goal: quotients have PostgreSQL's digits on both paths, however many the operands have. Method:
 /// numerics of few and of many digits.
 #[test]
@@ -346,8 +340,8 @@ fn quotients_of_many_digits() {
     }
 }
 
-/// Goal: a time keeps as many digits of its seconds as its type says, as in PostgreSQL. Method:
-/// casts on both paths, columns however they get their values, and what catalogs say.
+/// Goal: a time keeps the number of fractional digits that its type declares, as in PostgreSQL.
+/// Method: casts on both paths, columns filled in every way, and the catalogs.
 #[test]
 fn digits_of_times() {
     let mut c = database().connect();
@@ -365,7 +359,7 @@ fn digits_of_times() {
         ("'2024-01-01 12:00:00.123456'::timestamp(6)", "2024-01-01 12:00:00.123456"),
         ("'2024-01-01 12:00:00.123456'::timestamp(9)", "2024-01-01 12:00:00.123456"),
     ] {
-        // Clients see the zone that a type has.
+        // Clients see the zone of the type.
         let text =
             |of: &[String]| of.iter().map(|row| row.trim_end_matches("+00").to_owned()).collect::<Vec<_>>();
         assert_eq!(text(&ask(&mut c, &format!("select {expr}"))), [expected], "{expr}");
@@ -392,7 +386,7 @@ fn digits_of_times() {
             "{id}"
         );
     }
-    // What is compared with a column is not rounded.
+    // A value compared with a column is not rounded.
     assert_eq!(ask(&mut c, "select count(*) from t where a = '2024-01-01 12:00:00.6'"), ["0"]);
     assert_eq!(ask(&mut c, "select count(*) from t where a > '2024-01-01 12:00:00.6'"), ["3"]);
     assert_eq!(ask(&mut c, "select count(*) from t where a = timestamp '2024-01-01 12:00:01'"), ["3"]);
@@ -421,8 +415,8 @@ fn digits_of_times() {
     assert_eq!(ask(&mut c, "select d from t where id = 1"), ["2024-01-01 12:00:00.7"]);
 }
 
-/// Goal: both paths agree on what computing with numbers gives, errors too. Method: each expression
-/// over one table by itself and in a query with DISTINCT, which DataFusion runs.
+/// Goal: both paths agree on numeric computations, including errors. Method: each expression over
+/// one table by itself, and in a query with DISTINCT, which DataFusion runs.
 #[test]
 fn both_paths_compute_alike() {
     let mut c = database().connect();
@@ -467,15 +461,16 @@ fn both_paths_compute_alike() {
         }
     }
     assert_eq!(fails(&mut c, "select count(*) from t where x / (id - 1) > 5"), "22012");
-    // One scale for both would leave no room for the whole number.
+    // A common scale would leave no room for the integer.
     assert_eq!(ask(&mut c, "select b < c from t where b < 10000000000::bigint"), ["t"]);
     assert_eq!(ask(&mut c, "select ceil(avg(id)), floor(avg(id)) from t"), ["1|1"]);
     assert_eq!(ask(&mut c, "select floor(avg(n)) < avg(n), avg(n) > 1.5 from t"), ["t|t"]);
 }
 
-/// Goal: a series of integers is one of integers, wherever it stands; one with a bigint among its
-/// ends, of bigints.
-/// Method: what tells the two apart: digits of `to_hex`, the type of a sum, and where sums end.
+/// Goal: a series of integers has integers, in any place; one with a bigint among its ends has
+/// bigints.
+/// Method: results that distinguish the two: digits of `to_hex`, the type of a sum, and the range
+/// of sums.
 #[test]
 fn series_have_the_type_of_their_ends() {
     let mut c = database().connect();
@@ -529,9 +524,9 @@ fn is_zoned(c: &mut Connection, sql: &str) -> bool {
     c.prepare(sql).unwrap().columns()[0].kind.is_zoned
 }
 
-/// Goal: the clock's times have a zone, and `localtimestamp` has none. Method: what tells the
-/// types, of calls alone and of what is computed of them, by general queries and by the direct
-/// path.
+/// Goal: the current times have a time zone, and `localtimestamp` has none. Method: results that
+/// reveal the type, of the calls alone and of expressions on them, in general queries and on the
+/// direct path.
 #[test]
 fn times_of_the_clock_have_zones() {
     let mut c = database().connect();
@@ -578,9 +573,9 @@ fn times_of_the_clock_have_zones() {
     );
 }
 
-/// Goal: what is cast has the type that it was cast to, and nothing of the one before. Method:
-/// texts of uuids and JSON, and timestamps of moments and of their dates, beside other texts and
-/// timestamps: in UNION, COALESCE, windows and operators.
+/// Goal: a cast value has the type of the cast, and no properties of the former type. Method: texts
+/// of uuids and JSON, and timestamps cast from those with a time zone and from their dates, next to
+/// other texts and timestamps: in UNION, COALESCE, windows and operators.
 #[test]
 fn casts_leave_nothing_of_the_type_before() {
     let mut c = database().connect();
@@ -632,8 +627,8 @@ fn casts_leave_nothing_of_the_type_before() {
     }
 }
 
-/// Goal: a plan that is not optimized has the same functions. Method: `date_trunc`, of which
-/// DataFusion has one as well, from sessions that start without the optimizer.
+/// Goal: a plan without optimization uses our functions, too. Method: `date_trunc`, which
+/// DataFusion also has, in sessions that start without the optimizer.
 #[test]
 fn unoptimized_plans_have_our_functions() {
     for _ in 0..8 {
@@ -648,9 +643,8 @@ fn unoptimized_plans_have_our_functions() {
     }
 }
 
-/// Goal: CASE of numbers of several types is of the type that holds all of them, whichever comes
-/// first. Method: quotients, sums, averages and comparisons of such, by general queries and by the
-/// direct path, and as values of INSERT.
+/// Goal: computed items of VALUES keep all of their digits, whatever types the other rows have.
+/// Method: quotients next to integers, NULL, untyped literals and doubles, alone and in an INSERT.
 #[test]
 fn computed_items_of_values_have_all_digits() {
     let mut c = database().connect();
@@ -662,7 +656,7 @@ fn computed_items_of_values_have_all_digits() {
         ("(1), (0.001 / (select 1.5))", vec!["1000000000000000", sixths]),
         ("('1'), (0.001 / 1.5)", vec!["1000000000000000", sixths]),
         ("(1e0), (0.001 / 1.5)", vec!["1000000000000000", sixths]),
-        // What is written as a cast rounds.
+        // An explicit cast rounds.
         ("((0.001 / 1.5)::numeric(12, 3)), (2.5::numeric(12, 3))", vec!["1000000000000", "2500000000000000"]),
         ("((0.001 / 1.5)::numeric(12, 4)), (1 + 1.5)", vec!["700000000000", "2500000000000000"]),
         ("(0.1234567890123456789 * 0.1), (12)", vec!["12345678901234", "12000000000000000"]),
@@ -678,8 +672,9 @@ fn computed_items_of_values_have_all_digits() {
     );
 }
 
-/// Goal: rows of VALUES come as they are written, also where one has a subquery, and INSERT numbers
-/// them so. Method: many rows, by themselves, under a name, and into a table with a serial key.
+/// Goal: rows of VALUES come in the written order even if one has a subquery, and INSERT numbers
+/// them in this order. Method: many rows, by themselves, under a name, and into a table with a
+/// serial key.
 #[test]
 fn values_with_subqueries_keep_their_order() {
     let mut c = database().connect();
@@ -699,6 +694,9 @@ fn values_with_subqueries_keep_their_order() {
     assert_eq!(ask(&mut c, sum), ["5", "7"]);
 }
 
+/// Goal: CASE of numbers of several types has the type that holds all of them, whichever comes
+/// first. Method: quotients, sums, averages and comparisons of such, in general queries and on the
+/// direct path, and as values of INSERT.
 #[test]
 fn cases_have_the_type_of_all_results() {
     let mut c = database().connect();
@@ -725,7 +723,7 @@ fn cases_have_the_type_of_all_results() {
             assert_eq!(ask(&mut c, &sql), ["2", "3"], "{sql}");
         }
     }
-    // Quotients among the results have their digits.
+    // Quotients among the results keep their digits.
     for from in ["k", "k cross join (values (1)) v (i)"] {
         for case in [
             "case when true then 0.001::numeric / 1.5::numeric(12, 3) when b then 0::numeric end",

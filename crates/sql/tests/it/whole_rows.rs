@@ -1,5 +1,5 @@
-//! Goal: rows of tables as values say whether they are there. Method: outer joins with and without
-//! partners, of tables with and without columns that are never NULL.
+//! Goal: a table's row as a value says whether the row exists. Method: outer joins with and without
+//! matches, of tables with and without columns that are never NULL.
 
 use crate::support::{ask, database, run};
 

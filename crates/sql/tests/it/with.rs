@@ -1,5 +1,5 @@
-//! Goal: WITH before INSERT, UPDATE and DELETE gives rows to them, as in PostgreSQL. Method: each
-//! of them, with RETURNING, parameters, recursion, and names that stand for something else.
+//! Goal: WITH before INSERT, UPDATE and DELETE supplies rows to them, as in PostgreSQL. Method:
+//! each of them, with RETURNING, parameters, recursion, and names that shadow others.
 
 use cairn_sql::Connection;
 
@@ -21,7 +21,7 @@ fn rows_are_inserted() {
     assert_eq!(rows(&mut c, insert, &[200.into()]).unwrap(), ["13|300", "14|400"]);
     let recursive = "with recursive n (i) as (select 20 union all select i + 1 from n where i < 23) insert into t (id) select i from n";
     assert_eq!(run(&mut c, recursive), 4);
-    // Its own WITH behind that of the statement.
+    // Its own WITH after that of the statement.
     let both = "with x as (select 30 as id) insert into t with y as (select id + 1 as id from x) select x.id, y.id from x, y returning *";
     assert_eq!(ask(&mut c, both), ["30|31"]);
     let values =
@@ -29,7 +29,7 @@ fn rows_are_inserted() {
     let mut inserted = ask(&mut c, values);
     inserted.sort_unstable();
     assert_eq!(inserted, ["40", "41"]);
-    // The table that is inserted into is the table, whatever is called so.
+    // The target of INSERT is the table, even if a WITH query has its name.
     assert_eq!(run(&mut c, "with t as (select 50 as id, 5 as v) insert into t select * from t"), 1);
     let again = "with x as (select * from t where id = 50) insert into t select id, v + 1 from x on conflict (id) do update set v = excluded.v returning v";
     assert_eq!(ask(&mut c, again), ["6"]);
@@ -60,7 +60,7 @@ fn rows_change_and_go() {
         ["3|300"]
     );
     assert_eq!(run(&mut c, "with x as (select id from u) delete from t where id in (select id from x)"), 1);
-    // The table itself, as a query of WITH sees it: its columns, and no others.
+    // The table itself as a WITH query sees it, with exactly its columns.
     run(&mut c, "insert into t values (5, 300)");
     let own = "with x (a, b) as (select * from t) delete from t using x where x.a <> t.id and x.b = t.v returning id";
     let mut gone = ask(&mut c, own);

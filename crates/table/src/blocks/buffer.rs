@@ -1,32 +1,32 @@
-//! Values of one column, one after the other, for who computes on many at once.
+//! Column buffers: the values of one column, contiguous, for computing on many at once.
 
 use std::ops::Range;
 
 use crate::row::{Interval, Type, Value};
 
-/// Values of a column. What is NULL has some value here all the same: [`ColumnBuf::validity`] says
-/// which ones count.
+/// The values of a column. A NULL has an arbitrary value here; [`ColumnBuf::validity`] tells which
+/// values are not NULL.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnValues {
-    /// Of booleans.
+    /// Booleans.
     Boolean(Vec<bool>),
-    /// Of numbers of 16 bits.
+    /// 16-bit integers.
     SmallInt(Vec<i16>),
-    /// Of numbers of 32 bits, and of dates.
+    /// 32-bit integers, and dates.
     Int(Vec<i32>),
-    /// Of numbers of 64 bits, times and timestamps.
+    /// 64-bit integers, times and timestamps.
     BigInt(Vec<i64>),
-    /// Of floating-point numbers of 32 bits.
+    /// 32-bit floats.
     Real(Vec<f32>),
-    /// Of floating-point numbers of 64 bits.
+    /// 64-bit floats.
     Double(Vec<f64>),
-    /// Of decimals: whole numbers of their smallest unit.
+    /// Decimals, as integer counts of their smallest unit.
     Decimal(Vec<i128>),
-    /// Of intervals.
+    /// Intervals.
     Interval(Vec<Interval>),
-    /// Of uuids.
+    /// UUIDs.
     Uuid(Vec<[u8; 16]>),
-    /// Of texts and bytes.
+    /// Texts and bytes.
     Bytes(ByteValues),
 }
 
@@ -73,7 +73,7 @@ impl ColumnValues {
         }
     }
 
-    /// Turns the values from `start` on around.
+    /// Reverses the values from `start` on.
     pub(super) fn reverse_from(&mut self, start: usize) {
         fn turn<T>(values: &mut [T], start: usize) {
             values.get_mut(start..).unwrap_or_default().reverse();
@@ -111,7 +111,7 @@ fn runs(bits: &[u64], mut each: impl FnMut(Range<usize>)) {
         let (mut left, mut at) = (*word, 64 * nth);
         while left != 0 {
             let gap = left.trailing_zeros();
-            // Shifted by gap and ones apart: both together may be all 64 bits.
+            // Shifted by the gap and the ones separately, because together they may be all 64 bits.
             let ones = (left >> gap).trailing_ones();
             let start = at + gap as usize;
             if start != run.end {
@@ -126,10 +126,10 @@ fn runs(bits: &[u64], mut each: impl FnMut(Range<usize>)) {
     each(run);
 }
 
-/// Texts or bytes in one piece. Texts are UTF-8 if the file is sound, and nobody has looked.
+/// Texts or bytes in one buffer. Texts are UTF-8 if the file is intact, which is not verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteValues {
-    /// 0, and where each value ends in `bytes`: one more than there are values.
+    /// 0, and then the end of each value in `bytes`: one more than there are values.
     pub ends: Vec<usize>,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -142,7 +142,7 @@ impl Default for ByteValues {
 }
 
 impl ByteValues {
-    /// A value; `None` when there are not so many.
+    /// Returns a value; `None` if there are not that many.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         self.bytes.get(*self.ends.get(at)?..*self.ends.get(at + 1)?)
     }
@@ -165,7 +165,7 @@ impl ByteValues {
             }
             if first != to {
                 bytes.copy_within(from..end, to_byte);
-                // What was before it has become shorter by this.
+                // The values removed before it have made the buffer shorter by this.
                 let shorter = from - to_byte;
                 ends.copy_within(first + 1..=last, to + 1);
                 let moved = ends.get_mut(to + 1..=to + last - first).unwrap_or_default();
@@ -179,28 +179,28 @@ impl ByteValues {
     }
 }
 
-/// Which values of a column are NULL.
+/// The NULLs of a column.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Validity {
-    /// One for each value, the lowest bit of a byte first; none as long as nothing is NULL.
+    /// One bit per value, the lowest bit of a byte first; empty until a value is NULL.
     bits: Vec<u8>,
     len: usize,
     nulls: usize,
 }
 
 impl Validity {
-    /// How many are NULL.
+    /// Returns the number of NULLs.
     pub fn nulls(&self) -> usize {
         self.nulls
     }
 
-    /// A bit for each value, from the lowest of the first byte on: 0 for NULL. `None` when nothing
-    /// is NULL.
+    /// Returns one bit per value, from the lowest of the first byte on: 0 for NULL. `None` if no
+    /// value is NULL.
     pub fn bits(&self) -> Option<&[u8]> {
         (self.nulls > 0).then_some(&self.bits[..])
     }
 
-    /// Whether a value is not NULL.
+    /// Returns whether a value is not NULL.
     pub fn is_valid(&self, at: usize) -> bool {
         at < self.len
             && (self.nulls == 0 || self.bits.get(at / 8).is_some_and(|bits| bits >> (at % 8) & 1 == 1))
@@ -220,7 +220,7 @@ impl Validity {
             return;
         }
         if self.nulls == 0 {
-            // The first one: those before it are all there.
+            // At the first NULL, all values before it are valid.
             self.bits.clear();
             self.bits.resize(self.len.div_ceil(8), !0);
             if let Some(last) = self.bits.last_mut().filter(|_| !self.len.is_multiple_of(8)) {
@@ -251,7 +251,7 @@ impl Validity {
         });
     }
 
-    /// What comes from `start` on.
+    /// Returns the part from `start` on.
     fn clone_bits_from(&self, start: usize) -> Validity {
         let mut part = Validity::default();
         if self.nulls == 0 {
@@ -278,7 +278,7 @@ impl Validity {
         }
     }
 
-    /// Turns what comes from `start` on around.
+    /// Reverses the part from `start` on.
     fn reverse_from(&mut self, start: usize) {
         if self.nulls == 0 {
             return;
@@ -297,8 +297,7 @@ impl Validity {
     }
 }
 
-/// Values of a column, in the order of rows. Blocks append to it, so that it can have the rows of
-/// several.
+/// The values of a column, in row order. Blocks append to it, so it can hold the rows of several.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnBuf {
     pub(super) values: ColumnValues,
@@ -306,7 +305,7 @@ pub struct ColumnBuf {
 }
 
 impl ColumnBuf {
-    /// For a column of a type.
+    /// Creates a buffer for a column of a type.
     pub fn new(kind: Type) -> Self {
         let values = match kind {
             Type::Boolean => ColumnValues::Boolean(Vec::new()),
@@ -323,45 +322,45 @@ impl ColumnBuf {
         ColumnBuf { values, validity: Validity::default() }
     }
 
-    /// As [`ColumnBuf::new`], with room for so many values; for texts and bytes, which are of any
-    /// length, the values' own bytes take more.
+    /// Like [`ColumnBuf::new`], with capacity for `count` values. The bytes of texts and blobs,
+    /// which vary in length, need more.
     pub fn with_capacity(kind: Type, count: usize) -> Self {
         let mut new = ColumnBuf::new(kind);
         new.values.reserve(count);
         new
     }
 
-    /// Whether it is for columns of a type.
+    /// Returns whether it fits columns of a type.
     pub(super) fn fits(&self, kind: Type) -> bool {
         std::mem::discriminant(&self.values) == std::mem::discriminant(&ColumnBuf::new(kind).values)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.validity.len
     }
 
-    /// True when there is none.
+    /// Returns whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The values.
+    /// Returns the values.
     pub fn values(&self) -> &ColumnValues {
         &self.values
     }
 
-    /// Which of them are NULL.
+    /// Returns which of the values are NULL.
     pub fn validity(&self) -> &Validity {
         &self.validity
     }
 
-    /// Values and validity, for who wants to keep them.
+    /// Returns the values and their validity as owned parts.
     pub fn into_parts(self) -> (ColumnValues, Validity) {
         (self.values, self.validity)
     }
 
-    /// Takes all values out, and keeps the memory.
+    /// Removes all values, and keeps the memory.
     pub fn clear(&mut self) {
         self.validity.clear();
         match &mut self.values {
@@ -381,7 +380,7 @@ impl ColumnBuf {
         }
     }
 
-    /// Appends a value. False, and nothing else, when it is of another type.
+    /// Appends a value. Returns false, and appends nothing, if it is of another type.
     #[must_use]
     pub fn push(&mut self, value: Value<'_>) -> bool {
         match (&mut self.values, value) {
@@ -409,14 +408,14 @@ impl ColumnBuf {
         true
     }
 
-    /// Of the values from `start` on only those stay whose bit is set, from the lowest of the first
-    /// word on.
+    /// Keeps only those values from `start` on whose bit is set, from the lowest of the first word
+    /// on.
     pub(super) fn keep_from(&mut self, start: usize, bits: &[u64]) {
         self.values.keep_from(start, bits);
         self.validity.keep_from(start, bits);
     }
 
-    /// Turns the values from `start` on around.
+    /// Reverses the values from `start` on.
     pub(super) fn reverse_from(&mut self, start: usize) {
         self.values.reverse_from(start);
         self.validity.reverse_from(start);
@@ -486,10 +485,10 @@ mod tests {
         assert!(to.push(value));
     }
 
-    /// Goal: what is kept of the values behind a place is what would be there if only that had been
-    /// appended, and nothing before the place changes. Method: columns of all types, with no, few
-    /// and many NULLs before and behind the place, and bits of all densities, beside a column to
-    /// which the values were appended one by one; then more is appended to both.
+    /// Goal: keeping some values after a position is equivalent to having appended only those, and
+    /// changes nothing before the position. Method: columns of all types, with no, few and many
+    /// NULLs before and after the position, and bits of all densities, compared with a column to
+    /// which the values were appended one by one; then more values are appended to both.
     #[test]
     fn what_is_kept_is_as_if_nothing_else_had_come() {
         let mut state = 7;
@@ -508,7 +507,7 @@ mod tests {
                 if is_kept && (before..before + behind).contains(&at) {
                     bits[(at - before) / 64] |= 1 << ((at - before) % 64);
                 }
-                // NULLs behind the place, before it, or in both.
+                // NULLs after the position, before it, or both.
                 let may_be_null = round % 3 != usize::from(at < before);
                 let is_null = may_be_null && next(&mut state) % 1000 < nulls;
                 let number = next(&mut state);

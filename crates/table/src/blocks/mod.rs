@@ -1,8 +1,8 @@
-//! Scans that give the rows of a leaf at once, column by column: for who looks at many rows and few
-//! of their columns.
+//! Block scans: the rows of a leaf at once, column by column, for queries that read many rows and
+//! few of their columns.
 //!
-//! A scan row by row asks of each value where it is and what type it has. Here both are known for a
-//! whole leaf, and what is left is a loop over numbers.
+//! A row scan looks up the place and the type of every value. Here both are known for a whole leaf,
+//! and the rest is a loop over numbers.
 
 mod buffer;
 mod packed;
@@ -24,31 +24,31 @@ use crate::storage::{Cursor, Direction, Packed};
 use crate::view::{Found, View};
 use crate::{Error, Result};
 
-/// Of a block with more than so many rows for each that is wanted, numbers are taken out one by
-/// one: all of them together take a third of that each.
+/// If a block has more than this many rows per selected row, numbers are extracted one by one.
+/// Extracting all of them together takes a third of the time per number.
 const FEW: usize = 3;
 
-/// Bytes of rows that are gathered one by one before they make a block: rows that are long are not
-/// all in memory because they are on one leaf.
+/// Size of the rows gathered one by one before they form a block. This bounds the memory for the
+/// long rows of a leaf.
 const GATHERED: usize = 1 << 20;
 
-/// Of a tree with fewer leaves all are counted sooner than the indexes are looked at.
+/// If a tree has fewer leaves, counting all of them is faster than looking at the indexes.
 const WORTH_A_LOOK: u64 = 16;
 
-/// The rows of a range, a block at a time: those of a leaf, or a part of them. It has a copy of
-/// what it shows, so nobody waits for it.
+/// A scan of a range in blocks, each of which is a leaf or a part of one. It holds a copy of the
+/// data, so no other thread waits for it.
 pub struct BlockScan {
     view: View,
     table: Arc<Table>,
     index: Option<usize>,
     cursor: Cursor,
-    /// What blocks may be asked for.
+    /// Columns that blocks may be asked for.
     columns: Vec<usize>,
-    /// Records of the leaf that were in no block yet.
+    /// Records of the leaf that have not been in a block yet.
     left: Range<usize>,
     places: Vec<Place>,
     prefix: Vec<u8>,
-    /// Records that are not as the leaf has them.
+    /// Records whose visible version is not the one in the leaf.
     gathered: Vec<u8>,
     is_gathered: bool,
     is_plain: bool,
@@ -57,10 +57,10 @@ pub struct BlockScan {
 }
 
 impl View {
-    /// The rows of a range as [`View::scan`] gives them, leaf by leaf. Nothing is read before the
-    /// first call of [`BlockScan::next`]. `columns` are those that will be asked of the blocks:
-    /// only they are read where columns lie apart. The number behind the table's last column is the
-    /// row's key.
+    /// Scans the rows of a range, like [`View::scan`], leaf by leaf. Nothing is read before the
+    /// first call of [`BlockScan::next`]. `columns` are the columns that the blocks will be asked
+    /// for: where columns are stored separately, only these are read. The number after the table's
+    /// last column stands for the row's key.
     pub fn blocks(
         &self,
         table: &Arc<Table>,
@@ -92,9 +92,9 @@ impl View {
         })
     }
 
-    /// How many rows a range has. Cost: a look at the head of each leaf whose changes everybody
-    /// sees, and at each record of the others. All rows of a table are counted in its smallest
-    /// tree, which may be an index's, as SQLite does. Errors: as [`View::scan`].
+    /// Counts the rows of a range. Cost: reads the header of each leaf whose changes are all
+    /// visible, and every record of other leaves. All rows of a table are counted in its smallest
+    /// tree, which may be an index, as in SQLite. Errors: as [`View::scan`].
     pub fn count(
         &self,
         table: &Arc<Table>,
@@ -120,8 +120,8 @@ impl View {
     }
 }
 
-/// The index whose tree has the fewest leaves; `None` where the rows' own has. Each row has an
-/// entry in every index, NULLs too.
+/// Returns the index whose tree has the fewest leaves; `None` if the row tree has. Every index has
+/// an entry for each row, including NULLs.
 fn smallest(table: &Table) -> Result<Option<usize>> {
     let (mut best, mut leaves) = (None, table.tree.leaves_about()?);
     if leaves < WORTH_A_LOOK {
@@ -141,7 +141,7 @@ fn no_column(table: &Table, column: usize) -> Error {
 }
 
 impl BlockScan {
-    /// The next rows, never none; `None` after the last. Errors: as
+    /// Returns the next rows, at least one; `None` after the last one. Errors: as
     /// [`Scan::next`](crate::Scan::next).
     #[allow(clippy::should_implement_trait, reason = "the block borrows from the scan")]
     pub fn next(&mut self) -> Result<Option<Block<'_>>> {
@@ -159,7 +159,7 @@ impl BlockScan {
             }
             let is_visible = self.cursor.lsn() <= self.view.snapshot.all_visible;
             if is_visible && self.cursor.is_packed() {
-                // None of its records is a ghost, or long.
+                // A packed leaf has neither ghosts nor long rows.
                 self.packed = std::mem::take(&mut self.left);
                 break;
             }
@@ -175,8 +175,8 @@ impl BlockScan {
         Ok(Some(Block { scan: self }))
     }
 
-    /// Notes where the rows of a leaf are, all of which are as they are seen. False, and nothing,
-    /// when one is not in the leaf or not laid out as others.
+    /// Records the places of a leaf's rows, all of which are visible as they are. Returns false,
+    /// and records none, if a row is not stored in the leaf, or is not laid out like the others.
     fn place_all(&mut self) -> Result<bool> {
         let leaf = self.cursor.leaf();
         self.places.reserve(self.left.len());
@@ -201,7 +201,8 @@ impl BlockScan {
         Ok(true)
     }
 
-    /// Takes rows one by one, as they are seen: until the leaf is through, or they are many bytes.
+    /// Gathers the visible versions of rows one by one, until the leaf is finished, or they take
+    /// many bytes.
     fn gather(&mut self, is_visible: bool) -> Result<()> {
         let root = self.cursor.root();
         self.gathered.clear();
@@ -243,7 +244,7 @@ impl BlockScan {
         self.view.db.damaged_record(self.cursor.root())
     }
 
-    /// The table.
+    /// Returns the table.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
@@ -255,22 +256,23 @@ impl fmt::Debug for BlockScan {
     }
 }
 
-/// Some rows that follow each other.
+/// Some consecutive rows.
 #[derive(Debug)]
 pub struct Block<'s> {
     scan: &'s BlockScan,
 }
 
 impl Block<'_> {
-    /// How many there are; never 0.
+    /// Returns the number of rows, which is never 0.
     pub fn rows(&self) -> usize {
         self.scan.places.len() + self.scan.packed.len()
     }
 
-    /// Appends the values of a column of the table, one for each row. In a scan of an index those
-    /// of a column that it does not have ([`Table::index_covers`]) are NULL. The number behind the
-    /// last column gives the rows' keys, as bytes. Errors: [`Error::Invalid`] for a column that is
-    /// not there, or was not said at the start, or not of the buffer's type; [`Error::Corruption`].
+    /// Appends the values of a column of the table, one per row. In an index scan, columns that the
+    /// index does not contain ([`Table::index_covers`]) are NULL. The number after the last column
+    /// appends the rows' keys, as bytes. Errors: [`Error::Invalid`] for a column that does not
+    /// exist, was not announced at the start, or is not of the buffer's type;
+    /// [`Error::Corruption`].
     pub fn column(&self, column: usize, to: &mut ColumnBuf) -> Result<()> {
         let scan = self.scan;
         if !scan.columns.contains(&column) {
@@ -296,10 +298,10 @@ impl Block<'_> {
         read.map_err(|Unsound| scan.damaged())
     }
 
-    /// Takes rows out whose value in a column of whole numbers, decimals, dates or times is NULL or
-    /// not from the first bound to the second, in the unit that the column is kept in. `rows` has a
-    /// bit for each row of the block, from the lowest of the first word on, and none behind the
-    /// last. False, and nothing, where [`Block::column`] has to be asked for that. Cost: less than
+    /// Deselects rows whose value in a column of integers, decimals, dates or times is NULL or
+    /// outside the inclusive bounds, in the unit that the column is stored in. `rows` has a bit for
+    /// each row of the block, from the lowest of the first word on, and none after the last.
+    /// Returns false, and changes nothing, if this requires [`Block::column`]. Cost: less than
     /// decoding the column. Errors: as [`Block::column`].
     pub fn keep_within(&self, column: usize, bounds: (i128, i128), rows: &mut [u64]) -> Result<bool> {
         match self.packed_rows(column)? {
@@ -310,10 +312,10 @@ impl Block<'_> {
         }
     }
 
-    /// Takes rows out whose value in a column of texts or bytes is NULL or does not hold, with
-    /// `rows` as [`Block::keep_within`] has them. False, and nothing, where [`Block::column`] has
-    /// to be asked for that. Cost: `holds` is called for each of the few different values that
-    /// there are. Errors: as [`Block::column`].
+    /// Deselects rows whose value in a column of texts or bytes is NULL or fails `holds`, with
+    /// `rows` as in [`Block::keep_within`]. Returns false, and changes nothing, if this requires
+    /// [`Block::column`]. Cost: `holds` is called once for each of the few distinct values. Errors:
+    /// as [`Block::column`].
     pub fn keep_texts(
         &self,
         column: usize,
@@ -328,8 +330,8 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of a
-    /// few packed numbers, that of these rows; else that of all of them. Errors: as
+    /// Like [`Block::column`], for the selected rows, with bits as in [`Block::keep_within`]. Cost:
+    /// for a few packed numbers, that of these rows; otherwise that of all rows. Errors: as
     /// [`Block::column`].
     pub fn column_of(&self, column: usize, rows: &[u64], to: &mut ColumnBuf) -> Result<()> {
         let count: usize = rows.iter().map(|word| word.count_ones() as usize).sum();
@@ -345,7 +347,7 @@ impl Block<'_> {
         Ok(())
     }
 
-    /// The rows of a packed leaf, forward, and the type of a column.
+    /// Returns the rows of a packed leaf, if scanned forward, and the type of a column.
     fn packed_rows(&self, column: usize) -> Result<Option<(PackedRows<'_>, Type)>> {
         let scan = self.scan;
         if !scan.columns.contains(&column) {

@@ -1,4 +1,4 @@
-//! Columns of packed leaves, which lie apart already.
+//! Columns of packed leaves, which are already stored separately.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::catalog::{Place as TablePlace, RowRef, Table};
 use crate::row::{FixedKey, Interval, KeyFormat, Type, Value};
 use crate::storage::{Column, Packed, UNPACKED_AT_ONCE, Unpacked};
 
-/// Which columns of the rows' own are read for some of the table's, where these and keys are all
-/// that is read.
+/// Returns the row columns to read for some columns of the table. `None` if anything besides these
+/// and the keys must be read.
 pub(crate) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) -> Option<Vec<usize>> {
     let mut own = Vec::new();
     for &column in columns {
         match table.place(index, column) {
             Some(TablePlace::Row(at)) => own.push(at),
             Some(TablePlace::Key(_)) => {}
-            // The row's key, which is the record's in the table.
+            // The row's key, which is the record's key in the row tree.
             None if index.is_none() => {}
             _ => return None,
         }
@@ -25,7 +25,7 @@ pub(crate) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) ->
     Some(own)
 }
 
-/// Some records of a packed leaf, and what they are records of.
+/// Some records of a packed leaf, with their table and index.
 #[derive(Debug, Clone)]
 pub(super) struct PackedRows<'a> {
     pub(super) table: &'a Table,
@@ -50,7 +50,8 @@ impl PackedRows<'_> {
         }
     }
 
-    /// The column of whole numbers of the rows' own that a column of the table is, if it is one.
+    /// Returns the stored column for an integer-like column of the table, if it is one of the row
+    /// columns.
     fn whole(&self, column: usize, kind: Type) -> Result<Option<Column>, Changed> {
         let is_whole = matches!(
             kind,
@@ -98,8 +99,8 @@ impl PackedRows<'_> {
         }
     }
 
-    /// Appends the values of chosen rows. False, and nothing, where all have to be decoded for
-    /// that.
+    /// Appends the values of selected rows. Returns false, and appends nothing, if this requires
+    /// decoding all rows.
     pub(super) fn chosen(
         &self,
         (column, kind): (usize, Type),
@@ -133,7 +134,7 @@ impl PackedRows<'_> {
         Ok(is_read)
     }
 
-    /// The keys of the rows in their table.
+    /// Appends the keys of the rows in their table.
     pub(super) fn keys(&self, to: &mut ColumnBuf) -> Result<(), Changed> {
         if self.index.is_some() {
             return self.each(|row| to.push(Value::Blob(row.key())));
@@ -164,7 +165,7 @@ impl PackedRows<'_> {
         Ok(())
     }
 
-    /// A column of the rows' own.
+    /// Appends a row column.
     fn of_rows(&self, at: usize, to: &mut ColumnBuf) -> Result<(), Changed> {
         let format = self.table.row_format(self.index).ok_or(Changed)?;
         let (kind, _) = format.place(at).ok_or(Changed)?;
@@ -199,7 +200,7 @@ impl PackedRows<'_> {
         }
     }
 
-    /// A column of the keys, which are put together for it.
+    /// Appends a key column, after reconstructing the whole keys.
     fn of_whole_keys(&self, format: &KeyFormat, at: usize, to: &mut ColumnBuf) -> Result<(), Changed> {
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(self.range.len()));
         self.page.keys_of(self.range.clone(), (&mut bytes, &mut ends))?;
@@ -214,8 +215,8 @@ impl PackedRows<'_> {
         Ok(())
     }
 
-    /// A column of the keys, where its bytes follow from their words. False, and nothing, where
-    /// they do not.
+    /// Appends a key column computed from the key words. Returns false, and appends nothing, if
+    /// that is not possible.
     fn of_keys(&self, key: &FixedKey, to: &mut ColumnBuf) -> Result<bool, Changed> {
         let (page, range) = (self.page, self.range.clone());
         let width = key.width();

@@ -1,10 +1,10 @@
-//! Columns of rows that lie one by one: in a copy of an ordinary leaf, or gathered.
+//! Columns of rows that are stored one by one: in a copy of an ordinary leaf, or gathered.
 
 use super::buffer::{ByteValues, ColumnBuf, ColumnValues, Validity};
 use crate::catalog::{Place as TablePlace, RowRef, Table};
 use crate::row::{FixedKey, Interval, Place as RowPlace, RowFormat, Type, Value};
 
-/// Where a record is: its key, and its value behind it.
+/// The location of a record: its key, followed by its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) key: u32,
@@ -12,27 +12,27 @@ pub(super) struct Place {
     pub(super) end: u32,
 }
 
-/// Records, and what they are records of.
+/// Records, with their table and index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'a> {
     pub(super) table: &'a Table,
     pub(super) index: Option<usize>,
-    /// What all keys begin with.
+    /// The common prefix of all keys.
     pub(super) prefix: &'a [u8],
     pub(super) bytes: &'a [u8],
     pub(super) places: &'a [Place],
-    /// Whether all records have their columns where narrow rows have them.
+    /// Whether the columns of all records are laid out as in rows that are not wide.
     pub(super) is_plain: bool,
 }
 
-/// Bytes that are no row.
+/// The error for bytes that are not a row.
 #[derive(Debug)]
 pub(super) struct Unsound;
 
 type Sound<T> = Result<T, Unsound>;
 
 impl<'a> Rows<'a> {
-    /// The key of a row, whole, in a buffer that has the prefix already.
+    /// Returns the whole key of a row, in a buffer that already contains the prefix.
     fn key<'k>(&self, place: &Place, buffer: &'k mut Vec<u8>) -> &'k [u8] {
         buffer.truncate(self.prefix.len());
         buffer.extend_from_slice(self.part(place));
@@ -82,12 +82,12 @@ impl<'a> Rows<'a> {
         self.each(|row| to.push(row.get(column)))
     }
 
-    /// The keys of the rows in their table.
+    /// Appends the keys of the rows in their table.
     pub(super) fn keys(&self, to: &mut ColumnBuf) -> Sound<()> {
         self.each(|row| to.push(Value::Blob(row.key())))
     }
 
-    /// A column of the rows' own: it begins so many bytes into the record.
+    /// Appends a row column. The columns begin at offset `start` of the record.
     fn of_rows(&self, format: &RowFormat, start: usize, at: usize, to: &mut ColumnBuf) -> Sound<()> {
         let (kind, place) = format.place(at).ok_or(Unsound)?;
         let bit = Bit { byte: start + at / 8, mask: 1 << (at % 8) };
@@ -184,14 +184,14 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// A column of the keys, which has its place and its width there in all keys without NULL
-    /// before it.
+    /// Appends a key column, which has the same offset and width in all keys without a NULL before
+    /// it.
     fn of_keys(&self, key: &FixedKey, column: usize, to: &mut ColumnBuf) -> Sound<()> {
         let mut whole = self.prefix.to_vec();
         for place in self.places {
             let (part, skip) = (self.part(place), self.prefix.len());
             let value = match key.start().checked_sub(skip) {
-                // All of it is behind the prefix, and no key has to be put together.
+                // The column lies entirely after the prefix, so no key must be reconstructed.
                 Some(start) => key.read(part.get(start..).unwrap_or_default(), |tag| {
                     if tag < skip { self.prefix.get(tag) } else { part.get(tag - skip) }.copied()
                 }),
@@ -203,7 +203,7 @@ impl<'a> Rows<'a> {
             };
             let is_pushed = match value {
                 Some(value) => to.push(value),
-                // NULL somewhere: the slow way finds it.
+                // There is a NULL, which the slow path handles.
                 None => {
                     let row = Rows { places: std::slice::from_ref(place), ..*self };
                     row.each(|row| to.push(row.get(column)))?;
@@ -218,7 +218,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The bit of a record that says that a column is NULL.
+/// The bit of a record that marks a column as NULL.
 #[derive(Debug, Clone, Copy)]
 struct Bit {
     byte: usize,

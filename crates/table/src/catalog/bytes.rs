@@ -1,15 +1,16 @@
-//! Bytes of the catalog's records.
+//! Encoding of the catalog's records.
 //!
 //! ```text
-//!   key      kind u8 | number u32, big endian         kinds: 1 table, 2 view, 3 namespace, 4 statistics of a table
+//!   key      kind u8 | number u32, big endian
+//!            kinds: 1 table, 2 view, 3 namespace, 4 statistics of a table
 //!   text     length u32 | UTF-8
-//!   list     count u32 | one after the other
-//!   option   u8: 0 none, 1 | what it is
-//!   numbers  u32, little endian; of columns as well
+//!   list     count u32 | the elements, back to back
+//!   option   u8: 0 none, 1 some | the value
+//!   numbers  u32, little endian; column numbers too
 //! ```
 //!
-//! What a record consists of is said by the functions that write and read it, below each other. The
-//! first byte of each is the version of its layout.
+//! The layout of each record is defined by its pair of functions that write and read it. The first
+//! byte of a record is the version of its layout.
 
 use crate::row::{Order, Type};
 use crate::schema::{
@@ -17,7 +18,7 @@ use crate::schema::{
     ViewDef,
 };
 
-/// Writes.
+/// Encodes the parts of a record.
 #[derive(Debug, Default)]
 pub(super) struct Writer(pub(super) Vec<u8>);
 
@@ -56,7 +57,7 @@ impl Writer {
     }
 }
 
-/// Reads what [`Writer`] has written. `None` for anything else.
+/// Decodes the output of [`Writer`]. Returns `None` for any other bytes.
 #[derive(Debug)]
 pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
@@ -102,7 +103,8 @@ impl<'a> Reader<'a> {
 
     pub(super) fn list<T>(&mut self, mut read: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u32()?;
-        // Every element has a byte at least, so a wrong count ends before it costs anything.
+        // Every element takes at least one byte, so a wrong count fails before it can allocate
+        // much.
         let mut values = Vec::with_capacity((count as usize).min(self.0.len()));
         for _ in 0..count {
             values.push(read(self)?);
@@ -113,8 +115,9 @@ impl<'a> Reader<'a> {
 
 const LAYOUT: u8 = 1;
 
-/// The layout of tables that have identity columns: each column has a byte more. Versions that do
-/// not know it refuse such a table, whose rows they would take with any value.
+/// The layout of tables that have identity columns: one more byte per column. Older versions do not
+/// know this layout and refuse such a table. Otherwise they would accept any value for the identity
+/// column.
 const WITH_IDENTITY: u8 = 2;
 
 const TYPES: [Type; 14] = [
@@ -135,7 +138,7 @@ const TYPES: [Type; 14] = [
 ];
 
 fn put_type(to: &mut Writer, kind: &ColumnType) {
-    // Every type is in the list; its place is its number on disk.
+    // Every type is in the list. Its position there is its number on disk.
     to.u8(TYPES.iter().position(|other| *other == kind.kind).unwrap_or_default() as u8);
     to.option(kind.length, Writer::u32);
     to.option(kind.decimal, |to, (precision, scale)| {
@@ -173,7 +176,8 @@ fn get_columns(from: &mut Reader<'_>) -> Option<Vec<usize>> {
     from.list(|from| from.u32().map(|column| column as usize))
 }
 
-/// By their numbers in records. The first one used to stand for the last one as well.
+/// Referential actions by their number in records. Older records also use 0, `NoAction`, for what
+/// is now `Restrict`.
 const ACTIONS: [Referential; 5] = [
     Referential::NoAction,
     Referential::Cascade,
@@ -207,7 +211,8 @@ fn get_identity(from: &mut Reader<'_>) -> Option<Option<Identity>> {
     }
 }
 
-/// A table: its definition and its trees, the rows' first and then those of the indexes.
+/// Encodes a table: its definition and the roots of its trees, the row tree first, then the
+/// indexes.
 pub(super) fn put_table(def: &TableDef, roots: &[u32]) -> Vec<u8> {
     let mut to = Writer::default();
     let has_identity = def.columns.iter().any(|column| column.identity.is_some());
@@ -283,7 +288,7 @@ pub(super) fn get_table(bytes: &[u8]) -> Option<(TableDef, Vec<u32>)> {
     is_sound.then_some((def, roots))
 }
 
-/// Whether every column that is named by its place is there.
+/// Returns whether every column number in the definition refers to an existing column.
 fn are_columns_sound(def: &TableDef) -> bool {
     let own = def.primary_key.iter().map(|key| key.column);
     let indexes = def
@@ -296,7 +301,7 @@ fn are_columns_sound(def: &TableDef) -> bool {
         && def.foreign_keys.iter().all(|key| key.columns.len() == key.references.len())
 }
 
-/// A view.
+/// Encodes a view.
 pub(super) fn put_view(def: &ViewDef) -> Vec<u8> {
     let mut to = Writer::default();
     to.u8(LAYOUT);

@@ -1,8 +1,8 @@
-//! Which tables there are.
+//! The catalog: the tables, views and namespaces of a database.
 //!
-//! The catalog is a tree like any other, at a page that never changes, and is changed by
-//! transactions as tables are. In memory it is a value that nobody changes: a transaction that does
-//! makes another one, and others get it with its commit.
+//! The catalog is stored in a tree like any other, whose root page never changes, and transactions
+//! change it as they change tables. In memory it is an immutable value: a transaction that changes
+//! it builds a new one, which other transactions get once it commits.
 
 mod bytes;
 mod statistics;
@@ -20,10 +20,10 @@ use crate::row::Type;
 use crate::schema::{TableDef, ViewDef};
 use crate::storage::{Space, Tree};
 
-/// The page of the catalog's root: the first that a new database takes.
+/// The root page of the catalog: the first page that a new database allocates.
 pub(crate) const ROOT: u32 = 1;
 
-/// The namespace that is always there.
+/// The namespace that always exists.
 pub const PUBLIC: &str = "public";
 
 const TABLE: u8 = 1;
@@ -31,7 +31,7 @@ const VIEW: u8 = 2;
 const SCHEMA: u8 = 3;
 const STATISTICS: u8 = 4;
 
-/// The tables, views and namespaces of a database, as one transaction sees them.
+/// The tables, views and namespaces of a database as one transaction sees them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalog {
     version: u64,
@@ -43,7 +43,7 @@ pub struct Catalog {
     next: u32,
 }
 
-/// A record of the catalog's tree: its key, and its bytes.
+/// A record of the catalog's tree: its key and its bytes.
 pub(crate) type Record = ([u8; 5], Vec<u8>);
 
 fn key(kind: u8, id: u32) -> [u8; 5] {
@@ -56,13 +56,13 @@ fn kinds(def: &TableDef) -> Vec<Type> {
 }
 
 impl Catalog {
-    /// An empty one.
+    /// Creates an empty catalog.
     pub(crate) fn new() -> Self {
         Catalog { next: 1, ..Catalog::default() }
     }
 
-    /// Takes a record of the tree in. False for bytes that nobody has encoded. Records come in the
-    /// order of their keys.
+    /// Adds a record of the tree. Returns false for bytes that are not a valid record. Records must
+    /// come in key order.
     pub(crate) fn load(&mut self, space: &Arc<Space>, key: &[u8], bytes: &[u8]) -> bool {
         let Some((&kind, id)) = key.split_first() else { return false };
         let Ok(id) = id.try_into().map(u32::from_be_bytes) else { return false };
@@ -78,7 +78,8 @@ impl Catalog {
             SCHEMA => {
                 std::str::from_utf8(bytes).ok().map(|name| _ = self.schemas.insert(id, name.to_owned()))
             }
-            // Of columns that the table had before it was altered: they say nothing any more.
+            // These statistics describe the columns from before the table was altered, so they are
+            // ignored.
             STATISTICS if !self.has_statistics(id, bytes) => Some(()),
             STATISTICS => self.tables.get(&id).cloned().and_then(|table| {
                 let found = statistics::get(bytes, &kinds(table.def()))?;
@@ -99,7 +100,7 @@ impl Catalog {
         self.tables.get(&id).is_some_and(|table| statistics::get(bytes, &kinds(table.def())).is_some())
     }
 
-    /// Counts the changes: two catalogs of one version are the same.
+    /// Returns the number of changes so far. Two catalogs of the same version are identical.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -108,65 +109,65 @@ impl Catalog {
         self.version = version;
     }
 
-    /// A number for the next table, view or namespace.
+    /// Allocates a number for the next table, view or namespace.
     pub(crate) fn take_id(&mut self) -> u32 {
         self.next += 1;
         self.next - 1
     }
 
-    /// A table by its name.
+    /// Returns a table by name.
     pub fn table(&self, schema: &str, name: &str) -> Option<&Arc<Table>> {
         self.tables.get(self.names.get(&(schema.to_owned(), name.to_owned()))?)
     }
 
-    /// A table by its number.
+    /// Returns a table by number.
     pub fn table_by_id(&self, id: u32) -> Option<&Arc<Table>> {
         self.tables.get(&id)
     }
 
-    /// The tables, in the order in which they were made.
+    /// Returns the tables in order of creation.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values()
     }
 
-    /// A view by its name.
+    /// Returns a view by name.
     pub fn view(&self, schema: &str, name: &str) -> Option<&Arc<ViewDef>> {
         self.views.get(self.names.get(&(schema.to_owned(), name.to_owned()))?)
     }
 
-    /// The number of a view.
+    /// Returns the number of a view.
     pub fn view_id(&self, schema: &str, name: &str) -> Option<u32> {
         let id = *self.names.get(&(schema.to_owned(), name.to_owned()))?;
         self.views.contains_key(&id).then_some(id)
     }
 
-    /// The views, with their numbers, in the order in which they were made.
+    /// Returns the views with their numbers, in order of creation.
     pub fn views(&self) -> impl Iterator<Item = (u32, &Arc<ViewDef>)> {
         self.views.iter().map(|(id, view)| (*id, view))
     }
 
-    /// The namespaces, `public` first.
+    /// Returns the names of the namespaces, `public` first.
     pub fn schemas(&self) -> impl Iterator<Item = &str> {
         std::iter::once(PUBLIC).chain(self.schemas.values().map(String::as_str))
     }
 
-    /// The number of a namespace that somebody made.
+    /// Returns the number of a namespace other than `public`, which has none.
     pub fn schema_id(&self, name: &str) -> Option<u32> {
         self.schemas.iter().find(|(_, schema)| *schema == name).map(|(id, _)| *id)
     }
 
-    /// Whether there is such a namespace.
+    /// Returns whether a namespace exists.
     pub fn has_schema(&self, name: &str) -> bool {
         self.schemas().any(|schema| schema == name)
     }
 
-    /// Whether a table, view or index has a name. Indexes share the names of their table's
-    /// namespace with tables.
+    /// Returns whether a table, view or index has this name. Indexes share one set of names with
+    /// the tables of their namespace.
     pub fn has_name(&self, schema: &str, name: &str) -> bool {
         self.names.contains_key(&(schema.to_owned(), name.to_owned())) || self.index(schema, name).is_some()
     }
 
-    /// The table of an index, and the index's place there.
+    /// Returns the table of an index, and the position of the index in that table.
     pub fn index(&self, schema: &str, name: &str) -> Option<(&Arc<Table>, usize)> {
         self.tables().filter(|table| table.def().schema == schema).find_map(|table| {
             let at = table.def().indexes.iter().position(|index| index.name == name)?;
@@ -174,7 +175,7 @@ impl Catalog {
         })
     }
 
-    /// The tables that refer to a table, each with the place of the reference.
+    /// Returns the tables that reference a table, each with the position of the foreign key.
     pub fn references_to(&self, id: u32) -> impl Iterator<Item = (&Arc<Table>, usize)> {
         self.tables().flat_map(move |table| {
             let keys = table.def().foreign_keys.iter().enumerate();
@@ -193,18 +194,18 @@ impl Catalog {
         record
     }
 
-    /// The record of a table's statistics.
+    /// Returns the record of a table's statistics, if it has any.
     pub(crate) fn statistics_record(table: &Table) -> Option<Record> {
         let found = table.statistics()?;
         Some((key(STATISTICS, table.id()), statistics::put(found, &kinds(table.def()))))
     }
 
-    /// The key of the record of a table's statistics.
+    /// Returns the key of the record of a table's statistics.
     pub(crate) fn statistics_key(id: u32) -> [u8; 5] {
         key(STATISTICS, id)
     }
 
-    /// Takes a table out. Gives the keys of its records.
+    /// Removes a table. Returns the keys of its records.
     pub(crate) fn remove_table(&mut self, id: u32) -> [[u8; 5]; 2] {
         if let Some(old) = self.tables.remove(&id) {
             self.names.remove(&(old.def().schema.clone(), old.def().name.clone()));
@@ -231,14 +232,14 @@ impl Catalog {
         (key(SCHEMA, id), name.as_bytes().to_vec())
     }
 
-    /// Takes a namespace out. Gives the key of its record; `None` when there is no such.
+    /// Removes a namespace. Returns the key of its record, or `None` if there is no such namespace.
     pub(crate) fn remove_schema(&mut self, name: &str) -> Option<[u8; 5]> {
         let id = *self.schemas.iter().find(|(_, schema)| *schema == name)?.0;
         self.schemas.remove(&id);
         Some(key(SCHEMA, id))
     }
 
-    /// Whether anything is in a namespace.
+    /// Returns whether a namespace contains any table or view.
     pub(crate) fn is_schema_used(&self, name: &str) -> bool {
         self.names.keys().any(|(schema, _)| schema == name)
     }

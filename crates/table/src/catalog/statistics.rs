@@ -1,36 +1,36 @@
-//! What is known of a table's contents: for whoever plans queries.
+//! Statistics about the contents of tables, for query planning.
 
 use super::bytes::{Reader, Writer};
 use crate::row::{KeyFormat, Order, Type, Value};
 
-/// Of a table, as it was when somebody looked.
+/// Statistics of a table as of the time they were gathered.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TableStatistics {
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Of each column, in their order.
+    /// Statistics of each column, in column order.
     pub columns: Vec<ColumnStatistics>,
 }
 
-/// Of a column.
+/// Statistics of a column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ColumnStatistics {
-    /// How many rows are NULL there.
+    /// Number of rows in which the column is NULL.
     pub nulls: u64,
-    /// How many different values there are, about.
+    /// Approximate number of distinct values.
     pub distinct: u64,
-    /// The least value, if there is one of a type that keys can have.
+    /// The least value, if there is one and keys can hold its type.
     pub min: Option<OwnedValue>,
-    /// The greatest.
+    /// The greatest value, under the same condition.
     pub max: Option<OwnedValue>,
-    /// Bytes of a value, on average.
+    /// Average size of a value in bytes.
     pub average_width: u32,
 }
 
 /// A value that owns its bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OwnedValue {
-    /// Of a type without bytes of its own.
+    /// A value of a type that has no bytes of its own.
     Plain(Value<'static>),
     /// Text.
     Text(String),
@@ -39,7 +39,7 @@ pub enum OwnedValue {
 }
 
 impl OwnedValue {
-    /// The value.
+    /// Returns the value, borrowing its bytes.
     pub fn value(&self) -> Value<'_> {
         match self {
             OwnedValue::Plain(value) => *value,
@@ -87,8 +87,9 @@ fn get_value(kind: Type, from: &mut Reader<'_>) -> Option<Option<OwnedValue>> {
     })
 }
 
-/// For each column its NULLs, distinct values, width, least and greatest; these as keys of one
-/// column (`row/key.rs`).
+/// Encodes statistics: for each column the number of NULLs, the number of distinct values, the
+/// average width, the least and the greatest value. The last two are encoded as one-column keys
+/// (`row/key.rs`).
 pub(super) fn put(statistics: &TableStatistics, kinds: &[Type]) -> Vec<u8> {
     let mut to = Writer::default();
     to.u8(1);

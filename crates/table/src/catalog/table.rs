@@ -1,18 +1,21 @@
-//! A table: its definition, its trees, and the bytes of its rows.
+//! A table: its definition, its trees, and the encoding of its rows.
 //!
 //! ```text
-//!   tree of rows     primary key, or the number of the row  ->  flags u8 | row
-//!   index            columns | primary key                  ->  flags u8 | length of the primary key u16 | included columns
-//!   unique index     columns, none of them NULL             ->  flags u8 | length of the primary key u16 | primary key | included columns
-//!   long row         primary key                            ->  flags u8 | length u32 | first page u32: the row is in a chain of pages
+//!   row tree       primary key or row number -> flags u8 | row
+//!   index          columns | primary key     -> flags u8 | length of the primary key u16
+//!                                               | included columns
+//!   unique index   columns, none NULL        -> flags u8 | length of the primary key u16
+//!                                               | primary key | included columns
+//!   long row       primary key               -> flags u8 | length u32 | first page u32:
+//!                                               the row is stored in a chain of pages
 //!
-//!   flags: 1 a ghost: no row, but somebody may still see the one that was here
+//!   flags: 1 a ghost: the row is deleted, but a snapshot may still see it
 //!          2 a long row
 //!          4 a wide row (row/format.rs)
 //! ```
 //!
-//! A row has the columns that its key does not keep as they are (`KeyFormat::keeps`). In a unique
-//! index entries with NULL look like those of other indexes: NULL is not equal to NULL.
+//! A row holds the columns that cannot be recovered from its key (`KeyFormat::keeps`). In a unique
+//! index, entries with a NULL are laid out as in other indexes, because NULL does not equal NULL.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
@@ -28,16 +31,16 @@ pub(crate) use crate::storage::GHOST;
 pub(crate) const LONG: u8 = 2;
 pub(crate) const WIDE: u8 = 4;
 
-/// Where a column is.
+/// The place where a column is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// The n-th column of the tree's key.
     Key(usize),
-    /// The n-th column of the row, or of what an index includes.
+    /// The n-th column of the row, or of the included columns of an index.
     Row(usize),
-    /// Of an index: the n-th column of the primary key.
+    /// In an index: the n-th column of the primary key.
     Primary(usize),
-    /// An index does not have it.
+    /// The index does not contain the column.
     Elsewhere,
 }
 
@@ -46,20 +49,20 @@ pub(crate) enum Place {
 pub(crate) struct Index {
     pub(crate) def: IndexDef,
     pub(crate) tree: Tree,
-    /// The index's own columns, without the primary key behind them.
+    /// The format of the index's own columns, without the primary key after them.
     pub(crate) key: KeyFormat,
     included: RowFormat,
-    /// Which columns are included.
+    /// The included columns.
     pub(crate) include: Vec<usize>,
     places: Vec<Place>,
 }
 
-/// Counts that change with the rows, and that all generations of a table's definition share.
+/// Counters that change with the rows. All versions of a table's definition share them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// The number that the next row gets which has no primary key; 0 before anybody has looked.
+    /// The number of the next row in a table without a primary key. 0 until it is first determined.
     pub(crate) next_row: AtomicI64,
-    /// About how many rows there are.
+    /// Approximate number of rows.
     pub(crate) rows: AtomicI64,
 }
 
@@ -71,7 +74,7 @@ pub struct Table {
     pub(crate) tree: Tree,
     key: KeyFormat,
     row: RowFormat,
-    /// Which columns the row has.
+    /// The columns that are stored in the row.
     stored: Vec<usize>,
     places: Vec<Place>,
     pub(crate) indexes: Vec<Index>,
@@ -91,7 +94,8 @@ fn row_format(def: &TableDef, columns: &[usize]) -> RowFormat {
 }
 
 impl Table {
-    /// A table with its trees: the rows' first, then those of the indexes.
+    /// Creates a table from its trees, the row tree first, then the indexes. Returns `None` if
+    /// there are too few trees.
     pub(crate) fn new(id: u32, def: TableDef, trees: &[Tree], counters: Arc<Counters>) -> Option<Table> {
         let (tree, rest) = trees.split_first()?;
         let key = match def.primary_key.is_empty() {
@@ -136,50 +140,50 @@ impl Table {
         Some(Table { id, tree, key, row, stored, places, indexes, statistics: None, counters, def })
     }
 
-    /// Its number, which it keeps for its whole life.
+    /// Returns the number of the table, which never changes.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// What it is.
+    /// Returns the definition of the table.
     pub fn def(&self) -> &TableDef {
         &self.def
     }
 
-    /// What its rows are ordered by: the primary key, or the row's number.
+    /// Returns the format of the keys of the row tree: the primary key or the row number.
     pub fn key_format(&self) -> &KeyFormat {
         &self.key
     }
 
-    /// What an index is ordered by, without the primary key that entries of an index that is not
-    /// unique have behind it.
+    /// Returns the key format of an index, without the primary key that follows it in entries of a
+    /// non-unique index.
     pub fn index_key_format(&self, index: usize) -> Option<&KeyFormat> {
         self.indexes.get(index).map(|index| &index.key)
     }
 
-    /// Whether rows are told apart by a number instead of a primary key.
+    /// Returns whether rows are identified by a row number instead of a primary key.
     pub fn has_row_number(&self) -> bool {
         self.def.primary_key.is_empty()
     }
 
-    /// What somebody found out about its contents.
+    /// Returns the statistics of the table, if they have been gathered.
     pub fn statistics(&self) -> Option<&TableStatistics> {
         self.statistics.as_deref()
     }
 
-    /// About how many rows it has, uncommitted changes included.
+    /// Returns the approximate number of rows, including uncommitted changes.
     pub fn rows(&self) -> u64 {
         self.counters.rows.load(Ordering::Relaxed).try_into().unwrap_or_default()
     }
 
-    /// Whether an index has the values of a column, so that a query need not go to the table for
-    /// it.
+    /// Returns whether an index contains the values of a column, so that a query need not fetch
+    /// them from the table.
     pub fn index_covers(&self, index: usize, column: usize) -> bool {
         let place = self.indexes.get(index).and_then(|index| index.places.get(column));
         place.is_some_and(|place| *place != Place::Elsewhere)
     }
 
-    /// The trees: the rows' first, then those of the indexes.
+    /// Returns the roots of the trees, the row tree first, then the indexes.
     pub(crate) fn roots(&self) -> Vec<u32> {
         std::iter::once(&self.tree)
             .chain(self.indexes.iter().map(|index| &index.tree))
@@ -187,12 +191,12 @@ impl Table {
             .collect()
     }
 
-    /// As [`Table::roots`], the trees themselves.
+    /// Returns the trees in the order of [`Table::roots`].
     pub(crate) fn trees(&self) -> Vec<Tree> {
         std::iter::once(&self.tree).chain(self.indexes.iter().map(|index| &index.tree)).cloned().collect()
     }
 
-    /// Where a column is in the records of the table's tree, or of an index's.
+    /// Returns where a column is stored in the records of the row tree, or of an index.
     pub(crate) fn place(&self, index: Option<usize>, column: usize) -> Option<Place> {
         let places = match index {
             None => &self.places,
@@ -201,7 +205,7 @@ impl Table {
         places.get(column).copied()
     }
 
-    /// How the columns are laid out that are not in the key.
+    /// Returns the layout of the columns that are not part of the key.
     pub(crate) fn row_format(&self, index: Option<usize>) -> Option<&RowFormat> {
         match index {
             None => Some(&self.row),
@@ -209,7 +213,7 @@ impl Table {
         }
     }
 
-    /// Where they begin in a record. `None` where that is not the same for all records.
+    /// Returns the offset of those columns in a record. `None` if it differs between records.
     pub(crate) fn row_start(&self, index: Option<usize>) -> Option<usize> {
         match index {
             None => Some(1),
@@ -217,7 +221,7 @@ impl Table {
         }
     }
 
-    /// What the keys of the table's tree begin with, or those of an index's.
+    /// Returns the format of the first columns of the keys of the row tree, or of an index.
     pub(crate) fn tree_key_format(&self, index: Option<usize>) -> Option<&KeyFormat> {
         match index {
             None => Some(&self.key),
@@ -225,7 +229,7 @@ impl Table {
         }
     }
 
-    /// How records are taken apart, of the table's tree or of an index's.
+    /// Returns how the records of the row tree, or of an index, are split into columns.
     pub(crate) fn layout(&self, index: Option<usize>) -> Option<Layout> {
         let lead = match index {
             None => Lead::Nothing,
@@ -235,8 +239,8 @@ impl Table {
         Some(Layout { lead, widths: self.row_format(index)?.widths() })
     }
 
-    /// Appends the key of a row: its primary key. False when it has NULL there, or the table has
-    /// none.
+    /// Appends the primary key of a row. Returns false if one of its columns is NULL, or if the
+    /// table has no primary key.
     pub(crate) fn encode_key(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
         for column in &self.def.primary_key {
@@ -248,11 +252,11 @@ impl Table {
         !key.is_empty() && self.key.encode(&key, to)
     }
 
-    /// Appends a row: flags, and the columns that are not in the key. False when the values do not
-    /// fit the types.
+    /// Appends a row: flags, and the columns that are not in the key. Returns false if the values
+    /// do not match the types.
     pub(crate) fn encode_row(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let start = to.len();
-        // With what is before the values: how long a row is has 32 bits.
+        // The length includes the flags. It must fit in 32 bits.
         self.encode_values(values, to) && u32::try_from(to.len() - start).is_ok()
     }
 
@@ -268,8 +272,8 @@ impl Table {
         encode(&self.row, &stored, to)
     }
 
-    /// Appends the entry of a row in an index: key and value. False when the values do not fit the
-    /// types.
+    /// Appends the key and the value of a row's index entry. Returns false if the values do not
+    /// match the types.
     pub(crate) fn encode_entry(
         &self,
         index: &Index,
@@ -295,25 +299,26 @@ impl Table {
         index.include.is_empty() || index.included.encode(&included, value)
     }
 
-    /// A row, from its key and its bytes: flags and columns. `None` for bytes that are no row.
+    /// Reads a row from its key and its bytes, which are flags and columns. Returns `None` if the
+    /// bytes are not a row.
     pub(crate) fn row<'a>(&'a self, key: &'a [u8], bytes: &'a [u8]) -> Option<RowRef<'a>> {
         let (&flags, bytes) = bytes.split_first()?;
         let row = if flags & WIDE == 0 { self.row.read(bytes) } else { self.row.read_wide(bytes) };
         Some(RowRef { table: self, index: None, tree_key: key, primary: key, row })
     }
 
-    /// A row without columns: all of them are NULL.
+    /// Returns a row without stored columns: those read as NULL.
     pub(crate) fn no_row<'a>(&'a self, key: &'a [u8]) -> RowRef<'a> {
         RowRef { table: self, index: None, tree_key: key, primary: key, row: self.row.read(&[]) }
     }
 
-    /// A row, from its entry in an index. `None` for bytes that are no entry.
+    /// Reads a row from its index entry. Returns `None` if the bytes are not an entry.
     pub(crate) fn entry<'a>(&'a self, index: usize, key: &'a [u8], bytes: &'a [u8]) -> Option<RowRef<'a>> {
         let found = self.indexes.get(index)?;
         let (_, rest) = bytes.split_first()?;
         let (len, rest) = rest.split_first_chunk::<2>()?;
         let len = usize::from(u16::from_le_bytes(*len));
-        // A unique entry without NULL has its own columns for a key, and nothing behind them.
+        // The key of a unique entry without NULL consists of the index's own columns only.
         let (primary, included) =
             match found.def.unique && found.key.offset(found.key.len(), key)? == key.len() {
                 true => rest.split_at_checked(len)?,
@@ -333,7 +338,7 @@ fn encode(format: &RowFormat, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
     format.encode(values, to)
 }
 
-/// A row, read where it lies: in a table, or in an index with some of its columns.
+/// A row, read in place: in a table, or in an index that has some of its columns.
 #[derive(Debug, Clone, Copy)]
 pub struct RowRef<'a> {
     table: &'a Table,
@@ -344,15 +349,16 @@ pub struct RowRef<'a> {
 }
 
 impl<'a> RowRef<'a> {
-    /// The value of a column of the table, by its place there. NULL for columns that the index does
-    /// not have ([`Table::index_covers`]), and for bytes that are no row, which checksums exclude.
+    /// Returns the value of a column by its position in the table. Returns NULL for a column that
+    /// the index does not contain ([`Table::index_covers`]), and for bytes that are not a row,
+    /// which checksums rule out.
     #[inline]
     pub fn get(&self, column: usize) -> Value<'a> {
         self.get_as(column, OrNull)
     }
 
-    /// As [`RowRef::get`], made into something else where it is read. What is not there is what
-    /// `make` says stands for it.
+    /// Like [`RowRef::get`], but converts the value with `make` where it is read. A missing value
+    /// becomes `make`'s substitute for it.
     #[inline]
     pub fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
         let (places, key) = match self.index {
@@ -367,17 +373,17 @@ impl<'a> RowRef<'a> {
         }
     }
 
-    /// The key of the row in its table: bytes that [`Table::key_format`] makes.
+    /// Returns the key of the row in its table, encoded by [`Table::key_format`].
     pub fn key(&self) -> &'a [u8] {
         self.primary
     }
 
-    /// Its table.
+    /// Returns the table of the row.
     pub fn table(&self) -> &'a Table {
         self.table
     }
 
-    /// All its values, in the order of the table's columns.
+    /// Returns all values in column order.
     pub fn values(&self) -> Vec<Value<'a>> {
         (0..self.table.def.columns.len()).map(|column| self.get(column)).collect()
     }

@@ -1,10 +1,11 @@
-//! Commits in order: the order of their records in the log is the order in which others see them,
-//! and none is seen before it is as durable as it was promised to be.
+//! The commit queue. Commits become visible in the order of their records in the log, and no commit
+//! is visible before it has the promised durability.
 //!
 //! ```text
-//!   validate, append the record, queue       one at a time
+//!   validate, append the record, queue       one transaction at a time
 //!   make durable                             many share one sync
-//!   number, make visible                     from the front of the queue, by whoever finds the front durable: often for others who have not woken up yet
+//!   number, make visible                     from the front of the queue, by any thread that finds
+//!                                            the front durable: often for threads not yet awake
 //! ```
 
 use std::collections::VecDeque;
@@ -20,7 +21,7 @@ use super::state::{ABORTED, State};
 use crate::storage::Gone;
 use crate::{Result, hook};
 
-/// A record that is a ghost: the root of its tree, and its key.
+/// A ghost record: the root of its tree, and its key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ghost {
     pub(crate) tree: u32,
@@ -33,28 +34,28 @@ impl AsRef<[u8]> for Ghost {
     }
 }
 
-/// A transaction that has ended, until nobody needs to know.
+/// An ended transaction, kept until no other transaction needs it.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// Everybody sees how it ended who sees so many commits.
+    /// Its commit sequence number. Snapshots that see this many commits see how it ended.
     pub(crate) csn: u64,
     pub(crate) state: Arc<State>,
     pub(crate) writes: Vec<Arc<Write>>,
-    /// Rows that it claimed: trees and keys.
+    /// Rows that it claimed, as tree and key.
     pub(crate) claims: Vec<(u32, Key)>,
     /// Records that it turned into ghosts.
     pub(crate) ghosts: Vec<Ghost>,
-    /// Trees that nobody needs any more when everybody sees it.
+    /// Trees that are no longer needed once every snapshot sees the end.
     pub(crate) trees: Vec<Gone>,
-    /// First pages of chains that nobody needs then.
+    /// First pages of chains that are no longer needed then.
     pub(crate) chains: Vec<u32>,
 }
 
-/// Whom [`CommitQueue::take_seen`] takes out.
+/// Which transactions [`CommitQueue::take_seen`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     All,
-    /// Those only before the first that leaves trees.
+    /// Only those before the first that dropped trees.
     WithoutTrees,
 }
 
@@ -63,27 +64,28 @@ struct Pending {
     ended: Ended,
     lsn: Lsn,
     is_ready: bool,
-    /// Given back when its changes are visible.
+    /// Released when the changes are visible.
     writer: Option<WriterSlot>,
 }
 
 #[derive(Debug, Default)]
 struct Queues {
     pending: VecDeque<Pending>,
-    /// In the order of their numbers.
+    /// In the order of their commit sequence numbers.
     ended: VecDeque<Ended>,
 }
 
-/// Commits under way, and ended transactions that somebody may still have to know of.
+/// Commits in progress, and ended transactions that other transactions may still need.
 #[derive(Debug, Default)]
 pub(crate) struct CommitQueue {
     queues: Mutex<Queues>,
 }
 
 impl CommitQueue {
-    /// Puts a transaction in line. `append` puts its record into the log, which nobody else does
-    /// meanwhile, and then takes the transaction apart. `None` when it has read what others have
-    /// changed: then nothing was done. Errors: those of `append`.
+    /// Queues a transaction for its commit. `append` writes its record to the log, which no other
+    /// commit does at the same time, and then dismantles the transaction. Returns `None`, with
+    /// nothing done, if another transaction has changed data that this one read. Errors: those of
+    /// `append`.
     pub(crate) fn begin(
         &self,
         read: Option<(&ReadSet, u64)>,
@@ -103,8 +105,9 @@ impl CommitQueue {
         Ok(Some(lsn))
     }
 
-    /// Makes visible what is durable: everything up to `lsn`, and what stands in line before it.
-    /// The one at `lsn` may be seen later, if somebody is before it who still waits for the disk.
+    /// Makes durable commits visible: everything up to `lsn`, and everything queued before it. The
+    /// commit at `lsn` itself may become visible later, if a commit before it still waits for the
+    /// disk.
     pub(crate) fn publish(&self, slots: &Slots, lsn: Lsn, durable: Option<Lsn>) {
         let mut woken = Vec::new();
         let mut queues = lock(&self.queues);
@@ -117,13 +120,13 @@ impl CommitQueue {
             && let Some(Pending { mut ended, writer, .. }) = queues.pending.pop_front()
         {
             ended.csn = slots.last() + 1;
-            // ORDER: first the transaction, then the number that lets others see it; and only then
-            // may its records count as those of nobody who writes.
+            // ORDER: set the transaction's state first, then publish the number that makes it
+            // visible. Only then may its records stop counting as those of an active writer.
             ended.state.set(ended.csn);
             hook::at("between a commit's end and its being seen");
             slots.publish(ended.csn);
-            // ORDER: and its rows after that. Whoever locks one of them has to see the commit in
-            // its next snapshot, or it changes what it has not seen.
+            // ORDER: release its rows after that. A transaction that locks one of them must see the
+            // commit in its next snapshot; otherwise it would change a version it has not seen.
             ended.state.let_go();
             drop(writer);
             woken.push(Arc::clone(&ended.state));
@@ -133,12 +136,12 @@ impl CommitQueue {
         woken.iter().for_each(|state| state.end());
     }
 
-    /// Puts a transaction away whose changes were undone.
+    /// Queues an aborted transaction whose changes have been undone.
     pub(crate) fn abort(&self, slots: &Slots, mut ended: Ended, writer: Option<WriterSlot>) {
         let state = Arc::clone(&ended.state);
         let mut queues = lock(&self.queues);
-        // It takes a number as well: those who have read its changes, and look for their versions
-        // afterwards, have a smaller one.
+        // An abort takes a commit sequence number too. Transactions that read its changes in place,
+        // and look up their versions afterwards, hold a smaller one.
         ended.csn = slots.last() + 1;
         ended.state.set(ABORTED);
         slots.publish(ended.csn);
@@ -149,8 +152,9 @@ impl CommitQueue {
         state.end();
     }
 
-    /// Takes out some of those whose end everybody sees, the oldest first. `None` when the oldest
-    /// one is none of those that are wanted. Nothing when somebody else is at it.
+    /// Takes up to `most` transactions whose end every snapshot sees, the oldest first. Returns
+    /// `None` if the oldest one is not of the kind wanted. Returns an empty list if another thread
+    /// holds the lock.
     pub(crate) fn take_seen(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
         let Ok(mut queues) = self.queues.try_lock() else { return Some(Vec::new()) };
         let seen = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon);
@@ -161,19 +165,19 @@ impl CommitQueue {
         Some(queues.ended.drain(..count).collect())
     }
 
-    /// A tree goes: nobody has to remove what is left of its rows.
+    /// Forgets the ghosts of a tree that is dropped, because they need no separate removal.
     pub(crate) fn forget_ghosts_of(&self, root: u32) {
         let mut queues = lock(&self.queues);
         queues.ended.iter_mut().for_each(|ended| ended.ghosts.retain(|ghost| ghost.tree != root));
     }
 
-    /// Puts some back that were taken out and are still needed.
+    /// Puts back transactions that were taken but are still needed.
     pub(crate) fn put_back(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
         let mut queues = lock(&self.queues);
         ended.rev().for_each(|ended| queues.ended.push_front(ended));
     }
 
-    /// How many ended transactions are kept.
+    /// Returns the number of ended transactions kept.
     pub(crate) fn len(&self) -> usize {
         lock(&self.queues).ended.len()
     }

@@ -1,17 +1,17 @@
-//! Keys that are kept in memory as long as others have to know of their rows.
+//! Keys kept in memory for as long as other transactions need information about their rows.
 
 use std::ops::Deref;
 
 use cairn_vfs::sync::Arc;
 
-/// So many bytes are kept in place: the key of most tables, and of most indexes with the row's key
-/// behind it. The whole takes 24 bytes.
+/// Number of bytes stored inline. This fits the keys of most tables, and the keys of most indexes
+/// with the primary key appended. A [`Key`] takes 24 bytes.
 const SHORT: usize = 22;
 
-/// A key. A short one is copied; a long one is shared.
+/// A key. A short one is stored inline; a long one is shared.
 ///
-/// A row that is changed has its key in five lists. Memory of its own for each key has to be got
-/// and given back, its owners have to be counted, and whoever compares keys waits for it.
+/// The key of a changed row is in five lists. Separate memory for each key would have to be
+/// allocated and freed, its references counted, and every comparison would follow a pointer to it.
 #[derive(Debug, Clone)]
 pub(crate) enum Key {
     Short { len: u8, bytes: [u8; SHORT] },
@@ -38,7 +38,7 @@ impl Deref for Key {
     #[inline]
     fn deref(&self) -> &[u8] {
         match self {
-            // It is never longer.
+            // The length never exceeds the array.
             Key::Short { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
             Key::Long(bytes) => bytes,
         }
@@ -75,8 +75,8 @@ impl Ord for Key {
 mod tests {
     use super::*;
 
-    /// Goal: keys of every length around that of short ones are the bytes that they were made of,
-    /// and are in their order.
+    /// Goal: keys of all lengths around the inline limit equal the bytes they were made from, and
+    /// sort like them.
     #[test]
     fn are_their_bytes() {
         let bytes: Vec<u8> = (0..60).map(|at| if at < 5 { 200 } else { at }).collect();

@@ -1,10 +1,9 @@
-//! Many versions of rows at the same time: who sees which, who may change what, and when old ones
-//! go.
+//! Multi-version concurrency control: visibility of rows, row locks, and removal of old versions.
 //!
-//! Rows are changed in place. What a row was before is kept in memory ([`rows`]) for as long as
-//! somebody runs who must not see the change; most rows have no such thing, and a page whose last
-//! change is older than every transaction that runs needs no look at all. After a crash nobody
-//! runs, so none of it has to be on disk. The idea is that of Freitag, Kemper, Neumann,
+//! Rows are changed in place. The previous versions of a row are kept in memory ([`rows`]) for as
+//! long as a transaction runs that must not see the change. Most rows have none, and a page whose
+//! last change is older than every running transaction needs no check at all. After a crash no
+//! transaction runs, so versions need not be on disk. The idea is that of Freitag, Kemper, Neumann,
 //! "Memory-Optimized Multi-Version Concurrency Control for Disk-Based Database Systems", VLDB 2022.
 
 mod commit;

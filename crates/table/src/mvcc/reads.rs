@@ -1,10 +1,9 @@
-//! What a serializable transaction has read, to be compared with what others have changed
-//! meanwhile.
+//! The read set of a serializable transaction, validated against concurrent changes.
 //!
-//! A transaction that has read nothing which another one has changed since its snapshot could have
-//! run as a whole at the moment of its commit. So that is what is checked there: Neumann,
-//! Mühlbauer, Kemper, "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database
-//! Systems", SIGMOD 2015, with ranges of keys as predicates.
+//! A transaction that has read nothing that another one has changed since its snapshot could have
+//! run entirely at the moment of its commit. The commit checks exactly this: Neumann, Mühlbauer,
+//! Kemper, "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database Systems",
+//! SIGMOD 2015, with key ranges as predicates.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
@@ -12,10 +11,10 @@ use std::ops::Bound;
 use super::rows::Write;
 use crate::hook;
 
-/// From where to where, in the order of keys.
+/// Lower and upper bound, in key order.
 type Range = (Bound<Box<[u8]>>, Bound<Box<[u8]>>);
 
-/// Keys and ranges of keys, by tree.
+/// Keys and key ranges that were read, by tree.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet {
     trees: HashMap<u32, Reads>,
@@ -24,12 +23,12 @@ pub(crate) struct ReadSet {
 #[derive(Debug, Default)]
 struct Reads {
     keys: HashSet<Box<[u8]>>,
-    /// After [`ReadSet::sort`] in order, and none of them touches another.
+    /// After [`ReadSet::sort`]: in order, disjoint and not adjacent.
     ranges: Vec<Range>,
 }
 
 impl ReadSet {
-    /// Notes that a key was looked up, whether or not it was there.
+    /// Records the lookup of a key, whether or not it was found.
     pub(crate) fn key(&mut self, tree: u32, key: &[u8]) {
         let keys = &mut self.trees.entry(tree).or_default().keys;
         if !keys.contains(key) {
@@ -37,7 +36,7 @@ impl ReadSet {
         }
     }
 
-    /// Notes that a range was looked through.
+    /// Records the scan of a range.
     pub(crate) fn range(&mut self, tree: u32, range: (Bound<&[u8]>, Bound<&[u8]>)) {
         let reads = self.trees.entry(tree).or_default();
         let range = (range.0.map(Into::into), range.1.map(Into::into));
@@ -46,8 +45,8 @@ impl ReadSet {
         }
     }
 
-    /// Puts the ranges in order. Before [`ReadSet::has`], and before anything is locked that others
-    /// wait for: a nested loop reads a range for each row.
+    /// Sorts and merges the ranges, as [`ReadSet::has`] requires. Call it before taking locks that
+    /// others wait for: a nested loop reads one range per row.
     pub(crate) fn sort(&mut self) {
         for reads in self.trees.values_mut() {
             let mut ranges = std::mem::take(&mut reads.ranges);
@@ -66,7 +65,8 @@ impl ReadSet {
         }
     }
 
-    /// Whether a change is one of what was read. Cost: the logarithm of the number of ranges.
+    /// Returns whether a write changed anything that was read. Cost: logarithmic in the number of
+    /// ranges.
     pub(crate) fn has(&self, write: &Write) -> bool {
         self.has_key(write.tree, &write.key)
     }
@@ -80,12 +80,13 @@ impl ReadSet {
             hook::at("compares a key with a range");
             begins(range, key)
         });
-        // Of those that begin before the key it is the last one, or none.
+        // Ranges are disjoint, so only the last one that begins before the key can contain it.
         begun.checked_sub(1).and_then(|at| reads.ranges.get(at)).is_some_and(|range| !ends(range, key))
     }
 }
 
-/// Where a range begins: nothing, or a key and whether that is left out.
+/// Returns the start of a range for comparison: `None` if unbounded, or the key and whether it is
+/// excluded.
 fn start(range: &Range) -> Option<(&[u8], bool)> {
     match &range.0 {
         Bound::Unbounded => None,
@@ -94,7 +95,8 @@ fn start(range: &Range) -> Option<(&[u8], bool)> {
     }
 }
 
-/// Where a range ends: a key and whether that is in it, or what comes after all keys.
+/// Returns the end of a range for comparison: whether it is unbounded, the key, and whether the key
+/// is included.
 fn end(range: &Range) -> (bool, &[u8], bool) {
     match &range.1 {
         Bound::Unbounded => (true, &[], false),
@@ -103,12 +105,12 @@ fn end(range: &Range) -> (bool, &[u8], bool) {
     }
 }
 
-/// Whether it begins before a key, or with it.
+/// Returns whether a range begins at or before a key.
 fn begins(range: &Range, key: &[u8]) -> bool {
     start(range).is_none_or(|start| start <= (key, false))
 }
 
-/// Whether it ends before a key.
+/// Returns whether a range ends before a key.
 fn ends(range: &Range, key: &[u8]) -> bool {
     end(range) < (false, key, true)
 }
@@ -123,7 +125,7 @@ fn is_empty((start, end): &Range) -> bool {
     }
 }
 
-/// Whether one range goes as far as the other one, which does not begin before it: there is no key
+/// Returns whether the first range reaches the second, which must not begin earlier: no key lies
 /// between them.
 fn touches(first: &Range, second: &Range) -> bool {
     match (&first.1, &second.0) {
@@ -162,8 +164,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(2_000))]
 
-        /// Goal: what was read is the same before and after it was put in order, whatever overlaps,
-        /// touches, is empty or the wrong way round.
+        /// Goal: sorting does not change the set of keys read, for ranges that overlap, touch, are
+        /// empty or reversed.
         #[test]
         fn ranges(given in prop::collection::vec((0u8..3, 0u8..12, 0u8..3, 0u8..12), 0..8)) {
             let given: Vec<Range> = given.iter().map(|&(a, from, b, to)| (bound(a, from), bound(b, to))).collect();
@@ -174,7 +176,7 @@ mod tests {
             set.sort();
             let kept = set.trees.get(&1).map_or(0, |reads| reads.ranges.len());
             prop_assert!(kept <= 7, "{kept} ranges of twelve keys");
-            // Keys between those of the ranges as well.
+            // Also tests keys between the bounds of the ranges.
             for key in (0u8..13).flat_map(|key| [vec![key], vec![key, 0]]) {
                 let expected = given.iter().any(|range| is_in(range, &key));
                 prop_assert_eq!(set.has_key(1, &key), expected, "{:?} in {:?}", key, given);
@@ -182,8 +184,8 @@ mod tests {
         }
     }
 
-    /// Goal: whoever commits does not compare each change with each range, under a lock that all
-    /// who commit wait for. Method: counts.
+    /// Goal: validation does not compare each change with each range under the lock that all
+    /// commits wait for. Method: counts comparisons.
     #[test]
     fn many_ranges() {
         let mut set = ReadSet::default();

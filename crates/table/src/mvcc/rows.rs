@@ -1,15 +1,17 @@
-//! Rows that somebody is changing, has locked, or has changed so lately that others must not see
-//! it.
+//! Rows that are being changed, are locked, or were changed so recently that some snapshots must
+//! not see the change.
 //!
 //! ```text
-//!   (tree, key) -> owner       who may change it; nobody else until that transaction has ended
-//!                  shares      who wants it to stay as it is
-//!                  versions    what it was before each change, the oldest first:  before 1 | before 2 | ... | what the tree has
+//!   (tree, key) -> owner       the transaction that may change it, exclusively until it has ended
+//!                  shares      transactions that keep it from being changed
+//!                  versions    its contents before each change, the oldest first:
+//!                              before 1 | before 2 | ... | the contents in the tree
 //! ```
 //!
-//! ORDER: a version is put here before the tree is changed. So who reads the tree first, and looks
-//! here afterwards, finds the version of every change that it has read and must not have seen. What
-//! it finds may be newer than what it read; the version before that is the same either way.
+//! ORDER: a version is added here before the tree is changed. A reader that reads the tree first,
+//! and looks here afterwards, therefore finds the version of every change that it has read and must
+//! not see. It may find versions of changes newer than the one it read. The version before those is
+//! the same either way.
 
 use std::hash::BuildHasher;
 
@@ -23,28 +25,28 @@ use super::state::{ABORTED, State};
 use crate::hook;
 
 const SHARDS: usize = 64;
-/// Places that a shard keeps when it is empty.
+/// Capacity of an empty shard.
 const KEPT: usize = 28;
-/// And the most that it keeps where it had that many rows since it was empty the last time:
-/// transactions that follow each other are about as large, and a table that grows from the
-/// beginning each time is made anew three times. 64 KiB, and 4 MiB of all shards.
+/// Maximum capacity that an empty shard keeps if it held that many rows since it was last empty.
+/// Consecutive transactions are of similar size, and a table that grows from the start each time is
+/// rebuilt three times. 64 KiB, or 4 MiB for all shards.
 const KEPT_MOST: usize = 896;
 
-/// What a record was: short ones, as most entries of indexes, in place.
+/// The previous contents of a record. Short ones, such as most index entries, are stored inline.
 type Bytes = SmallVec<[u8; 16]>;
 
-/// A change of one record, and how to undo it.
+/// A change of one record, and the means to undo it.
 #[derive(Debug)]
 pub(crate) struct Write {
     writer: Arc<State>,
-    /// Counts the writer's savepoints.
+    /// Number of the writer's savepoints so far.
     epoch: u32,
     /// The root of the tree.
     pub(crate) tree: u32,
     pub(crate) key: Key,
-    /// What the record was; `None` when there was none.
+    /// The previous contents; `None` if the record did not exist.
     pub(crate) before: Option<Bytes>,
-    /// Whether the log says so. Of a transaction's oldest change of a record only.
+    /// Whether `before` is in the log. Only used for a transaction's oldest change of a record.
     is_logged: AtomicBool,
 }
 
@@ -53,26 +55,27 @@ impl Write {
         self.is_logged.load(Ordering::Relaxed)
     }
 
-    /// The record that says what was before is in the log.
+    /// Notes that the log contains a record with `before`.
     pub(crate) fn set_logged(&self) {
         self.is_logged.store(true, Ordering::Relaxed);
     }
 }
 
-/// Of a row that is going to be changed.
+/// The versions that [`Rows::keep`] holds for a row about to be changed.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    /// What it was before the first change by the same transaction.
+    /// The contents before the first change by the same transaction.
     pub(crate) oldest: Arc<Write>,
-    /// What it was before this change, unless that was kept since the same savepoint.
+    /// The contents before this change, unless they were already kept since the same savepoint.
     pub(crate) new: Option<Arc<Write>>,
 }
 
-/// Who wants a row to stay as it is.
+/// Transactions that keep a row from being changed.
 #[derive(Debug, Default)]
 struct Shares {
     states: SmallVec<[Arc<State>; 2]>,
-    /// Who waits for all of them to end. Nobody joins them meanwhile, or there would be no end.
+    /// The transaction that waits for all of them to end. No transaction joins them meanwhile;
+    /// otherwise the wait might never end.
     wanted_by: Option<Arc<State>>,
 }
 
@@ -81,16 +84,18 @@ struct Entry {
     tree: u32,
     key: Key,
     owner: Option<Arc<State>>,
-    /// Seldom any, and a row of a large transaction should not cost more memory than it must.
+    /// Boxed because it is rarely present, and each row of a large transaction has an entry.
     shares: Option<Box<Shares>>,
     versions: SmallVec<[Arc<Write>; 1]>,
 }
 
 impl Entry {
-    /// Lets go of everybody who has ended. True when nothing is left.
+    /// Drops all transactions that have released their locks. Returns true if the entry is now
+    /// empty.
     ///
-    /// That a transaction has its place in the order of commits is not enough: it is seen by nobody
-    /// yet, and whoever got its row would find what it wrote there and not see it in a snapshot.
+    /// A place in the commit order is not enough to count as ended. Until the commit is visible, a
+    /// transaction that got the row would find its contents in the tree but not see them in a
+    /// snapshot.
     fn tidy(&mut self) -> bool {
         if self.owner.as_ref().is_some_and(|owner| owner.has_let_go()) {
             self.owner = None;
@@ -109,15 +114,15 @@ impl Entry {
 #[derive(Debug, Default)]
 struct Shard {
     entries: Mutex<HashTable<Entry>>,
-    /// As many as there are in `entries`, for who only wants to know that there is none.
+    /// The length of `entries`, readable without the lock to see whether there are any.
     len: AtomicUsize,
-    /// As many as there were at most of late: half of what it was, each time that there is none.
-    /// Changed under the lock only.
+    /// Recent maximum length, halved each time the shard becomes empty. Changed only under the
+    /// lock.
     peak: AtomicUsize,
 }
 
 impl Shard {
-    /// Says how many there are after one has come.
+    /// Updates the counters after an insertion.
     fn has_more(&self, entries: &HashTable<Entry>) {
         let len = entries.len();
         if len > self.peak.load(Ordering::Relaxed) {
@@ -126,8 +131,8 @@ impl Shard {
         self.len.store(len, Ordering::Release);
     }
 
-    /// Says how many there are after some have gone, and gives the memory of a large transaction
-    /// back: few rows in a large table are each on a cache line that nobody has seen for long.
+    /// Updates the length after removals, and frees the memory of a large transaction. In a large
+    /// sparse table, nearly every access would be a cache miss.
     fn has_fewer(&self, entries: &mut HashTable<Entry>) {
         if entries.is_empty() && entries.capacity() > KEPT {
             let peak = self.peak.load(Ordering::Relaxed);
@@ -135,23 +140,24 @@ impl Shard {
             if !is_usual {
                 *entries = HashTable::with_capacity(KEPT);
             }
-            // Which rows a transaction has in which table is chance: one that has few here does not
-            // mean that they have become few.
+            // Which tables and shards a transaction's rows fall into is chance. One transaction
+            // with few rows here does not mean that transactions have become small.
             self.peak.store(peak / 2, Ordering::Relaxed);
         }
         self.len.store(entries.len(), Ordering::Release);
     }
 }
 
-/// The rows of a database that are more than what its trees say.
+/// The rows of a database that have locks or versions besides their contents in the trees.
 #[derive(Debug)]
 pub(crate) struct Rows {
     shards: Box<[Line<Shard>]>,
     hash: DefaultHashBuilder,
 }
 
-/// Where the versions by a transaction begin, which are the last ones. They lie together, as it has
-/// the row to its end; there may be one for each of its savepoints, and they are not gone through.
+/// Returns the position of the first version by a transaction whose versions are the last ones.
+/// They are contiguous, because the transaction holds the row until its end. There may be one per
+/// savepoint, so this is a binary search.
 fn first_of(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
     versions.partition_point(|version| {
         hook::at("looks at a version");
@@ -159,35 +165,35 @@ fn first_of(versions: &[Arc<Write>], writer: &Arc<State>) -> usize {
     })
 }
 
-/// What came of wanting a row.
+/// The outcome of claiming a row.
 #[derive(Debug)]
 pub(crate) enum Claim {
-    /// It is the caller's. `is_new` when it was not before, and `key` is to be kept for
+    /// The caller holds the row. `is_new` if it did not before; then it must keep `key` for
     /// [`Rows::release`].
     Mine { key: Key, is_new: bool },
-    /// Somebody has it, or some do: wait for the end of one, and ask again.
+    /// Other transactions hold it: wait for one of them to end, and try again.
     Wait(Vec<Arc<State>>),
-    /// It was changed after the caller's snapshot.
+    /// The row was changed after the caller's snapshot.
     Changed,
 }
 
-/// How a row is wanted.
+/// The mode of a row lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// To change it.
+    /// To change the row.
     Exclusive,
-    /// So that nobody changes it.
+    /// To keep the row from being changed.
     Shared,
 }
 
-/// What somebody sees of a row.
+/// The version of a row that a snapshot sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// What the tree has.
+    /// The contents in the tree.
     InPlace,
-    /// What it was before: appended to the caller's buffer.
+    /// A previous version, appended to the caller's buffer.
     Before,
-    /// Nothing: it was not there.
+    /// None: the row did not exist.
     Absent,
 }
 
@@ -196,9 +202,10 @@ impl Rows {
         Rows { shards: (0..SHARDS).map(|_| Line::default()).collect(), hash: DefaultHashBuilder::default() }
     }
 
-    /// A hash that keeps neighbours together: a table takes its places from the low bits, so keys
-    /// that follow each other lie side by side, and a large load in order waits for memory once in
-    /// sixteen rows. Its tags come from the high bits, and must differ among neighbours.
+    /// Computes a hash that keeps neighbouring keys together. The table takes the bucket from the
+    /// low bits, so consecutive keys share cache lines, and a large load in key order has one cache
+    /// miss per sixteen rows. The table's tags come from the high bits, which must differ among
+    /// neighbours.
     #[inline]
     fn hash(&self, tree: u32, key: &[u8]) -> u64 {
         let (last, start) = key.split_last().unwrap_or((&0, &[]));
@@ -217,8 +224,8 @@ impl Rows {
         self.hash(entry.tree, &entry.key)
     }
 
-    /// Wants a row for `me`. With `snapshot`, a change that those do not see who see so many
-    /// commits is told.
+    /// Tries to lock a row for `me`. With `snapshot`, returns [`Claim::Changed`] if the row has a
+    /// change that is not among that many commits.
     pub(crate) fn claim(
         &self,
         tree: u32,
@@ -283,7 +290,7 @@ impl Rows {
         Claim::Mine { key: entry.key.clone(), is_new: !has_share }
     }
 
-    /// `me` does not wait for a row any more that it has not got: others may share it again.
+    /// Ends the wait of `me` for a row that it did not get, so that others may share the row again.
     pub(crate) fn give_up(&self, tree: u32, key: &[u8], me: &Arc<State>) {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
@@ -299,8 +306,8 @@ impl Rows {
         shard.has_fewer(&mut entries);
     }
 
-    /// Who has a row to change it. Where there is nobody, a snapshot that is taken afterwards sees
-    /// what everybody did to the row who had it before.
+    /// Returns the transaction that holds a row exclusively. If there is none, a snapshot taken
+    /// afterwards sees every change that earlier owners made to the row.
     pub(crate) fn owner(&self, tree: u32, key: &[u8]) -> Option<Arc<State>> {
         let (shard, hash) = self.place(tree, key);
         let entries = lock(&shard.entries);
@@ -308,16 +315,16 @@ impl Rows {
         entry.owner.clone().filter(|owner| !owner.has_let_go())
     }
 
-    /// Whether nothing is kept of a row, and nobody has it. ORDER: for who holds the record's leaf,
-    /// or sees afterwards that nobody has changed that. Whoever wants to change the record claims
-    /// it before it looks at the leaf: so it is seen here, or it comes behind this under the lock,
-    /// and finds the leaf held.
+    /// Returns whether a row has neither versions nor locks. ORDER: the caller must hold the latch
+    /// of the record's leaf, or verify afterwards that the leaf has not changed. A transaction
+    /// claims a record before it looks at the leaf to change it. So either its claim is seen here,
+    /// or it takes the lock after this call and then finds the leaf latched.
     pub(crate) fn is_forgotten(&self, tree: u32, key: &[u8]) -> bool {
         let (shard, hash) = self.place(tree, key);
         lock(&shard.entries).find(hash, |entry| entry.tree == tree && *entry.key == *key).is_none()
     }
 
-    /// Keeps what a row was that `me` owns and is going to change.
+    /// Keeps the contents of a row that `me` holds exclusively and is about to change.
     pub(crate) fn keep(
         &self,
         me: &Arc<State>,
@@ -334,8 +341,8 @@ impl Rows {
         };
         let mut entries = lock(&shard.entries);
         let Some(entry) = entries.find_mut(hash, |entry| entry.tree == tree && entry.key == *key) else {
-            // Nobody else changes a row that somebody owns, so it would have to be a row that
-            // nobody has claimed.
+            // The owner's claim keeps the entry alive, so this would have to be a row that was
+            // never claimed.
             let write = write();
             return Kept { oldest: Arc::clone(&write), new: Some(write) };
         };
@@ -350,8 +357,8 @@ impl Rows {
         Kept { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
     }
 
-    /// What those see of a row who see so many commits, and what `own` has done up to a savepoint.
-    /// Call it after the tree was read.
+    /// Determines the version of a row that is visible to a snapshot of `csn` commits, which also
+    /// sees the changes of `own` up to a savepoint. Call it after reading the tree.
     #[inline]
     pub(crate) fn see(
         &self,
@@ -369,7 +376,7 @@ impl Rows {
         let Some(entry) = entries.find(hash, |entry| entry.tree == tree && *entry.key == *key) else {
             return Seen::InPlace;
         };
-        // Those from here on are not seen.
+        // Versions from `first` on belong to changes that are not visible.
         let mut first = entry.versions.len();
         while let Some((last, before)) = entry.versions.get(..first).and_then(<[_]>::split_last) {
             if last.writer.is_visible_at(csn) {
@@ -377,7 +384,7 @@ impl Rows {
             }
             first = match own.filter(|(own, _)| Arc::ptr_eq(own, &last.writer)) {
                 Some((_, until)) if last.epoch <= until => break,
-                // Its own last ones it has not seen yet.
+                // Skips the transaction's own changes after the savepoint.
                 Some((own, until)) => before
                     .partition_point(|version| version.epoch <= until || !Arc::ptr_eq(own, &version.writer)),
                 None => first_of(before, &last.writer),
@@ -395,10 +402,10 @@ impl Rows {
         }
     }
 
-    /// Forgets what a row was before a change by a transaction whose end everybody sees, before its
-    /// other changes, and before those of who had the row earlier: their end is seen as well, and
-    /// their versions without this one's would be taken for newer than what the tree has. A row
-    /// that was changed again and again is gone through once.
+    /// Drops the versions of a row that belong to a transaction whose end every snapshot sees, and
+    /// all older ones. The earlier transactions have visibly ended too, and without the later
+    /// versions theirs would be taken for newer than the contents of the tree. A row that was
+    /// changed many times is processed only once.
     pub(crate) fn forget(&self, write: &Arc<Write>) {
         let (shard, hash) = self.place(write.tree, &write.key);
         let mut entries = lock(&shard.entries);
@@ -415,7 +422,7 @@ impl Rows {
         shard.has_fewer(&mut entries);
     }
 
-    /// Lets go of a row that was claimed by somebody who has ended.
+    /// Releases a row that was claimed by a transaction that has ended.
     pub(crate) fn release(&self, tree: u32, key: &Key) {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
@@ -427,7 +434,7 @@ impl Rows {
         shard.has_fewer(&mut entries);
     }
 
-    /// How many rows are more than what the trees say.
+    /// Returns the number of rows with locks or versions.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.len.load(Ordering::Relaxed)).sum()
     }
@@ -445,9 +452,10 @@ mod tests {
         state.let_go();
     }
 
-    /// Goal: a row that was changed under many savepoints is changed again, and read by others,
-    /// without a look at each of its versions. Method: counts; and what is seen by those of each
-    /// savepoint, by the transaction and by others.
+    /// Goal: changing or reading a row that was changed under many savepoints does not visit every
+    /// version.
+    /// Method: counts visits, and checks the contents seen at each savepoint by the transaction,
+    /// and by others.
     #[test]
     fn many_versions() {
         let rows = Rows::new();
@@ -482,8 +490,8 @@ mod tests {
         assert!((1..100_000).contains(&count.get()), "{} looks", count.get());
     }
 
-    /// Goal: a row that was changed under many savepoints is forgotten at once, whichever of its
-    /// versions comes first, and no version of anybody else with it.
+    /// Goal: a row changed under many savepoints is forgotten at once, whichever of its versions
+    /// comes first, and no version of another transaction goes with it.
     #[test]
     fn versions_of_one_transaction() {
         for (turns, first) in [(false, 0), (true, 0), (false, 999), (true, 500)] {
@@ -527,9 +535,9 @@ mod tests {
         }
     }
 
-    /// Goal: a change that was undone is not taken for a newer one than what the tree has,
-    /// whichever of it and the change behind it is forgotten first. Method: both orders; what
-    /// everybody sees is what the tree has.
+    /// Goal: an undone change is not taken for newer than the contents of the tree, whether it or
+    /// the following change is forgotten first. Method: both orders; every snapshot must see the
+    /// contents of the tree.
     #[test]
     fn a_change_that_was_undone_before_another() {
         for turns in [false, true] {
@@ -555,9 +563,9 @@ mod tests {
         }
     }
 
-    /// Goal: tables of rows stay as large as transactions are that follow each other, and no
-    /// larger. Method: rows of one transaction, all let go of; then transactions of a row each, in
-    /// every table.
+    /// Goal: the tables keep the size that consecutive transactions need, and no more. Method: one
+    /// transaction claims and releases many rows; then transactions of one row each reach every
+    /// table.
     #[test]
     fn memory_is_kept_for_what_is_usual() {
         for (count, kept, most) in [(10_000_u32, 10_000, KEPT_MOST), (200_000, 0, KEPT)] {
@@ -566,7 +574,7 @@ mod tests {
             let transaction = |numbers: std::ops::Range<u32>| {
                 let state = Arc::new(State::new(1));
                 let claim = |number: u32| {
-                    // Neighbours would be in one table.
+                    // Consecutive keys would all fall into one table.
                     match rows.claim(1, &(16 * number).to_be_bytes(), &state, Mode::Exclusive, None) {
                         Claim::Mine { key, .. } => key,
                         other => panic!("{other:?}"),
@@ -578,8 +586,8 @@ mod tests {
             };
             transaction(0..count);
             assert_eq!(rows.len(), 0);
-            // Of a table by itself the places of rows that left it do not tell: they count only
-            // when they are found free.
+            // A single table's capacity does not tell: the slots of removed entries count only once
+            // they are found free.
             let shards: Vec<usize> = capacities().collect();
             assert!(shards.iter().all(|&capacity| capacity <= most), "{shards:?}");
             assert!(shards.iter().sum::<usize>() >= kept, "{shards:?}");

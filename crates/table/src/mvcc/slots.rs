@@ -1,4 +1,5 @@
-//! Who runs: what each transaction sees, and since when those that write have been writing.
+//! Running transactions: the snapshot of each, and the log position since which each writer has
+//! been writing.
 
 use std::sync::atomic::AtomicUsize as StdAtomicUsize;
 
@@ -8,13 +9,12 @@ use cairn_vfs::sync::{Arc, Line};
 
 use crate::{Error, Result};
 
-/// As many snapshots and as many writers there can be at the same time.
+/// Maximum number of simultaneous snapshots, and of simultaneous writers.
 const SLOTS: usize = 2048;
 const FREE: u64 = u64::MAX;
-/// Of a slot that somebody has and that says nothing yet: holds everything back, as the smallest
-/// value.
+/// The value of a slot that is taken but not yet set. As the least value it holds everything back.
 const TAKEN: u64 = 0;
-/// The place of a snapshot that has no slot: there is none, so setting it does nothing.
+/// The position of a snapshot without a slot. No slot has this number, so setting it does nothing.
 const NOWHERE: usize = usize::MAX;
 
 static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
@@ -37,7 +37,7 @@ impl Table {
         Table { values, used: AtomicUsize::new(0) }
     }
 
-    /// Takes a slot: the one that this thread had before, as a rule, which is in its caches.
+    /// Takes a slot: usually the one that this thread had before, which is in its CPU cache.
     fn take(&self) -> Option<usize> {
         let hint = HINT.with(|hint| *hint);
         let used = self.used.load(Ordering::Relaxed);
@@ -57,9 +57,9 @@ impl Table {
         Some(at)
     }
 
-    /// Says something else in a slot that one has. Whoever sees it sees what was done before.
-    /// ORDER: what is read afterwards may be read before others see it; whoever must not has a
-    /// fence between.
+    /// Changes the value of a slot that the caller has taken. A thread that sees the value also
+    /// sees everything done before. ORDER: later loads may execute before other threads see the
+    /// value. A caller that must prevent this puts a fence in between.
     fn set(&self, at: usize, value: u64) {
         if let Some(slot) = self.values.get(at) {
             slot.store(value, Ordering::Release);
@@ -77,84 +77,85 @@ impl Table {
     }
 }
 
-/// All that run.
+/// All running snapshots and writers.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// What each snapshot sees: commits up to this.
+    /// For each snapshot, the last commit that it sees.
     snapshots: Table,
-    /// For each writer, a position of the log that all of its records are behind.
+    /// For each writer, a log position that precedes all of its records.
     writers: Table,
-    /// Commits up to this are visible to snapshots taken from now on.
+    /// Snapshots taken from now on see commits up to this one.
     last: Line<AtomicU64>,
 }
 
 impl Slots {
     pub(crate) fn new() -> Self {
-        // From 1: a slot that is being taken says 0, and holds everything back.
+        // Starts at 1, because 0 marks a slot that is being taken and holds everything back.
         Slots { snapshots: Table::new(), writers: Table::new(), last: Line(AtomicU64::new(1)) }
     }
 
-    /// The last commit that everybody sees who comes now.
+    /// Returns the last commit that a new snapshot sees.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::SeqCst)
     }
 
-    /// Lets everybody who comes from now on see one commit more.
+    /// Makes one more commit visible to new snapshots.
     pub(crate) fn publish(&self, csn: u64) {
         self.last.store(csn, Ordering::SeqCst);
     }
 
-    /// Commits up to this are seen by all snapshots, those that are being taken included.
+    /// Returns the last commit that all snapshots see, including those being taken.
     pub(crate) fn horizon(&self) -> u64 {
-        // ORDER: first this. Whoever is missed in the look at the slots reads `last` again after it
-        // has set its own, and that is not less.
+        // ORDER: this load comes first. A snapshot that the scan of the slots misses reads `last`
+        // again after it has set its slot, and gets a value that is not less.
         let last = self.last();
         fence(Ordering::SeqCst);
         self.snapshots.least().min(last)
     }
 
-    /// The position of the log that the records of all running writers are behind; `None` when
-    /// nobody writes.
+    /// Returns a log position that precedes the records of all running writers, or `None` if there
+    /// are none.
     pub(crate) fn oldest_writer(&self) -> Option<Lsn> {
         let least = self.writers.least();
         (least != FREE).then_some(Lsn(least))
     }
 
-    /// How many snapshots there are.
+    /// Returns the number of snapshots.
     pub(crate) fn snapshots(&self) -> usize {
         self.snapshots.count()
     }
 }
 
-/// What somebody sees: the first commits, and nothing else. Holds back the horizon from its look on
-/// until it is let go of.
+/// A snapshot: it sees all commits up to one, and nothing else. It holds back the horizon from the
+/// moment it is taken until it is released.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     slots: Arc<Slots>,
-    /// [`NOWHERE`] when it was let go of.
+    /// [`NOWHERE`] once released.
     at: usize,
-    /// Commits up to this are seen.
+    /// The last commit that the snapshot sees.
     pub(crate) csn: u64,
-    /// Pages whose last change is not behind this hold nothing but changes that are seen.
+    /// Pages whose last change is at or before this position contain only changes that the snapshot
+    /// sees.
     pub(crate) all_visible: Lsn,
 }
 
 impl Snapshot {
-    /// One that sees nothing yet, and is not to be read with.
+    /// Creates a snapshot that sees nothing yet and must not be read with.
     pub(crate) fn none(slots: &Arc<Slots>) -> Snapshot {
         Snapshot { slots: Arc::clone(slots), at: NOWHERE, csn: 0, all_visible: Lsn::default() }
     }
 
-    /// Looks. `end` is the log's end. What it saw before is let go of. Cost: some ten nanoseconds,
-    /// and one for each writer that runs. Errors: [`Error::Busy`].
+    /// Takes the snapshot anew and releases the previous one. `end` returns the end of the log.
+    /// Cost: some ten nanoseconds, and one per running writer. Errors: [`Error::Busy`].
     pub(crate) fn take(&mut self, end: impl FnOnce() -> Lsn) -> Result<()> {
         self.let_go();
         let slots = &*self.slots;
         let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
         self.at = at;
-        // ORDER: the log's end before the look at the writers, and both before the commits; loads
-        // stay in their order by themselves. A writer that the look misses appends behind the end,
-        // since whoever sees its record in the log sees its slot; one that has ended by then is
+        // ORDER: load the end of the log before the writers, and both before the commits; these
+        // loads are not reordered. A writer that the scan misses appends after that end, because a
+        // thread that sees its record in the log sees its slot. A writer that has ended by then is
         // among the commits.
         let end = end();
         self.all_visible = slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
@@ -172,7 +173,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Holds nothing back any more, and is not to be read with until it looks again.
+    /// Releases the snapshot. It holds nothing back then, and must not be read with until taken
+    /// again.
     pub(crate) fn let_go(&mut self) {
         self.slots.snapshots.set(self.at, FREE);
         self.at = NOWHERE;
@@ -185,7 +187,7 @@ impl Drop for Snapshot {
     }
 }
 
-/// Says that a transaction writes.
+/// Registers a transaction as a writer.
 #[derive(Debug)]
 pub(crate) struct WriterSlot {
     slots: Arc<Slots>,
@@ -193,7 +195,7 @@ pub(crate) struct WriterSlot {
 }
 
 impl WriterSlot {
-    /// Says so before the first record. Errors: [`Error::Busy`].
+    /// Registers a writer, before its first record. Errors: [`Error::Busy`].
     pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn) -> Result<WriterSlot> {
         let at = slots.writers.take().ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
         slots.writers.set(at, end().0);

@@ -1,21 +1,21 @@
-//! Where a transaction that writes stands.
+//! The state of a transaction that writes.
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
 
-/// Of a transaction that has not ended.
+/// The transaction has not ended.
 pub(crate) const ACTIVE: u64 = u64::MAX;
-/// Of one whose changes were undone.
+/// The transaction was aborted and its changes were undone.
 pub(crate) const ABORTED: u64 = u64::MAX - 1;
 
-/// A transaction as others see it, from its first change or lock until nobody remembers it.
+/// A transaction as others see it, from its first change or lock until nothing refers to it.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Its number: of its own in the whole log that is kept.
+    /// Its number, unique in the retained log.
     pub(crate) id: u64,
-    /// Its place in the order of commits, or [`ACTIVE`] or [`ABORTED`].
+    /// Its place in the commit order, or [`ACTIVE`] or [`ABORTED`].
     commit: AtomicU64,
-    /// Nothing is locked by it any more.
+    /// Whether it has released all its locks.
     has_let_go: AtomicBool,
     ended: Mutex<End>,
     changed: Condvar,
@@ -24,7 +24,7 @@ pub(crate) struct State {
 #[derive(Debug, Default)]
 struct End {
     is_here: bool,
-    /// Most ends nobody waits for, and waking nobody costs a system call.
+    /// Kept because most ends have no waiters, and a wake-up costs a system call even then.
     waiters: usize,
 }
 
@@ -39,36 +39,36 @@ impl State {
         }
     }
 
-    /// Whether those see its changes who see the first `csn` commits.
+    /// Returns whether its changes are visible to snapshots of the first `csn` commits.
     #[inline]
     pub(crate) fn is_visible_at(&self, csn: u64) -> bool {
         self.commit.load(Ordering::Acquire) <= csn
     }
 
-    /// Its place in the order of commits, or [`ACTIVE`] or [`ABORTED`].
+    /// Returns its place in the commit order, or [`ACTIVE`] or [`ABORTED`].
     pub(crate) fn commit(&self) -> u64 {
         self.commit.load(Ordering::Acquire)
     }
 
-    /// Says how it ended, before anybody who waits is woken.
+    /// Records how it ended, before waiters are woken.
     pub(crate) fn set(&self, commit: u64) {
         self.commit.store(commit, Ordering::Release);
     }
 
-    /// Lets others have the rows that it has locked. ORDER: after its end can be seen by every
-    /// snapshot that is taken from now on. Whoever locks a row takes a snapshot afterwards and
-    /// reads the row again; that snapshot must have what the last owner did to it.
+    /// Releases the rows that it has locked. ORDER: after every new snapshot sees its end. A
+    /// transaction that locks a row then takes a snapshot and reads the row again; that snapshot
+    /// must include the last owner's changes.
     pub(crate) fn let_go(&self) {
         self.has_let_go.store(true, Ordering::Release);
     }
 
-    /// Whether others may have its rows: then every snapshot that is taken afterwards sees its end.
+    /// Returns whether its rows are released. Every snapshot taken afterwards then sees its end.
     #[inline]
     pub(crate) fn has_let_go(&self) -> bool {
         self.has_let_go.load(Ordering::Acquire)
     }
 
-    /// Wakes who waits for its end.
+    /// Wakes the transactions that wait for its end.
     pub(crate) fn end(&self) {
         let mut ended = lock(&self.ended);
         ended.is_here = true;
@@ -79,15 +79,15 @@ impl State {
         }
     }
 
-    /// Wakes who waits, to look at something else than the end.
+    /// Wakes the waiters to check for something other than the end.
     pub(crate) fn nudge(&self) {
-        // The lock keeps a waiter from missing it between its look and its sleep.
+        // The lock prevents a waiter from missing the wake-up between its check and its sleep.
         let _guard = lock(&self.ended);
         self.changed.notify_all();
     }
 
-    /// Waits until it is over, or `give_up` says so; it is asked after each wake-up, and the wait
-    /// is no longer than `at_most` at once.
+    /// Waits until the transaction has ended, or until `give_up` returns true. `give_up` is called
+    /// after each wake-up, and each sleep takes at most `at_most`.
     pub(crate) fn wait(
         &self,
         at_most: Option<std::time::Duration>,

@@ -1,4 +1,4 @@
-//! Who waits for whom: a circle is a deadlock, and is found when it closes.
+//! The wait-for graph of transactions. A cycle is a deadlock, and is found when it closes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,24 +7,24 @@ use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use super::state::State;
 
-/// Transactions that wait, by their numbers, each with those whose end it waits for.
+/// Waiting transactions by number, each with the transactions whose end it waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     edges: Mutex<HashMap<u64, Vec<u64>>>,
-    /// How many circles were found.
+    /// Number of cycles found.
     pub(crate) deadlocks: AtomicU64,
 }
 
 impl Waits {
-    /// Stands for all the others.
+    /// Stands for all other transactions.
     pub(crate) const EVERYBODY: u64 = u64::MAX;
 
-    /// Notes that one waits for others; or gives the circle that this would close, from the one to
-    /// itself.
+    /// Adds edges from a transaction to those it waits for. Returns the cycle that this would
+    /// close, from the transaction to itself, as an error.
     pub(crate) fn begin(&self, one: u64, others: &[u64]) -> Result<(), Vec<u64>> {
         let mut edges = lock(&self.edges);
         if others.contains(&Waits::EVERYBODY)
-            // It would wait for those who wait for it.
+            // It would wait for transactions that wait for it.
             && let Some(&waiter) = edges.keys().find(|&&waiter| {
                 leads_to(&edges, waiter, one, &mut Vec::new(), &mut HashSet::new())
             })
@@ -48,8 +48,8 @@ impl Waits {
     }
 }
 
-/// Finds a way from `from` to `to`, which it appends to `path`. As deep as there are transactions
-/// that wait, which is as deep as there are threads.
+/// Finds a path from `from` to `to` and appends it to `path`. The recursion depth is at most the
+/// number of waiting transactions, and so the number of threads.
 fn leads_to(
     edges: &HashMap<u64, Vec<u64>>,
     from: u64,
@@ -72,8 +72,8 @@ fn leads_to(
     false
 }
 
-/// Stops what a connection is doing, from any thread: waits end at once, scans before the next
-/// leaf.
+/// Cancels the current operation of a connection from any thread: waits end at once, scans before
+/// the next leaf.
 #[derive(Debug, Clone, Default)]
 pub struct Canceller {
     shared: Arc<Shared>,
@@ -82,22 +82,22 @@ pub struct Canceller {
 #[derive(Debug, Default)]
 struct Shared {
     is_set: AtomicBool,
-    /// Whose end is waited for.
+    /// The transaction whose end is being waited for.
     waits_for: Mutex<Option<Arc<State>>>,
 }
 
 impl Canceller {
-    /// One of its own, to be given to transactions.
+    /// Creates a canceller, to be passed to transactions.
     pub fn new() -> Self {
         Canceller::default()
     }
 
-    /// Whether the two stop the same transactions.
+    /// Returns whether two cancellers stop the same transactions.
     pub(crate) fn is_same(&self, other: &Canceller) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// Stops it: calls end with [`Error::Cancelled`](crate::Error::Cancelled) until
+    /// Cancels: calls fail with [`Error::Cancelled`](crate::Error::Cancelled) until
     /// [`Canceller::reset`].
     pub fn cancel(&self) {
         self.shared.is_set.store(true, Ordering::SeqCst);
@@ -106,15 +106,16 @@ impl Canceller {
         }
     }
 
-    /// Lets it go on from the next call on.
+    /// Allows calls to proceed again.
     pub fn reset(&self) {
-        // It seldom is, and a look is cheaper than a write that all see.
+        // It is rarely set, and a load is cheaper than a store that invalidates every other CPU's
+        // cache line.
         if self.is_cancelled() {
             self.shared.is_set.store(false, Ordering::SeqCst);
         }
     }
 
-    /// Whether it is to stop.
+    /// Returns whether the canceller is set.
     #[inline]
     pub fn is_cancelled(&self) -> bool {
         self.shared.is_set.load(Ordering::Relaxed)

@@ -1,39 +1,40 @@
-//! The bytes of a row.
+//! The encoding of a row.
 //!
 //! ```text
-//!   NULL bits: 1 for NULL      one for each column, rounded up to bytes
+//!   NULL bits: 1 for NULL      one per column, rounded up to bytes
 //!   columns of fixed width     each at an offset that follows from the types alone; zeros for NULL
-//!   ends of the others         u16 each, of a wide row u32, counted from where their bytes begin
-//!   their bytes                one after the other; nothing for NULL
+//!   ends of the others         u16 each, in a wide row u32; relative to the start of their bytes
+//!   bytes of the others        back to back; empty for NULL
 //! ```
 //!
-//! Little endian. Every column is found without looking at the others. A row with values of 64 KiB
-//! and more together is wide; whoever keeps it remembers that.
+//! Numbers are little endian. Every column can be located without reading the others. A row whose
+//! variable-width values take 64 KiB or more in total is wide. The format does not record this: the
+//! caller stores it.
 
 use super::make::{IfThere, Make};
 use super::value::{Interval, Type, Value};
 
-/// How rows with certain columns are laid out.
+/// The layout of rows with given columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFormat {
     columns: Vec<(Type, Place)>,
-    /// Where the ends of columns of variable width begin.
+    /// Offset of the ends of the variable-width columns.
     ends: usize,
-    /// How many of them there are.
+    /// Number of variable-width columns.
     variable: usize,
 }
 
-/// Where a column is in a row.
+/// The place of a column in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// At this offset.
     Fixed(usize),
-    /// As the n-th of those of variable width.
+    /// The n-th variable-width column.
     Variable(usize),
 }
 
 impl RowFormat {
-    /// Rows of these columns.
+    /// Creates the format for these column types.
     pub fn new(types: &[Type]) -> Self {
         let mut offset = types.len().div_ceil(8);
         let mut variable = 0;
@@ -51,33 +52,33 @@ impl RowFormat {
         RowFormat { columns, ends: offset, variable }
     }
 
-    /// How many columns.
+    /// Returns the number of columns.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// True for rows of no column.
+    /// Returns whether there are no columns.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// The type of a column, and where it is in a row.
+    /// Returns the type of a column and its place in a row.
     pub(crate) fn place(&self, column: usize) -> Option<(Type, Place)> {
         self.columns.get(column).copied()
     }
 
-    /// The width of each column; 0 where that depends on the value.
+    /// Returns the width of each column, 0 for a variable width.
     pub(crate) fn widths(&self) -> Vec<u8> {
         self.columns.iter().map(|(kind, _)| kind.width().unwrap_or_default() as u8).collect()
     }
 
-    /// Where the ends of columns of variable width begin, and where their bytes do, in a row that
-    /// is not wide.
+    /// Returns the offsets at which the ends and the bytes of the variable-width columns begin in a
+    /// row that is not wide.
     pub(crate) fn ends(&self) -> (usize, usize) {
         (self.ends, self.ends + 2 * self.variable)
     }
 
-    /// Whether a row of these values has to be wide.
+    /// Returns whether a row of these values must be wide.
     pub fn is_wide(&self, values: &[Value<'_>]) -> bool {
         let len = |value: &Value<'_>| match value {
             Value::Text(text) => text.len(),
@@ -87,14 +88,15 @@ impl RowFormat {
         self.variable > 0 && values.iter().map(len).sum::<usize>() > u16::MAX.into()
     }
 
-    /// Appends a row that is not wide. False, and nothing else, when there are not as many values
-    /// as columns, one is not of its column's type, or they are too long together.
+    /// Appends a row that is not wide. Returns false, and appends nothing, if the number of values
+    /// differs from the number of columns, a value is not of its column's type, or the values are
+    /// too long in total.
     #[must_use]
     pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         self.encode_with::<2>(values, to)
     }
 
-    /// As [`RowFormat::encode`], for values of up to 4 GiB together.
+    /// Like [`RowFormat::encode`], for values of up to 4 GiB in total.
     #[must_use]
     pub fn encode_wide(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         self.encode_with::<4>(values, to)
@@ -139,13 +141,13 @@ impl RowFormat {
         true
     }
 
-    /// A row to read. Its bytes may be anything: what is not there reads as `None`.
+    /// Returns a row to read. The bytes may be arbitrary: missing values read as `None`.
     #[inline]
     pub fn read<'a>(&'a self, bytes: &'a [u8]) -> Row<'a> {
         Row { format: self, bytes, end: 2 }
     }
 
-    /// As [`RowFormat::read`], of a wide row.
+    /// Like [`RowFormat::read`], for a wide row.
     pub fn read_wide<'a>(&'a self, bytes: &'a [u8]) -> Row<'a> {
         Row { format: self, bytes, end: 4 }
     }
@@ -177,24 +179,24 @@ fn put_fixed(value: &Value<'_>, place: &mut [u8]) {
     }
 }
 
-/// A row, read where it lies.
+/// A row, read in place.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     format: &'a RowFormat,
     bytes: &'a [u8],
-    /// Bytes that say where a value ends.
+    /// Number of bytes of each end: 2, or 4 in a wide row.
     end: usize,
 }
 
 impl<'a> Row<'a> {
-    /// The value of a column. `None` when there is no such column, or the bytes are no row of this
-    /// format.
+    /// Returns the value of a column. Returns `None` if there is no such column, or if the bytes
+    /// are not a row of this format.
     #[inline]
     pub fn get(&self, column: usize) -> Option<Value<'a>> {
         self.get_as(column, IfThere)
     }
 
-    /// As [`Row::get`], made into something else where it is read.
+    /// Like [`Row::get`], but converts the value with `make` where it is read.
     #[inline]
     pub fn get_as<M: Make<'a>>(&self, column: usize, make: M) -> M::Made {
         let Some(&(kind, place)) = self.format.columns.get(column) else { return make.absent() };
@@ -216,7 +218,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The bytes of one of those of variable width.
+    /// Returns the bytes of the `index`-th variable-width column.
     #[inline]
     fn variable(&self, index: usize) -> Option<&'a [u8]> {
         let body = self.bytes.get(self.format.ends + self.end * self.format.variable..)?;
@@ -233,10 +235,10 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The value of a fixed width that some bytes begin with.
+/// Reads a fixed-width value from the start of `bytes`.
 #[inline]
 fn fixed<'a, M: Make<'a>>(kind: Type, bytes: &[u8], make: M) -> M::Made {
-    /// The first bytes as a number, as the value that it is.
+    /// Reads a number from the start of `bytes` and wraps it in its value.
     macro_rules! read {
         ($number:ty, $value:expr) => {
             match bytes.first_chunk() {

@@ -1,32 +1,34 @@
-//! Keys whose bytes sort as their values do.
+//! Keys whose bytes sort like their values.
 //!
 //! ```text
-//!   each column:  01 | value           02: NULL, after all values (00 with NULLS FIRST)
+//!   each column:  01 | value       02: NULL, after all values (00 with NULLS FIRST)
 //!
 //!   integers, dates, times, decimals   big endian, the sign bit flipped
-//!   floats                             big endian; negative ones with all bits flipped, others with the sign bit flipped; one NaN, -0 as 0
-//!   text, bytes                        as they are, 00 as 00 ff; then 00 00
+//!   floats                             big endian; all bits of negative ones flipped, the sign bit
+//!                                      of others; a single NaN, -0 as 0
+//!   text, bytes                        unchanged, except 00 as 00 ff; then 00 00
 //!   boolean                            00 or 01
-//!   uuid                               as it is
+//!   uuid                               unchanged
 //!
-//!   descending columns                 all bytes of the value flipped; NULL is where NULLS FIRST or LAST says, all the same
+//!   descending columns                 all bytes of the value flipped; the place of NULL follows
+//!                                      from NULLS FIRST or LAST alone
 //! ```
 //!
-//! Intervals are not for keys: those that are equal need not be the same.
+//! Keys cannot contain intervals, because equal intervals may have different representations.
 //!
-//! No encoded key is the beginning of another, so columns follow each other without separators, and
-//! the beginning of a key by whole columns is the beginning of the bytes of every key that has
-//! these columns.
+//! No encoded key is a prefix of another, so columns follow one another without separators. The
+//! encoded first columns of a key are a byte prefix of exactly the keys that have the same values
+//! there.
 
 use super::make::{IfThere, Make};
 use super::value::{Type, Value};
 
-/// How a column of a key is ordered.
+/// The sort order of a key column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Order {
-    /// Larger values first.
+    /// Whether larger values come first.
     pub descending: bool,
-    /// NULL before all values instead of after them.
+    /// Whether NULL sorts before all values rather than after them.
     pub nulls_first: bool,
 }
 
@@ -41,23 +43,23 @@ const NULL_FIRST: u8 = 0;
 const NULL_LAST: u8 = 2;
 
 impl KeyFormat {
-    /// Keys of these columns.
+    /// Creates the format for these key columns.
     pub fn new(columns: Vec<(Type, Order)>) -> Self {
         KeyFormat { columns }
     }
 
-    /// How many columns.
+    /// Returns the number of columns.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// True for keys of no column, which are all the same.
+    /// Returns whether there are no columns. All such keys are equal.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// Appends a key, or its first columns when there are fewer values. False, and nothing else,
-    /// when a value is not of its column's type, or there are too many.
+    /// Appends a key, or its first columns if there are fewer values. Returns false, and appends
+    /// nothing, if a value is not of its column's type, or if there are too many values.
     #[must_use]
     pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let fits = |(value, (column, _)): (&Value<'_>, &(Type, Order))| {
@@ -81,8 +83,9 @@ impl KeyFormat {
         true
     }
 
-    /// Whether [`KeyFormat::get`] can give the value of a column as it was put in: not of floats,
-    /// which have one zero and one NaN here, nor of bytes that a key has otherwise than the value.
+    /// Returns whether [`KeyFormat::get`] can return the value of a column exactly as it was
+    /// encoded. It cannot for floats, because keys have one zero and one NaN, nor for values whose
+    /// bytes a key stores in a changed form.
     pub fn keeps(&self, column: usize) -> bool {
         self.columns.get(column).is_some_and(|(kind, order)| match kind {
             Type::Real | Type::Double | Type::Blob | Type::Interval => false,
@@ -91,8 +94,8 @@ impl KeyFormat {
         })
     }
 
-    /// Where the bytes of a column begin, its tag included: those of the columns before it end
-    /// there. `None` for bytes that are no such key.
+    /// Returns the offset of a column including its tag, which is the end of the columns before it.
+    /// Returns `None` if the bytes are not such a key.
     pub fn offset(&self, column: usize, key: &[u8]) -> Option<usize> {
         let mut at = 0;
         for (kind, order) in self.columns.get(..column)? {
@@ -112,14 +115,14 @@ impl KeyFormat {
         Some(at)
     }
 
-    /// The value of a column, read where it lies. `None` for bytes that are no such key, and for
-    /// columns that [`KeyFormat::keeps`] says no of.
+    /// Returns the value of a column, read in place. Returns `None` if the bytes are not such a
+    /// key, and for columns for which [`KeyFormat::keeps`] returns false.
     #[inline]
     pub fn get<'k>(&self, column: usize, key: &'k [u8]) -> Option<Value<'k>> {
         self.get_as(column, key, IfThere)
     }
 
-    /// As [`KeyFormat::get`], made into something else where it is read.
+    /// Like [`KeyFormat::get`], but converts the value with `make` where it is read.
     #[inline]
     pub fn get_as<'k, M: Make<'k>>(&self, column: usize, key: &'k [u8], make: M) -> M::Made {
         let place = self.columns.get(column).zip(self.offset(column, key));
@@ -139,8 +142,9 @@ impl KeyFormat {
         }
     }
 
-    /// A column that is at the same place in every key that has no NULL up to it. `None` when that
-    /// is not so, or [`KeyFormat::keeps`] says no of it.
+    /// Returns the position of a column whose offset is the same in every key that has no NULL up
+    /// to and including the column. Returns `None` if there is no such offset, or if
+    /// [`KeyFormat::keeps`] returns false for the column.
     pub(crate) fn fixed(&self, column: usize) -> Option<FixedKey> {
         let (mut at, mut tags) = (0, Vec::with_capacity(column + 1));
         for (kind, _) in self.columns.get(..column)? {
@@ -157,8 +161,8 @@ impl KeyFormat {
         })
     }
 
-    /// Reads a key back and gives its values to `each`, in the order of the columns. False for
-    /// bytes that are no such key.
+    /// Decodes a key and passes its values to `each` in column order. Returns false if the bytes
+    /// are not such a key.
     #[must_use]
     pub fn decode(&self, mut key: &[u8], mut each: impl FnMut(Value<'_>)) -> bool {
         let mut store = Vec::new();
@@ -182,28 +186,28 @@ impl KeyFormat {
     }
 }
 
-/// A column that is at the same place in many keys.
+/// A column with the same offset in many keys.
 #[derive(Debug, Clone)]
 pub(crate) struct FixedKey {
     start: usize,
-    /// Where the tags of the columns up to it are.
+    /// Offsets of the tags of the columns up to and including this one.
     tags: Vec<usize>,
     kind: Type,
     descending: bool,
 }
 
 impl FixedKey {
-    /// Where the tags of the columns up to it are, its own the last.
+    /// Returns the offsets of the tags of the columns up to this one. Its own tag is the last.
     pub(crate) fn tags(&self) -> &[usize] {
         &self.tags
     }
 
-    /// Whether a tag says that there is a value.
+    /// Returns whether a tag stands for a value rather than NULL.
     pub(crate) fn is_value(tag: u8) -> bool {
         tag == VALUE
     }
 
-    /// Bytes of its value.
+    /// Returns the size of the value in bytes.
     pub(crate) fn width(&self) -> usize {
         self.kind.width().unwrap_or_default()
     }
@@ -216,13 +220,14 @@ impl FixedKey {
         self.descending
     }
 
-    /// Where its tag is.
+    /// Returns the offset of the column's tag.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// Its value: `own` are the key's bytes from its tag on, `byte` gives those at other places.
-    /// `None` when there is a NULL up to it, and for bytes that are no such key.
+    /// Reads the value. `own` holds the key's bytes from the column's tag onwards, and `byte`
+    /// returns the bytes at other offsets. Returns `None` if there is a NULL up to this column, and
+    /// for bytes that are not such a key.
     #[inline]
     pub(crate) fn read(&self, own: &[u8], byte: impl Fn(usize) -> Option<u8>) -> Option<Value<'static>> {
         if !self.tags.iter().all(|&tag| byte(tag) == Some(VALUE)) {
@@ -243,7 +248,7 @@ fn encode(value: &Value<'_>, to: &mut Vec<u8>) {
         }
         Value::Decimal(value) => to.extend((value as u128 ^ 1 << 127).to_be_bytes()),
         Value::Real(value) => {
-            // One representation of what is equal: adding zero turns -0 into 0.
+            // Equal values need one representation: adding zero turns -0 into 0.
             let bits = if value.is_nan() { f32::NAN } else { value + 0.0 }.to_bits()
                 & if value.is_nan() { !(1 << 31) } else { !0 };
             to.extend(if bits >> 31 == 1 { !bits } else { bits ^ 1 << 31 }.to_be_bytes());
@@ -269,7 +274,7 @@ fn escape(bytes: &[u8], to: &mut Vec<u8>) {
     to.extend([0, 0]);
 }
 
-/// Reads one value from the front.
+/// Decodes one value from the front of `key`.
 fn decode<'s>(kind: Type, descending: bool, key: &mut &[u8], store: &'s mut Vec<u8>) -> Option<Value<'s>> {
     if let Some(width) = kind.width() {
         let (bytes, rest) = key.split_at_checked(width)?;
@@ -283,8 +288,8 @@ fn decode<'s>(kind: Type, descending: bool, key: &mut &[u8], store: &'s mut Vec<
     }
 }
 
-/// How many bytes a text or bytes take, the two at their end included. `zero` is what a zero byte
-/// is in this key.
+/// Returns the encoded size of a text or blob, including its two-byte terminator. `zero` is the
+/// encoding of a zero byte in this key.
 fn end_of_text(bytes: &[u8], zero: u8) -> Option<usize> {
     let mut at = 0;
     loop {
@@ -296,17 +301,18 @@ fn end_of_text(bytes: &[u8], zero: u8) -> Option<usize> {
     }
 }
 
-/// A text from the front, of a column that ascends.
+/// Reads a text from the front of the bytes of an ascending column.
 #[inline]
 fn text(bytes: &[u8]) -> Option<&str> {
     let end = end_of_text(bytes, 0)?;
     std::str::from_utf8(bytes.get(..end - 2)?).ok()
 }
 
-/// Reads a value of fixed width from the front.
+/// Reads a fixed-width value from the front of `bytes`.
 #[inline]
 fn fixed<'k, M: Make<'k>>(kind: Type, descending: bool, bytes: &[u8], make: M) -> M::Made {
-    /// The first bytes as a number without sign, flipped back, as the value that it is.
+    /// Reads an unsigned number from the start of `bytes`, undoes the flip of a descending column,
+    /// and converts it into its value.
     macro_rules! read {
         ($number:ty, $value:expr) => {
             match bytes.first_chunk() {

@@ -1,26 +1,26 @@
-//! What becomes of a value that is read.
+//! Conversion of values at the place where they are read.
 
 use super::value::Value;
 
-/// Takes a value at the place where it is read.
+/// A conversion that readers apply to a value at the place where they read it.
 ///
-/// A [`Value`] is four words, of which a number writes a few bytes. Handed up from reader to reader
-/// it is copied each time, in pieces that are wider than what was just written, and a processor
-/// that reads such a piece waits until the writes have reached its cache: a dozen cycles for each
-/// copy, half of what reading a column took. So readers are told who wants the value, and each arm
-/// of theirs makes what is wanted in its last place.
+/// A [`Value`] takes four words, of which a number sets only a few bytes. Returning it from reader
+/// to reader copies it each time, in pieces wider than the preceding writes. A processor that loads
+/// such a piece cannot forward the stores and stalls until they have reached its cache: a dozen
+/// cycles per copy, which was half the cost of reading a column. Readers therefore take the
+/// conversion as an argument, and each of their match arms creates the final result directly.
 pub trait Make<'a> {
-    /// What is made of it.
+    /// The result of the conversion.
     type Made;
 
-    /// Makes it of a value, which may be NULL.
+    /// Converts a value, which may be NULL.
     fn make(self, value: Value<'a>) -> Self::Made;
 
-    /// What stands for a value that is not there: no such column, or bytes that are no row.
+    /// Returns the substitute for a missing value: no such column, or bytes that are not a row.
     fn absent(self) -> Self::Made;
 }
 
-/// The value itself; NULL where there is none.
+/// Returns the value itself, or NULL if it is missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OrNull;
 
@@ -38,7 +38,7 @@ impl<'a> Make<'a> for OrNull {
     }
 }
 
-/// The value itself, if there is one.
+/// Returns the value itself, or `None` if it is missing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IfThere;
 

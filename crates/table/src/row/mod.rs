@@ -1,4 +1,4 @@
-//! Values of columns, and the bytes that keys and rows are made of.
+//! Column values, and their encodings in keys and rows.
 
 mod format;
 mod key;

@@ -70,7 +70,7 @@ fn value(kind: Type) -> BoxedStrategy<Owned> {
 
 type Columns = Vec<(Type, Order)>;
 
-/// Columns, and some rows of them that have much in common.
+/// Generates columns, and rows of them that share many values.
 fn rows() -> impl Strategy<Value = (Columns, Vec<Vec<Owned>>)> {
     let column = (0..TYPES.len(), any::<bool>(), any::<bool>())
         .prop_map(|(kind, descending, nulls_first)| (TYPES[kind], Order { descending, nulls_first }));
@@ -117,8 +117,9 @@ fn order(columns: &Columns, a: &[Value<'_>], b: &[Value<'_>]) -> Ordering {
 proptest! {
     #![proptest_config(crate::test_config::cases(400))]
 
-    /// Goal: keys sort as their values, whatever the types and directions, and their values come
-    /// back. Method: random columns, rows with values in common.
+    /// Goal: keys sort like their values for all types and directions, and decode to the same
+    /// values.
+    /// Method: random columns, and rows that share values.
     #[test]
     fn keys((columns, rows) in rows()) {
         let format = KeyFormat::new(columns.clone());
@@ -149,7 +150,7 @@ proptest! {
         }
     }
 
-    /// Goal: rows give back what was put into them, column by column.
+    /// Goal: rows return the encoded values, column by column.
     #[test]
     fn rows_come_back((columns, rows) in rows()) {
         let types: Vec<Type> = columns.iter().map(|(kind, _)| *kind).collect();
@@ -168,7 +169,7 @@ proptest! {
         }
     }
 
-    /// Goal: no bytes make reading keys and rows panic.
+    /// Goal: reading arbitrary bytes as keys and rows never panics.
     #[test]
     fn any_bytes((columns, _) in rows(), bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let types: Vec<Type> = columns.iter().map(|(kind, _)| *kind).collect();
@@ -179,7 +180,8 @@ proptest! {
     }
 }
 
-/// Goal: values of the wrong type, too many and too long ones are refused, and nothing is appended.
+/// Goal: values of the wrong type, too many values and too long values are refused, and nothing is
+/// appended.
 #[test]
 fn refusals() {
     let (key, row) =

@@ -1,28 +1,28 @@
-//! Types of columns, and their values.
+//! Column types and their values.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The type of a column, as far as its bytes go.
+/// The physical type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Type {
     /// True or false.
     Boolean,
-    /// 16 bits with sign.
+    /// 16-bit signed integer.
     SmallInt,
-    /// 32 bits with sign.
+    /// 32-bit signed integer.
     Int,
-    /// 64 bits with sign.
+    /// 64-bit signed integer.
     BigInt,
-    /// 32 bits, IEEE 754.
+    /// 32-bit IEEE 754 float.
     Real,
-    /// 64 bits, IEEE 754.
+    /// 64-bit IEEE 754 float.
     Double,
-    /// A number of up to 38 digits, of which some are after the point: kept as a whole number of
-    /// the smallest unit. How many are after the point is the column's matter.
+    /// A number of up to 38 digits, stored as an integer count of its smallest unit. The number of
+    /// digits after the decimal point belongs to the column.
     Decimal,
-    /// Text, UTF-8. Ordered by its bytes.
+    /// UTF-8 text, ordered by its bytes.
     Text,
     /// Bytes.
     Blob,
@@ -32,20 +32,20 @@ pub enum Type {
     Time,
     /// Microseconds since 1970-01-01 00:00 UTC.
     Timestamp,
-    /// Months, days and microseconds, each apart, as months and days have no fixed length. Not for
-    /// keys.
+    /// Months, days and microseconds, stored separately because months and days vary in length. Not
+    /// allowed in keys.
     Interval,
-    /// 128 bits, ordered as its bytes are written.
+    /// 128 bits, ordered by their bytes as written.
     Uuid,
 }
 
 impl Type {
-    /// Whether it is a whole number.
+    /// Returns whether this is an integer type.
     pub const fn is_integer(self) -> bool {
         matches!(self, Type::SmallInt | Type::Int | Type::BigInt)
     }
 
-    /// Bytes of a value in a row; `None` where that depends on the value.
+    /// Returns the size of a value in a row in bytes, or `None` if it depends on the value.
     pub const fn width(self) -> Option<usize> {
         match self {
             Type::Boolean => Some(1),
@@ -70,20 +70,21 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// As a row has it.
+    /// Decodes an interval from its bytes in a row.
     pub(crate) fn from_le_bytes(bytes: [u8; 16]) -> Self {
         let number = u128::from_le_bytes(bytes);
         Interval { months: number as i32, days: (number >> 32) as i32, micros: (number >> 64) as i64 }
     }
 
-    /// Its length where a month has 30 days and a day 24 hours: what intervals are compared by.
+    /// Returns the length with 30 days per month and 24 hours per day, by which intervals are
+    /// compared.
     pub fn micros_in_all(&self) -> i128 {
         const DAY: i128 = 86_400_000_000;
         i128::from(self.months) * 30 * DAY + i128::from(self.days) * DAY + i128::from(self.micros)
     }
 }
 
-/// A value of a column. Text and bytes are borrowed from wherever they are.
+/// A value of a column. Text and bytes are borrowed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each is named after its type")]
@@ -106,8 +107,9 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The same number as an integer of another width, and what has the type already as it is: what
-    /// a reference to a column of that type looks for. `None` where there is no such number.
+    /// Converts an integer to another width, for lookups in a referenced column of that type. A
+    /// value that already has the type, or NULL, is returned unchanged. Returns `None` if the type
+    /// cannot represent the value.
     pub fn with_type(self, kind: Type) -> Option<Value<'a>> {
         let number: i64 = match self {
             Value::SmallInt(number) => number.into(),
@@ -125,7 +127,7 @@ impl<'a> Value<'a> {
 }
 
 impl Value<'_> {
-    /// Its type; `None` for NULL, which has every one.
+    /// Returns the type, or `None` for NULL, which belongs to every type.
     pub const fn type_of(&self) -> Option<Type> {
         Some(match self {
             Value::Null => return None,
@@ -146,8 +148,8 @@ impl Value<'_> {
         })
     }
 
-    /// The order of keys: NULL after everything, as PostgreSQL has it; not-a-number after every
-    /// number and equal to itself; -0 equal to 0. `None` for values of two types.
+    /// Compares in key order: NULL after everything, as in PostgreSQL; NaN after every number and
+    /// equal to itself; -0 equal to 0. Returns `None` for values of two different types.
     pub fn order(&self, other: &Value<'_>) -> Option<Ordering> {
         Some(match (self, other) {
             (Value::Null, Value::Null) => Ordering::Equal,
@@ -172,8 +174,8 @@ impl Value<'_> {
 }
 
 impl fmt::Display for Value<'_> {
-    /// For people: errors name values so. A decimal shows without its point, whose place the column
-    /// knows.
+    /// Formats the value for error messages. A decimal is shown without its decimal point, whose
+    /// position only the column knows.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Null => f.write_str("null"),
@@ -211,11 +213,11 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Microseconds of a day.
+/// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
 
-/// A day by its number, in the Gregorian calendar as if it had always been there. After H. Hinnant,
-/// "chrono-compatible low-level date algorithms".
+/// Formats a day number in the proleptic Gregorian calendar. After H. Hinnant, "chrono-compatible
+/// low-level date algorithms".
 fn date(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
     let days = days + 719_468;
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

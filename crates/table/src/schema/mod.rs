@@ -1,74 +1,79 @@
-//! What tables, columns, indexes and constraints are.
+//! Definitions of tables, columns, indexes and constraints.
 //!
-//! Expressions (defaults, checks, bodies of views) are text in whatever language is above this
-//! crate: it keeps them, and never reads them.
+//! Expressions (defaults, checks, bodies of views) are text in the language of the layer above.
+//! This crate stores them and never interprets them.
 
 use std::fmt;
 
 use crate::row::{Order, Type};
 
-/// A column's type as somebody declared it.
+/// The declared type of a column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ColumnType {
-    /// What its bytes are.
+    /// The physical type of the values.
     pub kind: Type,
-    /// The most characters of a text, and the most digits after the point of the seconds of a time;
-    /// `None` for as many as there is room for.
+    /// Maximum number of characters of a text, or of fractional digits of a time's seconds. `None`
+    /// for no limit.
     pub length: Option<u32>,
-    /// Digits in all, and after the point, of a decimal. `None` for other types.
+    /// Precision and scale of a decimal: total digits, and digits after the decimal point. `None`
+    /// for other types.
     pub decimal: Option<(u8, u8)>,
-    /// Text that is JSON.
+    /// Whether the text is JSON.
     pub is_json: bool,
-    /// Timestamps whose texts may say how far they are from UTC. They are kept in UTC; for others
-    /// what a text says of that counts for nothing.
+    /// Whether the texts of these timestamps may have an offset from UTC. Such timestamps are
+    /// stored in UTC. Other timestamps ignore an offset in their text.
     pub is_zoned: bool,
-    /// Lists of such values. Statements may take them as parameters; no column is of such a type.
+    /// Whether this is a list of such values. Statements may take lists as parameters, but columns
+    /// cannot be of such a type.
     pub is_list: bool,
 }
 
 impl ColumnType {
-    /// A type without further limits; decimals have 38 digits, none of them after the point.
+    /// Creates a type without further limits. A decimal has 38 digits, none of them after the
+    /// decimal point.
     pub const fn new(kind: Type) -> Self {
         let decimal = if matches!(kind, Type::Decimal) { Some((38, 0)) } else { None };
         ColumnType { kind, length: None, decimal, is_json: false, is_zoned: false, is_list: false }
     }
 
-    /// Text of at most this many characters.
+    /// Returns the type of text with at most this many characters.
     pub const fn varchar(length: u32) -> Self {
         ColumnType { length: Some(length), ..ColumnType::new(Type::Text) }
     }
 
-    /// Numbers of `precision` digits, `scale` of them after the point.
+    /// Returns the type of decimals with `precision` digits, `scale` of them after the decimal
+    /// point.
     pub const fn decimal(precision: u8, scale: u8) -> Self {
         ColumnType { decimal: Some((precision, scale)), ..ColumnType::new(Type::Decimal) }
     }
 
-    /// Timestamps whose texts may have an offset from UTC.
+    /// Returns the type of timestamps whose texts may have an offset from UTC.
     pub const fn zoned() -> Self {
         ColumnType { is_zoned: true, ..ColumnType::new(Type::Timestamp) }
     }
 
-    /// Lists of values of this type.
+    /// Returns the type of lists of values of this type.
     #[must_use]
     pub const fn list_of(self) -> Self {
         ColumnType { is_list: true, ..self }
     }
 
-    /// What its values are lists of; `None` where they are no lists.
+    /// Returns the element type of a list type, or `None` for other types.
     pub fn element(&self) -> Option<ColumnType> {
         self.is_list.then(|| ColumnType { is_list: false, ..self.clone() })
     }
 
-    /// Whether a foreign key may have a column of this type for one of the other: the same numbers
-    /// are integers of any width, but no decimals of another scale.
+    /// Returns whether a foreign key column of this type may reference a column of the other type.
+    /// The type must be the same, and for decimals the scale too. Integers of any width are
+    /// interchangeable.
     pub fn may_refer_to(&self, other: &ColumnType) -> bool {
         let scale = |kind: &ColumnType| kind.decimal.map(|(_, scale)| scale);
         let is_same = self.kind == other.kind && scale(self) == scale(other);
         is_same || (self.kind.is_integer() && other.kind.is_integer())
     }
 
-    /// JSON, kept as text.
+    /// Returns the type of JSON, which is stored as text.
     pub const fn json() -> Self {
         ColumnType { is_json: true, ..ColumnType::new(Type::Text) }
     }
@@ -81,7 +86,7 @@ impl From<Type> for ColumnType {
 }
 
 impl fmt::Display for ColumnType {
-    /// As it is declared in SQL.
+    /// Formats the type as SQL declares it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(element) = self.element() {
             return write!(f, "{element}[]");
@@ -118,17 +123,17 @@ impl fmt::Display for ColumnType {
     }
 }
 
-/// Who says what an identity column has in a row that is inserted.
+/// The rule for the value of an identity column in an inserted row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
-    /// Whoever inserts the row, and its sequence where they say nothing.
+    /// The inserted value, or the next value of the sequence if none is given.
     ByDefault,
-    /// Its sequence, unless a statement says that it overrides that.
+    /// The next value of the sequence, unless the statement explicitly overrides it.
     Always,
 }
 
 impl fmt::Display for Identity {
-    /// As SQL has it behind GENERATED.
+    /// Formats the rule as in SQL, after GENERATED.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Identity::ByDefault => "BY DEFAULT",
@@ -140,122 +145,125 @@ impl fmt::Display for Identity {
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDef {
-    /// Its name.
+    /// The name of the column.
     pub name: String,
-    /// Its type.
+    /// The type of the column.
     pub kind: ColumnType,
-    /// Whether it may be NULL.
+    /// Whether the column may be NULL.
     pub nullable: bool,
-    /// The expression for rows that are inserted without it.
+    /// The expression for rows that are inserted without a value for the column.
     pub default: Option<String>,
-    /// Whether it is an identity column: `default` counts with a sequence of its own then. Whoever
-    /// is above this crate keeps to it.
+    /// The kind of identity column, if it is one: `default` then takes the next value of a sequence
+    /// of its own. The layer above enforces the rule.
     pub identity: Option<Identity>,
 }
 
-/// A column of a key: its place among the table's columns, and how it is ordered.
+/// A column of a key: its position in the table, and its sort order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyColumn {
-    /// Which of the table's columns.
+    /// The position among the table's columns.
     pub column: usize,
-    /// How it is ordered.
+    /// The sort order.
     pub order: Order,
 }
 
-/// An index beside the table.
+/// A secondary index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexDef {
-    /// Its name, of its own among all indexes.
+    /// The name, unique among all indexes.
     pub name: String,
-    /// What it is ordered by.
+    /// The key columns.
     pub columns: Vec<KeyColumn>,
-    /// Columns that it has besides, so that queries need not go to the table.
+    /// Included columns: stored in the index so that queries need not fetch the row from the table.
     pub include: Vec<usize>,
-    /// Whether no two rows may have the same values, unless one of them is NULL.
+    /// Whether two rows must not have the same values, unless one of the values is NULL.
     pub unique: bool,
-    /// Whether a UNIQUE constraint of the table made it, so that it goes with that.
+    /// Whether a UNIQUE constraint of the table created the index, so that dropping the constraint
+    /// drops it.
     pub is_constraint: bool,
 }
 
-/// A condition that no row may fail. NULL passes.
+/// A check: a condition that must not be false for any row. NULL passes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckDef {
-    /// Its name, of its own within the table.
+    /// The name, unique within the table.
     pub name: String,
     /// The condition.
     pub expression: String,
 }
 
-/// What happens to rows that refer to one that goes or gets another key.
+/// The action on referencing rows when the row that they reference is deleted or gets another key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Referential {
-    /// The change is refused if they still refer to nothing when its statement is over.
+    /// Refuses the change if some rows still lack a referenced row at the end of the statement.
     #[default]
     NoAction,
-    /// As [`Referential::NoAction`], even where another row has the key by then that they refer to.
+    /// Like [`Referential::NoAction`], but refuses even if another row has the referenced key by
+    /// then.
     Restrict,
-    /// They go with it, or follow it.
+    /// Deletes the referencing rows, or changes their keys too.
     Cascade,
-    /// They refer to nothing.
+    /// Sets the referencing columns to NULL.
     SetNull,
-    /// They get their default.
+    /// Sets the referencing columns to their defaults.
     SetDefault,
 }
 
-/// Columns that refer to a row of another table, or of the same one.
+/// A foreign key: columns that reference a row of another table, or of the same one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKeyDef {
-    /// Its name, of its own within the table.
+    /// The name, unique within the table.
     pub name: String,
-    /// The columns here.
+    /// The referencing columns.
     pub columns: Vec<usize>,
-    /// The other table, by its number.
+    /// The number of the referenced table.
     pub table: u32,
-    /// The columns there: its primary key or the columns of a unique index, in the order of
+    /// The referenced columns: the primary key or the columns of a unique index, in the order of
     /// `columns`.
     pub references: Vec<usize>,
-    /// When the other row goes.
+    /// The action when the referenced row is deleted.
     pub on_delete: Referential,
-    /// When its key changes.
+    /// The action when its key changes.
     pub on_update: Referential,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TableDef {
-    /// The namespace; `public` unless somebody says otherwise.
+    /// The namespace, `public` by default.
     pub schema: String,
-    /// Its name, of its own among the tables and views of its namespace.
+    /// The name, unique among the tables and views of the namespace.
     pub name: String,
-    /// Its columns.
+    /// The columns.
     pub columns: Vec<ColumnDef>,
-    /// What its rows are ordered by and told apart. Empty: by a number that each row gets.
+    /// The primary key, which orders and identifies the rows. If empty, each row gets a row number
+    /// instead.
     pub primary_key: Vec<KeyColumn>,
-    /// The name of the constraint that the primary key is.
+    /// The name of the primary key constraint.
     pub primary_key_name: Option<String>,
-    /// Its indexes.
+    /// The indexes.
     pub indexes: Vec<IndexDef>,
-    /// Its checks.
+    /// The checks.
     pub checks: Vec<CheckDef>,
-    /// Its references.
+    /// The foreign keys.
     pub foreign_keys: Vec<ForeignKeyDef>,
 }
 
 impl TableDef {
-    /// The place of a column.
+    /// Returns the position of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 }
 
-/// A stored query that reads like a table.
+/// A view: a stored query that is read like a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewDef {
     /// The namespace.
     pub schema: String,
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Names of its columns; empty for those of the query.
+    /// Names of the columns. If empty, those of the query.
     pub columns: Vec<String>,
     /// The query.
     pub query: String,

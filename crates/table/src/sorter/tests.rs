@@ -22,8 +22,9 @@ fn all(sorter: Sorter) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(200))]
 
-    /// Goal: what comes out is what went in, in order, whatever fits into memory: everything,
-    /// nothing but one record, or so little that runs are merged in turns.
+    /// Goal: the output contains the same records as the input, in order, for every amount of
+    /// memory: enough for everything, for a single record, or so little that runs are merged in
+    /// several passes.
     #[test]
     fn any_records(
         records in prop::collection::vec((prop::collection::vec(any::<u8>(), 0..40), 0usize..90), 0..300),
@@ -33,7 +34,7 @@ proptest! {
         let mut sorter = Sorter::new(scratch(fs.clone(), memory));
         let mut expected = Vec::new();
         for (key, len) in &records {
-            // With the key in it, since the order of equal keys is nobody's business.
+            // The value includes the key, because the order of equal keys is unspecified.
             let value = [&key[..], &vec![7; *len]].concat();
             sorter.push(key, &value).unwrap();
             let used = sorter.bytes.len() + sorter.places.len() * size_of::<Place>();
@@ -54,8 +55,8 @@ fn push(sorter: &mut Sorter, count: u32) -> Result<()> {
     (0..count).try_for_each(|_| sorter.push(&rng.below(1 << 40).to_be_bytes(), &[9; 50]))
 }
 
-/// Goal: an operation that fails is told; nothing is missing when none is. Method: each in turn,
-/// and full disks.
+/// Goal: a failed operation is reported, and nothing is missing otherwise. Method: each operation
+/// in turn fails, and full disks.
 #[test]
 fn operations_that_fail() {
     for fault in [Fault::Io, Fault::Full, Fault::Short] {
@@ -79,8 +80,7 @@ fn operations_that_fail() {
     }
 }
 
-/// Goal: a file that has not kept what was written is told from one that has. Method: flip a bit of
-/// each read in turn.
+/// Goal: corrupt data in the file is detected. Method: flips a bit of each read in turn.
 #[test]
 fn bits_that_flip() {
     let mut told = 0;
@@ -92,7 +92,7 @@ fn bits_that_flip() {
         match all(sorter) {
             Ok(found) => assert!(found.len() == 300 && disk.injected_count() == 0),
             Err(error) => {
-                // A length that leads behind the end of the file is met there.
+                // A corrupt length that points beyond the end of the file fails in the read.
                 told += 1;
                 assert!(matches!(error.kind(), ErrorKind::Corruption | ErrorKind::Io), "{error}");
             }

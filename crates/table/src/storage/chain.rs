@@ -1,11 +1,11 @@
-//! Values that are too long for a node: chains of pages.
+//! Chains of pages, for values that are too long for a node.
 //!
 //! ```text
 //!   4 u8 | 0 | length u16 | next page u32, 0 for none | bytes
 //! ```
 //!
-//! A chain is written once and never changed, but for a vacuum that moves its pages. Whoever has
-//! its first page gives it back when nobody can see the value any more.
+//! A chain is written once and never changed, except that a vacuum may move its pages. The owner of
+//! its first page frees it once no snapshot can see the value any more.
 
 use cairn_pool::Changed;
 
@@ -27,7 +27,7 @@ pub(crate) fn put(payload: &mut [u8], next: u32, bytes: &[u8]) -> Result<(), Cha
     Ok(())
 }
 
-/// The next page, and where the bytes are.
+/// Returns the next page, and the location of the bytes.
 fn get(space: &Space, number: u32, page: &[u8]) -> Result<(u32, std::ops::Range<usize>)> {
     let found = (page.first(), page.u16(2), page.u32(4));
     let (Some(&KIND), Ok(len), Ok(next)) = found else {
@@ -42,11 +42,11 @@ fn get(space: &Space, number: u32, page: &[u8]) -> Result<(u32, std::ops::Range<
     Ok((next, HEADER..end))
 }
 
-/// Writes a value. Gives the first page. Cost: a log record for each page. Errors: the pool's and
-/// the log's; what was written then is found by a vacuum.
+/// Writes a value and returns its first page. Cost: one log record per page. Errors: the pool's and
+/// the log's; a vacuum finds the pages written before an error.
 pub(crate) fn write_chain(space: &Space, bytes: &[u8]) -> Result<u32> {
     let mut next = 0;
-    // From the end, so that each page can say which one is after it.
+    // From the last page to the first, because each page names the next one.
     for part in bytes.rchunks(space.payload - HEADER) {
         let mut change = Change::default();
         let pages = space.allocate(&mut change, 1)?;
@@ -58,8 +58,8 @@ pub(crate) fn write_chain(space: &Space, bytes: &[u8]) -> Result<u32> {
     Ok(next)
 }
 
-/// Appends a value of `len` bytes. Errors: [`Error::Corruption`](crate::Error::Corruption) when it
-/// has another length; the pool's.
+/// Appends a value of `len` bytes to a buffer. Errors:
+/// [`Error::Corruption`](crate::Error::Corruption) if its length differs; the pool's.
 pub(crate) fn read_chain(space: &Space, first: u32, len: usize, to: &mut Vec<u8>) -> Result<()> {
     let (start, mut next) = (to.len(), first);
     while next != 0 {
@@ -77,8 +77,8 @@ pub(crate) fn read_chain(space: &Space, first: u32, len: usize, to: &mut Vec<u8>
     Err(space.damaged(first, format!("a long value has {} of its {len} bytes", to.len() - start)))
 }
 
-/// Gives the pages of a value back. `first` is what is left of it, also after an error. Errors: the
-/// pool's and the log's; a vacuum finds what was not given back.
+/// Frees the pages of a value. `first` is updated to the first remaining page, also after an error.
+/// Errors: the pool's and the log's; a vacuum finds pages that were not freed.
 pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
     while *first != 0 {
         let page = space.file.write(*first)?;
@@ -92,9 +92,8 @@ pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
     Ok(())
 }
 
-/// The pages of a value, for whoever counts or moves them. Errors:
-/// [`Error::Corruption`](crate::Error::Corruption) when there are more than the file has; the
-/// pool's.
+/// Passes the pages of a value to `each`, to count or move them. Errors:
+/// [`Error::Corruption`](crate::Error::Corruption) if there are more than the file has; the pool's.
 pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) -> Result<()> {
     let most = space.pages()?;
     let (mut next, mut count) = (first, 0u32);
@@ -110,14 +109,14 @@ pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) 
     Ok(())
 }
 
-/// Moves the pages of a value from `from` on to free ones further to the front, one by one: it
-/// takes as many free pages as it moves, however many there are in front already. Gives the first
-/// page, and whether all have found room. The old pages keep what they had and are not freed, so
-/// that the old first page still leads to the value until its owner names the new one. Nobody else
-/// reads or changes the value meanwhile.
+/// Moves the pages of a value that are at or above `from` to free pages further towards the start,
+/// one by one. It needs as many free pages as it moves, however many pages are below `from`
+/// already. Returns the first page, and whether all pages were moved. The old pages are neither
+/// changed nor freed, so the old first page still leads to the value until its owner refers to the
+/// new one. The value must not be read or changed meanwhile.
 ///
-/// Cost: a log record for each page that moves and each one before it. Errors: as [`chain_pages`];
-/// the log's.
+/// Cost: one log record for each page that moves and for each one before it. Errors: as
+/// [`chain_pages`]; the log's.
 pub(crate) fn relocate_chain(space: &Space, mut first: u32, from: u32) -> Result<(u32, bool)> {
     let mut chain = Vec::new();
     chain_pages(space, first, |page| chain.push(page))?;
@@ -142,7 +141,7 @@ pub(crate) fn relocate_chain(space: &Space, mut first: u32, from: u32) -> Result
         };
         let Some(&(new, at)) = space.allocate(&mut change, 1)?.first() else { return Ok((first, false)) };
         if new > old {
-            // Dropped, so nothing was done.
+            // Dropping the change undoes the allocation.
             return Ok((first, false));
         }
         change.plan(at, Op::Chain { next, bytes: moved.get(bytes).unwrap_or_default() });
@@ -174,8 +173,8 @@ mod tests {
         Space::create(file, 4096, log).unwrap()
     }
 
-    /// Goal: a chain that goes round in a circle is damage, for whoever reads, counts or frees it,
-    /// and not a loop. Method: the last page of three names the first one.
+    /// Goal: a cyclic chain is reported as corruption when it is read, counted or freed, and causes
+    /// no endless loop. Method: the last page of three refers to the first one.
     #[test]
     fn circles() {
         let space = space();

@@ -1,10 +1,10 @@
-//! Changes to several pages that happen together or not at all: one log record.
+//! Atomic changes to several pages, as one log record.
 //!
 //! ```text
 //!   [header] | 1 | pages u16 | page u32 | bytes of operations u32 | operations ... | page ...
 //! ```
 //!
-//! The header says on whose behalf it is, and how to undo it; structure changes have none. See
+//! The header names the transaction and how to undo the change; structure changes have none. See
 //! `record.rs`.
 
 use cairn_pool::Exclusive;
@@ -13,11 +13,11 @@ use super::log::Log;
 use super::ops::Op;
 use crate::{Error, Result};
 
-/// What a record begins with that holds page changes.
+/// The first byte of a record of page changes.
 pub(crate) const PAGES: u8 = 1;
 
-/// Pages that are held alone, with what is going to be done to each. Nothing is until
-/// [`Change::commit`]; dropping it lets go of all.
+/// Pages held exclusively, and the operations planned on each. Nothing is changed before
+/// [`Change::commit`]; dropping it releases all pages.
 #[derive(Debug, Default)]
 pub(crate) struct Change<'p> {
     pages: Vec<Planned<'p>>,
@@ -29,8 +29,8 @@ struct Planned<'p> {
     ops: Vec<u8>,
 }
 
-/// Does some operations on one page: as a [`Change`] of it, with less to do. The record is made
-/// behind the `header`, in its memory. Errors: as [`Change::commit`].
+/// Applies operations to one page, like a [`Change`] but cheaper. The record is built after
+/// `header`, in the same buffer. Errors: as [`Change::commit`].
 #[inline]
 pub(crate) fn change_page<'o>(
     mut guard: Exclusive<'_>,
@@ -64,21 +64,21 @@ pub(crate) fn change_page<'o>(
 }
 
 impl<'p> Change<'p> {
-    /// Takes a page in.
+    /// Adds a page.
     pub(crate) fn hold(&mut self, guard: Exclusive<'p>) -> usize {
         self.pages.push(Planned { guard, ops: Vec::new() });
         self.pages.len() - 1
     }
 
-    /// Plans an operation on a page that was taken in.
+    /// Plans an operation on an added page.
     pub(crate) fn plan(&mut self, page: usize, op: Op<'_>) {
         if let Some(page) = self.pages.get_mut(page) {
             op.encode(&mut page.ops);
         }
     }
 
-    /// Logs everything, and does it. Errors: the log's, and then nothing was done;
-    /// [`Error::Corruption`] when a page is not what it seemed to be.
+    /// Logs and applies all operations. Errors: the log's, with nothing changed;
+    /// [`Error::Corruption`] if an operation does not fit its page.
     pub(crate) fn commit(mut self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
         let mut record =
             Vec::with_capacity(3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
@@ -89,9 +89,9 @@ impl<'p> Change<'p> {
             record.extend((page.ops.len() as u32).to_le_bytes());
             record.extend(&page.ops);
         }
-        // ORDER: the pages are marked before the record is in the log. A checkpoint that finds a
-        // page unmarked may then give the log back up to where it ended before the look, since the
-        // page's record comes behind that.
+        // ORDER: the pages are marked dirty before the record is in the log. A checkpoint that
+        // finds a page clean may release the log up to the end that it read before the check,
+        // because the page's record comes after that.
         let end = log.end();
         self.pages.iter_mut().for_each(|page| _ = page.guard.payload_mut(end));
         let lsn = log.append(&record)?;

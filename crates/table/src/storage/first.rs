@@ -1,18 +1,19 @@
-//! What page 0 says of the files that belong together.
+//! The part of page 0 that ties the files of a database together.
 //!
 //! ```text
-//!   24  database u64     random, the same for its whole life
-//!   32  log u64          the number that all segments of its log carry
-//!   40  session u64      random, of the last opening that wrote here
-//!   48  before u64       of the opening before that one
-//!   56  checkpoint u64   position: all changes up to it are in the pages, so the log is needed from there on
-//!   64  reached u64      position: the log was on stable storage up to it when this was written
-//!   72  salt u64         of the log's segment that this position is in
-//!   80  pages u32        the file had so many at least
+//!   24  database u64     random, never changes
+//!   32  log u64          the id in all segments of its log
+//!   40  session u64      random, of the last session that wrote here
+//!   48  before u64       the session before that one
+//!   56  checkpoint u64   position: all changes up to it are in the pages, so the log is needed
+//!                        from there on
+//!   64  reached u64      position up to which the log was durable when this was written
+//!   72  salt u64         of the log's segment that contains this position
+//!   80  pages u32        minimum number of pages of the file
 //! ```
 //!
-//! Written by each checkpoint, once everything else is on stable storage and before any of the log
-//! is released; and when the database is closed. No record of the log says it.
+//! Each checkpoint writes it, after everything else is durable and before any of the log is
+//! released. Closing the database writes it too. It is not logged.
 
 use cairn_pool::{Changed, Lsn, Owner};
 
@@ -21,7 +22,7 @@ use super::source::Source;
 const AT: usize = 24;
 const LEN: usize = 60;
 
-/// See the [module](self).
+/// The fields; see the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct First {
     pub(crate) database: u64,
@@ -34,16 +35,16 @@ pub(crate) struct First {
     pub(crate) pages: u32,
 }
 
-/// Where in a payload these are whose bytes nobody can foretell.
+/// Location in a payload of the random fields.
 pub(crate) const DRAWN: std::ops::Range<usize> = AT..AT + 32;
 
 impl First {
-    /// Whose the double write is.
+    /// Returns the owner of the double write.
     pub(crate) fn owner(&self) -> Owner {
         Owner { file: self.database, session: self.session, before: self.before }
     }
 
-    /// What a payload says, which is one of a page 0.
+    /// Reads the fields from the payload of a page 0.
     pub(crate) fn of(payload: &[u8]) -> Option<First> {
         let word = |at: usize| {
             let bytes = payload.get(AT + 8 * at..)?.first_chunk()?;
@@ -61,7 +62,7 @@ impl First {
         })
     }
 
-    /// Puts it into a payload.
+    /// Writes the fields to a payload.
     pub(crate) fn put(&self, payload: &mut [u8]) -> Result<(), Changed> {
         let place = payload.get_mut(AT..AT + LEN).ok_or(Changed)?;
         let words = [
@@ -85,7 +86,7 @@ impl First {
 mod tests {
     use super::*;
 
-    /// Goal: what is put is read, in its place and nowhere else.
+    /// Goal: the fields that are written are read back, and no other bytes change.
     #[test]
     fn round_trip() {
         let first = First {

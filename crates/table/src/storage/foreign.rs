@@ -1,8 +1,8 @@
-//! Files that are no databases: they are told, and left as they are.
+//! Detection of files that are not databases, which are reported and left unchanged.
 //!
-//! A file is taken for a new database when it is empty, or has nothing but what a power loss leaves
-//! of making one: less than a page, each byte the one of an empty database's page 0 or zero. Any
-//! other file that does not begin a database is somebody else's.
+//! A file counts as a new database if it is empty, or holds only the remains of a creation
+//! interrupted by power loss: less than a page, with each byte either zero or as in page 0 of an
+//! empty database. Any other file that does not begin like a database is foreign.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::first::DRAWN;
 use super::space::{MAGIC, first_page, page_size_of};
 use crate::{Error, Result};
 
-/// Refuses a file that begins no database and has no log or double write beside it, which could
-/// give its first page back. Reads only.
+/// Refuses a file that does not begin like a database, unless it has a log or a double write beside
+/// it, from which its first page could be restored. Only reads.
 ///
 /// Errors: [`Error::NotADatabase`]; the file system's.
 pub(crate) fn refuse_foreign(
@@ -39,7 +39,7 @@ pub(crate) fn refuse_foreign(
     refuse_bytes(&*file, page_size)
 }
 
-/// Refuses a file that has anything but what is left of making a database.
+/// Refuses a file with anything but the remains of an interrupted creation.
 ///
 /// Errors: [`Error::NotADatabase`]; the file system's.
 pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
@@ -47,8 +47,8 @@ pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
     let page = first_page(page_size);
     let mut bytes = vec![0; page.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_exact_at(&mut bytes, 0)?;
-    // Where it says what it is, its check and the numbers that were drawn when it was made may be
-    // any.
+    // If the magic number is present, the checksum and the fields drawn at random may have any
+    // value.
     let says_so = bytes.get(PAGE_HEADER_LEN..).is_some_and(|payload| payload.starts_with(MAGIC));
     let is_drawn = |at: usize| {
         says_so && (at < 8 || at.checked_sub(PAGE_HEADER_LEN).is_some_and(|at| DRAWN.contains(&at)))
@@ -93,9 +93,9 @@ mod tests {
         (fs, store)
     }
 
-    /// Goal: somebody else's file is told, and keeps its bytes. Method: texts and numbers of many
-    /// lengths, alone and beside a folder of a log's name; pages that are nearly a database's
-    /// first.
+    /// Goal: a foreign file is reported and keeps its bytes. Method: texts and numbers of many
+    /// lengths, alone and beside a directory named like a log; pages that are almost the first page
+    /// of a database.
     #[test]
     fn foreign_files_are_left() {
         let text = b"to do: feed the cat\n".repeat(1000);
@@ -112,7 +112,7 @@ mod tests {
             for has_log in [false, true] {
                 let (fs, store) = open_on(&bytes, has_log);
                 let context = format!("{} bytes, {:?}", bytes.len(), &bytes[..1]);
-                // With a log beside it, whole pages are a database's that is damaged.
+                // With a log beside it, a file of whole pages counts as a damaged database.
                 let is_told = match store.unwrap_err() {
                     Error::NotADatabase { file } => file == Path::new("/notes.txt"),
                     error => {
@@ -128,8 +128,8 @@ mod tests {
         }
     }
 
-    /// Goal: what a power loss leaves of making a database is one. Method: the first page in parts,
-    /// with zeros for what is not there.
+    /// Goal: the remains of an interrupted creation count as a new database. Method: parts of the
+    /// first page, with zeros for the missing parts.
     #[test]
     fn torn_beginnings_are_made_again() {
         let made = first_page(PAGE);

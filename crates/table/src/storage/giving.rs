@@ -1,34 +1,34 @@
-//! Work that gives room back, told by the thread that does it.
+//! Marking of work that frees space, by the thread that does it.
 //!
-//! On a full disk the log takes the records of such work out of the reserve (`reserve.rs`), and no
-//! others. A record does not say which it is: the split of a leaf is the same whether a row comes
-//! or one that was deleted comes back. And the trees do not know either on whose behalf they are
-//! changed. So whoever deletes, undoes or cleans up says so, for as long as it does.
+//! On a full disk, the log accepts only the records of such work, using the reserve (`reserve.rs`).
+//! A record does not tell: splitting a leaf looks the same whether a row is inserted or a deleted
+//! one is restored. The trees do not know either on whose behalf they change. So code that deletes,
+//! undoes or cleans up marks its thread for as long as it runs.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
 thread_local! {
-    /// How many of them there are in this thread, one within the other; and those that undo.
+    /// Nesting depth of marks in this thread: of all, and of those that undo.
     static DEPTH: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
 }
 
-/// Says so until it is dropped, in the thread that made it.
+/// Marks the thread that created it until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Giving {
     undoes: bool,
-    /// It belongs to the thread.
+    /// It must stay in its thread.
     _here: PhantomData<*const ()>,
 }
 
 impl Giving {
-    /// For deleting and cleaning up.
+    /// Marks deleting and cleaning up.
     #[inline]
     pub(crate) fn back() -> Giving {
         Giving::begin(false)
     }
 
-    /// For undoing changes: space for that was set aside before they were made.
+    /// Marks undoing of changes, for which space was reserved before the changes were made.
     #[inline]
     pub(crate) fn undo() -> Giving {
         Giving::begin(true)
@@ -54,13 +54,13 @@ impl Drop for Giving {
     }
 }
 
-/// Whether this thread gives room back.
+/// Returns whether this thread does work that frees space.
 #[inline]
 pub(crate) fn is_giving() -> bool {
     DEPTH.with(|depth| depth.get().0 > 0)
 }
 
-/// Whether this thread undoes something.
+/// Returns whether this thread is undoing changes.
 #[inline]
 pub(crate) fn is_undoing() -> bool {
     DEPTH.with(|depth| depth.get().1 > 0)

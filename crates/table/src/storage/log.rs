@@ -1,4 +1,4 @@
-//! What the storage asks of a log.
+//! The interface of the log to the storage.
 
 use std::fmt;
 
@@ -6,41 +6,42 @@ use cairn_pool::Lsn;
 
 use crate::Result;
 
-/// Takes records of page changes. The records of one page are in the log in the order in which they
-/// were applied to it: whoever appends holds the page.
+/// A log of page changes. The records of a page are in the log in the order in which they were
+/// applied, because the appender holds the page.
 pub trait Log: fmt::Debug + Send + Sync {
-    /// No record that is appended from now on gets a number that is not above this.
+    /// Returns a lower bound: every record appended from now on gets a greater LSN.
     fn end(&self) -> Lsn;
 
-    /// Appends a record. Its number is larger than those of all records before. Errors: the log's;
-    /// then nothing was changed.
+    /// Appends a record and returns its LSN, which is greater than those of all earlier records.
+    /// Errors: the log's; nothing is changed then.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 
     /// Frees a part of the reserve if this thread's work gives space back (`giving.rs`), so that an
-    /// append that failed for a full disk can be tried again. False if there was nothing to free.
+    /// append that failed for a full disk can be tried again. Returns false if there is nothing
+    /// to free.
     fn give_up_reserve(&self) -> bool {
         false
     }
 
-    /// Whether the reserve was given up and has not been allocated again.
+    /// Returns whether the reserve was given up and has not been allocated again.
     fn is_short(&self) -> bool {
         false
     }
 
-    /// Whether the main file may grow by `bytes`: growth out of a reserve that was given up is
-    /// bounded.
+    /// Returns whether the main file may grow by `bytes`. Once the reserve has been given up,
+    /// growth is limited.
     fn lets_grow(&self, _bytes: u64) -> bool {
         true
     }
 
-    /// Makes all of it durable, where it can be made so, and says up to where it is and the random
-    /// number of its segment there. `None` where there is no such thing.
+    /// Makes the whole log durable if possible. Returns the position up to which it is durable, and
+    /// the salt of the segment there, or `None` if there is no durable log.
     fn settle(&self) -> Option<(Lsn, u64)> {
         None
     }
 }
 
-/// For trees whose pages need not outlive a crash: temporary tables, and tests.
+/// No log, for trees whose pages need not survive a crash: temporary tables, and tests.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unlogged;
 

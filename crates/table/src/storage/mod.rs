@@ -1,4 +1,4 @@
-//! Pages, their changes, and trees of them.
+//! Pages, changes of pages, and trees.
 
 mod chain;
 mod change;

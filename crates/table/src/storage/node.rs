@@ -3,22 +3,24 @@
 //! ```text
 //!   0      kind: 1 leaf, 2 inner            u8
 //!   1      level: 0 leaf                    u8
-//!   2      records                          u16
-//!   4      where the heap begins            u16     it grows down from the end
-//!   6      bytes in the heap of records that are gone   u16
-//!   8      length of the prefix that all keys have in common     u16
-//!   10     place and length of the lower fence      2 x u16     exclusive; length 0xffff: none, the leftmost node
-//!   14     place and length of the upper fence      2 x u16     inclusive; length 0xffff: none, the rightmost node
-//!   18     records of a leaf that are ghosts  u16     the lowest bit of the value's first byte says so
-//!   20     the child beyond the last key, of an inner node       u32
+//!   2      number of records                u16
+//!   4      start of the heap                u16     it grows down from the end
+//!   6      garbage bytes in the heap        u16
+//!   8      length of the common prefix of all keys       u16
+//!   10     place and length of the lower fence      2 x u16     exclusive
+//!          length 0xffff: none, the leftmost node
+//!   14     place and length of the upper fence      2 x u16     inclusive
+//!          length 0xffff: none, the rightmost node
+//!   18     number of ghosts, in a leaf      u16     bit 0 of a value's first byte marks a ghost
+//!   20     the child beyond the last key, in an inner node       u32
 //!   24     slots: head u32, place u16, key length u16, value length u16      10 bytes each
 //!          free
-//!          heap: key without prefix, value, one after the other
+//!          heap: key without prefix, value, back to back
 //! ```
 //!
-//! Little endian, but for heads: the first four bytes of the key after the prefix, as a number that
-//! sorts as they do. The value of a record of an inner node is the child (u32) that holds the keys
-//! up to and with the record's.
+//! Numbers are little endian, except for heads: a head is the first four bytes of the key after the
+//! prefix, as a number that sorts as they do. The value of a record in an inner node is the child
+//! (u32) that holds the keys up to and including the record's.
 //!
 //! The layout follows LeanStore's (Alhomssi, Leis, "Contention and Space Management in B-Trees",
 //! CIDR 2021).
@@ -48,21 +50,21 @@ const GHOSTS: usize = 18;
 const LAST_CHILD: usize = 20;
 pub(crate) const HEADER: usize = 24;
 pub(crate) const SLOT: usize = 10;
-/// The bit of a value's first byte that makes a record of a leaf a ghost. Leaves count them, so
-/// that rows are counted without a look at each.
+/// The bit of a value's first byte that makes a record of a leaf a ghost. Each leaf stores the
+/// number of its ghosts, so that rows can be counted without reading each one.
 pub(crate) const GHOST: u8 = 1;
 const NO_FENCE: u16 = u16::MAX;
 
-/// How far a guess may be off before halving is better.
+/// Distance from a guess within which to search before binary search takes over.
 const NEAR: usize = 4;
 
-/// Key and value of the longest record together, for a payload of this length: so that four fit
-/// beside two fences.
+/// Returns the maximum size of key and value together for a payload of this length. Four such
+/// records fit beside two fences.
 pub(crate) const fn max_record(payload: usize) -> usize {
     (payload - HEADER) / 6 - SLOT
 }
 
-/// The first bytes of a key as a number that sorts as they do.
+/// Returns the first bytes of a key as a number that sorts as they do.
 fn head(key: &[u8]) -> u32 {
     let mut bytes = [0; 4];
     let len = key.len().min(4);
@@ -70,7 +72,7 @@ fn head(key: &[u8]) -> u32 {
     u32::from_be_bytes(bytes)
 }
 
-/// Whether a value of a leaf is all that is left of a row.
+/// Returns whether a value in a leaf is a ghost.
 pub(crate) fn is_ghost(value: &[u8]) -> bool {
     value.first().is_some_and(|flags| flags & GHOST != 0)
 }
@@ -103,8 +105,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.0.u8(LEVEL)
     }
 
-    /// Whether it is a packed leaf, whose records are columns (`packed`). They are read like those
-    /// of others, and none is changed.
+    /// Returns whether this is a packed leaf, whose records are stored as columns (`packed`). Its
+    /// records are read like others, but cannot be changed in place.
     #[inline]
     pub(crate) fn is_packed(&self) -> Result<bool, Changed> {
         Ok(self.0.u8(KIND)? == PACKED)
@@ -115,14 +117,14 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.0.u16(COUNT).map(usize::from)
     }
 
-    /// How many of the records are ghosts.
+    /// Returns the number of ghosts.
     #[inline]
     pub(crate) fn ghosts(&self) -> Result<usize, Changed> {
         self.0.u16(GHOSTS).map(usize::from)
     }
 
-    /// How many records a leaf has, and how many of them are ghosts; `None` of another node. In
-    /// fewer steps than one by one.
+    /// Returns the number of records of a leaf, and the number of ghosts among them; `None` for
+    /// other nodes. Cheaper than reading the fields one by one.
     #[inline]
     pub(crate) fn leaf_records(&self) -> Result<Option<(usize, usize)>, Changed> {
         let head = self.0.u32(KIND)?.to_le_bytes();
@@ -161,17 +163,19 @@ impl<S: Source + ?Sized> Node<'_, S> {
         }
     }
 
-    /// The key before all of this node's; false for the leftmost.
+    /// Reads the lower fence, which is less than all keys of this node. Returns false for the
+    /// leftmost node.
     pub(crate) fn lower(&self, to: &mut Vec<u8>) -> Result<bool, Changed> {
         self.fence(LOWER, to)
     }
 
-    /// The last key that this node may hold; false for the rightmost.
+    /// Reads the upper fence, the greatest key that this node may hold. Returns false for the
+    /// rightmost node.
     pub(crate) fn upper(&self, to: &mut Vec<u8>) -> Result<bool, Changed> {
         self.fence(UPPER, to)
     }
 
-    /// How the last key that this node may hold compares with another; `None` for the rightmost.
+    /// Compares the upper fence with a key. Returns `None` for the rightmost node.
     pub(crate) fn compare_upper(&self, key: &[u8]) -> Result<Option<Ordering>, Changed> {
         match self.fence_place(UPPER)? {
             Some((place, len)) => self.0.compare(place, len, key).map(Some),
@@ -179,7 +183,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         }
     }
 
-    /// Bytes that a record can use, after a compaction; of a packed leaf those that nothing is in.
+    /// Returns the bytes available to records after a compaction. For a packed leaf, the unused
+    /// bytes.
     pub(crate) fn free(&self) -> Result<usize, Changed> {
         if self.is_packed()? {
             return self.heap()?.checked_sub(self.0.u16(GARBAGE)?.into()).ok_or(Changed);
@@ -189,9 +194,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
         (self.heap()? + garbage).checked_sub(slots).ok_or(Changed)
     }
 
-    /// Whether the header says of the heap what fences, records and what is gone of them take: who
-    /// believes it when it does not has no room where some should be. Of a packed leaf it says
-    /// nothing.
+    /// Returns whether the heap's start and garbage in the header agree with the fences and
+    /// records. If they do not, records that should fit would be refused. Always true for a packed
+    /// leaf.
     pub(crate) fn adds_up(&self) -> Result<bool, Changed> {
         if self.is_packed()? {
             return Ok(true);
@@ -207,8 +212,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         Ok(sum == self.0.len())
     }
 
-    /// The first record whose key is not below `key`, and whether it is `key`. The key is one that
-    /// the node may hold.
+    /// Returns the first record whose key is not below `key`, and whether its key equals `key`. The
+    /// key must be in the node's range.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<(usize, bool), Changed> {
         if self.is_packed()? {
@@ -221,7 +226,7 @@ impl<S: Source + ?Sized> Node<'_, S> {
         let mut is_near = false;
         while low < high {
             let order = match self.0.u32(HEADER + middle * SLOT)?.cmp(&wanted) {
-                // The heads say it all but when they are equal.
+                // Heads decide unless they are equal.
                 Ordering::Equal => {
                     let slot = self.slot(middle)?;
                     self.0.compare(slot.place, slot.key, rest)?
@@ -233,8 +238,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
                 Ordering::Greater => high = middle,
                 Ordering::Equal => return Ok((middle, true)),
             }
-            // The guess is seldom far off, so the next look is near it, and the ones after that
-            // halve what is left.
+            // The guess is rarely far off, so the next probe is close to it, and the following ones
+            // halve the rest.
             middle = match is_near {
                 true => low.midpoint(high),
                 false if order == Ordering::Less => (low + NEAR).min(low.midpoint(high)),
@@ -245,9 +250,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
         Ok((low, false))
     }
 
-    /// Where a key should be if heads are spread evenly between the first and the last: numbers in
-    /// a row are, and hashes. It saves the looks at the middle, the quarter and so on, which are
-    /// each on a cache line of its own.
+    /// Returns the position of a key if heads are spread evenly between the first and the last one,
+    /// as consecutive numbers and hashes are. This saves the probes at the middle, the quarter and
+    /// so on, each of which is on a cache line of its own.
     #[inline]
     fn guess(&self, wanted: u32, count: usize) -> Result<usize, Changed> {
         if count < 2 * NEAR {
@@ -257,21 +262,21 @@ impl<S: Source + ?Sized> Node<'_, S> {
         Ok(match (wanted.checked_sub(first), last.checked_sub(first)) {
             (None, _) => 0,
             (Some(skip), Some(all)) if skip < all => {
-                // Both are below 2^32 and the count below 2^16.
+                // Both factors are below 2^32 and the count is below 2^16.
                 (u64::from(skip) * (count as u64 - 1) / u64::from(all)) as usize
             }
             _ => count - 1,
         })
     }
 
-    /// The child that holds a key, and its place among the children.
+    /// Returns the child that holds a key, and its position among the children.
     #[inline]
     pub(crate) fn child_of(&self, key: &[u8]) -> Result<(u32, usize), Changed> {
         let (at, _) = self.search(key)?;
         self.child(at).map(|child| (child, at))
     }
 
-    /// A child by its place: as many as there are records, and one more.
+    /// Returns a child by position. There is one more child than there are records.
     #[inline]
     pub(crate) fn child(&self, at: usize) -> Result<u32, Changed> {
         let count = self.count()?;
@@ -288,8 +293,8 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.value_of(at, ColumnSet::ALL, to)
     }
 
-    /// As [`Node::value`], for who looks at some columns of a packed leaf only: the others are
-    /// NULL.
+    /// Like [`Node::value`], for callers that need only some columns of a packed leaf: the others
+    /// are NULL.
     pub(crate) fn value_of(&self, at: usize, wanted: ColumnSet, to: &mut Vec<u8>) -> Result<(), Changed> {
         if self.is_packed()? {
             return Packed(self.0).value(at, wanted, to);
@@ -302,7 +307,7 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.slot(at).map(|slot| slot.value)
     }
 
-    /// Puts the key of a record into a buffer, whole.
+    /// Reads the whole key of a record into a buffer.
     pub(crate) fn key(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
         if self.is_packed()? {
             return Packed(self.0).key(at, to);
@@ -312,7 +317,7 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.0.append_to(slot.place, slot.key, to)
     }
 
-    /// Puts the prefix into a buffer. It is the beginning of the lower fence, and of the upper one.
+    /// Reads the prefix into a buffer. Both fences begin with it.
     pub(crate) fn prefix(&self, to: &mut Vec<u8>) -> Result<(), Changed> {
         to.clear();
         let len = self.prefix_len()?;
@@ -325,7 +330,7 @@ impl<S: Source + ?Sized> Node<'_, S> {
 }
 
 impl Node<'_, [u8]> {
-    /// Where key (without prefix) and value of a record are. Not of a packed leaf.
+    /// Returns the locations of key (without prefix) and value of a record. Not for packed leaves.
     pub(crate) fn record(&self, at: usize) -> Result<(Range<usize>, Range<usize>), Changed> {
         let slot = self.slot(at)?;
         let (middle, end) = (slot.place + slot.key, slot.place + slot.key + slot.value);
@@ -333,7 +338,7 @@ impl Node<'_, [u8]> {
     }
 }
 
-/// What a node is made of.
+/// The fences of a node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     pub(crate) lower: Option<&'a [u8]>,
@@ -341,7 +346,7 @@ pub(crate) struct Bounds<'a> {
 }
 
 impl Bounds<'_> {
-    /// How many bytes all keys within have in common.
+    /// Returns the length of the common prefix of all keys in between.
     pub(crate) fn prefix_len(&self) -> usize {
         match (self.lower, self.upper) {
             (Some(lower), Some(upper)) => lower.iter().zip(upper).take_while(|(a, b)| a == b).count(),
@@ -350,7 +355,7 @@ impl Bounds<'_> {
     }
 }
 
-/// Writes the fences of a node at its end, which nothing else is at from `low` on.
+/// Writes the fences at the end of a node, where everything from `low` on must be unused.
 pub(crate) fn put_fences(payload: &mut [u8], bounds: Bounds<'_>, low: usize) -> Result<(), Changed> {
     let mut heap = payload.len();
     let mut node = NodeMut(payload);
@@ -367,8 +372,8 @@ pub(crate) fn put_fences(payload: &mut [u8], bounds: Bounds<'_>, low: usize) -> 
     node.put_u16(HEAP, heap)
 }
 
-/// A node to change. What it is given must fit: [`Node::free`] says so before. A node that is not
-/// sound gives [`Changed`], and may be half changed.
+/// A node to change. The caller checks with [`Node::free`] that new data fits. For an inconsistent
+/// node, functions return [`Changed`] and may leave it half changed.
 pub(crate) struct NodeMut<'a>(pub(crate) &'a mut [u8]);
 
 impl NodeMut<'_> {
@@ -387,7 +392,7 @@ impl NodeMut<'_> {
         self.put(at, &value.to_le_bytes())
     }
 
-    /// Makes it an empty node.
+    /// Initializes an empty node.
     pub(crate) fn clear(&mut self, level: u8, bounds: Bounds<'_>) -> Result<(), Changed> {
         self.0.get_mut(..HEADER).ok_or(Changed)?.fill(0);
         self.put(KIND, &[if level == 0 { LEAF } else { INNER }, level])?;
@@ -399,7 +404,7 @@ impl NodeMut<'_> {
         self.put(LAST_CHILD, &child.to_le_bytes())
     }
 
-    /// Sets the child at a place, the last one included.
+    /// Sets the child at a position, including the last one.
     pub(crate) fn set_child(&mut self, at: usize, child: u32) -> Result<(), Changed> {
         if at == self.count()? {
             return self.set_last_child(child);
@@ -408,7 +413,8 @@ impl NodeMut<'_> {
         self.put(slot.place + slot.key, &child.to_le_bytes())
     }
 
-    /// How many records there are, all slots of them within the page. A packed leaf has no slots.
+    /// Returns the number of records, after checking that all slots are within the page. Fails for
+    /// a packed leaf, which has no slots.
     fn count(&self) -> Result<usize, Changed> {
         if self.node().is_packed()? {
             return Err(Changed);
@@ -417,7 +423,7 @@ impl NodeMut<'_> {
         if HEADER + count * SLOT > self.0.len() { Err(Changed) } else { Ok(count) }
     }
 
-    /// Puts a record in, before the one that is at `at` now. `key` is without the prefix.
+    /// Inserts a record before the one at `at`. `key` excludes the prefix.
     pub(crate) fn insert(&mut self, at: usize, key: &[u8], value: &[u8]) -> Result<(), Changed> {
         let count = self.count()?;
         if at > count {
@@ -443,7 +449,7 @@ impl NodeMut<'_> {
         self.put_u16(COUNT, count + 1)
     }
 
-    /// Takes a record out.
+    /// Removes a record.
     pub(crate) fn remove(&mut self, at: usize) -> Result<(), Changed> {
         let count = self.count()?;
         if at >= count {
@@ -463,7 +469,7 @@ impl NodeMut<'_> {
         self.put_u16(GARBAGE, garbage + bytes)
     }
 
-    /// Of a leaf, whose records' values have flags.
+    /// Updates the number of ghosts of a leaf. Only values in leaves have flags.
     fn count_ghosts(&mut self, gone: usize, come: usize) -> Result<(), Changed> {
         if gone == come || self.node().kind()? != LEAF {
             return Ok(());
@@ -472,7 +478,7 @@ impl NodeMut<'_> {
         self.put_u16(GHOSTS, ghosts)
     }
 
-    /// Gives a record another value.
+    /// Replaces the value of a record.
     pub(crate) fn replace(&mut self, at: usize, value: &[u8]) -> Result<(), Changed> {
         if at >= self.count()? {
             return Err(Changed);
@@ -490,7 +496,7 @@ impl NodeMut<'_> {
         self.insert(at, &key, value)
     }
 
-    /// Moves the records together, so that what is free is in one piece.
+    /// Moves the records together, so that the free space is contiguous.
     fn compact(&mut self) -> Result<(), Changed> {
         let old = self.0.to_vec();
         let (node, slots) = (Node(&old[..]), HEADER + self.node().count()? * SLOT);

@@ -1,17 +1,19 @@
-//! What is done to a page: the same code when it happens and when it is done again from the log.
+//! Operations on a page. The same code applies them when they are made and when the log is
+//! replayed.
 //!
 //! ```text
 //!   insert   1 | at u16 | key length u16 | value length u16 | key without prefix | value
 //!   remove   2 | at u16
 //!   replace  3 | at u16 | value length u16 | value
 //!   child    4 | at u16 | child u32
-//!   image    5 | end of the lower part u16 | start of the upper part u16 | lower part | upper part      zeros in between
+//!   image    5 | end of the lower part u16 | start of the upper part u16 | lower part | upper part
+//!                zeros in between
 //!   meta     6 | pages u32 | first free page u32
 //!   free     7 | next free page u32
 //!   chain    8 | next page u32 | length u16 | bytes
 //! ```
 //!
-//! Little endian. Offsets are within the payload.
+//! Numbers are little endian. Offsets are relative to the payload.
 
 use cairn_pool::Changed;
 
@@ -39,7 +41,7 @@ pub(crate) enum Op<'a> {
         at: u16,
         child: u32,
     },
-    /// The whole page: what lies before the free part and what after it.
+    /// The whole page: the part before the free space and the part after it.
     Image {
         low: &'a [u8],
         high: &'a [u8],
@@ -55,7 +57,7 @@ pub(crate) enum Op<'a> {
     },
 }
 
-/// The image of a node, without what is free in it.
+/// Returns the image of a node, without its free space.
 pub(crate) fn image(payload: &[u8]) -> Result<Op<'_>, Changed> {
     let node = Node(payload);
     let low = match node.is_packed()? {
@@ -68,7 +70,7 @@ pub(crate) fn image(payload: &[u8]) -> Result<Op<'_>, Changed> {
 }
 
 impl<'a> Op<'a> {
-    /// About how many bytes it is encoded in: not fewer, up to a constant.
+    /// Returns an upper bound of the encoded size, up to a constant.
     pub(crate) fn len(&self) -> usize {
         match self {
             Op::Insert { key, value, .. } => key.len() + value.len(),
@@ -79,7 +81,8 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// Whether it makes all of the page, whatever that was.
+    /// Returns whether the operation overwrites the whole page, regardless of its previous
+    /// contents.
     pub(crate) fn is_whole(&self) -> bool {
         matches!(self, Op::Image { .. } | Op::Free { .. } | Op::Chain { .. })
     }
@@ -136,8 +139,8 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// The first operation of some bytes, and the bytes after it. `None` for bytes that nobody has
-    /// encoded.
+    /// Decodes the first operation, and returns the bytes after it. Returns `None` for bytes that
+    /// are not an operation.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<(Op<'a>, &'a [u8])> {
         let mut rest = bytes;
         let op = match take(&mut rest, 1)?.first()? {
@@ -170,8 +173,8 @@ impl<'a> Op<'a> {
         Some((op, rest))
     }
 
-    /// Does it to a page. Errors: [`Changed`] when the page cannot be what the operation was made
-    /// for.
+    /// Applies the operation to a page. Errors: [`Changed`] if the page cannot be the one that the
+    /// operation was made for.
     pub(crate) fn apply(&self, payload: &mut [u8]) -> Result<(), Changed> {
         let len = payload.len();
         let mut node = NodeMut(payload);
@@ -219,7 +222,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: operations come back from their bytes, in a row, and cut bytes are refused.
+    /// Goal: a sequence of operations decodes to the same operations, and truncated bytes are
+    /// refused.
     #[test]
     fn encodings() {
         let ops = [
@@ -249,7 +253,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::test_config::cases(300))]
 
-        /// Goal: no operation on any page panics.
+        /// Goal: no operation panics on any page.
         #[test]
         fn any_bytes(op in prop::collection::vec(any::<u8>(), 0..60), mut page in prop::collection::vec(any::<u8>(), 24..300)) {
             if let Some((op, _)) = Op::decode(&op) {

@@ -1,20 +1,24 @@
-//! Records of the log: what was done on whose behalf, and how it is undone.
+//! Log records: the changes, the transaction that made them, and how to undo them.
 //!
 //! ```text
 //!   pages      1 | page changes (change.rs)
-//!   row        2 | transaction u64 | tree u32 | before u8 | key length u16 | value length u16 | key | value | page changes
-//!                  before: 0 the transaction has changed this key earlier; 1 there was no record; 2 there was one with this value
+//!   row        2 | transaction u64 | tree u32 | before u8 | key length u16 | value length u16
+//!                | key | value | page changes
+//!                  before: 0 the transaction has changed this key earlier
+//!                          1 there was no record
+//!                          2 there was a record with this value
 //!   commit     3 | transaction u64
-//!   abort      4 | transaction u64          everything of it was undone
-//!   made       5 | transaction u64 | root u32      a tree that goes if the transaction does not commit
-//!   dropped    6 | transaction u64 | root u32      a tree that goes when it commits
-//!   freed      7 | root u32                        somebody has begun to give its pages back
-//!   dropped    8 | transaction u64 | root u32      as 6, and the chains of its long rows go as well
+//!   abort      4 | transaction u64              all its changes were undone
+//!   made       5 | transaction u64 | root u32   a tree to free unless the transaction commits
+//!   dropped    6 | transaction u64 | root u32   a tree to free when it commits
+//!   freed      7 | root u32                     freeing of its pages has begun
+//!   dropped    8 | transaction u64 | root u32   as 6, including the chains of its long rows
 //! ```
 //!
-//! Little endian. Undoing a transaction gives every key of its row records the value of the first
-//! of them, which is the oldest. Nobody else has changed it since: the transaction holds the key to
-//! its end. So doing it twice does no harm, and records of undoing need no undoing.
+//! Numbers are little endian. Undoing a transaction restores every key of its row records to the
+//! value in the first, oldest record of the key. No other transaction has changed the key since,
+//! because the transaction holds it until its end. So undoing is idempotent, and its own records
+//! need no undo.
 
 use super::change::PAGES;
 use super::tree::Gone;
@@ -27,18 +31,18 @@ const DROPPED: u8 = 6;
 const FREED: u8 = 7;
 const DROPPED_WITH_CHAINS: u8 = 8;
 
-/// What a key was before a transaction changed it.
+/// The contents of a key before a transaction changed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before<'a> {
-    /// An earlier record of the transaction says so.
+    /// Known from an earlier record of the transaction.
     Known,
-    /// There was no record.
+    /// The record did not exist.
     Absent,
-    /// This.
+    /// This value.
     Value(&'a [u8]),
 }
 
-/// A record, and after it the bytes of page changes.
+/// A record, without the page changes that may follow it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     Pages,
@@ -51,7 +55,7 @@ pub(crate) enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Appends the record: all of it, or for a row what goes before the page changes.
+    /// Appends the record: all of it, or for a row the part before the page changes.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
         let mut plain = |kind: u8, transaction: Option<u64>, root: Option<u32>| {
             to.push(kind);
@@ -76,7 +80,7 @@ impl<'a> Record<'a> {
                     Before::Value(value) => (2, value),
                 };
                 to.push(kind);
-                // Both are parts of a page.
+                // Both are part of a page, so their lengths fit.
                 to.extend((key.len() as u16).to_le_bytes());
                 to.extend((value.len() as u16).to_le_bytes());
                 to.extend(key);
@@ -85,8 +89,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Reads a record: it, and its page changes, which only some have. `None` for bytes that nobody
-    /// has encoded.
+    /// Decodes a record, and returns it with the bytes of its page changes, if it has any. Returns
+    /// `None` for bytes that are not a record.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<(Record<'a>, &'a [u8])> {
         let (&kind, mut rest) = bytes.split_first()?;
         let rest = &mut rest;
@@ -141,7 +145,7 @@ fn u64(rest: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Goal: records come back from their bytes, and no cut one is taken for a record.
+    /// Goal: records decode to the same records, and truncated ones are refused.
     #[test]
     fn encodings() {
         let records = [

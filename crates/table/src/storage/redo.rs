@@ -1,4 +1,4 @@
-//! Doing again what the log says.
+//! Replaying page changes from the log.
 
 use cairn_pool::{Exclusive, Lsn, PoolFile};
 
@@ -7,7 +7,7 @@ use super::ops::Op;
 use crate::catalog::GHOST;
 use crate::{Error, Result};
 
-/// Pages and the bytes of their operations, out of a record.
+/// Splits a record into pages and the bytes of their operations.
 fn pages(record: &[u8]) -> Option<Vec<(u32, &[u8])>> {
     let (&kind, rest) = record.split_first()?;
     let (count, mut rest) = rest.split_first_chunk::<2>()?;
@@ -25,14 +25,14 @@ fn pages(record: &[u8]) -> Option<Vec<(u32, &[u8])>> {
     rest.is_empty().then_some(pages)
 }
 
-/// Whether the changes of a row's record leave a ghost.
+/// Returns whether the page changes of a row record leave a ghost.
 pub(crate) fn leaves_ghost(record: &[u8]) -> bool {
     let op = pages(record).and_then(|pages| pages.first().and_then(|(_, ops)| Op::decode(ops)));
     matches!(op, Some((Op::Replace { value: &[GHOST], .. }, _)))
 }
 
-/// A page as it is on the disk, or a new one: where the file ends before it, and where it is
-/// damaged and what is done first makes all of it.
+/// Returns a page from the disk, or a new one. The page is new if the file ends before it, or if it
+/// is damaged and its first operation overwrites the whole page.
 fn page<'f>(file: &'f PoolFile, number: u32, ops: &[u8]) -> Result<Exclusive<'f>> {
     match file.write(number) {
         Ok(guard) => Ok(guard),
@@ -44,9 +44,8 @@ fn page<'f>(file: &'f PoolFile, number: u32, ops: &[u8]) -> Result<Exclusive<'f>
     }
 }
 
-/// Does the page changes of a record again, if it has any, on pages that do not have it yet.
-/// Errors: [`Error::Corruption`] for a record that nobody has written, or a page that it does not
-/// fit; the pool's.
+/// Replays the page changes of a record, if it has any, on pages that lack them. Errors:
+/// [`Error::Corruption`] for a record that is invalid or does not fit a page; the pool's.
 pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
     let damaged = |page, what: String| Error::Corruption { file: file.path().to_owned(), page, what };
     if record.is_empty() {

@@ -1,18 +1,18 @@
-//! Room on the disk that is kept for the day when there is no other, so that a full database can
-//! be emptied.
+//! Disk space kept in reserve, so that rows of a database on a full disk can be deleted.
 //!
 //! ```text
-//!   NAME-log/reserve    an empty file; blocks behind its end: what deleting and a checkpoint take
-//!   NAME-log/undo       the same, for undoing those who run
+//!   NAME-log/reserve    an empty file with blocks after its end, for deleting and a checkpoint
+//!   NAME-log/undo       the same, for undoing running transactions
 //! ```
 //!
-//! Nobody reads or writes these blocks. Work that gives space back
-//! ([`Giving`](super::giving::Giving)) and meets a full disk frees them and goes on. From then on
-//! the database is *short*: rows are not put in until the blocks are there again, which each insert
-//! tries. So what one deletion frees is not taken by others before the next one has room as well.
+//! These blocks are never read or written. Work that frees space
+//! ([`Giving`](super::giving::Giving)) and finds the disk full frees the blocks and continues. From
+//! then on the database is *short*: inserts fail until the blocks are allocated again, which each
+//! insert tries. This way, the space that one deletion frees is not used by others before there is
+//! enough for the next deletion.
 //!
-//! A transaction has its undoing paid for in advance: one that cannot be undone for lack of space
-//! leaves a database that can only be read.
+//! A transaction pays for its undo in advance. One that cannot be undone for lack of space would
+//! leave the database read-only.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,26 +23,26 @@ use cairn_vfs::{File, Fs, OpenOptions};
 
 use crate::Result;
 
-/// In the directory of the log, where other names than its own are nobody's business.
+/// Files in the directory of the log, which ignores names other than its own.
 const NAMES: [&str; 2] = ["reserve", "undo"];
 
-/// Room for undoing is taken in steps of this, so that few changes ask the file system.
+/// Space for undo is allocated in steps of this, so that few changes call the file system.
 const STEP: u64 = 256 << 10;
 
 /// The reserve of an open database.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     files: Option<[Box<dyn File>; 2]>,
-    /// What the first file has, when it has anything.
+    /// Size of the first file's blocks when they are allocated.
     bytes: u64,
     is_short: AtomicBool,
-    /// Whether the first file has its blocks.
+    /// Whether the first file's blocks are allocated.
     is_whole: AtomicBool,
-    /// What undoing takes of those who run.
+    /// Bytes needed to undo the running transactions.
     owed: AtomicU64,
-    /// What the second file has for it. Changed under the lock.
+    /// Bytes allocated to the second file for that. Changed under the lock.
     paid: AtomicU64,
-    /// How much the file of the pages has taken since the first file was given up.
+    /// Growth of the main file since the first file's blocks were freed.
     grown: AtomicU64,
     changing: Mutex<()>,
 }
@@ -51,16 +51,16 @@ fn path(directory: &Path, at: usize) -> PathBuf {
     directory.join(NAMES.get(at).copied().unwrap_or_default())
 }
 
-/// Frees the blocks behind the end of an empty file. By a length that changes: one that does not
-/// is nothing to do for some file systems.
+/// Frees the blocks after the end of an empty file. The length must change, because some file
+/// systems ignore a call that keeps it.
 fn let_go(file: &dyn File) -> bool {
     file.set_len(1).and_then(|()| file.set_len(0)).is_ok()
 }
 
-/// Lets go of what an earlier process has kept: an opening gives room back, and it cannot know
-/// beforehand how much of it that takes. True when there is less room on the disk than the reserve
-/// and `more`. Found by a try, since a file system may count what is free otherwise than it gives
-/// it out.
+/// Frees the reserve of an earlier process. Opening a database frees space, but cannot know in
+/// advance how much space that takes. Returns true if the disk has less space than the reserve plus
+/// `more`. This is tested by an allocation, because the free space that a file system reports may
+/// differ from what it can allocate.
 pub(crate) fn give_up_of(fs: &Arc<dyn Fs>, directory: &Path, bytes: u64, more: u64) -> bool {
     let mut is_full = false;
     for at in 0..NAMES.len() {
@@ -79,7 +79,7 @@ pub(crate) fn give_up_of(fs: &Arc<dyn Fs>, directory: &Path, bytes: u64, more: u
 }
 
 impl Reserve {
-    /// Without any: the database does without.
+    /// Creates an empty reserve: the database works without one.
     pub(crate) fn none() -> Reserve {
         Reserve {
             files: None,
@@ -93,8 +93,8 @@ impl Reserve {
         }
     }
 
-    /// The one of a log whose directory is there. It has nothing until [`Reserve::restore`], and
-    /// the opening may take all that there is. Errors: the file system's.
+    /// Opens the reserve of a log whose directory exists. It is empty until [`Reserve::restore`],
+    /// so that the opening can use all available space. Errors: the file system's.
     pub(crate) fn open(fs: &Arc<dyn Fs>, directory: &Path, bytes: u64) -> Result<Reserve> {
         if bytes == 0 {
             return Ok(Reserve::none());
@@ -102,54 +102,55 @@ impl Reserve {
         let open = |at| fs.open(&path(directory, at), OpenOptions::create());
         let files = match (open(0), open(1)) {
             (Ok(first), Ok(second)) => Some([first, second]),
-            // Full to the last name: no more can be had than there is.
+            // The disk is too full even for a file name, so the database works without a reserve.
             (Err(error), _) | (_, Err(error)) if error.is_full() => None,
             (Err(error), _) | (_, Err(error)) => return Err(error.into()),
         };
         Ok(Reserve { files, bytes, ..Reserve::none() })
     }
 
-    /// Whether it was given up: what is put in finds no room until it is restored.
+    /// Returns whether the reserve was given up. Inserts then find no space until it is restored.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         self.is_short.load(SeqCst)
     }
 
-    /// How large a segment of the log is meanwhile: a checkpoint gives back whole segments, after
-    /// it has begun another one, so several have to have room.
+    /// Returns the size of a log segment while the database is short. A checkpoint frees whole
+    /// segments after it has begun another, so several must fit.
     pub(crate) fn segment(&self) -> u32 {
         u32::try_from(self.bytes / 16).unwrap_or(u32::MAX).max(8 << 10).next_multiple_of(4096)
     }
 
-    /// How much log a checkpoint follows meanwhile.
+    /// Returns the amount of log after which a checkpoint follows while the database is short.
     pub(crate) fn checkpoint_bytes(&self) -> u64 {
         self.bytes / 16
     }
 
-    /// How much log a transaction may write meanwhile. As much again is for undoing it, and as much
-    /// for the file of the pages; the rest is for segments that a checkpoint begins before it lets
-    /// go of others.
+    /// Returns how much log a transaction may write while the database is short. The same amount is
+    /// for its undo, and again for the main file; the rest is for segments that a checkpoint begins
+    /// before it releases others.
     pub(crate) fn most_bytes(&self) -> u64 {
         self.bytes / 8
     }
 
-    /// Makes it whole, with what is owed. Errors: a full disk's, and then the database is short.
+    /// Allocates the whole reserve, and the space owed. Errors: a full disk's; the database is
+    /// short then.
     pub(crate) fn restore(&self) -> Result<()> {
         let Some([first, second]) = &self.files else { return Ok(()) };
         let _changing = lock(&self.changing);
-        // The second one first: it is owed by now.
+        // The second file first, because its space is already owed.
         let owed = self.owed.load(SeqCst).next_multiple_of(STEP).max(self.paid.load(SeqCst));
         let taken = second.allocate(0, owed).inspect(|()| self.paid.store(owed, SeqCst));
         match taken.and_then(|()| first.allocate(0, self.bytes)) {
             Err(error) if error.is_full() => {
                 if !self.is_whole.load(SeqCst) {
-                    // A part of it may have been taken, which nobody would know of.
+                    // A failed allocation may have taken a part, which would not be accounted for.
                     let_go(&**first);
                 }
                 self.is_short.store(true, SeqCst);
                 Err(error.into())
             }
-            // What cannot be had for another reason the database does without.
+            // If the allocation fails for any other reason, the database works without a reserve.
             _ => {
                 self.is_whole.store(true, SeqCst);
                 self.is_short.store(false, SeqCst);
@@ -160,7 +161,7 @@ impl Reserve {
     }
 
     /// Frees the reserve, and for a thread that undoes changes (`undoes`) also the space set aside
-    /// for undoing. False when nothing is left to free.
+    /// for undo. Returns false if nothing is left to free.
     pub(crate) fn give_up(&self, undoes: bool) -> bool {
         let Some([first, second]) = &self.files else { return false };
         let _changing = lock(&self.changing);
@@ -171,15 +172,15 @@ impl Reserve {
         undoes && self.paid.swap(0, SeqCst) > 0 && let_go(&**second)
     }
 
-    /// Whether the file of the pages may take so much more: an eighth at most once this was given
-    /// up, since a log without room could not even undo it.
+    /// Returns whether the main file may grow by `bytes`. Once the reserve was given up, the file
+    /// may take an eighth of it at most: without space for the log, even an undo would fail.
     pub(crate) fn lets_grow(&self, bytes: u64) -> bool {
         !self.is_short() || self.grown.fetch_add(bytes, SeqCst) + bytes <= self.bytes / 8
     }
 
-    /// Adds to what is owed. Work that gives space back (`gives`) may owe an eighth of the reserve
-    /// beyond what is paid, and gives the reserve up for it. Errors: a full disk's, and then
-    /// nothing was added.
+    /// Adds to the space owed. Work that frees space (`gives`) may owe an eighth of the reserve
+    /// beyond the allocated space, and gives up the reserve for it. Errors: a full disk's, with
+    /// nothing added.
     pub(crate) fn owe(&self, bytes: u64, gives: bool) -> Result<()> {
         let Some([_, second]) = &self.files else { return Ok(()) };
         let owed = self.owed.fetch_add(bytes, SeqCst) + bytes;
@@ -190,7 +191,7 @@ impl Reserve {
         let target = owed.next_multiple_of(STEP);
         let error = match second.allocate(0, target) {
             Err(error) if error.is_full() => error,
-            // What cannot be had for another reason the database does without.
+            // If the allocation fails for any other reason, the database works without it.
             _ => {
                 self.paid.fetch_max(target, SeqCst);
                 return Ok(());
@@ -200,7 +201,7 @@ impl Reserve {
         // The failed allocation may have taken a part. Free that, so that others can use it.
         let _ = second.set_len(paid + 1).and_then(|()| second.set_len(paid)).and_then(|()| second.set_len(0));
         if paid > 0 {
-            // There was room for it a moment ago.
+            // This space was allocated until just now.
             let _ = second.allocate(0, paid);
         }
         drop(changing);
@@ -227,8 +228,8 @@ impl Reserve {
         self.paid.store(if is_kept { rest } else { 0 }, SeqCst);
     }
 
-    /// The last that is done: leaves as much of it as there is room for to whoever opens the
-    /// database next.
+    /// The final step: leaves as much of the reserve as there is space for to the next process that
+    /// opens the database.
     pub(crate) fn leave(&self) {
         let Some([first, second]) = &self.files else { return };
         let _changing = lock(&self.changing);

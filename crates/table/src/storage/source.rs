@@ -1,11 +1,11 @@
-//! Bytes of a page, wherever they are: held, copied, or only looked at.
+//! Access to the bytes of a page that is held, copied, or read optimistically.
 
 use std::cmp::Ordering;
 
 use cairn_pool::{Changed, Optimistic};
 
-/// Bytes that can be read by offset. What lies outside reads as [`Changed`]: of a page that is only
-/// looked at, anything may be read.
+/// Bytes that can be read by offset. An offset out of bounds results in [`Changed`], because an
+/// optimistic read may return arbitrary offsets.
 pub(crate) trait Source {
     fn len(&self) -> usize;
     fn u8(&self, at: usize) -> Result<u8, Changed>;

@@ -1,7 +1,8 @@
-//! The file: which pages there are, and which of them are free.
+//! The main file: its pages, and the list of free ones.
 //!
 //! ```text
-//!   page 0    "CAIRNSQL" | version u32 | page size u32 | pages u32 | first free page u32, 0 for none | which files belong to it (`first.rs`)
+//!   page 0    "CAIRNSQL" | version u32 | page size u32 | pages u32
+//!             | first free page u32, 0 for none | the files that belong to it (`first.rs`)
 //!   free      3 u8 | 0 x 3 | next free page u32
 //! ```
 
@@ -27,15 +28,15 @@ const PAGES: usize = 16;
 const FREE: usize = 20;
 const META_LEN: usize = 24;
 const FREE_PAGE: u8 = 3;
-/// So many pages are taken room for at a time.
+/// Number of pages for which disk space is allocated at a time.
 const RESERVED: u32 = 16;
-/// As often the list of free pages is looked through while others change it.
+/// Number of attempts to read the list of free pages while others change it.
 const LOOKS: usize = 8;
 
-/// What page 0 says that changes.
+/// The fields of page 0 that change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meta {
-    /// Pages of the file, this one included.
+    /// Number of pages of the file, including this one.
     pub(crate) pages: u32,
     /// The first free page; 0 for none.
     pub(crate) free: u32,
@@ -56,7 +57,7 @@ pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
     Ok(())
 }
 
-/// What page 0 of an empty database has. There is room: pages have 4 KiB at least.
+/// Writes page 0 of an empty database. It fits, because pages have at least 4 KiB.
 fn put_first(payload: &mut [u8], page_size: usize, first: &First) {
     for (at, bytes) in [(0, &MAGIC[..]), (8, &VERSION.to_le_bytes()), (12, &(page_size as u32).to_le_bytes())]
     {
@@ -68,7 +69,7 @@ fn put_first(payload: &mut [u8], page_size: usize, first: &First) {
     let _ = first.put(payload);
 }
 
-/// Page 0 of an empty database, as it is in the file.
+/// Returns page 0 of an empty database as it is stored in the file.
 pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
     let mut page = vec![0; page_size];
     put_first(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size, &First::default());
@@ -76,7 +77,8 @@ pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
     page
 }
 
-/// Sees that a payload of page 0 begins a database with such pages. Errors: [`Error::Corruption`].
+/// Checks that the payload of page 0 begins a database with pages of this size. Errors:
+/// [`Error::Corruption`].
 pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> Result<()> {
     let found = (payload.get(..8), Source::u32(payload, 8), Source::u32(payload, 12));
     if found == (Some(MAGIC), Ok(VERSION), Ok(page_size as u32)) {
@@ -86,8 +88,8 @@ pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> 
     Err(Error::Corruption { file: path.to_owned(), page: 0, what })
 }
 
-/// Bytes of a page by what page 0 of a file says; `None` when it is not one of a database. It is
-/// not checked: whoever opens the file does that.
+/// Returns the page size stated in page 0 of a file, or `None` if the file is not a database. The
+/// value is not verified; opening the file does that.
 pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
     let mut bytes = [0; 16];
     let at = PAGE_HEADER_LEN as u64;
@@ -99,11 +101,11 @@ pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
     Ok(size.filter(|_| bytes.starts_with(MAGIC)))
 }
 
-/// What page 0 says of other files.
+/// The fields of page 0 that tie the files together.
 #[derive(Debug, Default)]
 struct Said {
     first: First,
-    /// Whether that is what page 0 has, on stable storage.
+    /// Whether page 0 contains exactly these, durably.
     is_there: bool,
 }
 
@@ -113,25 +115,25 @@ pub struct Space {
     pub(crate) file: PoolFile,
     pub(crate) log: Arc<dyn Log>,
     page_size: usize,
-    /// Bytes of a page that trees have.
+    /// Bytes of a page available to trees.
     pub(crate) payload: usize,
-    /// What page 0 says of the files that belong together, or will say when it is written the next
-    /// time.
+    /// The fields of page 0 that tie the files together, as they are there or will be at its next
+    /// write.
     first: Mutex<Said>,
-    /// The file has room on the disk for so many pages. Changed by who holds page 0.
+    /// Number of pages for which the file has disk space. Changed only while holding page 0.
     reserved: AtomicU32,
-    /// Keeps others out as long as anybody has the pages. Let go of after the file is closed, whose
-    /// field comes first.
+    /// Excludes other processes for as long as the pages are in use. Released after the file is
+    /// closed, because the file's field comes first.
     _lock: Option<Box<dyn File>>,
 }
 
 impl Space {
-    /// Makes an empty database in an empty file. Errors: the pool's.
+    /// Creates an empty database in an empty file. Errors: the pool's.
     pub fn create(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
         Space::create_as(file, page_size, log, First::default())
     }
 
-    /// As [`Space::create`], of one that has a log and a double write.
+    /// Like [`Space::create`], for a database with a log and a double write.
     pub(crate) fn create_as(
         file: PoolFile,
         page_size: usize,
@@ -154,8 +156,8 @@ impl Space {
         })
     }
 
-    /// Opens a database. Errors: [`Error::Corruption`] when page 0 is not one of a database with
-    /// such pages; the pool's.
+    /// Opens a database. Errors: [`Error::Corruption`] if page 0 does not belong to a database with
+    /// pages of this size; the pool's.
     pub fn open(file: PoolFile, page_size: usize, log: Arc<dyn Log>) -> Result<Space> {
         let page = file.read(0)?;
         begins_database(file.path(), &page, page_size)?;
@@ -167,9 +169,9 @@ impl Space {
         Ok(Space { file, log, page_size, payload, first, reserved, _lock: None })
     }
 
-    /// Says in page 0 what has changed of the files that belong together, and makes that durable,
-    /// behind all that it says. Errors: the pool's; what is in memory stays, and is said the next
-    /// time.
+    /// Updates the fields of page 0 that tie the files together, and makes them durable; everything
+    /// they state must be durable before. Errors: the pool's. The new values then stay in memory
+    /// and are written next time.
     pub(crate) fn note(&self, change: impl FnOnce(&mut First)) -> Result<()> {
         let mut said = lock(&self.first);
         let before = said.first;
@@ -187,7 +189,7 @@ impl Space {
         Ok(())
     }
 
-    /// Says whose the double write is from now on, and page 0 when it is written the next time.
+    /// Sets the owner of the double write from now on, and page 0 at its next write.
     pub(crate) fn begin_session(&self, session: u64) {
         let mut said = lock(&self.first);
         let first = &mut said.first;
@@ -197,40 +199,40 @@ impl Space {
         self.file.set_owner(owner);
     }
 
-    /// Pages of the file as it is on the disk. Errors: the pool's.
+    /// Returns the number of pages of the file on disk. Errors: the pool's.
     pub(crate) fn pages_on_disk(&self) -> Result<u32> {
         Ok(self.file.pages_on_disk()?)
     }
 
-    /// Keeps a lock for as long as there is anybody who can change the pages.
+    /// Keeps a lock for as long as the pages can be changed.
     pub(crate) fn keep(self, lock: Box<dyn File>) -> Space {
         let mut space = self;
         space._lock = Some(lock);
         space
     }
 
-    /// Bytes of a page.
+    /// Returns the page size in bytes.
     pub fn page_size(&self) -> usize {
         self.page_size
     }
 
-    /// The database file.
+    /// Returns the path of the database file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// How many pages the file has, free ones included.
+    /// Returns the number of pages of the file, including free ones.
     pub fn pages(&self) -> Result<u32> {
         let page = self.file.read(0)?;
         self.meta(&page).map(|meta| meta.pages)
     }
 
-    /// How many of them are free. Cost: reads each.
+    /// Returns the number of free pages. Cost: reads each of them.
     pub fn free_pages(&self) -> Result<u32> {
         Ok(self.free_list()?.len() as u32)
     }
 
-    /// Writes everything that is in memory only, and makes it durable. Errors: the pool's.
+    /// Writes all dirty pages and makes them durable. Errors: the pool's.
     pub fn flush(&self) -> Result<()> {
         self.file.flush()?;
         Ok(self.file.sync()?)
@@ -256,8 +258,9 @@ impl Space {
         }
     }
 
-    /// Takes pages for a change, free ones first, each held alone. Page 0 is held until the change
-    /// is done; whoever holds it waits for no other page that somebody may hold for long.
+    /// Allocates pages for a change, free ones first, and holds each exclusively. Page 0 is held
+    /// until the change is done. A thread that holds it must not wait for other pages that may be
+    /// held for long.
     ///
     /// Errors: [`Error::NoPages`]; the pool's.
     pub(crate) fn allocate<'p>(&'p self, change: &mut Change<'p>, count: usize) -> Result<Vec<(u32, usize)>> {
@@ -286,15 +289,15 @@ impl Space {
         Ok((number, self.file.create(number)?))
     }
 
-    /// Takes room on the disk for a new page, and for some that follow. Whoever wants the page is
-    /// told of a full disk before anything is changed; that it is written later, in an eviction or
-    /// a checkpoint that gives room back, needs none. Page 0 is held. Errors: the pool's.
+    /// Allocates disk space for a new page and some that follow. A full disk is thus reported
+    /// before anything is changed, and writing the page later, in an eviction or a checkpoint that
+    /// frees space, needs no more space. Page 0 must be held. Errors: the pool's.
     fn reserve(&self, page: u32) -> Result<()> {
         if page < self.reserved.load(Ordering::Relaxed) {
             return Ok(());
         }
-        // Twice as many, so that some are always left: the next opening gives them back, and has
-        // room for its log.
+        // Allocates twice as many, so that some always remain: the next opening frees them and so
+        // has space for its log.
         let end = page.saturating_add(RESERVED);
         if !self.log.is_short() {
             match self.file.reserve(page..end.saturating_add(RESERVED)) {
@@ -309,9 +312,9 @@ impl Space {
         self.reserve_one(page)
     }
 
-    /// Takes room for one page, out of what is kept for who gives room back where there is no
-    /// other: one that was packed is taken apart before its first row goes. Errors: the pool's;
-    /// that the disk is full.
+    /// Allocates disk space for one page, if necessary from the reserve, for work that frees space:
+    /// unpacking a leaf before its first row is deleted needs pages. Errors: the pool's; a full
+    /// disk's.
     #[cold]
     fn reserve_one(&self, page: u32) -> Result<()> {
         if !self.log.lets_grow(self.page_size as u64) {
@@ -328,15 +331,15 @@ impl Space {
         Ok(())
     }
 
-    /// Says anew which pages are free: those of `free`, which are taken in this order; and how many
-    /// the file has. Nobody else allocates meanwhile. Until it is done no page is free, so what a
-    /// crash leaves is found by the next vacuum. Errors: the pool's and the log's.
+    /// Rewrites the list of free pages as `free`, in order of allocation, and the number of pages
+    /// of the file. Nothing else may allocate meanwhile. Until this is done no page is free, so the
+    /// next vacuum finds the pages that a crash leaves. Errors: the pool's and the log's.
     pub(crate) fn set_free(&self, pages: u32, free: &[u32]) -> Result<()> {
         self.set_meta(Meta { pages, free: 0 })?;
         let mut next = 0;
         for &page in free.iter().rev() {
             let mut change = Change::default();
-            // What is on it is not read: it may be damaged.
+            // The page is not read, because it may be damaged.
             let at = change.hold(self.file.create(page)?);
             change.plan(at, Op::Free { next });
             change.commit(&*self.log, self.path())?;
@@ -352,18 +355,18 @@ impl Space {
         change.commit(&*self.log, self.path())
     }
 
-    /// Cuts the file off, once its pages beyond are neither used nor free and all that says so is
-    /// durable. Errors: the pool's.
+    /// Truncates the file, once the pages beyond are neither used nor free, durably. Errors: the
+    /// pool's.
     pub(crate) fn truncate(&self, pages: u32) -> Result<()> {
-        // ORDER: page 0 expects no more when there are fewer.
+        // ORDER: page 0 must not require more pages than the file has.
         self.note(|first| first.pages = first.pages.min(pages))?;
         self.reserved.store(pages, Ordering::Relaxed);
         Ok(self.file.truncate(pages)?)
     }
 
-    /// The free pages, in the order in which they are taken. Others may take some and give some
-    /// back meanwhile: then it is looked through again, and in the end with page 0 held. Errors:
-    /// the pool's, [`Error::Corruption`].
+    /// Returns the free pages in order of allocation. If others allocate or free pages meanwhile,
+    /// reads the list again, finally while holding page 0. Errors: the pool's,
+    /// [`Error::Corruption`].
     pub(crate) fn free_list(&self) -> Result<Vec<u32>> {
         for _ in 0..LOOKS {
             let (meta, lsn) = {
@@ -371,13 +374,13 @@ impl Space {
                 (self.meta(&first)?, first.lsn())
             };
             let list = self.list_from(meta);
-            // Whoever takes a page or gives one back changes page 0.
+            // Allocating or freeing a page changes page 0.
             if self.file.read(0)?.lsn() == lsn {
                 return list;
             }
         }
-        // ORDER: as for who takes pages: page 0 first. Whoever gives one back holds that before,
-        // and it is not on the list yet.
+        // ORDER: page 0 first, as for allocation. A thread that frees a page holds that page before
+        // page 0, but the page is not on the list yet.
         let first = self.file.write(0)?;
         self.list_from(self.meta(&first)?)
     }
@@ -395,7 +398,7 @@ impl Space {
         Ok(list)
     }
 
-    /// Gives a page of a change back, which the change holds at `at`. Errors: the pool's.
+    /// Frees a page, which the change holds at `at`. Errors: the pool's.
     pub(crate) fn release<'p>(&'p self, change: &mut Change<'p>, page: u32, at: usize) -> Result<()> {
         let first = self.file.write(0)?;
         let meta = self.meta(&first)?;
@@ -407,16 +410,16 @@ impl Space {
 }
 
 impl Drop for Space {
-    /// Says how far the log was when the database was closed, so that one which lost its end is
-    /// missed.
+    /// Records how far the log was when the database was closed, so that a later loss of its end is
+    /// detected.
     fn drop(&mut self) {
-        // Whoever has closed it is not told of errors; what page 0 said before is still so.
+        // Errors cannot be reported here, and the previous contents of page 0 remain valid.
         let Ok(()) = self.file.flush() else { return };
         let Some((reached, salt)) = self.log.settle() else { return };
         if reached <= lock(&self.first).first.reached {
             return;
         }
-        // ORDER: the length is durable before page 0 says it.
+        // ORDER: the file's length is durable before page 0 states it.
         let (Ok(()), Ok(pages)) = (self.file.sync(), self.file.pages_on_disk()) else { return };
         let _ = self.note(|first| (first.reached, first.salt, first.pages) = (reached, salt, pages));
     }

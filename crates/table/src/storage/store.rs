@@ -1,10 +1,10 @@
-//! A database on a disk: its file, its log, and coming back after a crash.
+//! A database on disk: its file, its log, and recovery after a crash.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `NAME` | the pages |
 //! | `NAME-log/` | the log's segments |
-//! | `NAME-pages` | the double write: copies of the pages that were written last |
+//! | `NAME-pages` | the double write: copies of the most recently written pages |
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,28 +29,27 @@ use super::wal::WalLog;
 use crate::sorter::Scratch;
 use crate::{Error, Result};
 
-/// With fewer frames the pages of one path from root to leaf could push each other out for ever.
+/// With fewer frames, the pages on one path from root to leaf could evict one another forever.
 const MIN_FRAMES: usize = 8;
 
-/// How a database is opened.
+/// Options for opening a database.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Bytes of a page, from 4 to 64 KiB, a power of two: the same for a database's whole life.
+    /// Page size in bytes: a power of two from 4 to 64 KiB, fixed for the database's lifetime.
     /// Default 8 KiB.
     pub page_size: usize,
-    /// Pages in memory, 8 at least; a thread that splits a node holds up to five. Default 8192: 64
-    /// MiB.
+    /// Number of pages in memory, at least 8; a thread that splits a node holds up to five. Default
+    /// 8192: 64 MiB.
     pub frames: usize,
-    /// Whether threads write pages and prepare the log ahead of need. Default true; without them
-    /// everything that is done to the disk follows from the calls.
+    /// Whether background threads write pages and prepare the log ahead of need. Default true.
+    /// Without them, all disk accesses follow from the calls.
     pub background: bool,
-    /// Settings of the log.
+    /// Options of the log.
     pub log: cairn_wal::Options,
-    /// Bytes that are kept in reserve on the disk, for deleting where it is full: see the design's
-    /// page. A transaction can delete rows whose keys, records and entries in indexes, with 160
-    /// bytes for each of them, are an eighth of it; fewer of packed leaves. 0 for none. Default 4
-    /// MiB.
+    /// Bytes kept in reserve on the disk, for deleting rows when it is full: see the design page. A
+    /// transaction can delete rows whose keys, records and index entries, plus 160 bytes for each
+    /// of these, take an eighth of it; fewer from packed leaves. 0 for none. Default 4 MiB.
     pub reserve: u64,
 }
 
@@ -66,7 +65,7 @@ impl Default for StoreOptions {
     }
 }
 
-/// What the log has, before anything is done about it.
+/// The contents of the log, before recovery acts on them.
 struct Found {
     tail: Tail,
     unfinished: Unfinished,
@@ -82,17 +81,17 @@ pub struct Store {
     path: PathBuf,
 }
 
-/// An opening takes less room for its log where there is not so much beyond the reserve.
+/// If the disk has less space than this beyond the reserve, opening allocates less for its log.
 const EASY: u64 = 1 << 20;
 
-/// So much is undone without room being set aside, and it is set aside in steps of it.
+/// Bytes of undo for which a transaction need not set space aside, and the step by which it does.
 const FREE: u64 = 16 << 10;
 
-/// What undoing a transaction takes. What was set aside for it is given back when this is dropped.
+/// The space needed to undo a transaction. Dropping it releases the space set aside.
 #[derive(Debug, Default)]
 pub(crate) struct Debt {
     due: u64,
-    /// How long the log was when this transaction first deleted something out of the reserve.
+    /// Length of the log when this transaction first deleted rows using the reserve.
     short_from: Option<u64>,
     log: Option<(Arc<WalLog>, u64)>,
 }
@@ -105,19 +104,19 @@ impl Drop for Debt {
     }
 }
 
-/// The directory with the log of the database in this file.
+/// Returns the directory of the log of a database file.
 pub fn log_dir(path: &Path) -> PathBuf {
     beside(path, "-log")
 }
 
-/// The file that is meant by a path: where a symbolic link leads, whose log and double write are
-/// beside it. Of a hard link nobody knows what it is a link to: a database is opened by the name
-/// that its log and double write have. Errors: the file system's.
+/// Returns the file that a path refers to: the target of a symbolic link, beside which are its log
+/// and double write. The target of a hard link cannot be determined, so a database must be opened
+/// by the name of its log and double write. Errors: the file system's.
 pub fn real_path(fs: &Arc<dyn Fs>, path: &Path) -> Result<PathBuf> {
     Ok(fs.follow(path)?.unwrap_or_else(|| path.to_owned()))
 }
 
-/// The file beside a database where pages are copied before they are written.
+/// Returns the path of the double write of a database.
 pub fn pages_path(path: &Path) -> PathBuf {
     beside(path, "-pages")
 }
@@ -129,19 +128,20 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Store {
-    /// Opens a database, or makes one, and does again what its log has and its pages have not.
+    /// Opens or creates a database, and replays changes that are in the log but not in the pages.
     ///
-    /// Errors: `Busy` while another process has it open, or another handle of this one: the store,
-    /// its space or a tree of it; [`Error::Invalid`] for a setting; [`Error::NotADatabase`] for a
-    /// file that is something else, which is left as it is; [`Error::Corruption`]; the pool's, the
-    /// log's, the file system's.
+    /// Errors: `Busy` while another process has it open, or another handle in this process: the
+    /// store, its space or a tree of it; [`Error::Invalid`] for an option; [`Error::NotADatabase`]
+    /// for any other file, which is left unchanged; [`Error::Corruption`]; the pool's, the log's,
+    /// the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &StoreOptions) -> Result<Store> {
         let mut rng =
             SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
         Store::open_seeded(fs, path, options, &mut rng)
     }
 
-    /// As [`Store::open`], with the randomness that the log marks its segments by.
+    /// Like [`Store::open`], with the random number generator from which the salts of the log are
+    /// drawn.
     pub fn open_seeded(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -154,8 +154,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens a database, does again what pages have not, and tells what transactions have left
-    /// unfinished. Whoever calls it finishes that, and makes a checkpoint.
+    /// Opens a database, replays its log, and returns the unfinished work of transactions. The
+    /// caller must finish that work and make a checkpoint.
     pub(crate) fn recover(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -171,9 +171,9 @@ impl Store {
         let path = &*real_path(fs, path)?;
         let (directory, copies) = (log_dir(path), pages_path(path));
         refuse_foreign(fs, path, options.page_size, &[&directory, &copies])?;
-        // ORDER: nothing is made or changed before it is seen that these are all files of one
-        // database, and all of it. A segment that is made raises the log's end, and the next one to
-        // look would miss nothing; a copy that is written over its page cannot be taken back.
+        // ORDER: nothing is created or changed before all files are known to belong to one database
+        // and to be complete. Creating a segment would raise the log's end, and the next check
+        // would miss nothing. A copy written over its page cannot be taken back.
         let (lock, Found { tail, mut unfinished }, first) = Store::look(fs, path, options.page_size)?;
         let log = Arc::new(WalLog::recovered(Lsn(tail.reached().get())));
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
@@ -192,33 +192,34 @@ impl Store {
             session: rng.next_u64(),
             ..First::default()
         });
-        // ORDER: before anything takes room.
+        // ORDER: before anything allocates space.
         let is_tight = reserve::give_up_of(fs, &directory, options.reserve, EASY);
         let double = fs.open(&copies, OpenOptions::create())?;
-        // All that it will ever have: pages that a checkpoint writes need no room then. Where it
-        // cannot be had it is as long as its longest batch so far.
+        // Its maximum size, so that a checkpoint can write pages without allocating. If this fails,
+        // it remains as long as its longest batch so far.
         let _ = double.allocate(0, cairn_pool::double_write_bytes(options.page_size));
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double).owner(known.owner());
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
-        // For the log that is opened below.
+        // Leaves space for the log, which is opened below.
         file.give_back_reserved()?;
-        // The names of both files, before anything is said to be durable.
+        // Makes the names of both files durable before anything else is reported as durable.
         fs.sync_parent(path)?;
         let (shared, page_size) = (Arc::<WalLog>::clone(&log) as Arc<dyn Log>, options.page_size);
         let made = match first {
             Some(_) => Err(file),
             None => {
                 let space = Space::create_as(file, page_size, Arc::clone(&shared), known)?;
-                // ORDER: on the disk before there is a log, so that one beside a file without a
-                // page 0 is that of a database which was lost.
+                // ORDER: on disk before the log exists. A log beside a file without a page 0 then
+                // means that the database was lost.
                 space.flush()?;
                 Ok(space)
             }
         };
         let settings = options.log.clone().background(options.background);
         let mut tail = tail.with_id(known.log);
-        // What the pages have need not be made durable once more, and gives its room back.
+        // Log that the pages already include need not be made durable again, and its space is
+        // freed.
         tail.release_before(cairn_wal::Lsn::from(known.checkpoint.0));
         let settings = if is_tight { settings.first_segment_bytes(8 << 10) } else { settings };
         let (segments, appender) = cairn_wal::Log::open(fs, &settings, tail, rng)?;
@@ -240,8 +241,8 @@ impl Store {
         Ok((Store { space, pool, log, fs, path }, unfinished))
     }
 
-    /// Locks a database's file, reads its log, and sees that its files belong together. Makes an
-    /// empty file where there is nothing at all, and writes nothing.
+    /// Locks a database's file, reads its log, and checks that its files belong together. Creates
+    /// an empty file if there is none, and writes nothing.
     fn look(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -252,7 +253,7 @@ impl Store {
         }
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
-        // Under the lock: somebody may have made it meanwhile.
+        // Again under the lock, because another process may have created it meanwhile.
         let found = Store::read_log(fs, &log_dir(path))?;
         let first = together::look(fs, path, page_size, &found.tail)?;
         Ok((lock, found, first))
@@ -269,8 +270,8 @@ impl Store {
         Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish() })
     }
 
-    /// Does again what the pages have not. All of the log is durable by now, so pages may be
-    /// written on the way.
+    /// Replays changes that the pages lack. The whole log is durable by now, so pages may be
+    /// written meanwhile.
     fn replay(
         fs: &Arc<dyn Fs>,
         directory: &Path,
@@ -294,8 +295,8 @@ impl Store {
         Ok(())
     }
 
-    /// Sees that no page has a change behind the log's end, of a file that came without its double
-    /// write: that would know how far the log was. Cost: a look at each page.
+    /// Checks that no page has a change after the log's end, for a file without its double write,
+    /// which would know how far the log was. Cost: reads each page.
     ///
     /// Errors: [`Error::Corruption`]; the pool's.
     fn check_newest(file: &PoolFile, tail: &Tail) -> Result<()> {
@@ -309,13 +310,13 @@ impl Store {
         Err(together::apart(file.path(), file.path(), &what))
     }
 
-    /// The last change of any page.
+    /// Returns the last change of any page.
     fn newest_change(file: &PoolFile) -> Result<Lsn> {
         let mut newest = Lsn::NONE;
         for page in file.scan(0..file.pages_on_disk()?) {
             match page {
                 Ok(page) => newest = newest.max(page.lsn()),
-                // Whoever needs it is told.
+                // Damage is reported once the page is needed.
                 Err(cairn_pool::Error::Corruption { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -323,8 +324,8 @@ impl Store {
         Ok(newest)
     }
 
-    /// A file that is there of a database, its log and its double write included: whoever makes one
-    /// would take it for its own. Errors: the file system's.
+    /// Returns an existing file of a database, including its log and its double write, which a new
+    /// database of that name would take for its own. Errors: the file system's.
     pub(crate) fn find(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
         let path = &*real_path(fs, path)?;
         for file in [path.to_owned(), pages_path(path)] {
@@ -333,12 +334,12 @@ impl Store {
             }
         }
         let directory = log_dir(path);
-        // One without files is what is left of a backup that failed.
+        // A directory without files is left over from a failed backup.
         Ok(if fs.exists(&directory)? { fs.read_dir(&directory)?.into_iter().next() } else { None })
     }
 
-    /// Removes the files of a database that nobody has open, as far as there are any. Errors: the
-    /// file system's.
+    /// Removes the files of a database that is not open, as far as they exist. Errors: the file
+    /// system's.
     pub(crate) fn remove(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
         let path = &*real_path(fs, path)?;
         let directory = log_dir(path);
@@ -346,7 +347,7 @@ impl Store {
             for name in fs.read_dir(&directory)? {
                 fs.remove(&directory.join(name))?;
             }
-            // Empty, it stands in nobody's way, and some file systems cannot do it.
+            // An empty directory does no harm, and some file systems cannot remove it.
             let _ = fs.remove_dir(&directory);
         }
         for file in [path.to_owned(), pages_path(path)] {
@@ -357,18 +358,18 @@ impl Store {
         Ok(())
     }
 
-    /// Undoes what did not commit, and gives trees back that went with a commit. Gives the ghosts
-    /// that there may be. Errors: the pool's and the log's.
+    /// Undoes transactions that did not commit, and frees trees that a commit dropped. Returns
+    /// possible ghosts. Errors: the pool's and the log's.
     ///
-    /// Of each key the log has what it was before the first change of a loser, once, and nobody
-    /// else has changed it since: so they can be gone through in any order, and doing it twice does
-    /// no harm.
+    /// For each key, the log holds the contents before the first change of a loser once, and no
+    /// other transaction has changed the key since. So the records can be undone in any order, and
+    /// repeatedly.
     pub(crate) fn undo(&self, unfinished: Unfinished) -> Result<Vec<(u32, Vec<u8>)>> {
         if unfinished.losers.iter().any(|loser| loser.has_written) {
             self.undo_records(&unfinished)?;
         }
         for loser in &unfinished.losers {
-            // Of their long rows some may have gone before. A vacuum finds what is left.
+            // Some of their long rows may have been freed before. A vacuum finds the rest.
             for &root in loser.made.iter().rev() {
                 self.free_tree(Gone { root, with_chains: false })?;
             }
@@ -383,7 +384,7 @@ impl Store {
         let (directory, from) = (log_dir(&self.path), cairn_wal::Lsn::ZERO);
         let mut recovery = Recovery::open(&self.fs, &directory, from, &RecoveryOptions::default())?;
         while let Some(record) = recovery.next()? {
-            // What follows is what this writes itself.
+            // Later records are those that this function writes itself.
             if record.lsn.get() > end.0 {
                 break;
             }
@@ -399,46 +400,45 @@ impl Store {
         Ok(())
     }
 
-    /// Room beside the database for a sorter with a number of its own.
+    /// Returns a temporary place beside the database for a sorter with a unique number.
     pub(crate) fn scratch(&self, number: u64, memory: usize) -> Scratch {
         Scratch { fs: Arc::clone(&self.fs), path: beside(&self.path, &format!("-sort{number}")), memory }
     }
 
-    /// Its pages, for [`Tree`](super::Tree).
+    /// Returns the pages, for [`Tree`](super::Tree).
     pub fn space(&self) -> &Arc<Space> {
         &self.space
     }
 
-    /// Makes every change durable that was made before. Threads that call it at the same time share
-    /// one sync. Errors: the log's.
+    /// Makes all previous changes durable. Concurrent calls share one sync. Errors: the log's.
     pub fn sync(&self) -> Result<()> {
         self.log.sync_to(self.log.end())
     }
 
-    /// Makes the log durable up to a position, as [`Store::sync`]. Errors: the log's.
+    /// Makes the log durable up to a position, like [`Store::sync`]. Errors: the log's.
     pub(crate) fn sync_to(&self, lsn: Lsn) -> Result<()> {
         self.log.sync_to(lsn)
     }
 
-    /// Up to where the log is durable.
+    /// Returns the position up to which the log is durable.
     pub(crate) fn synced(&self) -> Lsn {
         self.log.synced()
     }
 
-    /// Whether room that was kept for who gives room back was given up: others are to find none.
+    /// Returns whether the reserve was given up. Work that does not free space then finds no space.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
         self.log.is_short()
     }
 
-    /// How much log a checkpoint follows meanwhile.
+    /// Returns the amount of log after which a checkpoint follows while the database is short.
     pub(crate) fn short_checkpoint_bytes(&self) -> u64 {
         self.log.short_checkpoint_bytes()
     }
 
-    /// Sees that deleting out of that room leaves some for undoing it: what a transaction writes to
-    /// the log cannot be given back before its end, leaves that are taken apart included. Errors: a
-    /// full disk's.
+    /// Ensures that deleting rows from the reserve leaves enough of it to undo the deletions. The
+    /// log of a transaction cannot be released before its end, including the records of unpacked
+    /// leaves. Errors: a full disk's.
     pub(crate) fn leave_room(&self, debt: &mut Debt) -> Result<()> {
         if !self.is_short() {
             debt.short_from = None;
@@ -453,12 +453,12 @@ impl Store {
         Ok(())
     }
 
-    /// Takes that room again. Errors: a full disk's.
+    /// Allocates the reserve again. Errors: a full disk's.
     pub(crate) fn restore_reserve(&self) -> Result<()> {
         self.log.restore_reserve()
     }
 
-    /// Sets room aside for undoing something, in the name of a debt. Errors: a full disk's.
+    /// Sets space aside for an undo, accounted to a debt. Errors: a full disk's.
     pub(crate) fn owe(&self, debt: &mut Debt, bytes: u64) -> Result<()> {
         debt.due += bytes;
         let given = debt.log.as_ref().map_or(FREE, |(_, owed)| FREE + owed);
@@ -471,24 +471,24 @@ impl Store {
         Ok(())
     }
 
-    /// The log.
+    /// Returns the log.
     pub(crate) fn log(&self) -> &dyn Log {
         &*self.log
     }
 
-    /// Appends a record that changes no page. Errors: the log's.
+    /// Appends a record without page changes. Errors: the log's.
     pub(crate) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         let mut bytes = Vec::with_capacity(16);
         record.encode(&mut bytes);
         self.log.append(&bytes)
     }
 
-    /// Bytes of log that were ever written.
+    /// Returns the number of bytes of log written since the database was opened.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.log.bytes()
     }
 
-    /// A long record, whole. Errors: [`Error::Corruption`]; the pool's.
+    /// Reads a whole long record. Errors: [`Error::Corruption`]; the pool's.
     pub(crate) fn long_record(&self, flags: u8, first: u32, len: usize) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len.min(1 << 20) + 1);
         bytes.push(flags);
@@ -496,33 +496,32 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Gives the pages of a tree back that nobody uses. Once this has begun it is not begun again:
-    /// what a crash leaves of it is found by a vacuum.
-    /// Errors: the pool's and the log's.
+    /// Frees the pages of an unused tree. Once begun, this is never begun again: a vacuum finds the
+    /// pages that a crash leaves. Errors: the pool's and the log's.
     pub(crate) fn free_tree(&self, tree: Gone) -> Result<()> {
         self.begin_to_free(tree.root)?;
         self.free_begun(tree)
     }
 
-    /// Says that a tree's pages are going to be given back. Errors: the log's; then nothing was
-    /// done.
+    /// Logs that a tree's pages are about to be freed. Errors: the log's, with nothing changed.
     pub(crate) fn begin_to_free(&self, root: u32) -> Result<()> {
         self.append(&Record::Freed { root }).map(|_| ())
     }
 
-    /// Gives them back. Errors: the pool's and the log's.
+    /// Frees the pages. Errors: the pool's and the log's.
     pub(crate) fn free_begun(&self, tree: Gone) -> Result<()> {
         Tree::open(&self.space, tree.root).free(tree.with_chains)
     }
 
-    /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs
-    /// then: not that behind `keep`. Others go on meanwhile.
+    /// Writes dirty pages, so that recovery has little to do, and releases the log that is no
+    /// longer needed, except after `keep`. Other threads continue meanwhile.
     ///
-    /// True when none of the log before it is left: not where somebody needs it, or the disk is
-    /// full. Errors: the pool's and the log's; what was not written is tried the next time.
+    /// Returns true if none of the log before it is left. Some is left if it is still needed, or if
+    /// the disk is full. Errors: the pool's and the log's; the next checkpoint retries pages that
+    /// were not written.
     pub fn checkpoint(&self, keep: Lsn) -> Result<bool> {
-        // A change marks its pages before it goes to the log, so what the look at the pages below
-        // does not see is in the log behind this.
+        // A change marks its pages dirty before it is logged. A change that the scan of dirty pages
+        // below misses is therefore in the log after this position.
         let _giving = Giving::back();
         let end = self.log.end();
         let mut flushed = self.space.flush();
@@ -534,14 +533,14 @@ impl Store {
         let needed = needed.min(keep);
         let (reached, salt, is_begun) = self.log.begin_segment()?;
         let pages = self.space.pages_on_disk()?;
-        // ORDER: the pages are durable, and so is the log; then page 0 says so; and then the log
-        // may go that is not needed with such a page 0.
+        // ORDER: first the pages and the log are durable; then page 0 states so; then the log that
+        // this page 0 makes unnecessary may be released.
         self.space.note(|first| {
             first.checkpoint = first.checkpoint.max(needed);
             (first.reached, first.salt, first.pages) = (reached, salt, pages);
         })?;
         self.log.release_before(needed)?;
-        // On a full disk there is room for a new segment now, perhaps.
+        // On a full disk there may now be space for a new segment.
         let is_begun = is_begun || self.log.begin_segment()?.2;
         Ok(is_begun && needed == end)
     }

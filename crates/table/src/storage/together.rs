@@ -1,17 +1,18 @@
-//! Whether the files of a database belong together: looked at before anything is written, of the
-//! double write's copies least of all.
+//! Checks that the files of a database belong together, before anything is written, and in
+//! particular before copies of the double write are restored.
 //!
-//! What each file knows of the others:
+//! Each file has information about the others:
 //!
 //! ```text
-//!   NAME         page 0: whose log, which opening, from where on the log is needed, how far it was, how many pages (`first.rs`)
-//!   NAME-pages   whose file, which opening, how far the log was; perhaps a copy of page 0
-//!   NAME-log/    its number, where it begins, where it ends, a random number for each segment
+//!   NAME         page 0: the log's id, the session, the position from which the log is needed,
+//!                the position it had reached, the number of pages (`first.rs`)
+//!   NAME-pages   the file, the session, the position the log had reached; perhaps a copy of page 0
+//!   NAME-log/    its id, its start, its end, a salt for each segment
 //! ```
 //!
-//! What a power loss leaves passes, at every moment: page 0 is written behind everything that it
-//! says, and the log is released when that is on stable storage. Of a page 0 in place that is sound
-//! all of this holds, and of the copy of a newer one as well; so each that there is has to pass.
+//! The remains of a power loss pass at every moment, because page 0 is written after everything it
+//! states, and the log is released once page 0 is durable. All of this holds for a sound page 0 in
+//! place, and also for a newer copy of it, so each that exists must pass.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,10 +33,10 @@ struct Page {
     lsn: Lsn,
 }
 
-/// What page 0 of a database says; `None` where there is nothing but what is left of making one.
-/// Reads only.
+/// Returns the fields of page 0 of a database, or `None` if there is nothing but the remains of an
+/// interrupted creation. Only reads.
 ///
-/// Errors: [`Error::Corruption`] for files that do not belong together, or are not whole;
+/// Errors: [`Error::Corruption`] for files that do not belong together or are incomplete;
 /// [`Error::NotADatabase`]; the file system's.
 pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail) -> Result<Option<First>> {
     let file = if fs.exists(path)? { Some(fs.open(path, OpenOptions::read())?) } else { None };
@@ -56,7 +57,7 @@ pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail)
     };
     let log_dir = log_dir(path);
     let Some(newest) = newest(own.as_ref(), copied.as_ref()) else {
-        // Copies that are torn, of before there was a log, are what is left of making it.
+        // Torn copies from before there was a log are the remains of an interrupted creation.
         let has_copies = copies.is_some_and(|copies| copies.logged != Lsn::NONE);
         return unmade(file.as_deref(), path, page_size, tail, has_copies).map(|()| None);
     };
@@ -84,7 +85,7 @@ pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail)
     Ok(Some(newest.first))
 }
 
-/// The newer one of page 0 in place and its copy.
+/// Returns the newer of page 0 in place and its copy.
 fn newest<'p>(own: Option<&'p Page>, copied: Option<&'p Page>) -> Option<&'p Page> {
     match (own, copied) {
         (Some(own), Some(copied)) if own.first.reached > copied.first.reached => Some(own),
@@ -92,8 +93,8 @@ fn newest<'p>(own: Option<&'p Page>, copied: Option<&'p Page>) -> Option<&'p Pag
     }
 }
 
-/// Page 0 as it is in the file; `None` where it is torn or not there. Errors: [`Error::Corruption`]
-/// for a sound page that begins no database with such pages.
+/// Reads page 0 from the file. Returns `None` if it is torn or missing. Errors:
+/// [`Error::Corruption`] for a sound page that does not begin a database with pages of this size.
 fn page_in_place(file: &dyn File, path: &Path, page_size: usize) -> Result<Option<Page>> {
     if file.len()? < page_size as u64 {
         return Ok(None);
@@ -108,7 +109,7 @@ fn page_in_place(file: &dyn File, path: &Path, page_size: usize) -> Result<Optio
     Ok(page_of(&bytes))
 }
 
-/// What the bytes of a page 0 say; `None` where they are none.
+/// Parses the bytes of a page 0. Returns `None` if they are not valid.
 fn page_of(bytes: &[u8]) -> Option<Page> {
     let lsn = cairn_pool::verify(bytes, 0).ok()?;
     let payload = bytes.get(PAGE_HEADER_LEN..)?;
@@ -116,7 +117,8 @@ fn page_of(bytes: &[u8]) -> Option<Page> {
     Some(Page { first: First::of(payload)?, lsn })
 }
 
-/// Sees that nothing says that there was a database whose page 0 is neither here nor there.
+/// Checks that there is no sign of a database whose page 0 is neither in place nor among the
+/// copies.
 fn unmade(
     file: Option<&dyn File>,
     path: &Path,
@@ -134,7 +136,7 @@ fn unmade(
     if len < page_size as u64
         && let Some(file) = file.filter(|_| len > 0)
     {
-        // A text, say, beside a folder that has a log.
+        // For example a text beside a directory that holds a log.
         refuse_bytes(file, page_size)?;
     }
     let what = match (file, len) {
@@ -145,7 +147,7 @@ fn unmade(
     Err(apart(path, path, what))
 }
 
-/// Sees that copies are of this file, and not older than what it says.
+/// Checks that copies belong to this file, and are not older than it states.
 fn check_copies(
     path: &Path,
     copies_path: &Path,
@@ -165,7 +167,7 @@ fn check_copies(
         );
         return Err(apart(copies_path, path, &what));
     }
-    // Without a sound page 0 in place its copy is among these.
+    // If page 0 in place is not sound, its copy is among these.
     let Some(Page { first, .. }) = own else { return Ok(()) };
     if ![owner.session, owner.before].contains(&first.session) {
         let what = format!(
@@ -188,7 +190,7 @@ fn check_copies(
     Ok(())
 }
 
-/// Sees that the log is the database's, and has all that its pages need.
+/// Checks that the log belongs to the database, and contains everything that its pages need.
 fn check_log(path: &Path, log_dir: &Path, page: &Page, tail: &Tail) -> Result<()> {
     let first = &page.first;
     if let Some(id) = tail.id().filter(|id| *id != first.log) {
@@ -233,9 +235,9 @@ fn check_end(path: &Path, reached: Lsn, tail: &Tail, what: impl FnOnce(Lsn, Lsn)
     if reached <= end { Ok(()) } else { Err(apart(path, path, &what(reached, end))) }
 }
 
-/// That a file of a database is not what the others say.
+/// Returns the error for files that do not match.
 pub(super) fn apart(file: &Path, path: &Path, what: &str) -> Error {
-    // The usual reason: somebody has copied or moved the file alone.
+    // The usual reason is that the file was copied or moved alone.
     let what = format!(
         "{what}; nothing was changed; {} and {} belong to the file and must be copied and moved with it, or use a backup (`cairn sql backup`), which has all of it",
         log_dir(path).display(),

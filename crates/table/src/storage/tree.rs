@@ -1,7 +1,7 @@
-//! A B+tree: ordered byte strings to byte strings.
+//! A B+tree from byte-string keys, in order, to byte-string values.
 //!
-//! Reading takes no latch, writing takes one where nothing has to be split: optimistic lock
-//! coupling over the pool's views. `docs/src/design/sql.md` tells how and why.
+//! Reads take no latch. Writes take a single one unless they must split a node. This is optimistic
+//! lock coupling over the pool's views; `docs/src/design/sql.md` explains how and why.
 
 mod build;
 mod count;
@@ -35,72 +35,74 @@ use crate::{Error, Result, hook};
 /// More levels than a tree of 2^32 pages can have.
 const MAX_LEVELS: u8 = 32;
 
-/// A sparse leaf is merged with a neighbour, if it can be, when it has a multiple of so many
-/// records.
+/// A sparse leaf is considered for a merge with a neighbour only when its record count passes a
+/// multiple of this.
 const LOOK_AT_NEIGHBOURS: usize = 8;
 
-/// Attempts before a thread that finds its pages changed lets others run.
+/// Number of attempts before a thread whose pages keep changing yields to others.
 const ATTEMPTS: u32 = 16;
 
-/// A tree, by the page of its root, which stays the same for its whole life.
+/// A tree, identified by its root page, which never changes.
 #[derive(Debug, Clone)]
 pub struct Tree {
     space: Arc<Space>,
     root: u32,
 }
 
-/// A tree that goes.
+/// A tree to be freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone {
     pub(crate) root: u32,
-    /// Whether its long rows go with it. Those of one that never was may have gone before, and
-    /// their pages be anybody's: whoever has made it gives them back.
+    /// Whether its long rows are freed with it. A tree that never became visible may have lost its
+    /// long rows earlier, and their pages may be reused by now; then its creator frees them.
     pub(crate) with_chains: bool,
 }
 
-/// A change of a record by somebody who wants to see it first.
+/// A change of a record by a caller that inspects the record first.
 pub(crate) trait Edit {
-    /// Sees the record as it is; false leaves it so. Errors end the change.
+    /// Inspects the current record. Returning false leaves the record unchanged. An error aborts
+    /// the change.
     fn look(&mut self, current: Option<&[u8]>) -> Result<bool>;
 
-    /// What it is to be, and what the log's record begins with, which is made in that memory.
+    /// Returns the new value, and the buffer that holds the header of the log record, in which the
+    /// log record is built.
     fn parts(&mut self) -> (&[u8], &mut Vec<u8>);
 }
 
-/// What [`Tree::remove_run`] has done.
+/// The outcome of [`Tree::remove_run`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Run {
-    /// So many keys it has looked at.
+    /// Number of keys processed.
     pub(crate) keys: usize,
-    /// So many records it has taken out.
+    /// Number of records removed.
     pub(crate) removed: usize,
 }
 
-/// What [`Tree::remove_run`] works in: for who calls it again and again.
+/// Reusable buffers of [`Tree::remove_run`], for repeated calls.
 #[derive(Debug, Default)]
 pub(crate) struct RunMemory {
     value: Vec<u8>,
     found: Vec<Found>,
     record: Vec<u8>,
-    /// Of the last run: the numbers of the keys whose records are there and were not free.
+    /// From the last run: the indexes of the keys whose records exist and were not free.
     pub(crate) held: Vec<usize>,
 }
 
-/// A key of a run that its leaf has.
+/// A key of a run that the leaf contains.
 #[derive(Debug)]
 struct Found {
-    /// Which of the keys.
+    /// Index of the key in the run.
     number: usize,
-    /// Where on the leaf.
+    /// Position in the leaf.
     at: u16,
-    /// Whether its value passes the test.
+    /// Whether the value passes the test.
     goes: bool,
 }
 
-/// Why an attempt came to nothing.
+/// The reason why an attempt failed.
 #[derive(Debug)]
 enum Stop {
-    /// Somebody changed what it has read: again.
+    /// A page that was read has changed: retry.
     Changed,
     Error(Error),
 }
@@ -125,7 +127,7 @@ impl From<cairn_pool::Error> for Stop {
     }
 }
 
-/// What [`Tree::insert`] and its like do about a key that is there.
+/// How [`Tree::insert`] and similar functions treat an existing key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existing {
     Keep,
@@ -133,7 +135,7 @@ enum Existing {
 }
 
 impl Tree {
-    /// Makes an empty tree. Errors: the pool's and the log's; [`Error::NoPages`].
+    /// Creates an empty tree. Errors: the pool's and the log's; [`Error::NoPages`].
     pub fn create(space: &Arc<Space>) -> Result<Tree> {
         let mut change = Change::default();
         let pages = space.allocate(&mut change, 1)?;
@@ -148,29 +150,29 @@ impl Tree {
         Ok(Tree { space: Arc::clone(space), root })
     }
 
-    /// A tree that was made before.
+    /// Opens an existing tree.
     pub fn open(space: &Arc<Space>, root: u32) -> Tree {
         Tree { space: Arc::clone(space), root }
     }
 
-    /// The page that [`Tree::open`] finds it by.
+    /// Returns the root page, by which [`Tree::open`] finds the tree.
     pub fn root(&self) -> u32 {
         self.root
     }
 
-    /// Key and value of the longest record together, in bytes.
+    /// Returns the maximum size of key and value together, in bytes.
     pub fn max_record(&self) -> usize {
         max_record(self.space.payload)
     }
 
-    /// Appends the value of a key to a buffer; false when there is none. Errors: the pool's,
-    /// [`Error::Corruption`].
+    /// Appends the value of a key to a buffer. Returns false if the key does not exist. Errors: the
+    /// pool's, [`Error::Corruption`].
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         Ok(self.get_with_lsn(key, ColumnSet::ALL, value)?.is_some())
     }
 
-    /// As [`Tree::get`], and tells the last change of the page that has the record. Of a record in
-    /// a packed leaf, columns that are not wanted are NULL.
+    /// Like [`Tree::get`], but returns the LSN of the last change of the page with the record. For
+    /// a record in a packed leaf, unwanted columns are NULL.
     #[inline]
     pub(crate) fn get_with_lsn(
         &self,
@@ -193,7 +195,7 @@ impl Tree {
         })
     }
 
-    /// True when there is such a key. Errors: as [`Tree::get`].
+    /// Returns whether a key exists. Errors: as [`Tree::get`].
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
         self.attempt(|| {
             let leaf = self.descend(key)?;
@@ -203,27 +205,27 @@ impl Tree {
         })
     }
 
-    /// Adds a record; false, and nothing else, when the key is there. Errors: [`Error::TooLong`];
-    /// the pool's and the log's.
+    /// Inserts a record. Returns false, and changes nothing, if the key exists. Errors:
+    /// [`Error::TooLong`]; the pool's and the log's.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.write(key, value, Existing::Keep, &mut Vec::new())
     }
 
-    /// Adds a record, or gives the one that has the key another value; true when it was added.
+    /// Inserts a record, or replaces the value of an existing one. Returns true if it was inserted.
     /// Errors: as [`Tree::insert`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.write(key, value, Existing::Replace, &mut Vec::new())
     }
 
-    /// As [`Tree::put`], with a header for the log record, which is made in its memory.
+    /// Like [`Tree::put`], with a header for the log record, which is built in the header's buffer.
     pub(crate) fn put_for(&self, key: &[u8], value: &[u8], header: &mut Vec<u8>) -> Result<bool> {
         self.write(key, value, Existing::Replace, header)
     }
 
-    /// Adds a record, or puts it into the place of one, as [`Tree::put`]; `edit` sees what is there
-    /// first, and says whether to go on. It may be asked more than once, and whoever calls this
-    /// sees that nobody else changes the record meanwhile. True when it was done. `found` is memory
-    /// for what is there.
+    /// Inserts or replaces a record as [`Tree::put`] does. `edit` inspects the current record first
+    /// and decides whether to proceed. It may be called more than once, and the caller must ensure
+    /// that the record does not change meanwhile. Returns true if the change was made. `found` is a
+    /// buffer for the current record.
     pub(crate) fn edit(&self, key: &[u8], found: &mut Vec<u8>, edit: &mut dyn Edit) -> Result<bool> {
         self.attempt(|| {
             let leaf = self.descend(key)?;
@@ -276,8 +278,8 @@ impl Tree {
             self.unpacked(&leaf, key)?;
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
-            // What a longer value frees is free only when its key is out as well; both are counted
-            // then.
+            // Replacing a value by a longer one frees the old space only if the key is removed too,
+            // so both are counted.
             let freed =
                 if is_there { SLOT + rest.len() + self.sound(&leaf, node.value_len(at))? } else { 0 };
             if self.sound(&leaf, node.free())? + freed < SLOT + rest.len() + value.len() {
@@ -292,15 +294,15 @@ impl Tree {
         })
     }
 
-    /// Takes a record out; false when there is none. Errors: the pool's and the log's.
+    /// Removes a record. Returns false if it does not exist. Errors: the pool's and the log's.
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         Ok(self.remove_run(&[key], |_| true, |_| true, &mut RunMemory::default())?.removed > 0)
     }
 
-    /// Takes those records out whose values pass a test: that of the first of some keys, which are
-    /// in order, and of those after it that lie on the same leaf. While nobody changes the leaf,
-    /// `is_free` is asked about each record that is there; what is not free stays, and
-    /// `memory.held` says so. Cost: one walk down and one record of the log for all. Errors: as
+    /// Removes the records whose values pass a test: that of the first of `keys`, which are in
+    /// order, and those of the following keys that lie on the same leaf. While the leaf cannot
+    /// change, `is_free` is called for each record found. A record that is not free stays and is
+    /// listed in `memory.held`. Cost: one descent and one log record for all keys. Errors: as
     /// [`Tree::remove`].
     pub(crate) fn remove_run<K: AsRef<[u8]>>(
         &self,
@@ -319,12 +321,12 @@ impl Tree {
             held.clear();
             if going == 0 {
                 held.extend(found.iter().map(|found| found.number).filter(is_held));
-                // They are what they were when they were asked about.
+                // The answers of `is_free` hold only if the leaf has not changed meanwhile.
                 leaf.validate()?;
                 return Ok((Run { keys: looked_at, removed: 0 }, false));
             }
             self.unpacked(&leaf, first)?;
-            // Not at each one: while neighbours are full a look at them comes to nothing, and costs
+            // Not at every removal: while the neighbours are full, a merge attempt fails, and costs
             // more than the removal.
             let node = Node(&leaf);
             let count = self.sound(&leaf, node.count())?;
@@ -333,20 +335,20 @@ impl Tree {
             let is_sparse = is_turn && self.sound(&leaf, node.free())? + freed > self.space.payload / 4 * 3;
             let guard = leaf.upgrade_exclusive()?;
             held.extend(found.iter().map(|found| found.number).filter(is_held));
-            // Both are in order.
+            // Both lists are sorted.
             found.retain(|found| found.goes && held.binary_search(&found.number).is_err());
             let run = Run { keys: looked_at, removed: found.len() };
             if found.is_empty() {
                 return Ok((run, false));
             }
-            // From the last on, so that none is elsewhere when its turn comes.
+            // From the last to the first, so that no removal moves a record still to be removed.
             let ops = found.iter().rev().map(|found| Op::Remove { at: found.at });
             record.clear();
             change_page(guard, ops, record, &*self.space.log, self.space.path())?;
             Ok((run, is_sparse))
         })?;
-        // The records are out, and the log says so: that neighbours stay apart is nobody's failure.
-        // What is damaged is told to whoever needs it.
+        // The records are removed and logged, so a failure to merge neighbours is not a failure of
+        // this call. Damage is reported once the page is needed.
         if is_sparse
             && let Err(error) = self.merge(first)
             && error.kind() == ErrorKind::Poisoned
@@ -356,8 +358,8 @@ impl Tree {
         Ok(run)
     }
 
-    /// Finds those of some keys that a leaf has, as far as the keys can be on it. Gives how many
-    /// keys that is, and how many bytes those take that pass the test.
+    /// Finds the keys that a leaf contains, among those that fall into its range. Returns the
+    /// number of keys in its range, and the bytes of the records that pass the test.
     fn find_run(
         &self,
         leaf: &Optimistic<'_>,
@@ -377,7 +379,7 @@ impl Tree {
             looked_at += 1;
             let (at, is_there) = self.sound(leaf, node.search(key))?;
             let at = at as u16;
-            // A key may be there twice.
+            // The same key may be given twice.
             if !is_there || found.last().is_some_and(|last| last.at == at) {
                 continue;
             }
@@ -392,9 +394,9 @@ impl Tree {
         Ok((looked_at, freed))
     }
 
-    /// Some keys that divide the tree into parts of about the same size, in order: `least` of them
-    /// at least, if it has so many nodes. Cost: reads the upper nodes.
-    /// Errors: the pool's, [`Error::Corruption`].
+    /// Returns keys, in order, that divide the tree into parts of similar size: at least `least` of
+    /// them if the tree has enough nodes. Cost: reads the upper nodes. Errors: the pool's,
+    /// [`Error::Corruption`].
     pub(crate) fn separators(&self, least: usize) -> Result<Vec<Vec<u8>>> {
         let mut nodes = vec![self.root];
         let mut keys = Vec::new();
@@ -406,8 +408,7 @@ impl Tree {
                 hook::at("looks for separators");
                 let page = self.space.file.read(number)?;
                 let node = Node(&*page);
-                // Nobody keeps the page from being given back, and to somebody else, after its
-                // parent was let go of.
+                // Once its parent is released, the page may be freed and reused at any time.
                 if expected.is_some_and(|level| node.kind() != Ok(INNER) || node.level() != Ok(level)) {
                     hook::at("passes over a page");
                     continue;
@@ -432,7 +433,7 @@ impl Tree {
                 level_below = read()
                     .map_err(|Changed| self.space.damaged(number, "its records reach outside of it"))?;
             }
-            // Another thread may divide nodes meanwhile: a key more or less does not matter, but
+            // Other threads may split nodes meanwhile. A key more or less does not matter, but the
             // order does.
             if keys.len() >= least || level_below <= 1 {
                 keys.sort_unstable();
@@ -444,9 +445,9 @@ impl Tree {
         }
     }
 
-    /// Gives all pages back, the root's as well, and with `with_chains` those of long rows. For a
-    /// tree that nobody uses any more. Errors: the pool's and the log's; what was not given back
-    /// then is found by a vacuum.
+    /// Frees all pages including the root, and with `with_chains` those of long rows. The tree must
+    /// no longer be in use. Errors: the pool's and the log's; a vacuum finds pages that were not
+    /// freed then.
     pub(crate) fn free(&self, with_chains: bool) -> Result<()> {
         let level = {
             let root = self.space.file.read(self.root)?;
@@ -456,14 +457,15 @@ impl Tree {
         self.free_below(self.root, level, with_chains)
     }
 
-    /// A node of a level, and all that is below it. BOUND: each is one level below its parent.
+    /// Frees a node of a level and everything below it. BOUND: each node is one level below its
+    /// parent.
     fn free_below(&self, number: u32, level: u8, with_chains: bool) -> Result<()> {
         let page = self.space.file.read(number)?;
         let below = {
             let node = Node(&*page);
             let read = || -> std::result::Result<Vec<u32>, Changed> {
                 match (node.kind()?, node.level()?) {
-                    // None of the rows of a packed leaf is long.
+                    // Packed leaves contain no long rows.
                     (PACKED, 0) if level == 0 => Ok(Vec::new()),
                     (LEAF, 0) if level == 0 && !with_chains => Ok(Vec::new()),
                     (LEAF, 0) if level == 0 => {
@@ -483,7 +485,7 @@ impl Tree {
             let what = || format!("it is not a node of level {level} of a tree");
             read().map_err(|Changed| self.space.damaged(number, what()))?
         };
-        // Held pages are few: the way from the root to here is let go of first.
+        // Only few pages may be held at once, so the path from the root is released first.
         drop(page);
         for mut page in below {
             match level.checked_sub(1) {
@@ -497,8 +499,8 @@ impl Tree {
         change.commit(&*self.space.log, self.space.path())
     }
 
-    /// Sees that the leaf of a key that is going to change is none that is packed: such a one
-    /// becomes others, and then it has changed.
+    /// Ensures that the leaf of a key about to change is not packed. A packed one is converted or
+    /// split, which counts as a change.
     #[inline]
     fn unpacked(&self, leaf: &Optimistic<'_>, key: &[u8]) -> Attempt<()> {
         if !self.sound(leaf, Node(leaf).is_packed())? {
@@ -509,7 +511,7 @@ impl Tree {
         Err(Stop::Changed)
     }
 
-    /// Makes attempts until one comes to an end.
+    /// Retries until an attempt succeeds or fails for good.
     fn attempt<T>(&self, mut attempt: impl FnMut() -> Attempt<T>) -> Result<T> {
         for count in 0u32.. {
             match attempt() {
@@ -526,7 +528,7 @@ impl Tree {
         Ok(self.space.file.optimistic(page)?)
     }
 
-    /// Tells bytes that were being changed from bytes that make no sense.
+    /// Distinguishes bytes that changed during a read from bytes that are invalid.
     fn sound<T>(&self, view: &Optimistic<'_>, read: std::result::Result<T, Changed>) -> Attempt<T> {
         read.map_err(|Changed| match view.validate() {
             Ok(()) => Stop::Error(self.space.damaged(view.id().page(), "its records reach outside of it")),
@@ -534,7 +536,7 @@ impl Tree {
         })
     }
 
-    /// The level of a node, which has to be one.
+    /// Returns the level of a node. Fails if the page is not a node.
     fn level(&self, view: &Optimistic<'_>) -> Attempt<u8> {
         let node = Node(view);
         let (kind, level) = (self.sound(view, node.kind())?, self.sound(view, node.level())?);
@@ -547,17 +549,17 @@ impl Tree {
         Err(Stop::Error(self.space.damaged(view.id().page(), what)))
     }
 
-    /// The child of a node, seen while it was the child.
+    /// Returns a view of a child, taken while it was the child of its parent.
     fn below(&self, parent: &Optimistic<'_>, level: u8, child: u32) -> Attempt<Optimistic<'_>> {
         parent.validate()?;
         let view = self.view(child)?;
-        // Or the page may have been given to somebody else in between.
+        // The page may have been reused between the two steps.
         parent.validate()?;
         self.is_of_level(&view, level, parent.id().page())?;
         Ok(view)
     }
 
-    /// Sees that a child is one level below its parent.
+    /// Checks that a child is one level below its parent.
     fn is_of_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
         let found = self.level(child)?;
         if found + 1 == level {
@@ -568,7 +570,7 @@ impl Tree {
         Err(Stop::Error(self.space.damaged(child.id().page(), what)))
     }
 
-    /// The leaf that holds a key if any does.
+    /// Returns the leaf whose range includes a key.
     #[inline]
     fn descend(&self, key: &[u8]) -> Attempt<Optimistic<'_>> {
         let mut view = self.view(self.root)?;

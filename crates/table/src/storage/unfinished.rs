@@ -1,11 +1,11 @@
-//! What transactions had begun and not ended when the log ended.
+//! Transactions that were unfinished at the end of the log.
 
 use std::collections::{HashMap, HashSet};
 
 use super::record::{Before, Record};
 use super::tree::Gone;
 
-/// A key as it was before a transaction.
+/// The contents of a key before a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Undo<'r> {
     pub(crate) tree: u32,
@@ -19,30 +19,30 @@ pub(crate) struct Loser {
     pub(crate) transaction: u64,
     /// Whether it has changed any records.
     pub(crate) has_written: bool,
-    /// Trees that it made, and that nobody has begun to give back.
+    /// Trees that it created, and whose freeing has not begun.
     pub(crate) made: Vec<u32>,
-    /// All trees that it ever made. An earlier recovery that was cut off may have begun to give
-    /// some of them back, and what is on their pages then is anything.
+    /// All trees that it ever created. An earlier, interrupted recovery may have begun to free some
+    /// of them, and their pages may have any contents now.
     own: HashSet<u32>,
 }
 
-/// What is left to be done after a crash.
+/// The work left to do after a crash.
 #[derive(Debug, Default)]
 pub(crate) struct Unfinished {
     pub(crate) losers: Vec<Loser>,
-    /// Trees that went with a commit, and that nobody has begun to give back.
+    /// Trees dropped by a commit, whose freeing has not begun.
     pub(crate) dropped: Vec<Gone>,
-    /// Records that were ghosts at some time, by tree, some at least: those that still are have
-    /// nobody who could see what they were.
+    /// Records that became ghosts at some time, by tree; perhaps not all of them. No snapshot can
+    /// see the rows of those that still are ghosts.
     pub(crate) ghosts: Vec<(u32, Vec<u8>)>,
-    /// A number that no transaction of the log has.
+    /// A number that no transaction in the log has.
     pub(crate) next_transaction: u64,
 }
 
-/// Finds out who lost, record by record.
+/// Determines the losers, record by record.
 #[derive(Debug, Default)]
 pub(crate) struct Analysis {
-    /// Trees that those drop who run.
+    /// Trees dropped by each running transaction.
     running: HashMap<u64, Vec<Gone>>,
     dropped: Vec<Gone>,
     freed: HashSet<u32>,
@@ -56,7 +56,8 @@ impl Analysis {
             Record::Pages => {}
             Record::Row { transaction, .. } => _ = self.run(transaction),
             Record::Made { transaction, root } => {
-                // The page may have been another tree's before, whose end is no news of this one.
+                // The page may have belonged to another tree before, whose end does not concern
+                // this one.
                 self.freed.remove(&root);
                 self.dropped.retain(|other| other.root != root);
                 self.run(transaction);
@@ -89,7 +90,7 @@ impl Analysis {
     }
 }
 
-/// As many ghosts are removed by an opening; the others wait for a vacuum.
+/// Maximum number of ghosts that an opening removes. The others wait for a vacuum.
 const GHOSTS: usize = 1 << 16;
 
 impl Unfinished {
@@ -102,8 +103,8 @@ impl Unfinished {
         }
     }
 
-    /// Finds out what has to be undone. Called with every record of the log, in order. What the
-    /// records were is not kept: there may be more of them than memory, and the log has it.
+    /// Determines the work to undo. Called with every record of the log, in order. The old contents
+    /// of records are not kept, because they may exceed memory, and the log has them.
     pub(crate) fn collect(&mut self, record: &Record<'_>) {
         match *record {
             Record::Row { transaction, .. } => {
@@ -124,7 +125,7 @@ impl Unfinished {
         }
     }
 
-    /// What a record says that was there before a transaction which did not commit.
+    /// Returns the contents before a transaction that did not commit, if a record has them.
     pub(crate) fn to_undo<'r>(&self, record: &Record<'r>) -> Option<Undo<'r>> {
         let Record::Row { transaction, tree, key, before } = *record else { return None };
         let before = match before {
@@ -133,7 +134,8 @@ impl Unfinished {
             Before::Value(value) => Some(value),
         };
         let at = self.losers.binary_search_by_key(&transaction, |loser| loser.transaction).ok()?;
-        // All of a tree goes that it made, or has gone, so what is in that need not be undone.
+        // A tree that the transaction created is freed entirely, or already was, so its records
+        // need no undo.
         let is_own = self.losers.get(at).is_some_and(|loser| loser.own.contains(&tree));
         (!is_own).then_some(Undo { tree, key, before })
     }
@@ -148,8 +150,8 @@ impl Unfinished {
 mod tests {
     use super::*;
 
-    /// Goal: a tree that was dropped is given back unless somebody has begun to, whatever was on
-    /// its page before it. Method: the records of a tree that goes and of another one on the same
+    /// Goal: a dropped tree is freed unless that has begun already, regardless of which tree had
+    /// its root page before. Method: the records of a dropped tree and of another one on the same
     /// page, up to each moment.
     #[test]
     fn trees_on_one_page() {

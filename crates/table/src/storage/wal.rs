@@ -1,5 +1,4 @@
-//! The write-ahead log as the storage uses it: one appender that threads take turns at, and syncs
-//! that they share.
+//! The write-ahead log as the storage uses it: one appender shared under a lock, and group syncs.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -16,11 +15,11 @@ use super::redo::leaves_ghost;
 use super::reserve::Reserve;
 use crate::{Error, Result};
 
-/// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes
-/// first.
+/// The log of a database. Appending is possible only after [`WalLog::begin`], because recovery
+/// comes first.
 #[derive(Debug)]
 pub(crate) struct WalLog {
-    /// Where it ended when it was recovered.
+    /// The end at recovery.
     recovered: Lsn,
     open: OnceLock<Open>,
 }
@@ -29,19 +28,19 @@ pub(crate) struct WalLog {
 struct Open {
     segments: Segments,
     reserve: Reserve,
-    /// Held for a reservation and the copy of the record.
+    /// Held while reserving space and copying the record.
     appender: Mutex<Appender>,
-    /// Where the first of its records begins.
+    /// Start of the first record appended by this process.
     begun: Lsn,
-    /// Where the last of them ends. Every snapshot asks for it, so that is a look at a line of its
-    /// own, and no turn at a lock.
+    /// End of the last record. Every snapshot reads it, so it has a cache line of its own and needs
+    /// no lock.
     end: Line<AtomicU64>,
-    /// Of all records.
+    /// Size of all records appended.
     bytes: AtomicU64,
 }
 
 impl WalLog {
-    /// A log that was read to its end.
+    /// Creates a log that recovery has read to its end.
     pub(crate) fn recovered(end: Lsn) -> WalLog {
         WalLog { recovered: end, open: OnceLock::new() }
     }
@@ -61,19 +60,20 @@ impl WalLog {
         Ok(self.open()?.segments.sync_to(lsn.0.into())?)
     }
 
-    /// Up to where it is durable.
+    /// Returns the position up to which the log is durable.
     pub(crate) fn synced(&self) -> Lsn {
         self.open.get().map_or(Lsn::NONE, |open| Lsn(open.segments.synced().get()))
     }
 
-    /// Bytes that were written since it was opened, about: positions have gaps where segments end.
+    /// Returns roughly how many bytes were written since the log was opened. Positions cannot tell,
+    /// because they have gaps at the ends of segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.open.get().map_or(0, |open| open.bytes.load(Ordering::Relaxed))
     }
 
-    /// Begins a new segment, so that the last one can go as well in its time; not where the disk
-    /// has no room for one. Makes the log durable up to where it ends then, and gives that, the
-    /// random number of its segment, and whether it was begun. Errors: the log's.
+    /// Begins a new segment, so that the previous one can be released later, unless the disk has no
+    /// space for it. Makes the log durable up to its end then, and returns that end, the salt of
+    /// its segment, and whether the segment was begun. Errors: the log's.
     pub(crate) fn begin_segment(&self) -> Result<(Lsn, u64, bool)> {
         let open = self.open()?;
         let _giving = Giving::back();
@@ -90,29 +90,30 @@ impl WalLog {
         Ok((Lsn(end.get()), open.segments.salt(end), is_begun))
     }
 
-    /// Nobody needs records up to a position any more. ORDER: everything is durable, the header of
-    /// the newest segment included ([`WalLog::begin_segment`]). A crash may bring some of the
-    /// released segments back and not others, and by that header a recovery tells that they are
-    /// over. Of a transaction whose commit was in the page cache only it would find the beginning
-    /// otherwise, or the end, and undo that. Errors: the log's.
+    /// Releases the records up to a position. ORDER: everything must be durable, including the
+    /// header of the newest segment ([`WalLog::begin_segment`]). After a crash some of the released
+    /// segments may reappear and others not, and that header tells recovery that they are obsolete.
+    /// Otherwise recovery might find only the start or only the end of a transaction whose commit
+    /// was in the page cache, and undo it.
+    /// Errors: the log's.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
         Ok(self.open()?.segments.release_before(lsn.0.into())?)
     }
 }
 
-/// The room that is kept for who gives room back.
+/// The reserve.
 impl WalLog {
-    /// How much log a checkpoint follows meanwhile.
+    /// Returns the amount of log after which a checkpoint follows while the database is short.
     pub(crate) fn short_checkpoint_bytes(&self) -> u64 {
         self.open.get().map_or(u64::MAX, |open| open.reserve.checkpoint_bytes())
     }
 
-    /// How much a transaction may write meanwhile.
+    /// Returns how much log a transaction may write while the database is short.
     pub(crate) fn short_most_bytes(&self) -> u64 {
         self.open.get().map_or(u64::MAX, |open| open.reserve.most_bytes())
     }
 
-    /// Takes it again. Errors: a full disk's.
+    /// Allocates the reserve again. Errors: a full disk's.
     pub(crate) fn restore_reserve(&self) -> Result<()> {
         let Some(open) = self.open.get() else { return Ok(()) };
         open.reserve.restore().inspect(|()| open.segments.limit_segments(None)).inspect_err(|_| {
@@ -120,7 +121,7 @@ impl WalLog {
         })
     }
 
-    /// Sets room aside for undoing a change. Errors: a full disk's.
+    /// Sets space aside to undo a change. Errors: a full disk's.
     pub(crate) fn owe(&self, bytes: u64) -> Result<()> {
         let Some(open) = self.open.get() else { return Ok(()) };
         let was_short = open.reserve.is_short();
@@ -131,7 +132,7 @@ impl WalLog {
         Ok(())
     }
 
-    /// Takes back what was set aside.
+    /// Releases the space set aside.
     pub(crate) fn settle_owed(&self, bytes: u64) {
         if let Some(open) = self.open.get() {
             open.reserve.settle(bytes);
@@ -140,7 +141,7 @@ impl WalLog {
 }
 
 impl Open {
-    /// Lets go of the reserve, or of what is left of it.
+    /// Gives up the reserve, or the rest of it.
     fn give_up(&self) -> bool {
         let is_given = is_giving() && self.reserve.give_up(is_undoing());
         if is_given {
@@ -149,18 +150,18 @@ impl Open {
         is_given
     }
 
-    /// The log takes as little as it can from now on.
+    /// Makes the log use as little space as it can from now on.
     fn begin_short(&self) {
         self.segments.limit_segments(Some(self.reserve.segment()));
-        // What is kept to be written again is better used in parts. What cannot go stays.
+        // Segments kept for reuse serve better as free space. Those that cannot be removed stay.
         let _ = self.segments.trim();
     }
 
-    /// Begins a new segment, which is where the log ends then: with nothing more appended, the last
-    /// segment can go at the next time.
+    /// Begins a new segment, whose start becomes the log's end. If nothing more is appended, the
+    /// last segment can be released next time.
     fn rotate(&self) -> cairn_wal::Result<cairn_wal::Lsn> {
         let mut appender = lock(&self.appender);
-        // Behind it the log before it can go: so it is worth the last room that there is.
+        // A new segment allows the log before it to be released, so it may use the last free space.
         self.segments.take_less(true);
         let begun = appender.rotate();
         self.segments.take_less(false);
@@ -170,8 +171,9 @@ impl Open {
     }
 }
 
-/// Whether a record is of something that deletes rows, undoes or ends a transaction, or gives pages
-/// back; changes of pages on nobody's behalf are most of that. Looked at on a full disk only.
+/// Returns whether a record belongs to work that deletes rows, undoes or ends a transaction, or
+/// frees pages. Page changes without a transaction count, because most of them do. Used only on a
+/// full disk.
 fn gives_back(record: &[u8]) -> bool {
     match Record::decode(record) {
         Some((Record::Row { .. }, changes)) => leaves_ghost(changes),
@@ -181,11 +183,12 @@ fn gives_back(record: &[u8]) -> bool {
 }
 
 impl Drop for WalLog {
-    /// Closes the log, so that damage to it can be told from a crash, and what it has allocated
-    /// ahead is given back.
+    /// Closes the log, so that later damage can be distinguished from a crash, and frees the space
+    /// it has allocated ahead.
     fn drop(&mut self) {
         if let Some(Open { segments, appender, reserve, .. }) = self.open.take() {
-            // Nobody is left to be told; what is not closed is recovered as after a crash.
+            // Errors cannot be reported here. A log that was not closed is recovered as after a
+            // crash.
             let _ = segments.close(appender.into_inner().unwrap_or_else(PoisonError::into_inner));
             reserve.leave();
         }
@@ -202,7 +205,7 @@ impl Log for WalLog {
     }
 
     fn lets_grow(&self, bytes: u64) -> bool {
-        // Rows that are put back may need room that neighbours took meanwhile.
+        // Restored rows may need space that neighbours have taken meanwhile.
         is_undoing() || self.open.get().is_none_or(|open| open.reserve.lets_grow(bytes))
     }
 
@@ -222,7 +225,7 @@ impl Log for WalLog {
         let open = self.open()?;
         let mut appender = lock(&open.appender);
         let lsn = match appender.append(&[record]) {
-            // What it takes to give room back has what room there is. Others are told earlier.
+            // Work that frees space may use all that is left. Other work fails earlier.
             Err(error) if error.is_full() && (is_giving() || gives_back(record)) => {
                 open.segments.take_less(true);
                 let mut appended = appender.append(&[record]);
@@ -234,10 +237,10 @@ impl Log for WalLog {
             }
             appended => appended.map_err(log)?,
         };
-        // ORDER: under the lock, so it only grows, and no record is appended later with a number
-        // that is not above it.
+        // ORDER: under the lock, so the value only grows, and no later record gets an LSN that is
+        // not greater.
         open.end.store(lsn.get(), Ordering::Release);
-        // Under the lock, so a plain addition.
+        // The lock allows a plain addition.
         open.bytes.store(open.bytes.load(Ordering::Relaxed) + record.len() as u64 + 16, Ordering::Relaxed);
         drop(appender);
         Ok(Lsn(lsn.get()))
@@ -257,8 +260,8 @@ impl WriteAhead for WalLog {
         if lsn <= self.recovered {
             return None;
         }
-        // What this process has written begins a segment. Nobody has been between the end of the
-        // last one and that.
+        // The records of this process begin at a new segment. No record lies between the end of the
+        // recovered log and that.
         match self.open.get() {
             Some(open) if lsn >= open.begun => {
                 let synced = self.synced();
@@ -278,10 +281,10 @@ mod tests {
 
     use super::*;
 
-    /// Goal: the end that snapshots read is the log's own: none of what was appended is behind it,
-    /// and what comes is. It goes on where a segment begins, so an idle log is given back whole.
-    /// Method: records over several segments, with segments begun between them, and both ends after
-    /// each.
+    /// Goal: the end that snapshots read is the log's own: no appended record is after it, and
+    /// every later record is. It follows the start of a new segment, so an idle log is released
+    /// entirely. Method: records over several segments, with new segments begun in between,
+    /// comparing both ends after each.
     #[test]
     fn ends_where_the_log_does() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

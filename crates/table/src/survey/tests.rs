@@ -1,4 +1,4 @@
-//! Surveys against what is known of a database.
+//! Surveys, compared with the known contents of a database.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ fn on(column: usize) -> Vec<KeyColumn> {
     vec![KeyColumn { column, order: Order::default() }]
 }
 
-/// A table of a number, a word out of few, and a text; the word has an index.
+/// Defines a table of a number, one of few words, and a text. The word has an index.
 fn def(name: &str) -> TableDef {
     let column = |name: &str, kind: Type| ColumnDef {
         name: name.to_owned(),
@@ -52,7 +52,7 @@ fn def(name: &str) -> TableDef {
     }
 }
 
-/// Rows `from` to `to`, one at a time.
+/// Inserts rows with the given numbers, one at a time.
 fn insert(db: &Database, table: &Arc<Table>, numbers: std::ops::Range<i32>, text: &str) {
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
     for number in numbers {
@@ -74,8 +74,8 @@ fn sum(tree: &TreeSurvey) -> u64 {
     tree.levels.iter().map(|level| level.pages).sum::<u64>() + tree.long_pages
 }
 
-/// Goal: a survey has every page and every record once. Method: a table of rows of all lengths and
-/// its index, against a check's counts.
+/// Goal: a survey counts every page and every record once. Method: a table with rows of all lengths
+/// and its index, compared with the counts of a check.
 #[test]
 fn pages_and_records_add_up() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -99,8 +99,8 @@ fn pages_and_records_add_up() {
     assert!(found.rows.damage.is_none() && found.rows.forms.is_empty());
 }
 
-/// Goal: packed leaves are told, with the forms of their columns. Method: a copy, which is packed,
-/// of a table with a number, few words and a text.
+/// Goal: packed leaves are reported with the forms of their columns. Method: a backup, which is
+/// packed, of a table with a number, one of few words, and a text.
 #[test]
 fn packed_leaves_have_forms() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -114,12 +114,12 @@ fn packed_leaves_have_forms() {
     let leaves = rows.levels[0];
     assert!(leaves.packed_pages > 0 && leaves.records == 5_000, "{rows:?}");
     assert!(rows.forms.contains_key(&StreamForm::ByteDictionary), "{rows:?}");
-    // Two columns of each; the key keeps the third.
+    // Two columns per leaf; the third is in the key.
     assert_eq!(rows.forms.values().sum::<u64>(), 2 * leaves.packed_pages);
 }
 
-/// Goal: damage of one tree is told with its page, and the others are looked at. Method: a leaf of
-/// one of two tables is overwritten, its checksum made to be right by nobody.
+/// Goal: damage in one tree is reported with its page, and the other trees are surveyed. Method:
+/// the root page of one of two tables is overwritten, without a matching checksum.
 #[test]
 fn damage_is_of_its_tree() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -130,9 +130,9 @@ fn damage_is_of_its_tree() {
     db.checkpoint().unwrap();
     let before = db.survey().unwrap();
     let root = before.tables.iter().find(|table| table.table.def().name == "b").unwrap().rows.root;
-    // Whoever has a table has the database.
+    // A reference to a table keeps the database open.
     drop((before, first, second, db));
-    // An opening would mend it from the double write, as a torn page.
+    // Opened before the damage: an opening would repair it from the double write, like a torn page.
     let db = open(&fs);
     let file: Box<dyn File> = fs.open(Path::new(PATH), OpenOptions::write()).unwrap();
     file.write_all_at(b"nonsense", u64::from(root) * (4 << 10) + 100).unwrap();
@@ -148,8 +148,8 @@ fn damage_is_of_its_tree() {
     }
 }
 
-/// Goal: a database says how large its pages are, and other files that they are none. Method: a
-/// database, an empty file, a short and a long one of something else.
+/// Goal: the page size of a database is returned, and none for other files. Method: a database, an
+/// empty file, and a short and a long foreign file.
 #[test]
 fn page_sizes() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -9,8 +9,8 @@ use super::{database, def};
 use crate::row::Value;
 use crate::{Database, Durability, Error, Isolation, Options, RowBuf, hook};
 
-/// Goal: of two that find a checkpoint due, one makes it. Method: another one is made between the
-/// look and the lock.
+/// Goal: if two threads find a checkpoint due, one makes it. Method: another checkpoint is made
+/// between the check and the lock.
 #[test]
 fn two_that_find_one_due() {
     let db = database();
@@ -22,7 +22,7 @@ fn two_that_find_one_due() {
     hook::set(move |place| match place {
         "a checkpoint is due" => {
             looked.set(looked.get() + 1);
-            // Counted here, since no hook is called within a hook.
+            // Counted here, because hooks are not called within a hook.
             count.set(count.get() + 1);
             other.checkpoint().unwrap();
         }
@@ -38,9 +38,9 @@ fn two_that_find_one_due() {
     assert_eq!((looks.get(), made.get()), (1, 1));
 }
 
-/// Goal: a checkpoint gives no log back that a transaction needs which could not be undone. Method:
-/// that happens after the checkpoint has looked for failures, and before it looks for those who
-/// write; the next opening undoes it.
+/// Goal: a checkpoint does not release the log of a transaction that could not be undone. Method:
+/// the failure happens after the checkpoint's first check for failures, and before it looks for
+/// writers; the next opening undoes the transaction.
 #[test]
 fn beside_one_that_cannot_be_undone() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -14,9 +14,8 @@ fn fill(db: &Database, name: &str) {
     transaction.commit(Durability::Buffered).unwrap();
 }
 
-/// Goal: whoever counts free pages while others take them counts none that are taken, and takes
-/// none of them for damage. Method: pages are taken while the list is looked through, one, and one
-/// after the other.
+/// Goal: counting free pages while others allocate some counts no allocated page, and reports none
+/// as damage. Method: while the list is read, one page is allocated, or one after another.
 #[test]
 fn pages_taken_meanwhile() {
     for most in [1, usize::MAX] {

@@ -11,9 +11,9 @@ use crate::transaction::Transaction;
 use crate::view::RowBuf;
 use crate::{Durability, Error, Isolation, Result, hook};
 
-/// Goal: a row that is referred to does not go in the moment in which the reference's transaction
-/// has ended and is not seen yet. Method: whoever makes that commit visible stops in between, until
-/// another thread has removed the row or waits.
+/// Goal: a referenced row cannot be deleted at the moment when the transaction with the reference
+/// has ended but is not visible yet. Method: the thread that makes the commit visible stops in
+/// between, until another thread has deleted the row or waits.
 #[test]
 fn a_commit_that_is_about_to_be_seen() {
     let db = database();
@@ -42,7 +42,7 @@ fn a_commit_that_is_about_to_be_seen() {
         }
         let (db, parents, done) = (other.clone(), Arc::clone(&parents), done.clone());
         let (stopped, stops) = mpsc::channel();
-        // Not waited for here: it may wait for this one.
+        // Not joined here, because it may wait for this thread.
         let _ = thread::spawn("removes", move || {
             let waits = stopped.clone();
             hook::set(move |place| {
@@ -66,8 +66,9 @@ fn a_commit_that_is_about_to_be_seen() {
     assert!(matches!(result, Err(Error::ForeignKeyViolation { .. })), "{result:?}");
 }
 
-/// What another thread does with row 1 of a table in the moment between a commit's end and its
-/// being seen, once it has the row: what it finds there, and what its next statement sees.
+/// The action of another thread on row 1 of a table, between the end of a commit and its
+/// visibility. Returns the value that it finds once it has the row, to be compared with the value
+/// that its next statement sees.
 type Work = fn(&mut Transaction, &Arc<Table>) -> Result<Option<i32>>;
 
 fn values(id: i32, v: i32) -> [Value<'static>; 2] {
@@ -86,20 +87,20 @@ fn locked(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i3
     Ok(is_there.then(|| number(&row, table)))
 }
 
-/// As `locked`, by who does not wait and tries again instead.
+/// Like `locked`, but retries instead of waiting.
 fn tried(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i32>> {
     let mut row = RowBuf::default();
     loop {
         match transaction.try_lock(table, &key(table), &mut row)? {
             Some(is_there) => return Ok(is_there.then(|| number(&row, table))),
-            // Who has it is in the middle of its commit.
+            // The holder is in the middle of its commit.
             None => hook::at("waits for somebody's end"),
         }
         cairn_vfs::thread::yield_now();
     }
 }
 
-/// What a unique index says is in the way, under the lock of that.
+/// Returns the value of the conflicting row in a unique index, under that row's lock.
 fn conflicting(transaction: &mut Transaction, table: &Arc<Table>) -> Result<Option<i32>> {
     let found = transaction.conflict(table, Some(0), &values(9, 1))?;
     Ok(found.map(|_| 1))
@@ -112,11 +113,11 @@ fn number(row: &RowBuf, table: &Table) -> i32 {
     }
 }
 
-/// Goal: whoever gets a row because its last owner has ended finds there what its next statement
-/// sees: a lost update otherwise. Method: the last owner changes the row, deletes it, or takes its
-/// change back, and whoever makes its end visible stops in between, until another thread has the
-/// row or waits for it; the other one locks it, tries to, or looks for what is in the way of a new
-/// row.
+/// Goal: a transaction that gets a row because its last owner has ended finds the same contents as
+/// its next statement sees; otherwise an update could be lost. Method: the last owner changes the
+/// row, deletes it, or changes it to another value, and the thread that makes its end visible stops
+/// in between, until another thread has the row or waits for it. The other thread locks the row,
+/// tries to, or looks for a conflict with a new row.
 #[test]
 fn rows_of_a_commit_that_is_about_to_be_seen() {
     let changes: [fn(&mut Transaction, &Arc<Table>); 3] = [
@@ -129,15 +130,15 @@ fn rows_of_a_commit_that_is_about_to_be_seen() {
             [("locks", locked), ("tries to lock", tried), ("looks for conflicts", conflicting)];
         for (name, work) in works {
             let (found, seen) = beside_a_commit(change, work);
-            // There is a conflict with a row of value 1.
+            // The conflict is with a row of value 1.
             let expected = if name == "looks for conflicts" { seen.filter(|&v| v == 1) } else { seen };
             assert_eq!(found, expected, "change {at}, and then another one {name}");
         }
     }
 }
 
-/// What a thread finds under a lock that it gets while a change is being committed, and what its
-/// next statement sees.
+/// Returns the value that a thread finds under a lock that it gets during a commit, and the value
+/// that its next statement sees.
 fn beside_a_commit(change: fn(&mut Transaction, &Arc<Table>), work: Work) -> (Option<i32>, Option<i32>) {
     let db = database();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
@@ -162,7 +163,7 @@ fn beside_a_commit(change: fn(&mut Transaction, &Arc<Table>), work: Work) -> (Op
         }
         let (db, table, done) = (other.clone(), Arc::clone(&there), done.clone());
         let (stopped, stops) = mpsc::channel();
-        // Not waited for here: it may wait for this one.
+        // Not joined here, because it may wait for this thread.
         let _ = thread::spawn("wants the row", move || {
             let waits = stopped.clone();
             hook::set(move |place| {

@@ -23,9 +23,9 @@ fn key(table: &Table, id: i32) -> Vec<u8> {
     key
 }
 
-/// Goal: dividing a table for several threads goes on whatever becomes of its nodes meanwhile:
-/// merged away, free, or part of a long row. Method: a tree of three levels loses nearly all of its
-/// rows, and long rows take the pages, between the look at the root and the one at its children.
+/// Goal: splitting a table for several threads succeeds whatever happens to its nodes meanwhile:
+/// merged, freed, or reused for a long row. Method: a tree of three levels loses nearly all of its
+/// rows, and long rows take the pages, between reading the root and reading its children.
 #[test]
 fn nodes_that_go_meanwhile() {
     let db = database_of(4096);
@@ -37,12 +37,12 @@ fn nodes_that_go_meanwhile() {
             .unwrap();
         let texts = transaction.create_table(texts).unwrap();
         let mut bulk = transaction.bulk_insert(&table).unwrap();
-        // Wide apart, so that the keys between nodes are long.
+        // Long texts make many nodes.
         (0..ROWS).for_each(|id| bulk.push(&[Value::Int(id), Value::Text(&"x".repeat(100))]).unwrap());
         bulk.finish().unwrap();
         (Arc::clone(transaction.view().catalog().table("public", "t").unwrap()), texts)
     });
-    // Keeps the ghosts where they are until it goes.
+    // Keeps the ghosts in place until it is dropped.
     let holds = db.begin(Isolation::Snapshot).unwrap();
     run(&db, |transaction| {
         (10..ROWS).for_each(|id| assert!(transaction.delete(&table, &key(&table, id)).unwrap()));
@@ -81,7 +81,7 @@ fn nodes_that_go_meanwhile() {
     let parts = reads.view().split(&table, None, everything(), 64).unwrap();
     hook::clear();
     assert!(looks.get() > 2 && over.get() > 0, "{} looks, {} pages passed over", looks.get(), over.get());
-    // Whatever the parts are, together they are everything.
+    // All parts together cover everything.
     let count = |range: &crate::KeyRange| {
         let range = (range.0.as_ref().map(|key| &key[..]), range.1.as_ref().map(|key| &key[..]));
         let mut scan = reads.view().scan(&table, None, range, crate::Direction::Forward).unwrap();

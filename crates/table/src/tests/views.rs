@@ -12,7 +12,7 @@ fn begin(db: &Database) -> Transaction {
     db.begin(Isolation::ReadCommitted).unwrap()
 }
 
-/// A table with one row.
+/// Creates a table with one row.
 fn filled(db: &Database) -> Arc<Table> {
     let mut transaction = begin(db);
     let table = transaction.create_table(def("t")).unwrap();
@@ -27,9 +27,9 @@ fn set(transaction: &mut Transaction, table: &Arc<Table>, v: i32) {
     assert!(transaction.update(table, &key, &[Value::Int(1), Value::Int(v)]).unwrap());
 }
 
-/// Goal: whoever changes the schema waits for all others, also when a view of its own goes
-/// meanwhile. Method: a view of an earlier statement goes when the wait has begun, and a stranger
-/// stays: the wait must come to its time's end.
+/// Goal: a schema change waits for all other transactions, even if a view of its own is dropped
+/// meanwhile. Method: a view of an earlier statement is dropped once the wait has begun, while
+/// another transaction stays: the wait must time out.
 #[test]
 fn a_strangers_snapshot_is_not_its_own() {
     let db = database();
@@ -55,14 +55,14 @@ fn a_strangers_snapshot_is_not_its_own() {
     hook::clear();
     assert!(matches!(made, Err(Error::LockTimeout)), "{made:?}");
     assert!(came.get());
-    // With nobody else there is nothing to wait for.
+    // Without other transactions there is nothing to wait for.
     drop(other);
     one.create_table(def("u")).unwrap();
 }
 
-/// Goal: rows have versions for views that are fixed and still there, and for no others. Method: a
-/// row that is changed again and again, with views that were let go of before, with one that stays,
-/// and with one for each change.
+/// Goal: rows have versions for fixed views that still exist, and for no others. Method: a row that
+/// is changed repeatedly, with views dropped before each change, with one that stays, and with one
+/// per change.
 #[test]
 fn versions_are_for_fixed_views() {
     let db = database();

@@ -1,4 +1,4 @@
-//! Transactions beside another one.
+//! Transactions nested beside another one.
 
 use cairn_vfs::sync::Arc;
 
@@ -9,10 +9,11 @@ use crate::database::{Durability, Isolation};
 use crate::view::View;
 
 impl Transaction {
-    /// Does something in a transaction of its own, with read committed, and commits it: that holds
-    /// whatever becomes of this one, and nobody waits for its rows any longer. After a crash it is
-    /// there if this one is. It sees nothing of what this one has done, and must not want its rows:
-    /// that is [`Error::Deadlock`]. It waits as long as this one does, and is cancelled with it.
+    /// Runs `work` in a transaction of its own, with read committed, and commits it. Its changes
+    /// persist whatever happens to this one, and its rows are released at once. After a crash they
+    /// exist if this transaction's do. It does not see this one's changes, and must not lock its
+    /// rows: that fails with [`Error::Deadlock`]. It has the same lock timeout and is cancelled
+    /// together with this one.
     ///
     /// Errors: those of `work`, which is undone then, and those of beginning and committing.
     pub fn beside<T, E: From<Error>>(
@@ -21,7 +22,7 @@ impl Transaction {
     ) -> Result<T, E> {
         let db = Arc::clone(&self.view.db);
         db.check()?;
-        // Whoever changes the schema waits for this one, and so lets the other one in.
+        // A schema change waits for this transaction, so it must let the nested one in.
         let snapshot = db.another_snapshot()?;
         let (catalog, canceller) = (db.catalog(), self.view.canceller.clone());
         let view = View {
@@ -36,7 +37,7 @@ impl Transaction {
         };
         let mut other = Transaction::new(view, Isolation::ReadCommitted, self.lock_timeout);
         let (me, its) = (self.known(), other.known());
-        // Circles through both are found.
+        // This lets deadlocks through both transactions be detected.
         db.waits.begin(me.id, &[its.id]).map_err(deadlock)?;
         let done = match work(&mut other) {
             Ok(value) => other.commit(Durability::Buffered).map(|()| value).map_err(E::from),

@@ -1,9 +1,9 @@
-//! Many rows at once into an empty table: trees are built from the bottom up instead of grown.
+//! Bulk inserts into an empty table, whose trees are built bottom up instead of row by row.
 //!
-//! Rows are gathered until they fill the memory that sorting may have. If they came in the order of
-//! their keys, so do most of the others: they go straight into the tree's leaves, and what comes
-//! out of order is inserted in the end. Else all of them are sorted. Of rows that come in no order
-//! the tree has the same leaves as of rows that do.
+//! Rows are gathered until they fill the memory for sorting. If they arrived in key order, most
+//! later ones probably will too: they go straight into the tree's leaves, and those out of order
+//! are inserted at the end. Otherwise all rows are sorted. Either way the tree has the same leaves
+//! as for rows in order.
 
 use cairn_vfs::sync::Arc;
 
@@ -15,20 +15,19 @@ use crate::sorter::Sorter;
 use crate::storage::{Builder, Layout, Tree, write_chain};
 use crate::{Error, Result};
 
-/// Nodes of a tree that is built at once are filled so far: the next few rows need not divide them
-/// all.
+/// Fill factor of nodes built in bulk, so that the next few rows do not split all of them.
 const FILL: f64 = 0.95;
 
-/// Takes rows for a table. Cost: the least for rows that come in the order of the primary key; of
-/// others, that of sorting them.
+/// Takes rows for a table. Cost: lowest for rows in primary key order; for others, that of sorting
+/// them.
 #[derive(Debug)]
 pub struct BulkInsert<'t> {
     transaction: &'t mut Transaction,
     load: BulkLoad,
 }
 
-/// A [`BulkInsert`] that lets go of its transaction between two rows, for who gets rows from
-/// elsewhere. Nothing else is done in the transaction before its end.
+/// A [`BulkInsert`] that does not borrow its transaction between rows, for callers that receive
+/// rows from elsewhere. The transaction must do nothing else until its end.
 #[derive(Debug)]
 pub struct BulkLoad {
     into: Into,
@@ -37,41 +36,42 @@ pub struct BulkLoad {
 
 #[derive(Debug)]
 enum Into {
-    /// One by one, into a table that has rows.
+    /// Inserts one by one, into a table that has rows.
     Grow(Arc<Table>),
-    /// Into new trees, which take the place of the old ones in the end.
+    /// Builds new trees, which replace the old ones at the end.
     Build { old: Arc<Table>, build: Box<Build> },
 }
 
-/// The trees of a table that nobody sees yet.
+/// The trees of a table that are not visible yet.
 #[derive(Debug)]
 pub(super) struct Build {
     table: Arc<Table>,
     builder: Builder,
-    /// Rows that are still to be put in order: all of them until it is known that they come so,
-    /// then those that do not.
+    /// Rows to be sorted: all of them until they are known to arrive in order, then those that do
+    /// not.
     rows: Sorter,
-    /// A sorter's worth of rows came in the order of their keys: they go straight into the tree.
+    /// Whether the rows that filled the sorter arrived in key order, so that later ones go straight
+    /// into the tree.
     comes_ordered: bool,
     /// Entries of each index.
     entries: Vec<Sorter>,
     next_row: i64,
-    /// Buffers of one row after the other.
+    /// Buffers reused for each row.
     key: Vec<u8>,
     record: Vec<u8>,
 }
 
 impl Transaction {
-    /// Begins to insert many rows. Into an empty table they are built into new trees, alone: it
-    /// waits for other transactions, and they for it. Into one that has rows it is the same as
-    /// [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
+    /// Begins a bulk insert. For an empty table, new trees are built, exclusively: it waits for
+    /// other transactions, and they for it. For a table with rows or foreign keys it is equivalent
+    /// to [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
     pub fn bulk_insert(&mut self, table: &Arc<Table>) -> Result<BulkInsert<'_>> {
         let load = self.bulk_load(table)?;
         Ok(BulkInsert { transaction: self, load })
     }
 
-    /// As [`Transaction::bulk_insert`], of rows that this transaction is given with each call.
-    /// Errors: as there.
+    /// Like [`Transaction::bulk_insert`], but takes this transaction with each call. Errors: the
+    /// same.
     pub fn bulk_load(&mut self, table: &Arc<Table>) -> Result<BulkLoad> {
         self.check_table(table)?;
         let is_empty = |transaction: &Transaction| -> Result<bool> {
@@ -86,7 +86,8 @@ impl Transaction {
             return Ok(BulkLoad { into: Into::Grow(Arc::clone(table)), rows: 0 });
         }
         match self.lock_schema() {
-            // Another one has asked, and waits for this one: its rows can go in one by one.
+            // Another transaction asked first and waits for this one, so rows are inserted one by
+            // one.
             Err(Error::Deadlock { .. }) => {
                 return Ok(BulkLoad { into: Into::Grow(Arc::clone(table)), rows: 0 });
             }
@@ -104,12 +105,12 @@ impl Transaction {
         Ok(BulkLoad { into, rows: 0 })
     }
 
-    /// Whether trees that are built get packed leaves.
+    /// Returns whether leaves are packed when trees are built.
     pub(super) fn packs(&self) -> bool {
         self.view.db.options.pack
     }
 
-    /// Builds a tree of records. With a layout its leaves may be packed.
+    /// Builds a tree from records. With a layout its leaves may be packed.
     pub(super) fn build(
         &mut self,
         tree: &Tree,
@@ -130,28 +131,28 @@ impl Transaction {
 }
 
 impl<'t> BulkInsert<'t> {
-    /// Into the trees of `new`, which takes the place of `old` in the end.
+    /// Begins a bulk insert into the trees of `new`, which replaces `old` at the end.
     pub(super) fn into(transaction: &'t mut Transaction, old: Arc<Table>, new: &Arc<Table>) -> Self {
         let into = Into::Build { old, build: Box::new(Build::new(transaction, new)) };
         BulkInsert { transaction, load: BulkLoad { into, rows: 0 } }
     }
 
-    /// Takes a row: a value for each column. What is checked is as with [`Transaction::insert`];
-    /// that keys are unique shows in the end. Errors: as there.
+    /// Adds a row: a value for each column. Checks the same as [`Transaction::insert`], except that
+    /// duplicate keys are reported at the end. Errors: the same.
     pub fn push(&mut self, values: &[Value<'_>]) -> Result<()> {
         self.load.push(self.transaction, values)
     }
 
-    /// Ends it. Gives the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and the
-    /// log's.
+    /// Finishes, and returns the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and
+    /// the log's.
     pub fn finish(self) -> Result<u64> {
         self.load.finish(self.transaction)
     }
 }
 
 impl BulkLoad {
-    /// As [`BulkInsert::push`]. Errors: [`Error::Invalid`] for another transaction than the one
-    /// that it was begun in, or one that has gone back to before that.
+    /// Like [`BulkInsert::push`]. Errors: [`Error::Invalid`] for a transaction other than the one
+    /// that began it, or one that was rolled back to a point before that.
     pub fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {
         if transaction.canceller().is_cancelled() {
             return Err(Error::Cancelled);
@@ -169,7 +170,7 @@ impl BulkLoad {
         }
     }
 
-    /// As [`BulkInsert::finish`].
+    /// Like [`BulkInsert::finish`].
     pub fn finish(self, transaction: &mut Transaction) -> Result<u64> {
         if let Into::Build { old, build } = self.into {
             build.check_owner(transaction)?;
@@ -184,7 +185,7 @@ impl BulkLoad {
 impl Build {
     /// Begins with empty trees.
     pub(super) fn new(transaction: &Transaction, table: &Arc<Table>) -> Self {
-        // All at the same time.
+        // The sorters share the memory, because all are in use at once.
         let sorter = || Sorter::new(transaction.view.db.scratch(table.indexes.len() + 1));
         let packs = transaction.packs();
         Build {
@@ -259,7 +260,7 @@ impl Build {
             place.extend(first.to_le_bytes());
             record = place;
         }
-        // A key alone may be too long for a page: now, while it is known which row that is.
+        // The key alone may be too long for a page. Report that now, while the row is known.
         let most = table.tree.max_record();
         if key.len() + record.len() > most {
             return Err(Error::TooLong { key: key.len(), value: record.len(), most });
@@ -278,7 +279,7 @@ impl Build {
         Ok(())
     }
 
-    /// Writes what is left.
+    /// Writes the remaining rows and the indexes.
     pub(super) fn finish(self, transaction: &mut Transaction, rows: u64) -> Result<()> {
         let table = Arc::clone(&self.table);
         let is_twice = |key: &[u8]| duplicate(&table, None, &table.no_row(key).values());
@@ -286,7 +287,7 @@ impl Build {
         let mut sorted = self.rows.finish()?;
         if self.comes_ordered {
             builder.finish()?;
-            // A few among many.
+            // These are few compared with the others.
             while let Some((key, record)) = sorted.next()? {
                 if !table.tree.insert(key, record)? {
                     return Err(is_twice(key));

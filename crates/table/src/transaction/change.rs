@@ -1,5 +1,5 @@
-//! Changes of single records: what was there before is kept in memory and told to the log, and then
-//! the tree is changed.
+//! Changes of single records: the previous version is kept in memory and logged, and then the tree
+//! is changed.
 
 use std::mem::take;
 
@@ -12,13 +12,12 @@ use crate::hook;
 use crate::mvcc::{Ghost, Kept, Key, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
-/// What the log takes for undoing a change, besides the record and its key: two headers and what
-/// names the page, and its part of nodes that are divided for it.
+/// Log bytes to undo a change, besides the record and its key: two headers, the reference to the
+/// page, and a share of the nodes that are split for it.
 const UNDO: usize = 160;
 
 impl Transaction {
-    /// Changes a record that it has claimed, from what it is to something else. `None` makes it a
-    /// ghost.
+    /// Changes a claimed record from `before` to `after`. `None` for `after` makes it a ghost.
     pub(super) fn put(
         &mut self,
         tree: &Tree,
@@ -36,14 +35,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// Adds a record at a key that it has claimed; false when there is one. As
-    /// [`Transaction::put`], with one walk down the tree.
+    /// Inserts a record at a claimed key. Returns false if there is one. Like [`Transaction::put`],
+    /// with a single descent.
     pub(super) fn add(&mut self, tree: &Tree, key: &Key, record: &[u8]) -> Result<bool> {
         self.turn(tree, key, Wanted::Nothing, record)
     }
 
-    /// Makes the record at a key that it has claimed a ghost; false when there is none. As
-    /// [`Transaction::put`], with one walk down the tree.
+    /// Turns the record at a claimed key into a ghost. Returns false if there is none. Like
+    /// [`Transaction::put`], with a single descent.
     pub(super) fn take_out(&mut self, tree: &Tree, key: &Key) -> Result<bool> {
         let is_out = self.turn(tree, key, Wanted::Record, &[GHOST])?;
         if is_out {
@@ -52,7 +51,7 @@ impl Transaction {
         Ok(is_out)
     }
 
-    /// Changes a record if it is what it should be; false when it is not.
+    /// Changes a record if it is in the expected state. Returns false otherwise.
     fn turn(&mut self, tree: &Tree, key: &Key, wanted: Wanted, to: &[u8]) -> Result<bool> {
         let state = self.writing()?;
         let mut found = take(&mut self.found);
@@ -65,8 +64,8 @@ impl Transaction {
         is_done
     }
 
-    /// Keeps what a record is before this transaction changes it, and begins the log's record of
-    /// the change. What it gives learns when that is in the log.
+    /// Keeps the contents of a record before this transaction changes it, and begins the log record
+    /// of the change. The caller marks the returned write once the record is in the log.
     fn keep(
         &mut self,
         state: &Arc<State>,
@@ -74,7 +73,7 @@ impl Transaction {
         key: &Key,
         before: Option<&[u8]>,
     ) -> Result<Arc<Write>> {
-        // ORDER: before the change, which cannot be made where it could not be undone.
+        // ORDER: before the change. A change that could not be undone must not be made.
         let bytes = UNDO + key.len() + before.map_or(0, <[u8]>::len);
         self.view.db.store.owe(&mut self.debt, bytes as u64)?;
         self.looked = None;
@@ -82,8 +81,8 @@ impl Transaction {
             self.next_epoch();
         }
         let Kept { oldest, new } = self.view.db.rows.keep(state, self.epoch, root, key, before);
-        // What failed on its way to the log has said nothing there, and was perhaps taken back
-        // since: then this record has to say it.
+        // If an earlier change failed before it was logged, and perhaps was undone since, the log
+        // does not have the old contents, so this record must.
         let before = match (oldest.is_logged(), &oldest.before) {
             (true, _) => Before::Known,
             (false, Some(before)) => Before::Value(before),
@@ -103,16 +102,16 @@ impl Transaction {
     }
 }
 
-/// What a record has to be before it is changed.
+/// The state of a record that a change requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// None, or a ghost.
+    /// No record, or a ghost.
     Nothing,
-    /// One that is there.
+    /// A record that is not a ghost.
     Record,
 }
 
-/// A change of a record that is looked at on the way.
+/// A change of a record that is inspected during the descent.
 struct Turn<'t> {
     transaction: &'t mut Transaction,
     state: Arc<State>,
@@ -120,7 +119,7 @@ struct Turn<'t> {
     key: &'t Key,
     wanted: Wanted,
     to: &'t [u8],
-    /// The record is claimed, so it is the same each time that it is seen.
+    /// Set at the first inspection. The record is claimed, so later ones find the same contents.
     kept: Option<Arc<Write>>,
 }
 

@@ -1,5 +1,5 @@
-//! Changes of the schema. They are parts of the transaction like any others; while it runs nobody
-//! else does.
+//! Schema changes. They are part of the transaction like other changes, and only one transaction at
+//! a time makes them.
 
 use cairn_vfs::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::storage::{Direction, Giving, Record, Tree, write_chain};
 use crate::{Error, Result};
 
 impl Transaction {
-    /// Makes a table. It waits until no other transaction runs, as all changes of the schema do,
-    /// and others wait until this one ends.
+    /// Creates a table. Like all schema changes, this waits until no other transaction runs, and
+    /// others wait until this one ends.
     ///
     /// Errors: [`Error::AlreadyExists`], [`Error::NotFound`] for its namespace, [`Error::Invalid`]
-    /// for columns that make no sense; as [`Transaction::lock`]; the pool's and the log's.
+    /// for an inconsistent definition; as [`Transaction::lock`]; the pool's and the log's.
     pub fn create_table(&mut self, def: TableDef) -> Result<Arc<Table>> {
         self.lock_schema()?;
         self.check_name(&def.schema, &def.name)?;
@@ -29,7 +29,7 @@ impl Transaction {
         check_def(&def)?;
         let mut catalog = Catalog::clone(self.view.catalog());
         let id = catalog.take_id();
-        // A table may refer to itself before it has a number.
+        // A foreign key to the table itself has no table number yet.
         let mut def = def;
         def.foreign_keys.iter_mut().filter(|key| key.table == 0).for_each(|key| key.table = id);
         let trees = self.make_trees(def.indexes.len() + 1)?;
@@ -41,7 +41,7 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Removes a table. Errors: [`Error::InUse`] when others refer to it; as
+    /// Drops a table. Errors: [`Error::InUse`] if other tables reference it; as
     /// [`Transaction::create_table`].
     pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
         let _giving = Giving::back();
@@ -61,12 +61,12 @@ impl Transaction {
         table.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
-    /// Gives a table another definition. For each new column, `columns` says which of the old ones
-    /// it was, and `fill` has the value for those that were none. Rows are written anew only when
-    /// their columns, their types or the primary key change.
+    /// Changes the definition of a table. For each new column, `columns` has the position of the
+    /// old column that it was, and `fill` has the value of those that are new. Rows are rewritten
+    /// only if their columns, their types or the primary key change.
     ///
-    /// Errors: those of rows that do not fit ([`Transaction::insert`]); [`Error::StaleTable`] when
-    /// it is defined otherwise by now; as [`Transaction::create_table`].
+    /// Errors: those of rows that do not fit ([`Transaction::insert`]); [`Error::StaleTable`] if
+    /// the definition has changed meanwhile; as [`Transaction::create_table`].
     pub fn alter_table(
         &mut self,
         table: &Arc<Table>,
@@ -83,8 +83,8 @@ impl Transaction {
         check_def(&def)?;
         let has_same_places = columns.len() == old.columns.len()
             && columns.iter().enumerate().all(|(at, from)| *from == Some(at));
-        // Where columns have other places, those who refer to them by their places are told by the
-        // caller, who has refused what they need.
+        // If columns move, the caller updates the foreign keys that refer to them by position, and
+        // has refused the removal of columns that they need.
         if has_same_places {
             check_stays_referable(self.view.catalog(), table.id(), &def, || primary_key_of(old))?;
         }
@@ -106,8 +106,8 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Gives a table another definition, whose columns have the places that they had, and other
-    /// rows. Whether these refer to what is there, and others to what they are, is not looked at.
+    /// Changes the definition of a table, whose columns keep their positions, and replaces all
+    /// rows. Foreign keys from and to the table are not checked.
     ///
     /// Errors: as [`Transaction::alter_table`].
     pub fn bulk_replace(&mut self, table: &Arc<Table>, def: TableDef) -> Result<BulkInsert<'_>> {
@@ -129,7 +129,7 @@ impl Transaction {
         Ok(BulkInsert::into(self, old, &new))
     }
 
-    /// Removes all rows at once. Errors: [`Error::InUse`] when others refer to it; as
+    /// Removes all rows at once. Errors: [`Error::InUse`] if other tables reference it; as
     /// [`Transaction::create_table`].
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<Arc<Table>> {
         let _giving = Giving::back();
@@ -149,7 +149,7 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Adds an index, and puts the rows into it that there are. Errors: [`Error::UniqueViolation`];
+    /// Adds an index and fills it with the existing rows. Errors: [`Error::UniqueViolation`];
     /// [`Error::StaleTable`] as [`Transaction::alter_table`]; as [`Transaction::create_table`].
     pub fn create_index(&mut self, table: &Arc<Table>, index: IndexDef) -> Result<Arc<Table>> {
         self.lock_schema()?;
@@ -191,8 +191,8 @@ impl Transaction {
         })
     }
 
-    /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table
-    /// needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as
+    /// Drops an index, given its position. Errors: [`Error::InUse`] if a foreign key of another
+    /// table needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as
     /// [`Transaction::create_table`].
     pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
         let _giving = Giving::back();
@@ -214,7 +214,7 @@ impl Transaction {
         self.now(&new)
     }
 
-    /// Makes a view, or gives one another query. Errors: [`Error::AlreadyExists`] unless `replace`,
+    /// Creates a view, or replaces its query. Errors: [`Error::AlreadyExists`] unless `replace`,
     /// and for names of tables in any case; as [`Transaction::create_table`].
     pub fn create_view(&mut self, def: ViewDef, replace: bool) -> Result<()> {
         self.lock_schema()?;
@@ -228,7 +228,7 @@ impl Transaction {
         self.set(catalog, vec![record], Vec::new())
     }
 
-    /// Removes a view. Errors: [`Error::NotFound`]; as [`Transaction::create_table`].
+    /// Drops a view. Errors: [`Error::NotFound`]; as [`Transaction::create_table`].
     pub fn drop_view(&mut self, schema: &str, name: &str) -> Result<()> {
         self.lock_schema()?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -239,7 +239,7 @@ impl Transaction {
         self.set(catalog, Vec::new(), vec![key])
     }
 
-    /// Makes a namespace. Errors: [`Error::AlreadyExists`]; as [`Transaction::create_table`].
+    /// Creates a namespace. Errors: [`Error::AlreadyExists`]; as [`Transaction::create_table`].
     pub fn create_schema(&mut self, name: &str) -> Result<()> {
         self.lock_schema()?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -251,7 +251,7 @@ impl Transaction {
         self.set(catalog, vec![record], Vec::new())
     }
 
-    /// Removes a namespace that nothing is in. Errors: [`Error::NotFound`], [`Error::InUse`]; as
+    /// Drops an empty namespace. Errors: [`Error::NotFound`], [`Error::InUse`]; as
     /// [`Transaction::create_table`].
     pub fn drop_schema(&mut self, name: &str) -> Result<()> {
         self.lock_schema()?;
@@ -266,8 +266,8 @@ impl Transaction {
         self.set(catalog, Vec::new(), vec![key])
     }
 
-    /// Keeps what somebody found out about a table's contents. Errors: [`Error::StaleTable`] as
-    /// [`Transaction::alter_table`]; as [`Transaction::create_table`].
+    /// Stores statistics of a table. Errors: [`Error::StaleTable`] as [`Transaction::alter_table`];
+    /// as [`Transaction::create_table`].
     pub fn set_statistics(&mut self, table: &Arc<Table>, statistics: TableStatistics) -> Result<()> {
         self.lock_schema()?;
         let table = self.as_given(table)?;
@@ -280,14 +280,14 @@ impl Transaction {
         self.set(catalog, record.into_iter().collect(), Vec::new())
     }
 
-    /// A table as it is now.
+    /// Returns the current version of a table.
     fn now(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
         let now = self.view.catalog().table_by_id(table.id()).cloned();
         now.ok_or_else(|| Error::NotFound { what: "relation", name: table.def().name.clone() })
     }
 
-    /// A table as it is now, where it is defined as the caller believes: what is to become of it
-    /// says so by the places of columns and indexes.
+    /// Returns the current version of a table if its definition is the one that the caller has,
+    /// because the caller refers to columns and indexes by position.
     fn as_given(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
         let now = self.now(table)?;
         if now.def() == table.def() {
@@ -326,7 +326,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Puts a changed table into the catalog.
+    /// Stores a changed table in the catalog.
     fn put_table(&mut self, table: Arc<Table>) -> Result<Arc<Table>> {
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&table));
@@ -335,8 +335,8 @@ impl Transaction {
         Ok(table)
     }
 
-    /// Puts a table with other trees into the place of one, whose trees go. What was found out
-    /// about its rows goes as well.
+    /// Replaces a table by one with other trees, and drops the old trees. Its statistics are
+    /// dropped too.
     pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
         self.put_table(new)?;
         let catalog = Catalog::clone(self.view.catalog());
@@ -344,8 +344,8 @@ impl Transaction {
         old.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
-    /// A table with the rows of another one, whose columns have the same places, and what was found
-    /// out about them.
+    /// Returns a table with the same rows and statistics and another definition, whose columns have
+    /// the same positions.
     fn with_def(&self, table: &Table, def: TableDef, trees: &[Tree]) -> Result<Arc<Table>> {
         let new = Table::new(table.id(), def, trees, Arc::clone(&table.counters));
         let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
@@ -353,7 +353,7 @@ impl Transaction {
         Ok(Arc::new(new))
     }
 
-    /// A table like another one, without rows.
+    /// Returns a table without rows that replaces another.
     pub(super) fn with_new_trees(&mut self, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let new = Table::new(table.id(), def, &trees, Arc::default());
@@ -382,7 +382,7 @@ impl Transaction {
         build.finish(self, rows)
     }
 
-    /// Makes trees that go if this does not commit.
+    /// Creates trees, which are freed unless the transaction commits.
     fn make_trees(&mut self, count: usize) -> Result<Vec<Tree>> {
         let state = self.writing()?;
         let space = Arc::clone(self.view.db.store.space());
@@ -396,17 +396,17 @@ impl Transaction {
             .collect()
     }
 
-    /// Lets a tree go with the commit.
+    /// Drops a tree at the commit.
     ///
-    /// The log learns of it with the commit and not before: nothing in it could take the tree back
-    /// that a savepoint does.
+    /// This is logged with the commit and not before, because a log record could not be taken back
+    /// by a rollback to a savepoint.
     fn drop_tree(&mut self, root: u32) -> Result<()> {
         self.writing()?;
         self.dropped.push(root);
         Ok(())
     }
 
-    /// Makes a catalog this transaction's, and writes what is different in it.
+    /// Makes a catalog the transaction's own, and writes the records that differ.
     pub(crate) fn set(
         &mut self,
         catalog: Catalog,
@@ -448,7 +448,7 @@ impl Transaction {
 pub(super) const EVERYTHING: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) =
     (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
 
-/// Sees that a foreign key's columns are of types that may refer to those of the other table.
+/// Checks that the types of a foreign key's columns may refer to those of the referenced table.
 fn check_types(child: &TableDef, key: &ForeignKeyDef, parent: &TableDef) -> Result<()> {
     let fits = |(here, there): (&usize, &usize)| {
         let (here, there) = (child.columns.get(*here), parent.columns.get(*there));
@@ -472,8 +472,8 @@ fn primary_key_of(def: &TableDef) -> String {
     }
 }
 
-/// Sees that foreign keys to a table find what they need in a definition of it. Errors:
-/// [`Error::InUse`] of what is gone; [`Error::Invalid`] for columns of other types.
+/// Checks that foreign keys to a table still find the key that they need in a new definition.
+/// Errors: [`Error::InUse`], naming the removed key; [`Error::Invalid`] for columns of other types.
 fn check_stays_referable(
     catalog: &Catalog,
     id: u32,
@@ -488,7 +488,7 @@ fn check_stays_referable(
                 detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
             });
         }
-        // A table's own columns are looked at when it is put into the catalog.
+        // A table's own foreign keys are checked when it is stored in the catalog.
         if child.id() != id {
             check_types(child.def(), key, def)?;
         }
@@ -503,7 +503,7 @@ fn is_referable(parent: &TableDef, columns: &[usize]) -> bool {
     is_it(&parent.primary_key) || parent.indexes.iter().any(|index| index.unique && is_it(&index.columns))
 }
 
-/// Sees that a definition makes sense.
+/// Checks that a definition is consistent.
 fn check_def(def: &TableDef) -> Result<()> {
     let invalid = |what: String| Err(Error::Invalid { what });
     let columns = &def.columns;

@@ -1,4 +1,4 @@
-//! Rows: inserted, changed, deleted; with their entries in indexes.
+//! Inserting, updating and deleting rows, with their index entries.
 
 use std::mem::take;
 
@@ -15,7 +15,7 @@ use crate::schema::{ColumnType, TableDef};
 use crate::storage::{Direction, Giving, Tree, write_chain};
 use crate::{Error, Result};
 
-/// The entry of a row in an index.
+/// An index entry of a row.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     key: Vec<u8>,
@@ -23,11 +23,12 @@ pub(super) struct Entry {
 }
 
 impl Transaction {
-    /// Adds a row: a value for each column. NULLs, types, lengths, unique indexes and foreign keys
-    /// are checked; defaults and checks are the caller's.
+    /// Inserts a row: a value for each column. Checks NULLs, types, lengths, unique indexes and
+    /// foreign keys. The caller handles defaults and checks.
     ///
-    /// Waits for others that have a row with the same key. After an error part of it may have been
-    /// done: go back to a savepoint from before.
+    /// Waits for other transactions that hold a row with the same key. After an error, the row may
+    /// be partly inserted: roll back to an earlier savepoint.
+    ///
     /// Errors: [`Error::NotNull`], [`Error::WrongType`], [`Error::TooWide`], [`Error::OutOfRange`],
     /// [`Error::UniqueViolation`], [`Error::ForeignKeyViolation`], [`Error::TooLong`] of a key;
     /// those of waiting ([`Transaction::lock`]); the pool's and the log's.
@@ -48,7 +49,7 @@ impl Transaction {
         self.after_change(Vec::new())
     }
 
-    /// Puts a row in whose references were looked at.
+    /// Inserts a row whose foreign keys have been checked.
     fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
         let key = self.claim_place(&table.tree, key)?;
         let record = self.encode(table, &key, values)?;
@@ -76,7 +77,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The record of a row, whose bytes go to a chain of pages when there are too many.
+    /// Returns the record of a row. If it is too long for a page, its bytes are written to a chain
+    /// of pages.
     fn encode(&mut self, table: &Table, key: &[u8], values: &[Value<'_>]) -> Result<Vec<u8>> {
         let mut record = Vec::with_capacity(64);
         if !table.encode_row(values, &mut record) {
@@ -89,7 +91,7 @@ impl Transaction {
         }
         let (flags, bytes) =
             (record.first().copied().unwrap_or_default(), record.get(1..).unwrap_or_default());
-        // The chain is this transaction's from its first page on.
+        // The transaction owns the chain from its first page on.
         self.writing()?;
         let first = write_chain(self.view.db.store.space(), bytes)?;
         self.new_chains.push(first);
@@ -124,8 +126,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Gives the row with a key other values, its key included; false when there is no such row any
-    /// more. Of a row that was locked, or is not changed by others.
+    /// Updates the row with a key to other values, which may change its key. Returns false if the
+    /// row no longer exists. The row must have been locked, or not be changed by others.
     ///
     /// Errors: as [`Transaction::insert`] and [`Transaction::lock`].
     pub fn update(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<bool> {
@@ -155,7 +157,7 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Changes a row in place, and the entries that it has otherwise from now on.
+    /// Updates a row in place, and those index entries that change.
     fn replace(
         &mut self,
         table: &Arc<Table>,
@@ -209,10 +211,10 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes the row with a key; false when there is none. Rows that refer to it are dealt with
-    /// as their foreign keys say, at the end of the statement ([`Transaction::begin_changes`]), or
-    /// here where there is no other change in it. After an error part of it may have been done, as
-    /// with [`Transaction::insert`].
+    /// Deletes the row with a key. Returns false if there is none. Referencing rows are handled
+    /// according to their foreign keys: at the end of the statement
+    /// ([`Transaction::begin_changes`]), or here if this is the only change. After an error, the
+    /// row may be partly deleted, as with [`Transaction::insert`].
     ///
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
@@ -233,9 +235,10 @@ impl Transaction {
         Ok(true)
     }
 
-    /// The row that a new one would stand in the way of: its key, locked. `arbiter` is the unique
-    /// index to look at, or `None` for the primary key. Waits for others that have put such a row
-    /// in, or taken it out. `None` when there is none. Errors: as [`Transaction::lock`].
+    /// Finds and locks the row that conflicts with a new one, and returns its key. `arbiter` is the
+    /// unique index to search, or `None` for the primary key. Waits for other transactions that
+    /// have inserted or deleted such a row. Returns `None` if there is none. Errors: as
+    /// [`Transaction::lock`].
     pub fn conflict(
         &mut self,
         table: &Arc<Table>,
@@ -255,10 +258,11 @@ impl Transaction {
         Ok(Some(primary))
     }
 
-    /// Whether a row stands in the way of a new one, as [`Transaction::conflict`] finds it, for who
-    /// leaves it alone: nothing is locked. Waits for others that are putting such a row in. Errors:
-    /// [`Error::SerializationFailure`] for a row that this transaction does not see; those of
-    /// waiting ([`Transaction::lock`]).
+    /// Returns whether a row conflicts with a new one, as in [`Transaction::conflict`], for callers
+    /// that leave it alone: nothing is locked. Waits for other transactions that are inserting such
+    /// a row.
+    /// Errors: [`Error::SerializationFailure`] for a row that this transaction does not see; those
+    /// of waiting ([`Transaction::lock`]).
     pub fn has_conflict(
         &mut self,
         table: &Arc<Table>,
@@ -278,15 +282,15 @@ impl Transaction {
         Ok(true)
     }
 
-    /// A number for a row without a primary key. Cost: the first time for a table, a look at its
-    /// last row.
+    /// Allocates a number for a row without a primary key. Cost: for the first row in a table, a
+    /// search for the last row.
     fn take_row_number(&mut self, table: &Arc<Table>) -> Result<i64> {
         let next = &table.counters.next_row;
         if next.load(Ordering::Relaxed) == 0 {
             let mut last = 0;
             let everything = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
             let mut cursor = table.tree.scan(everything, Direction::Backward);
-            // Ghosts count: somebody may still see the row that one was.
+            // Ghosts count too: a snapshot may still see the row.
             if cursor.advance()? {
                 let is_number = table.key_format().decode(cursor.key(), |value| {
                     if let Value::BigInt(number) = value {
@@ -297,13 +301,13 @@ impl Transaction {
                     return Err(self.view.db.damaged_record(table.tree.root()));
                 }
             }
-            // Whoever is first sets it: the tree has no row yet that got its number otherwise.
+            // Only the first thread sets it. Until then no row can have obtained a number.
             let _ = next.compare_exchange(0, last + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
         Ok(next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Notes that something was read that others must not change, for a serializable transaction.
+    /// Records a read for the validation of a serializable transaction.
     pub(super) fn note_read(&self, tree: u32, key: &[u8]) {
         if let Some(reads) = &self.view.reads {
             lock(reads).key(tree, key);
@@ -311,7 +315,7 @@ impl Transaction {
     }
 }
 
-/// Whether two values are the same, bit for bit: what an index has need not change then.
+/// Returns whether two values are identical bit for bit, so that an index need not change.
 fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
     match (a, b) {
         (Value::Real(a), Value::Real(b)) => a.to_bits() == b.to_bits(),
@@ -320,8 +324,7 @@ fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
     }
 }
 
-/// Where a row would be that stands in the way of another one: a tree, and its key there. `None`
-/// when nothing can.
+/// Returns the tree and the key at which a conflicting row would be. `None` if none can conflict.
 fn place_of<'t>(
     table: &'t Table,
     arbiter: Option<usize>,
@@ -340,7 +343,7 @@ fn place_of<'t>(
 }
 
 impl Entry {
-    /// Makes it the one of a row.
+    /// Fills in the entry of a row.
     fn set(&mut self, table: &Table, index: &Index, row: &RowRef<'_>) -> Result<()> {
         self.key.clear();
         self.value.clear();
@@ -357,7 +360,7 @@ impl Entry {
     }
 }
 
-/// A violation that names the columns and the values.
+/// Returns a unique violation that names the columns and the values.
 pub(super) fn duplicate(table: &Table, index: Option<&Index>, values: &[Value<'_>]) -> Error {
     let (name, columns) = match index {
         Some(index) => (index.def.name.clone(), &index.def.columns),
@@ -375,12 +378,12 @@ pub(super) fn duplicate(table: &Table, index: Option<&Index>, values: &[Value<'_
     }
 }
 
-/// Columns and their values: `(a, b)=(1, 2)`.
+/// Formats columns and their values: `(a, b)=(1, 2)`.
 pub(super) fn named(table: &Table, columns: &[usize], values: &[Value<'_>]) -> String {
     shown(table, columns, columns.iter().filter_map(|&column| values.get(column)).copied())
 }
 
-/// As [`named`], with values of these columns only.
+/// Like [`named`], with values of these columns only.
 pub(super) fn shown<'v>(table: &Table, columns: &[usize], values: impl Iterator<Item = Value<'v>>) -> String {
     let names: Vec<&str> = columns
         .iter()
@@ -391,7 +394,7 @@ pub(super) fn shown<'v>(table: &Table, columns: &[usize], values: impl Iterator<
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 
-/// That a column has NULL and may not.
+/// Returns the error for a NULL in a column that does not allow it.
 pub(super) fn null_in(def: &TableDef, column: &str) -> Error {
     Error::NotNull { schema: def.schema.clone(), table: def.name.clone(), column: column.to_owned() }
 }
@@ -408,7 +411,7 @@ fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
     }
 }
 
-/// Sees that values are what the columns say.
+/// Checks values against the definitions of the columns.
 pub(super) fn check_values(table: &Table, values: &[Value<'_>]) -> Result<()> {
     let def = table.def();
     if values.len() != def.columns.len() {
@@ -437,7 +440,7 @@ fn check_value(column: &str, kind: &ColumnType, value: &Value<'_>) -> Result<()>
         (Value::Text(text), _, _) if text.contains('\0') => {
             Err(wrong("a text cannot have a zero byte".to_owned()))
         }
-        // As many bytes as characters are allowed are never too many characters.
+        // The byte length is an upper bound of the number of characters, and cheaper to get.
         (Value::Text(text), Some(length), _)
             if text.len() > length as usize && text.chars().count() > length as usize =>
         {
@@ -452,7 +455,7 @@ fn check_value(column: &str, kind: &ColumnType, value: &Value<'_>) -> Result<()>
     }
 }
 
-/// How a column orders entries of an index that nobody has said more of.
+/// Returns whether keys can contain values of this type.
 pub(super) fn can_be_key(kind: Type) -> bool {
     crate::row::KeyFormat::new(vec![(kind, Order::default())]).keeps(0)
         || matches!(kind, Type::Real | Type::Double | Type::Blob)

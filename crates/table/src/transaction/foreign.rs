@@ -1,10 +1,11 @@
-//! Foreign keys: rows that refer to others.
+//! Foreign keys.
 //!
-//! Who puts a reference in keeps the other row's *key* from going, shared; who takes a row out or
-//! gives it another key wants the key alone. So neither misses the other, and changes of other
-//! columns of the referenced row wait for nobody. Both are done with the change itself and hold to
-//! the end of the transaction; what a change leaves to be done, and a look that may still come out
-//! otherwise, wait for the end of the statement (`statement.rs`).
+//! A transaction that inserts a reference takes a shared lock on the *key* of the referenced row;
+//! one that deletes a row or changes its key takes an exclusive lock on the key. So neither misses
+//! the other, and changes of other columns of the referenced row wait for nothing. Both locks are
+//! taken with the change itself and held to the end of the transaction. The work that a change
+//! leaves, and checks whose result may still change, wait for the end of the statement
+//! (`statement.rs`).
 
 use std::ops::Bound;
 
@@ -23,15 +24,15 @@ use crate::storage::{ColumnSet, Direction, Tree};
 use crate::view::View;
 use crate::{Error, Relation, Result};
 
-/// A row that others may refer to has gone, or has other values in the columns that they refer to.
-/// Nobody else refers to it from now on: its key is claimed.
+/// A row that others may reference was deleted, or has other values in the referenced columns. No
+/// new references to it can appear, because its key is locked.
 #[derive(Debug)]
 pub(super) struct Removed {
     parent: Arc<Table>,
-    /// The key that it had in the tree that references are looked up in.
+    /// Its key in the tree in which references are looked up.
     key: Vec<u8>,
-    /// Its values there, in the order of the foreign key's columns, and what they are now if it has
-    /// not gone.
+    /// Its old values there, in the order of the foreign key's columns, and the new ones unless it
+    /// was deleted.
     old: Vec<OwnedValue>,
     new: Option<Vec<OwnedValue>>,
     child: Arc<Table>,
@@ -39,14 +40,14 @@ pub(super) struct Removed {
 }
 
 impl Removed {
-    /// The foreign key, and what it says is to happen.
+    /// Returns the foreign key and the action that it requires.
     fn action(&self) -> Option<(&ForeignKeyDef, Referential)> {
         let key = self.child.def().foreign_keys.get(self.constraint)?;
         Some((key, if self.new.is_some() { key.on_update } else { key.on_delete }))
     }
 }
 
-/// A row refers to one that was not there when it was changed.
+/// A row that references a row which did not exist when it was changed.
 #[derive(Debug)]
 pub(super) struct Referring {
     table: Arc<Table>,
@@ -54,8 +55,8 @@ pub(super) struct Referring {
     key: Vec<u8>,
 }
 
-/// The tree in which referenced rows are found by the columns of a reference: the table, or a
-/// unique index.
+/// Returns the tree in which referenced rows are looked up by the columns of a foreign key: the
+/// table, or a unique index.
 fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, Option<&'t Index>)> {
     let is_it = |columns: &[crate::schema::KeyColumn]| {
         columns.len() == key.references.len()
@@ -68,8 +69,8 @@ fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, O
     Some((&index.tree, Some(index)))
 }
 
-/// The key of a referenced row, from values of its columns or of those that refer to them. `None`
-/// when one is NULL, or a number that its column cannot have.
+/// Returns the key of a referenced row from the values of its columns or of the referencing
+/// columns. `None` if one is NULL, or a number that the column cannot represent.
 fn key_of<'v>(
     parent: &Table,
     index: Option<&Index>,
@@ -88,7 +89,7 @@ fn key_of<'v>(
     format.encode(&values, &mut key).then_some(key)
 }
 
-/// What a row refers to: a key as [`key_of`] makes them.
+/// Returns the key that a row references, in the form of [`key_of`].
 fn reference<'v>(
     parent: &Table,
     index: Option<&Index>,
@@ -102,10 +103,9 @@ fn reference<'v>(
 }
 
 impl Transaction {
-    /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With
-    /// `old`, references that stay as they are need no look. `row` is the key that the row is going
-    /// to have: in a statement that has further changes it is looked at again when those are
-    /// through.
+    /// Checks that the rows exist that a new or changed row references, and keeps them from being
+    /// deleted. With `old`, unchanged references are not checked. `row` is the key that the row is
+    /// going to have. If the statement has further changes, a failed check is repeated at its end.
     pub(super) fn check_parents(
         &mut self,
         table: &Arc<Table>,
@@ -118,7 +118,7 @@ impl Transaction {
             let is_same =
                 old.is_some_and(|old| key.columns.iter().all(|&column| old.get(column) == value(column)));
             if is_same {
-                // Perhaps it was to be looked at again, under the key that it had.
+                // A check that was to be repeated must now use the new key.
                 if self.statement.has_referring() && old.is_some_and(|old| old.key() != row) {
                     self.note_referring(table, constraint, row);
                 }
@@ -146,7 +146,8 @@ impl Transaction {
         self.statement.note_referring(Referring { table, constraint, key });
     }
 
-    /// Looks at a row again that refers to what was not there: as it is now, if it is there itself.
+    /// Repeats the check of a reference that failed before, for the row as it is now, if it still
+    /// exists.
     pub(super) fn check_again(&mut self, referring: &Referring) -> Result<()> {
         let Referring { table, constraint, key: row } = referring;
         let Some(key) = table.def().foreign_keys.get(*constraint) else { return Ok(()) };
@@ -161,7 +162,8 @@ impl Transaction {
         Err(self.has_no_parent(table, key, &row.values()))
     }
 
-    /// Whether a reference is to a row that is there, or to none; and keeps it so.
+    /// Returns whether a reference is NULL or refers to an existing row, which it keeps from being
+    /// deleted.
     fn refers_to_a_row<'v>(
         &mut self,
         table: &Table,
@@ -198,8 +200,8 @@ impl Transaction {
         }
     }
 
-    /// Whether a row is there for everybody, or is this transaction's own. One that somebody else
-    /// is putting in is waited for, and looked at again. It stays if its key is claimed.
+    /// Returns whether a row is committed or was inserted by this transaction. If another
+    /// transaction is inserting it, waits and looks again. The row stays if its key is locked.
     pub(super) fn is_there(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
         let db = Arc::clone(&self.view.db);
         let (mut record, mut before) = (Vec::new(), Vec::new());
@@ -225,7 +227,8 @@ impl Transaction {
             if is_seen || !in_place {
                 return Ok(is_seen);
             }
-            // Put in by somebody who has not ended, or has since the snapshot was taken.
+            // The row was inserted by a transaction that has not ended, or ended after the snapshot
+            // was taken.
             if let Some(other) = db.rows.owner(tree.root(), key) {
                 let state = self.known();
                 self.wait_for(&state, &[other])?;
@@ -233,8 +236,8 @@ impl Transaction {
         }
     }
 
-    /// Before a row goes, or gets other values: keeps others from referring to what it was. Gives
-    /// what is to be seen to when it has changed.
+    /// Prevents new references to a row before it is deleted or changed. Returns the work to do
+    /// after the change.
     pub(super) fn hold_key(
         &mut self,
         table: &Arc<Table>,
@@ -269,7 +272,7 @@ impl Transaction {
         Ok(all)
     }
 
-    /// Deals with rows that refer to a row that has gone, or has other values now.
+    /// Handles rows that reference a row that was deleted or changed.
     pub(super) fn follow(&mut self, removed: &Removed, rules: &dyn Rules) -> Result<()> {
         let Some((key, action)) = removed.action() else { return Ok(()) };
         if matches!(action, Referential::NoAction | Referential::Restrict) {
@@ -285,7 +288,7 @@ impl Transaction {
             let Some(row) = table.row(child, whole.as_deref().unwrap_or(&bytes)) else {
                 return Err(self.view.db.damaged_record(table.tree.root()));
             };
-            // Somebody who was waited for may have made it refer to another row.
+            // A transaction that was waited for may have changed the reference.
             let refers_to = reference(&removed.parent, index, key, |column| Some(row.get(column)));
             if refers_to.as_ref() != Some(&removed.key) {
                 continue;
@@ -301,7 +304,8 @@ impl Transaction {
                     *place = new.value();
                 }
             }
-            // Who refers by default to what has gone has not changed, and refers to nothing.
+            // The default may be the very key that is gone. The row then stays unchanged and
+            // references nothing.
             if action == Referential::SetDefault
                 && key.columns.iter().all(|&at| changed.get(at) == Some(&row.get(at)))
             {
@@ -315,7 +319,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// What the columns of a row become that follows.
+    /// Returns the new values of the referencing columns.
     fn followed(
         &self,
         removed: &Removed,
@@ -342,12 +346,13 @@ impl Transaction {
         key.columns.iter().enumerate().map(value).collect()
     }
 
-    /// Sees that nobody refers to what has gone. A row that refers to it, and that somebody else is
-    /// deleting, is waited for: whether it stays is known when that transaction has ended.
+    /// Checks that no row references the removed one. If a referencing row is being deleted by
+    /// another transaction, waits for that to end, because only then is it known whether the row
+    /// stays.
     fn check_left(&mut self, removed: &Removed, key: &ForeignKeyDef, action: Referential) -> Result<()> {
         loop {
             let Some(row) = self.children_of(removed, key, 1)?.pop() else { return Ok(()) };
-            // Another row may be what they refer to by now.
+            // By now, another row may have the referenced key.
             if action == Referential::NoAction
                 && let Some((tree, _)) = referenced(&removed.parent, key)
                 && self.is_there(tree, &removed.key)?
@@ -356,8 +361,8 @@ impl Transaction {
             }
             let owner = self.view.db.rows.owner(removed.child.tree.root(), &row);
             let owner = owner.filter(|owner| self.state.as_ref().is_none_or(|own| !Arc::ptr_eq(own, owner)));
-            // ORDER: the owner first, and then a snapshot. Whoever had the row before that look,
-            // and has it no more, is seen by the snapshot.
+            // ORDER: first the owner, then a snapshot. If a transaction owned the row before that
+            // look and no longer does, the snapshot sees its changes.
             let Some(seen) = self.refers_still(removed, key, &row)? else { continue };
             match owner {
                 Some(other) if self.may_go(&removed.child, &row, &seen)? => {
@@ -368,8 +373,9 @@ impl Transaction {
         }
     }
 
-    /// Waits until somebody has ended who may be deleting a row. Errors: those of waiting; where a
-    /// transaction sees one moment only, [`Error::SerializationFailure`] for a row that has gone.
+    /// Waits for a transaction that may be deleting a row. Errors: those of waiting;
+    /// [`Error::SerializationFailure`] for a deleted row, if this transaction sees a single
+    /// snapshot.
     fn wait_for_child(
         &mut self,
         removed: &Removed,
@@ -386,8 +392,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A row that refers to what has gone, as it is committed by now; `None` when it does not, or
-    /// is not there.
+    /// Returns a row that references the removed one, as currently committed. `None` if it does not
+    /// reference it or no longer exists.
     fn refers_still(
         &mut self,
         removed: &Removed,
@@ -408,10 +414,10 @@ impl Transaction {
         Ok((refers_to.as_ref() == Some(&removed.key)).then_some(whole))
     }
 
-    /// Whether a row that somebody else has may be gone when that transaction has ended, as it was
-    /// `seen`: it was deleted or has only been locked, or columns that make it unique were changed.
-    /// A change of other columns leaves it there, as in PostgreSQL, where such a change keeps
-    /// nobody from `FOR KEY SHARE`.
+    /// Returns whether a row held by another transaction may be gone when that one ends, compared
+    /// with `seen`: it was deleted or only locked, or columns of its unique keys were changed. A
+    /// change of other columns leaves it there, as in PostgreSQL, where such a change does not
+    /// conflict with `FOR KEY SHARE`.
     fn may_go(&self, child: &Table, key: &[u8], seen: &[u8]) -> Result<bool> {
         let Some(record) = self.current(&child.tree, key)? else { return Ok(true) };
         let whole = self.whole(&record)?.unwrap_or(record);
@@ -426,8 +432,8 @@ impl Transaction {
         Ok(columns.any(|column| now.get(column) != then.get(column)))
     }
 
-    /// The keys of rows that refer to one that has gone, as they are now and not as the snapshot
-    /// has them, up to so many. Cost: a look into an index of the columns, or the whole table.
+    /// Returns the keys of up to `most` rows that reference the removed one, as they are now rather
+    /// than in the snapshot. Cost: a lookup in an index of the columns, or a scan of the table.
     fn children_of(&mut self, removed: &Removed, key: &ForeignKeyDef, most: usize) -> Result<Vec<Vec<u8>>> {
         let child = &removed.child;
         let Some((_, by)) = referenced(&removed.parent, key) else { return Ok(Vec::new()) };
@@ -445,7 +451,7 @@ impl Transaction {
             };
             let columns = index.def.columns.iter().take(key.columns.len());
             let values: Option<Vec<Value<'_>>> = columns.map(|column| old(column.column)).collect();
-            // A number that their columns cannot have.
+            // The columns cannot represent the number.
             let Some(values) = values else { return Ok(Vec::new()) };
             if !index.key.encode(&values, &mut start) {
                 return Err(dangling(child, key));
@@ -462,7 +468,7 @@ impl Transaction {
         while keys.len() < most
             && let Some(row) = scan.next()?
         {
-            // Of an index the range has said it.
+            // With an index, the range already selects them.
             if index.is_some()
                 || reference(&removed.parent, by, key, |column| Some(row.get(column))).as_ref()
                     == Some(&removed.key)
@@ -473,25 +479,26 @@ impl Transaction {
         Ok(keys)
     }
 
-    /// What is committed now, and what this transaction has done. Sees all whose claims this
-    /// transaction has got because they have ended: they let go of them after they can be seen.
+    /// Returns a view of the current commits and this transaction's changes. It sees every
+    /// transaction whose locks this one obtained because it ended: locks are released only after
+    /// the end is visible.
     pub(super) fn view_of_now(&mut self) -> Result<View> {
         Ok(View { snapshot: self.view.db.another_snapshot()?, ..self.view.clone() })
     }
 
-    /// What is committed now, and what this transaction has done, at every level of isolation: for
-    /// who changes a table and looks at all of its rows. What is read so is not held against a
-    /// serializable transaction.
+    /// Returns a view of the current commits and this transaction's changes, at every isolation
+    /// level: for statements that change a table and scan all its rows. Reads through it are not
+    /// validated for a serializable transaction.
     pub fn rows_of_now(&mut self) -> Result<View> {
         let view = View { reads: None, ..self.view_of_now()? };
-        // It waits for no snapshot of its own.
+        // A transaction must not wait for its own snapshots.
         self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
         self.own_snapshots.push(Arc::downgrade(&view.snapshot));
         Ok(view)
     }
 }
 
-/// That somebody refers to what has gone.
+/// Returns the error for a row that is still referenced.
 fn still_referenced(removed: &Removed, key: &ForeignKeyDef) -> Error {
     let (table, child) = (&removed.parent, &removed.child);
     Error::ForeignKeyViolation {
@@ -514,7 +521,7 @@ fn dangling(table: &Table, key: &ForeignKeyDef) -> Error {
     }
 }
 
-/// The first key behind all those that begin with some bytes; `None` when there is none.
+/// Returns the least key after all keys with a prefix; `None` if there is none.
 pub(crate) fn after(start: &[u8]) -> Option<Vec<u8>> {
     let mut end = start.to_vec();
     while let Some(last) = end.pop() {
@@ -526,7 +533,7 @@ pub(crate) fn after(start: &[u8]) -> Option<Vec<u8>> {
     None
 }
 
-/// What a table is called.
+/// Returns the name of a table.
 fn relation(table: &Table) -> Box<Relation> {
     Box::new(Relation { schema: table.def().schema.clone(), table: table.def().name.clone() })
 }

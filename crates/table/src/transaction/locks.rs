@@ -1,4 +1,4 @@
-//! Waiting for others: for rows that they have.
+//! Row locks, and waiting for them.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering;
@@ -11,13 +11,13 @@ use crate::storage::Tree;
 use crate::view::RowBuf;
 use crate::{Error, Result, hook};
 
-/// Of a claim that concerns the row's key only, and not its other columns: readers of the key from
-/// other tables and writers of other columns do not wait for each other. No tree has such a number:
-/// files end before.
+/// Marks a claim on the row's key only, not on its other columns. Readers of the key from other
+/// tables and writers of other columns thus do not conflict. No tree has this bit in its number,
+/// because files cannot be that large.
 const KEY: u32 = 1 << 31;
 
-/// A row that it has locked, as it is: who locks a row changes it next, as a rule, and need not
-/// look for it once more.
+/// A locked row and its contents. A transaction that locks a row usually changes it next, and need
+/// not look it up again.
 #[derive(Debug)]
 pub(super) struct Looked {
     tree: u32,
@@ -25,18 +25,18 @@ pub(super) struct Looked {
     pub(super) record: Vec<u8>,
 }
 
-/// What came of asking for a row.
+/// The outcome of trying to lock a row.
 enum Tried {
-    /// Its key.
+    /// Locked; the row's key.
     Mine(Key),
-    /// Those who have it.
+    /// Not locked; the transactions that hold it.
     Held(Vec<Arc<State>>),
 }
 
 impl Transaction {
-    /// Keeps others from changing a row. Waits for who has it. Errors: [`Error::Deadlock`],
-    /// [`Error::LockTimeout`], [`Error::Cancelled`]; with `is_strict`,
-    /// [`Error::SerializationFailure`] when somebody has changed it since the snapshot.
+    /// Locks a row. Waits for its holders. Errors: [`Error::Deadlock`], [`Error::LockTimeout`],
+    /// [`Error::Cancelled`]; with `is_strict`, [`Error::SerializationFailure`] if the row was
+    /// changed since the snapshot.
     pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Key> {
         let state = self.known();
         loop {
@@ -50,22 +50,23 @@ impl Transaction {
         }
     }
 
-    /// As [`Transaction::claim`], of a key that a record is to be put in at. One that somebody has
-    /// put there since the snapshot is in its way, and whoever puts the record in finds that; where
-    /// there is none, somebody has taken out what this transaction still sees, and it would have
+    /// Like [`Transaction::claim`], for a key at which a record is to be inserted. A record that
+    /// was inserted there since the snapshot is a conflict, which the insertion reports. If there
+    /// is none, a record that this transaction still sees was deleted, and inserting would give it
     /// two of them. Errors: [`Error::SerializationFailure`] then; as [`Transaction::claim`].
     pub(super) fn claim_place(&mut self, tree: &Tree, key: &[u8]) -> Result<Key> {
         let claimed = self.claim(tree.root(), key, Mode::Exclusive, true);
         if !matches!(claimed, Err(Error::SerializationFailure { .. })) {
             return claimed;
         }
-        // Nobody changes it from here on.
+        // The record cannot change from here on.
         let key = self.claim(tree.root(), key, Mode::Exclusive, false)?;
         if self.current(tree, &key)?.is_some() { Ok(key) } else { claimed }
     }
 
-    /// As [`Transaction::claim`], without waiting: while others have the row, it is in line for it
-    /// until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
+    /// Like [`Transaction::claim`], without waiting. While others hold the row, the transaction is
+    /// queued for it until it gives up. Errors: [`Error::SerializationFailure`] as for
+    /// [`Transaction::claim`].
     #[inline]
     fn try_claim(
         &mut self,
@@ -92,13 +93,13 @@ impl Transaction {
         }
     }
 
-    /// Keeps others from changing a row's key, or from relying on it, without keeping them from its
+    /// Locks a row's key against changes, or against new references to it, without locking its
     /// other columns.
     pub(super) fn claim_key(&mut self, tree: u32, key: &[u8], mode: Mode) -> Result<()> {
         self.claim(tree | KEY, key, mode, false).map(|_| ())
     }
 
-    /// Waits until one of some others has ended; all of them stand in the way.
+    /// Waits until one of several transactions has ended. All of them block this one.
     pub(super) fn wait_for(&self, me: &Arc<State>, others: &[Arc<State>]) -> Result<()> {
         self.view.db.check()?;
         let Some(other) = others.first() else { return Ok(()) };
@@ -129,12 +130,12 @@ impl Transaction {
         }
     }
 
-    /// Keeps others from changing a row until this transaction ends, and reads it as it is now;
-    /// false when it is gone. Waits for who is changing it.
+    /// Locks a row until this transaction ends, and reads its current contents. Returns false if it
+    /// no longer exists. Waits for a transaction that is changing it.
     ///
-    /// With read committed the row may be another one than the snapshot's: whoever wanted it for a
-    /// condition looks at that again. Otherwise it is an error, [`Error::SerializationFailure`],
-    /// when somebody has changed it since the snapshot. Further errors: [`Error::Deadlock`],
+    /// With read committed, the row may differ from that in the snapshot, so callers that chose it
+    /// by a condition must check the condition again. At other levels, a row changed since the
+    /// snapshot is an error, [`Error::SerializationFailure`]. Further errors: [`Error::Deadlock`],
     /// [`Error::LockTimeout`], [`Error::Cancelled`], [`Error::StaleTable`].
     pub fn lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         self.check_table(table)?;
@@ -142,7 +143,8 @@ impl Transaction {
         self.locked(table, key, row)
     }
 
-    /// As [`Transaction::lock`], and waits for nobody: `None` when somebody else has the row.
+    /// Like [`Transaction::lock`], without waiting: returns `None` if another transaction holds the
+    /// row.
     pub fn try_lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<Option<bool>> {
         self.check_table(table)?;
         let (state, tree) = (self.known(), table.tree.root());
@@ -163,8 +165,8 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Keeps others from changing a row, as [`Transaction::lock`], and gives it as it is now;
-    /// `None` when it is gone. The row that was locked last is known.
+    /// Locks a row as [`Transaction::lock`] does, and returns its current contents; `None` if it no
+    /// longer exists. The row locked last is remembered.
     pub(super) fn claim_row(&mut self, table: &Table, key: &[u8]) -> Result<Option<Looked>> {
         let tree = table.tree.root();
         let looked = self.looked.take_if(|looked| looked.tree == tree && *looked.key == *key);
@@ -175,15 +177,14 @@ impl Transaction {
         Ok(self.current(&table.tree, &key)?.map(|record| Looked { tree, key, record }))
     }
 
-    /// The record at a key that it has claimed, as the tree has it; `None` for none and for a
-    /// ghost.
+    /// Returns the record at a claimed key from the tree; `None` for a ghost or no record.
     pub(super) fn current(&self, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut bytes = Vec::new();
         let found = tree.get(key, &mut bytes)? && bytes.first().is_some_and(|flags| flags & GHOST == 0);
         Ok(found.then_some(bytes))
     }
 
-    /// The whole of a long row; `None` when the record is the row.
+    /// Returns the whole of a long row; `None` if the record itself is the row.
     pub(super) fn whole(&self, record: &[u8]) -> Result<Option<Vec<u8>>> {
         match crate::view::long_place(record) {
             Some(_) => crate::view::long_row(&self.view.db.store, record).map(Some),

@@ -1,4 +1,4 @@
-//! What tables do not know about their rows.
+//! Rules about rows that tables do not know.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,24 +8,24 @@ use crate::Error;
 use crate::catalog::{OwnedValue, Table};
 use crate::row::Value;
 
-/// What whoever defines tables knows about their rows beside types and keys: expressions for
-/// defaults and checks are texts here. Asked when rows follow others because of a foreign key
-/// ([`Transaction::end_changes_by`](super::Transaction::end_changes_by)); other rows come from
-/// whoever knows it.
+/// Rules about rows that the layer above knows, besides types and keys: this crate cannot evaluate
+/// the expressions of defaults and checks. They are used when a foreign key changes referencing
+/// rows ([`Transaction::end_changes_by`](super::Transaction::end_changes_by)); the layer above
+/// checks all other rows itself.
 pub trait Rules: fmt::Debug {
-    /// What a column has by default.
+    /// Returns the default value of a column.
     ///
-    /// Errors: those of computing it.
+    /// Errors: those of evaluating it.
     fn default_of(&self, table: &Table, column: usize)
     -> Result<OwnedValue, Arc<dyn StdError + Send + Sync>>;
 
-    /// Sees that a row may be in a table.
+    /// Checks that a row is allowed in a table.
     ///
-    /// Errors: why it may not.
+    /// Errors: the reason why it is not.
     fn check(&self, table: &Table, values: &[Value<'_>]) -> Result<(), Arc<dyn StdError + Send + Sync>>;
 }
 
-/// Every row may be. Columns are NULL by default, where they do not say otherwise.
+/// Allows every row. Columns without a default expression are NULL by default.
 #[derive(Debug)]
 pub(super) struct NoRules;
 

@@ -1,10 +1,11 @@
-//! The schema: whoever changes it is alone until its end.
+//! The schema lock: a transaction that changes the schema runs alone until its end.
 //!
-//! Who asks becomes the holder, which keeps others from beginning, and waits until nobody else has
-//! a snapshot. As long as it has one itself nobody else can be alone, so what it has looked up is
-//! still so when it is. But two that have one each and ask both wait for one another. So who has
-//! nothing yet that matters lets go of it while it waits, and looks everything up afterwards; and
-//! whoever still has one, and asks as well, goes first.
+//! A transaction that asks for the lock becomes its holder, which keeps others from beginning, and
+//! waits until no other transaction has a snapshot. While it keeps its own snapshot, no other can
+//! be alone, so everything it has looked up remains valid. But two transactions with snapshots that
+//! both ask would wait for each other. So a transaction that has done nothing yet releases its
+//! snapshot while it waits, and looks everything up afterwards; a transaction that still has one,
+//! and asks too, goes first.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::hook;
 use crate::mvcc::{Canceller, State, Waits};
 use crate::{Error, Result};
 
-/// Who changes the schema, alone.
+/// The lock on the schema, held by the single transaction that changes it.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaLock {
     /// The holder's number, or 0.
@@ -27,12 +28,12 @@ pub(crate) struct SchemaLock {
     changed: Condvar,
 }
 
-/// Who has the schema, or waits until it is alone with it.
+/// The transaction that holds the schema, or waits to be alone with it.
 #[derive(Debug)]
 struct Holder {
     state: Arc<State>,
-    /// It has no snapshot and nothing else, and is not alone yet: whoever has one and asks goes
-    /// first.
+    /// It has neither a snapshot nor anything else, and is not alone yet: a transaction with a
+    /// snapshot that asks goes first.
     gives_way: bool,
 }
 
@@ -43,7 +44,8 @@ impl Holder {
 }
 
 impl SchemaLock {
-    /// Whether somebody has the schema, or waits for it: nobody begins meanwhile.
+    /// Returns whether a transaction holds the schema or waits for it. No transaction begins
+    /// meanwhile.
     pub(crate) fn is_held(&self) -> bool {
         self.holder_id.load(Ordering::SeqCst) != 0
     }
@@ -53,7 +55,7 @@ impl SchemaLock {
         self.holder_id.store(state.id, Ordering::SeqCst);
     }
 
-    /// Makes one that has a snapshot the holder; or gives the one that is.
+    /// Makes a transaction with a snapshot the holder, or returns the current holder.
     fn ask(&self, state: &Arc<State>) -> Option<Arc<State>> {
         let mut holder = lock(&self.holder);
         match holder.as_ref().filter(|other| !other.gives_way) {
@@ -65,7 +67,7 @@ impl SchemaLock {
         }
     }
 
-    /// One is not the holder any more, if it was.
+    /// Releases the schema if this transaction holds it.
     fn leave(&self, id: u64) {
         let mut holder = lock(&self.holder);
         if holder.as_ref().is_some_and(|holder| holder.state.id == id) {
@@ -78,13 +80,13 @@ impl SchemaLock {
 }
 
 impl Transaction {
-    /// Keeps everybody else out until the end, and waits for those who are in. What it has looked
-    /// up before is still so then. Changes of the schema begin with this by themselves.
+    /// Excludes all other transactions until its end, and waits for the running ones. Everything
+    /// that it has looked up before remains valid. Schema changes call this themselves.
     ///
-    /// Errors: as [`Transaction::lock`] and [`Transaction::end_changes`]. With [`Error::Deadlock`]
-    /// another one that has a snapshot has asked first.
+    /// Errors: as [`Transaction::lock`] and [`Transaction::end_changes`]. [`Error::Deadlock`] means
+    /// that another transaction with a snapshot has asked first.
     pub fn lock_schema(&mut self) -> Result<()> {
-        // What was noted is about tables as they are before.
+        // Pending foreign key work refers to the tables before the change.
         self.settle()?;
         if self.has_schema_lock {
             return Ok(());
@@ -101,20 +103,20 @@ impl Transaction {
         }
         waited?;
         if self.isolation == Isolation::ReadCommitted {
-            // What those have committed who were waited for; and nothing of what they have left to
-            // be given back is kept for this one's sake.
+            // Sees the commits of the transactions waited for, and holds back none of the space
+            // that they leave to be freed.
             self.look_again()?;
         }
         Ok(())
     }
 
-    /// As [`Transaction::lock_schema`], for one that looks everything up afterwards: it lets go of
-    /// what it sees while it waits, and sees then what there is, at every level of isolation. So
-    /// two that ask do not wait for each other, and whoever it waits for goes first if they ask
-    /// too. Where it has changed or locked anything, or clones of its views are in use, it keeps
-    /// what it sees.
+    /// Like [`Transaction::lock_schema`], for a transaction that looks everything up afterwards. It
+    /// releases its snapshot while it waits and then sees the current state, at every isolation
+    /// level. So two that ask do not wait for each other, and a transaction that it waits for goes
+    /// first if it asks too. If it has changed or locked anything, or clones of its views are in
+    /// use, it keeps its snapshot.
     ///
-    /// Errors: as [`Transaction::lock_schema`], and it can only be rolled back then.
+    /// Errors: as [`Transaction::lock_schema`]; then it can only be rolled back.
     pub fn lock_schema_afresh(&mut self) -> Result<()> {
         self.settle()?;
         if self.has_schema_lock || !self.let_go() {
@@ -130,8 +132,8 @@ impl Transaction {
         done
     }
 
-    /// Lets go of what it sees; false where it has anything that others have to wait for, or
-    /// somebody reads with its views.
+    /// Releases its snapshot. Returns false if it holds anything that others may wait for, or if
+    /// its views are in use.
     fn let_go(&mut self) -> bool {
         let has_nothing = self.writer.is_none() && self.claims.is_empty() && self.catalogs.is_empty();
         has_nothing
@@ -139,8 +141,8 @@ impl Transaction {
             && Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.let_go()).is_some()
     }
 
-    /// Becomes the holder and is alone, without a snapshot. Nobody who has anything waits for it
-    /// meanwhile, so there is no circle.
+    /// Becomes the holder, and alone, without a snapshot. It holds nothing that others wait for
+    /// meanwhile, so there is no deadlock.
     fn wait_outside(&mut self, state: &Arc<State>) -> Result<()> {
         let db = &*self.view.db;
         db.wait_at_schema(&self.view.canceller, self.lock_timeout, |holder| {
@@ -148,14 +150,14 @@ impl Transaction {
                 db.schema.put(holder, state, true);
             }
             let own = holder.as_mut().filter(|holder| holder.is(state));
-            // ORDER: the holder first, and then the look at the snapshots: see `Inner::look`.
+            // ORDER: set the holder first, then check the snapshots: see `Inner::look`.
             own.filter(|_| db.slots.snapshots() == 0).map(|own| own.gives_way = false).is_some()
         })?;
         self.has_schema_lock = true;
         Ok(())
     }
 
-    /// Sees what there is now that it is alone, and has read nothing of what there was before.
+    /// Takes a view of the current state, now that it is alone, with an empty read set.
     fn look_afresh(&mut self) -> Result<()> {
         let db = Arc::clone(&self.view.db);
         self.view.snapshot = db.another_snapshot()?;
@@ -167,7 +169,7 @@ impl Transaction {
     fn wait_for_holder(&self, state: &State, other: &State) -> Result<()> {
         let db = &self.view.db;
         db.waits.begin(state.id, &[other.id]).map_err(deadlock)?;
-        // Until it is not the holder any more, which it may cease to be before its end.
+        // Until it is no longer the holder, which may be before its end.
         let waited = db.wait_at_schema(&self.view.canceller, self.lock_timeout, |holder| {
             holder.as_ref().is_none_or(|holder| !holder.is(other))
         });
@@ -192,16 +194,17 @@ impl Transaction {
         waited
     }
 
-    /// Whether all snapshots are its own.
+    /// Returns whether all snapshots are its own.
     fn is_alone(&self) -> bool {
-        // ORDER: first all of them, and then its own, which only become fewer here. A view that
-        // goes meanwhile may then be missing among its own, and is waited for once more; the other
-        // way round a stranger's snapshot would pass for it.
+        // ORDER: first count all, then its own, which can only decrease here. If a view is dropped
+        // in between, it is missing among its own, and the wait lasts one more round. In the
+        // opposite order, another transaction's snapshot would be taken for it.
         let all = self.view.db.slots.snapshots();
         all <= self.own_snapshots()
     }
 
-    /// How many snapshots its own views hold: scans of earlier statements may still have theirs.
+    /// Returns the number of snapshots that its own views hold. Scans of earlier statements may
+    /// still have theirs.
     fn own_snapshots(&self) -> usize {
         self.own_snapshots.iter().filter(|snapshot| snapshot.strong_count() > 0).count() + 1
     }
@@ -214,9 +217,9 @@ impl Transaction {
 }
 
 impl Inner {
-    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for,
-    /// so there is no circle; unless its thread has another transaction open, of which nobody knows
-    /// that it waits here. Then the canceller and the timeout end it.
+    /// Waits while the schema is being changed. A transaction that begins holds nothing that others
+    /// wait for, so there is no deadlock, unless its thread has another transaction open, which is
+    /// not known to wait here. Then the canceller or the timeout ends the wait.
     pub(super) fn wait_for_schema(
         &self,
         canceller: &Canceller,

@@ -1,9 +1,9 @@
-//! What one transaction leaves to the next one.
+//! Reuse of an ended transaction for the next one.
 //!
-//! A transaction takes handles on the database, the catalog and the snapshots. Each is a count in
-//! memory that all threads share, so two processors that only begin and end transactions wait for
-//! each other. Who runs one transaction after the other keeps the handles, and the memory: then
-//! beginning writes to memory of its own, and to one slot of the table of snapshots.
+//! A transaction holds references to the database, the catalog and the snapshots. Each is a
+//! reference count that all threads share, so two CPUs that only begin and end transactions contend
+//! for them. A thread that runs one transaction after another keeps the references and the memory.
+//! Beginning then writes only to its own memory, and to one slot of the snapshots.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Snapshot};
 use crate::storage::Debt;
 
-/// A transaction that is over, for [`Database::begin_from`](crate::Database::begin_from). Holds
-/// nobody back. As long as it lives the database stays open.
+/// An ended transaction, for [`Database::begin_from`](crate::Database::begin_from). Holds no
+/// snapshot, but keeps the database open.
 #[derive(Debug)]
 pub struct Spare(Box<Transaction>);
 
 impl Transaction {
-    /// As [`Transaction::commit`], and gives what the next transaction can be made of; `None` where
-    /// views of this one are still in use. Where it cannot commit and is undone, `undoes` is called
-    /// before others get what it has.
+    /// Like [`Transaction::commit`], and returns the transaction for reuse; `None` if its views are
+    /// still in use. If it cannot commit and is undone, calls `undoes` before its locks are
+    /// released.
     ///
     /// Errors: as [`Transaction::commit`].
     pub fn commit_sparing(
@@ -35,8 +35,8 @@ impl Transaction {
         self.spare(has_committed)
     }
 
-    /// As [`Transaction::rollback`], and gives what the next transaction can be made of; `None`
-    /// where views of this one are still in use.
+    /// Like [`Transaction::rollback`], and returns the transaction for reuse; `None` if its views
+    /// are still in use.
     ///
     /// Errors: as [`Transaction::rollback`].
     pub fn rollback_sparing(mut self: Box<Self>) -> Result<Option<Spare>> {
@@ -45,8 +45,8 @@ impl Transaction {
         self.spare(true)
     }
 
-    /// Undoes its changes and lets go of all that others wait for, though it is not ended yet: for
-    /// one that can only be rolled back. It is not to be read with after this.
+    /// Undoes its changes and releases everything that others may wait for, though it has not
+    /// ended: for a transaction that can only be rolled back. It must not be read with afterwards.
     ///
     /// Errors: as [`Transaction::rollback`].
     pub fn abandon(&mut self) -> Result<()> {
@@ -55,7 +55,7 @@ impl Transaction {
         self.forget();
         match Arc::get_mut(&mut self.view.snapshot) {
             Some(snapshot) => snapshot.let_go(),
-            // Clones of its view are still in use: it goes with the last of them.
+            // Clones of its view are still in use; the last of them releases the snapshot.
             None => self.view.snapshot = Arc::new(Snapshot::none(&self.view.db.slots)),
         }
         self.view.db.tidy_up(CLEAN);
@@ -74,9 +74,9 @@ impl Transaction {
         Ok(spare)
     }
 
-    /// Makes it one that has done nothing. It is over.
+    /// Resets an ended transaction to one that has done nothing.
     fn forget(&mut self) {
-        // Each field by name, so that none is left out.
+        // Each field by name, so that none is forgotten.
         let Transaction {
             view,
             isolation: _,
@@ -97,7 +97,7 @@ impl Transaction {
             old_chains,
             left_chains,
             catalogs,
-            // Of the catalog, which stays.
+            // Refers to the catalog, which stays.
             checked: _,
             counts,
             counts_since,
@@ -131,7 +131,7 @@ impl Transaction {
         self.leave_schema();
     }
 
-    /// Begins one with what another one has left. Errors: as [`Transaction::begin`].
+    /// Begins a transaction, reusing an ended one. Errors: as [`Transaction::begin`].
     pub(crate) fn begin_from(
         spare: Option<Spare>,
         db: &Arc<Inner>,
@@ -155,11 +155,11 @@ impl Transaction {
         Ok(next)
     }
 
-    /// Takes its snapshot again. Errors: as [`Transaction::begin`].
+    /// Takes its snapshot anew. Errors: as [`Transaction::begin`].
     fn look_anew(&mut self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<()> {
         let db = &self.view.db;
         db.check()?;
-        // A spare one is alone with it.
+        // A spare transaction is the only owner of its snapshot.
         match Arc::get_mut(&mut self.view.snapshot) {
             Some(snapshot) => db.look(snapshot, canceller, lock_timeout),
             None => {

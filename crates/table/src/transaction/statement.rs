@@ -1,14 +1,14 @@
-//! Statements of several changes: what foreign keys ask for is noted with each change, and done
-//! when the last one is through.
+//! Statements of several changes. The work that foreign keys require is noted with each change, and
+//! done after the last one.
 //!
 //! ```text
-//!   removed      rows that others may refer to are gone, or have other values: the others follow, or it is an error
-//!   referring    rows refer to rows that were not there: they have to be there by now
+//!   removed      referenced rows were deleted or changed: the referencing rows follow,
+//!                or it is an error
+//!   referring    rows reference rows that did not exist: they must exist by now
 //! ```
 //!
-//! In this order, and each in the order of the changes. Rows that follow are changes themselves,
-//! and what they ask for is noted behind the rest: so a chain of rows that follow each other may be
-//! of any length.
+//! Done in this order, and each kind in the order of the changes. Changes of referencing rows are
+//! changes themselves, whose work is queued after the rest, so a cascade may be of any length.
 
 use std::collections::VecDeque;
 
@@ -17,18 +17,18 @@ use super::foreign::{Referring, Removed};
 use super::rules::{NoRules, Rules};
 use crate::{Error, Result};
 
-/// What the changes of a statement have left to be done.
+/// The pending foreign key work of a statement.
 #[derive(Debug, Default)]
 pub(super) struct Statement {
-    /// It has further changes.
+    /// Whether further changes follow.
     is_open: bool,
     removed: VecDeque<Removed>,
     referring: VecDeque<Referring>,
-    /// How often this was begun to be done.
+    /// Number of times this work was started.
     rounds: u64,
 }
 
-/// A moment between two changes.
+/// A point between two changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     is_open: bool,
@@ -42,7 +42,7 @@ impl Statement {
         self.is_open
     }
 
-    /// Whether rows are to be looked at again by their keys.
+    /// Returns whether rows must be checked again by their keys.
     pub(super) fn has_referring(&self) -> bool {
         !self.referring.is_empty()
     }
@@ -64,8 +64,8 @@ impl Statement {
         }
     }
 
-    /// Forgets what was noted since. Errors: [`Error::Invalid`] when what had been noted then was
-    /// begun to be done since: nobody knows it any more.
+    /// Drops the work noted since a mark. Errors: [`Error::Invalid`] if work noted before the mark
+    /// was started since, because it can no longer be restored.
     pub(super) fn go_back(&mut self, mark: Mark) -> Result<()> {
         if mark.removed + mark.referring > 0 && mark.rounds != self.rounds {
             return Err(Error::Invalid {
@@ -80,24 +80,24 @@ impl Statement {
 }
 
 impl Transaction {
-    /// Begins a statement of several changes: up to [`Transaction::end_changes`], rows may refer to
-    /// rows that are still to come, and rows may go before those that refer to them. Without it
-    /// each change is a statement of its own.
+    /// Begins a statement of several changes. Until [`Transaction::end_changes`], rows may
+    /// reference rows that are still to be inserted, and rows may be deleted before those that
+    /// reference them. Without this, each change is a statement of its own.
     pub fn begin_changes(&mut self) {
         self.statement.is_open = true;
     }
 
-    /// Ends a statement of several changes: rows that refer to what has gone follow as their
-    /// foreign keys say, and what was referred to in advance has to be there. A commit does it
-    /// where it was not done, and so does a change of the schema.
+    /// Ends a statement of several changes: rows that reference deleted or changed rows are handled
+    /// according to their foreign keys, and rows referenced in advance must exist. A commit does
+    /// this if it has not been done, and so does a schema change.
     ///
-    /// Errors: [`Error::ForeignKeyViolation`], those of changes. Go back to a savepoint from before
-    /// the statement then: without that there is no commit.
+    /// Errors: [`Error::ForeignKeyViolation`], those of changes. The caller must then roll back to
+    /// a savepoint before the statement; without that it cannot commit.
     pub fn end_changes(&mut self) -> Result<()> {
         self.end_changes_by(&NoRules)
     }
 
-    /// As [`Transaction::end_changes`], with rules for the rows that follow.
+    /// Like [`Transaction::end_changes`], with rules for the referencing rows that are changed.
     ///
     /// Errors: as [`Transaction::end_changes`], and [`Error::Refused`].
     pub fn end_changes_by(&mut self, rules: &dyn Rules) -> Result<()> {
@@ -105,14 +105,14 @@ impl Transaction {
         self.settle_by(rules)
     }
 
-    /// Notes what a change asks for that is through, and does it at once where the change is a
+    /// Notes the work that a finished change requires, and does it at once if the change is a
     /// statement of its own.
     pub(super) fn after_change(&mut self, removed: Vec<Removed>) -> Result<()> {
         self.statement.note_removed(removed);
         if self.statement.is_open { Ok(()) } else { self.settle() }
     }
 
-    /// Does what is noted.
+    /// Does the pending work.
     pub(super) fn settle(&mut self) -> Result<()> {
         self.settle_by(&NoRules)
     }
@@ -123,7 +123,7 @@ impl Transaction {
         }
         self.view.db.check()?;
         self.statement.rounds += 1;
-        // What follows belongs to the statement.
+        // The changes made here belong to the statement.
         let was_open = std::mem::replace(&mut self.statement.is_open, true);
         let settled = self.settle_all(rules);
         self.statement.is_open = was_open;
@@ -131,7 +131,7 @@ impl Transaction {
     }
 
     fn settle_all(&mut self, rules: &dyn Rules) -> Result<()> {
-        // What cannot be done is still to be done: nobody commits without it.
+        // Work that fails remains pending, so that the transaction cannot commit without it.
         while let Some(removed) = self.statement.removed.pop_front() {
             if let Err(error) = self.go_on().and_then(|()| self.follow(&removed, rules)) {
                 self.statement.removed.push_front(removed);
@@ -147,7 +147,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Errors: [`Error::Cancelled`].
+    /// Checks for cancellation. Errors: [`Error::Cancelled`].
     pub(super) fn go_on(&self) -> Result<()> {
         if self.view.canceller.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }

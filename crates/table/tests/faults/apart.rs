@@ -1,6 +1,6 @@
-//! Files that do not belong together: each file of a database missing, empty, cut, doubled, as it
-//! was earlier, or another database's. It is refused, with nothing changed, by an error that names
-//! a file; or everything is there that was committed.
+//! Files that do not match: each file of a database is missing, empty, truncated, duplicated, from
+//! an earlier time, or from another database. Either opening is refused, with nothing changed, by
+//! an error that names a file; or everything that was committed is present.
 
 use std::path::{Path, PathBuf};
 
@@ -15,12 +15,12 @@ const MAIN: &str = "/db";
 const COPIES: &str = "/db-pages";
 const LOG: &str = "/db-log";
 
-/// The files of a database, and everything that was committed by then.
+/// The files of a database at one moment, and everything committed by then.
 #[derive(Clone)]
 struct Moment {
     files: Vec<(PathBuf, Vec<u8>)>,
     content: Tables,
-    /// Whether it was closed; killed otherwise, with all that was written.
+    /// Whether it was closed; otherwise it was killed, with everything written so far.
     is_closed: bool,
 }
 
@@ -41,7 +41,7 @@ impl Moment {
         self.files.iter().find(|(other, _)| other == path).map(|(_, bytes)| &bytes[..])
     }
 
-    /// Its files of a kind: `MAIN`, `COPIES`, or all of `LOG`.
+    /// Returns its files of a kind: `MAIN`, `COPIES`, or all of `LOG`.
     fn kind(&self, kind: &str) -> impl Iterator<Item = &(PathBuf, Vec<u8>)> {
         self.files.iter().filter(move |(path, _)| is_of(path, kind))
     }
@@ -63,8 +63,8 @@ fn put(disk: &FaultFs, path: &Path, bytes: &[u8]) {
     file.sync_data().unwrap();
 }
 
-/// Puts, changes and deletes some rows, each in a transaction of its own; makes a checkpoint now
-/// and then.
+/// Inserts, changes and deletes some rows, each in a transaction of its own, with occasional
+/// checkpoints.
 fn work(db: &Database, rng: &mut SeededRng, count: u64) {
     let transaction = db.begin(Isolation::ReadCommitted).unwrap();
     let table = transaction.view().catalog().table("public", "t").unwrap().clone();
@@ -88,7 +88,7 @@ fn work(db: &Database, rng: &mut SeededRng, count: u64) {
     }
 }
 
-/// A database at some moments of its life, each later than the one before, closed and killed.
+/// Returns a database at several moments, in order of time, closed and killed.
 fn life(seed: u64) -> Vec<Moment> {
     let mut rng = SeededRng::new(seed).fork("life");
     let mut disk = FaultFs::new(FaultOptions::seeded(seed));
@@ -109,15 +109,15 @@ fn life(seed: u64) -> Vec<Moment> {
         drop(db);
         moments.push(Moment::of(&disk, &found, true));
         if turn == 1 {
-            // Goes on from the kill.
+            // Continues from the kill.
             disk = killed;
         }
     }
     moments
 }
 
-/// Opens what there is: an error that names a file and has changed nothing, or everything that was
-/// committed. True when it was opened.
+/// Opens the database: either it fails with an error that names a file and has changed nothing, or
+/// everything that was committed is present. Returns true if it was opened.
 fn is_right(disk: &FaultFs, expected: &Tables, context: &str) -> bool {
     let before = files(disk);
     match open(disk).and_then(|db| content(&db).map(|found| (db, found))) {
@@ -130,7 +130,7 @@ fn is_right(disk: &FaultFs, expected: &Tables, context: &str) -> bool {
             let text = error.to_string();
             assert_eq!(error.kind(), ErrorKind::Corruption, "{context}: {text}");
             assert!(text.contains("/db"), "{context}: {text}");
-            // What the error of an opening promises.
+            // As the error promises.
             if text.contains("nothing was changed") {
                 assert!(files(disk) == before, "{context}: {text}");
             }
@@ -139,11 +139,10 @@ fn is_right(disk: &FaultFs, expected: &Tables, context: &str) -> bool {
     }
 }
 
-/// Goal: see the module. Method: the files of two databases at several moments, one kind of them
-/// exchanged for what it was at another moment or in the other database, or each file cut, emptied,
-/// removed, or put there twice. What a newest segment had that a kill has left is known to nobody
-/// else: of a killed database the log is not exchanged for an older one, and its newest segment
-/// stays.
+/// Goal: see the module. Method: the files of two databases at several moments, with one kind of
+/// file replaced by that of another moment or of the other database, or with each file truncated,
+/// emptied, removed or duplicated. After a kill, only the newest segment knows its latest records,
+/// so the log of a killed database is not replaced by an older one, and its newest segment is kept.
 #[test]
 fn files_that_do_not_belong_together() {
     let own = seed();
@@ -185,7 +184,7 @@ fn files_that_do_not_belong_together() {
     assert!(right > 50 && refused > 200, "{right} {refused}");
 }
 
-/// The same with each file by itself.
+/// Does the same with each single file.
 fn single_files(
     moment: &Moment,
     other: &[Moment],
@@ -207,12 +206,12 @@ fn single_files(
         disk.remove(path).unwrap();
         look(&disk, &moment.content, &format!("{context}, without {name}"));
         if is_of(path, LOG) {
-            // Put there twice, and as the newest.
+            // Duplicated, as the newest segment.
             let disk = moment.disk();
             put(&disk, &Path::new(LOG).join("000999.wal"), bytes);
             look(&disk, &moment.content, &format!("{context}, {name} twice"));
         }
-        // A stranger's file of the same name.
+        // A file of the same name from another database.
         for (at, stranger) in other.iter().enumerate() {
             if let Some(bytes) = stranger.bytes(path) {
                 let disk = moment.disk();
@@ -223,9 +222,9 @@ fn single_files(
     }
 }
 
-/// Goal: a database and a copy of it that both go on are two: no file of one passes for the
-/// other's. Method: the whole is copied while it is closed, both are opened and changed, and then
-/// files are exchanged.
+/// Goal: a database and a copy of it that are both changed afterwards are two databases: no file of
+/// one is accepted for the other. Method: all files are copied while it is closed, both are opened
+/// and changed, and then files are exchanged.
 #[test]
 fn copies_that_have_gone_on() {
     let own = seed();
@@ -236,7 +235,7 @@ fn copies_that_have_gone_on() {
         let mut rng = SeededRng::new(seed).fork("copies");
         let [one, two] = [7, 8].map(|salt| {
             let disk = base.disk();
-            // Numbers that are drawn follow from the count of operations.
+            // The random numbers depend on the number of operations.
             (0..salt).for_each(|_| put(&disk, Path::new("/count"), b"x"));
             disk.remove(Path::new("/count")).unwrap();
             let db = open(&disk).unwrap();
@@ -250,7 +249,8 @@ fn copies_that_have_gone_on() {
             one.kind(kind).for_each(|(path, _)| disk.remove(path).unwrap());
             two.kind(kind).for_each(|(path, bytes)| put(&disk, path, bytes));
             let context = format!("seed {seed}, {kind} of the other one");
-            // With another file its rows are the others, if anything is.
+            // With the other main file, its rows are those of the other database, if it opens at
+            // all.
             let expected = if kind == MAIN { &two.content } else { &one.content };
             if is_right(&disk, expected, &context) { right += 1 } else { refused += 1 }
         }
@@ -259,9 +259,9 @@ fn copies_that_have_gone_on() {
     assert!(refused > 10, "{right} {refused}");
 }
 
-/// Goal: a commit that changed no page any more is missed as well when the log is older than the
-/// close. Method: the pages of a transaction are written by a checkpoint, it commits, and the
-/// database is closed; the log of before the commit.
+/// Goal: the loss of a commit that changed no further page is detected too, if the log is older
+/// than the close. Method: a checkpoint writes the pages of a transaction, it commits, and the
+/// database is closed; then the log from before the commit is put back.
 #[test]
 fn a_commit_that_changed_no_page() {
     let disk = FaultFs::new(FaultOptions::seeded(seed()));
@@ -285,8 +285,8 @@ fn a_commit_that_changed_no_page() {
     assert!(is_right(&closed.disk(), &found, "as it was closed"));
 }
 
-/// Goal: what goes together may go anywhere: a database that is renamed with its log and its double
-/// write is itself.
+/// Goal: matching files may be moved anywhere: a database that is renamed with its log and its
+/// double write remains valid.
 #[test]
 fn another_name() {
     let moment = life(seed()).pop().unwrap();

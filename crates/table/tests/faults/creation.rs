@@ -1,4 +1,4 @@
-//! Databases that are only just being made.
+//! Faults during the creation of a database.
 
 use cairn_table::{Durability, Isolation};
 use cairn_vfs::fault::{Fault, fault_sweep};
@@ -14,7 +14,7 @@ fn make(disk: &FaultFs) -> cairn_table::Result<()> {
     transaction.commit(Durability::Sync)
 }
 
-/// Opens what there is, makes the table if it is not there, and opens it again.
+/// Opens the database, creates the table if it does not exist, and opens it again.
 fn go_on(disk: &FaultFs, is_made: bool, context: &str) {
     let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
     let found = content(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -28,8 +28,8 @@ fn go_on(disk: &FaultFs, is_made: bool, context: &str) {
     assert!(content(&db).unwrap().contains_key("t"), "{context}");
 }
 
-/// Goal: a database whose making was cut off, by a power loss or by a kill, can be opened, and made
-/// again. Method: crash images at every operation, from the first on.
+/// Goal: a database whose creation was interrupted, by a power loss or a kill, can be opened, and
+/// created again. Method: crash images at every operation, from the first on.
 #[test]
 fn power_loss_while_it_is_made() {
     let own = seed();
@@ -52,8 +52,8 @@ fn power_loss_while_it_is_made() {
     assert!(images > 300, "{images}");
 }
 
-/// Goal: an operation of the disk that fails while a database is made is told, and does not stand
-/// in the way of making it again.
+/// Goal: a failed disk operation during the creation of a database is reported, and does not
+/// prevent creating it again.
 #[test]
 fn every_operation_of_making_fails() {
     let own = seed();
@@ -67,7 +67,7 @@ fn every_operation_of_making_fails() {
                 for (image, crashed) in disk.crash_point().images(2) {
                     go_on(&crashed, made.is_ok(), &format!("{context}, {image}, after {made:?}"));
                 }
-                // Without a power loss as well: the process has ended, and begins anew.
+                // Without a power loss too: the process ends and starts again.
                 drop(made);
                 assert!(operations > 0);
             });

@@ -1,4 +1,4 @@
-//! Disks that are full: reading needs no room, and what is there can be deleted.
+//! Full disks: reading needs no space, and rows can be deleted.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn table(db: &Database) -> Arc<Table> {
     Arc::clone(transaction.view().catalog().table("public", "t").unwrap())
 }
 
-/// A disk that was filled: rows until one transaction of many finds no room. With what is
-/// committed.
+/// Fills a disk: inserts until a transaction of many rows finds no space. Returns the committed
+/// rows too.
 fn filled(seed: u64, room: u64, rows: i32) -> (FaultFs, Tables) {
     let disk = FaultFs::new(FaultOptions { quota_bytes: Some(1 << 30), ..FaultOptions::seeded(seed) });
     let db = open(&disk).unwrap();
@@ -46,11 +46,11 @@ fn filled(seed: u64, room: u64, rows: i32) -> (FaultFs, Tables) {
     (disk, expected)
 }
 
-/// Goal: after an insert that filled the disk everything that was committed can be read without a
-/// byte of room, and without a change of any file; and an opening for changes, and deletions, find
-/// the room that they need in what is kept for them. Method: transactions of few rows and of many
-/// into little room and more, the process closed or killed or the power gone; then all of that
-/// under the same quota.
+/// Goal: after an insert has filled the disk, all committed rows can be read without any free space
+/// and without changing a file; opening for changes, and deletions, find the space they need in the
+/// reserve.
+/// Method: transactions of few rows and of many, with little space and more; the process is closed
+/// or killed, or the power fails; then all of that under the same quota.
 #[test]
 fn a_disk_that_was_filled() {
     let own = seed();
@@ -90,7 +90,7 @@ fn a_disk_that_was_filled() {
     assert!(tried >= 9, "{tried}");
 }
 
-/// Deletes all rows, a few at a time, and puts others there.
+/// Deletes all rows, a few at a time, and inserts others.
 fn empties(db: &Database) -> Result<()> {
     let table = table(db);
     let ids: Vec<i32> = content(db)?["t"].keys().copied().collect();
@@ -108,23 +108,22 @@ fn empties(db: &Database) -> Result<()> {
     println!("vacuums");
     db.vacuum()?;
     println!("inserts again");
-    // There is room again.
+    // There is space again.
     insert(db, &table, 0..20)?;
     db.check().map(|_| ())
 }
 
-/// What is kept of each disk here.
+/// The reserve of each database here.
 const RESERVE: u64 = 512 << 10;
 
-/// Rows of [`Full`]: texts of such a length, or of up to as many bytes.
+/// The shapes of rows of [`Full`], by the length of their texts.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Narrow,
     Wide,
     /// Each on pages of its own.
     Long,
-    /// In leaves that were packed when they were loaded, and are taken apart by the first row that
-    /// goes.
+    /// In leaves that were packed by a bulk load, and are unpacked when the first row is deleted.
     Packed,
 }
 
@@ -137,7 +136,7 @@ impl Shape {
         }
     }
 
-    /// So many rows a transaction can always delete: what is said of them in the log, twice, for
+    /// Returns the number of rows that a transaction can always delete. The factor of two is for
     /// the entry in the index.
     fn at_once(self) -> usize {
         let record = if matches!(self, Shape::Long) { 20 } else { self.len(19) + 20 };
@@ -154,7 +153,7 @@ struct Full {
 }
 
 impl Full {
-    /// With so much room beyond an empty database. Nothing is there but one index.
+    /// Creates a database with `room` bytes beyond an empty one, and with one index.
     fn new(shape: Shape, room: u64) -> Full {
         let disk = FaultFs::new(FaultOptions { quota_bytes: Some(1 << 30), ..FaultOptions::seeded(room) });
         let db = open(&disk).unwrap();
@@ -220,10 +219,10 @@ impl Full {
     }
 }
 
-/// Whether a row goes, by its place and by how many there are.
+/// Whether a row is deleted, given its position and the number of rows.
 type Goes = fn(usize, usize) -> bool;
 
-/// Which of the rows go.
+/// Which rows are deleted.
 const PARTS: [(&str, Goes); 4] = [
     ("one", |at, _| at == 0),
     ("every other one", |at, _| at % 2 == 0),
@@ -231,10 +230,10 @@ const PARTS: [(&str, Goes); 4] = [
     ("all", |_, _| true),
 ];
 
-/// Goal: rows of a full database can be deleted, and then there is room for others. Method: rows of
-/// a shape until not one more has room, on disks of many sizes; by the process that filled it, by
-/// one that opens it again, after it was killed and after a power loss: delete some, in
-/// transactions as large as is said that they can be, and give space back; then inserts.
+/// Goal: rows of a full database can be deleted, and then there is space for others. Method: rows
+/// of a shape until not one more fits, on disks of many sizes; by the process that filled the disk,
+/// by one that reopens the database, after a kill, and after a power loss: delete some rows, in
+/// transactions of the documented size, and vacuum; then insert.
 fn rows_can_be_deleted(shape: Shape) {
     let own = seed();
     for (turn, room) in (0..rounds(4, 100)).map(|turn| (turn, (30 + turn * 37 + own % 23) << 10)) {
@@ -267,7 +266,7 @@ fn rows_can_be_deleted(shape: Shape) {
             let some = &gone[at..(at + many).min(gone.len())];
             match full.delete(some) {
                 Ok(()) => (at, many) = (at + some.len(), shape.at_once()),
-                // Taking leaves apart is much of the log, and then smaller parts are needed.
+                // Unpacking leaves takes much of the log, so smaller transactions may be needed.
                 Err(error) if error.is_full() && many > 1 && matches!(shape, Shape::Packed) => {
                     (many, halved) = (many / 2, halved + 1);
                 }
@@ -309,11 +308,11 @@ fn packed_rows_of_a_full_disk_can_be_deleted() {
     rows_can_be_deleted(Shape::Packed);
 }
 
-/// Goal: what was begun and is too much for the room that is kept can be undone, the database goes
-/// on, and the same can be done in parts; and while the room is given up nobody else takes it.
-/// Method: a transaction that deletes all rows of a full disk, with more of them in each turn; if
-/// it fails, in parts, some of which are undone first; after each row another transaction puts one
-/// in, if it can.
+/// Goal: a deletion that is too large for the reserve is undone, the database continues, and the
+/// same deletion succeeds in parts; while the reserve is given up, no other transaction takes it.
+/// Method: a transaction that deletes all rows of a full disk, with more rows in each turn; if it
+/// fails, in parts, some of which are undone first; after each row another transaction tries to
+/// insert one.
 #[test]
 fn a_deletion_that_is_too_large_is_undone() {
     let (mut undone, mut refused) = (0, 0);
@@ -331,7 +330,7 @@ fn a_deletion_that_is_too_large_is_undone() {
             let mut transaction = full.db().begin(Isolation::ReadCommitted).unwrap();
             let deleted = some.iter().try_for_each(|&id| {
                 assert!(transaction.delete(&table, &key(&table, id))?);
-                // Others want the room meanwhile.
+                // Other transactions want the space meanwhile.
                 match full.insert(1) {
                     Ok(()) => left.push(full.next - 1),
                     Err(error) => {
@@ -359,11 +358,11 @@ fn a_deletion_that_is_too_large_is_undone() {
     assert!(undone > 0 && refused > 0);
 }
 
-/// Goal: power loss at any operation of deleting on a full disk, and of undoing it, loses nothing
-/// that was committed, brings nothing back, and leaves a database that can be opened on the same
-/// disk.
+/// Goal: power loss at any operation of a deletion on a full disk, or of its undo, loses no
+/// committed rows, restores none that were deleted, and leaves a database that can be opened on the
+/// same disk.
 /// Method: a deletion that is rolled back, some that commit, a vacuum; at each operation the power
-/// goes, and it is opened under the same quota.
+/// fails, and the database is opened under the same quota.
 #[test]
 fn power_loss_while_a_full_disk_is_emptied() {
     let own = seed();
@@ -392,7 +391,7 @@ fn power_loss_while_a_full_disk_is_emptied() {
         full.db().vacuum().unwrap();
         let points = full.disk.take_crash_points();
         full.db = None;
-        // Each of them in the long form; of the runs in the short form the seed says which.
+        // The long form tests each of them; in the short form the seed selects some.
         let step = rounds(13, 1) as usize;
         for point in points.into_iter().skip(own as usize % step).step_by(step) {
             let durable = marks.partition_point(|mark| mark.0 <= point.operation()).max(1) - 1;
@@ -412,8 +411,8 @@ fn power_loss_while_a_full_disk_is_emptied() {
     assert!(images > 50, "{images}");
 }
 
-/// Goal: all rows of a full disk can go at once, however many there are. Method: a truncation, or
-/// the table itself; a vacuum; rows again.
+/// Goal: all rows of a full disk can be deleted at once, however many there are. Method: truncates
+/// or drops the table; vacuums; inserts rows again.
 #[test]
 fn a_table_of_a_full_disk_can_go() {
     for (shape, room) in [(Shape::Narrow, 200), (Shape::Wide, 90), (Shape::Long, 140), (Shape::Packed, 60)] {

@@ -1,6 +1,6 @@
-//! What is done to each kind of database: power loss at every operation, from the first on; power
-//! loss in its recoveries; and every operation failing once, after which it goes on as far as it
-//! can.
+//! Fault tests for each kind of database: power loss at every operation, from the first on; power
+//! loss during recovery; and a single failure of every operation, after which the run continues as
+//! far as it can.
 
 use std::fmt::Debug;
 
@@ -10,44 +10,44 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Rng, SeededRng};
 
 use super::{rounds, seed};
 
-/// A database, what is done to it, and everything that it was.
+/// A database under test, the operations on it, and its history of states.
 pub trait Run: Sized {
-    /// What there is in it.
+    /// The contents of the database.
     type State: Clone + Debug;
 
-    /// Makes one.
+    /// Creates the database.
     fn new(disk: &FaultFs, seed: u64) -> Result<Self>;
 
-    /// Does one thing. What a change that fails would have made is among the states all the same:
-    /// it may have come to the log.
+    /// Makes one step. The intended result of a failed change is recorded as a state too, because
+    /// the change may have been logged.
     fn step(&mut self) -> Result<()>;
 
-    /// After a step that failed: whether it can go on.
+    /// Returns whether the run can continue after a failed step.
     fn goes_on(&mut self) -> bool;
 
-    /// Statements that were tried again.
+    /// Returns the number of statements that were retried.
     fn retries(&self) -> u64;
 
-    /// At the end of a run that went on: it must be the last of its states.
+    /// Checks, at the end of a run that continued, that the database has the last of its states.
     fn finish(self, context: &str);
 
-    /// The contents, oldest first, as far back as a crash may lead, and the one that a power loss
-    /// must leave at least.
+    /// Returns the states, oldest first, from the oldest that a crash may restore, and the position
+    /// of the oldest one allowed after a power loss.
     fn states(&self) -> (&[Self::State], usize);
 
-    /// Opens it.
+    /// Opens the database.
     fn open(disk: &FaultFs) -> Result<()>;
 
-    /// What a disk holds must be one of the states from the durable one on, sound, and something to
-    /// go on from.
+    /// Checks that a disk holds one of the states from the durable one on, is sound, and can be
+    /// used further.
     fn check(disk: &FaultFs, states: &[Self::State], durable: usize, context: &str);
 
-    /// The same of one whose making was cut off: nothing, or the beginning.
+    /// Checks the same after an interrupted creation: nothing, or the initial state.
     fn check_unmade(disk: &FaultFs, context: &str);
 }
 
-/// Goal: power loss at any moment, the first ones of its making included, leaves a sound database
-/// with some state, none before the last one that was promised to last. Gives the number of images.
+/// Goal: power loss at any moment, including the first operations of its creation, leaves a sound
+/// database in some state, none before the last durable one. Returns the number of crash images.
 pub fn power_loss_at_every_operation<R: Run>(runs: u64, steps: u64) -> u64 {
     let own = seed();
     let mut images = 0;
@@ -78,8 +78,8 @@ pub fn power_loss_at_every_operation<R: Run>(runs: u64, steps: u64) -> u64 {
     images
 }
 
-/// Goal: the same when the power goes during recovery, again and again. Method: crash, crash at a
-/// drawn operation of the opening, up to four times, then open. Gives how many openings were
+/// Goal: the same for power loss during recovery, repeatedly. Method: crashes, crashes at a random
+/// operation of the opening, up to four times, then opens. Returns how many openings were
 /// interrupted.
 pub fn power_loss_in_recoveries<R: Run>(runs: u64, steps: impl Fn(u64) -> u64, within: u64) -> u64 {
     let own = seed();
@@ -96,7 +96,8 @@ pub fn power_loss_in_recoveries<R: Run>(runs: u64, steps: impl Fn(u64) -> u64, w
             crashed.crash_at(crashed.operation_count() + rng.below(within));
             let opened = R::open(&crashed);
             openings += 1;
-            // One that was over before the power went is no interrupted one, and must have worked.
+            // An opening that ended before the power failed was not interrupted, and must have
+            // succeeded.
             if crashed.is_powered_off() {
                 interrupted += 1;
             } else {
@@ -110,23 +111,22 @@ pub fn power_loss_in_recoveries<R: Run>(runs: u64, steps: impl Fn(u64) -> u64, w
     interrupted
 }
 
-/// What came of operations that fail.
+/// Counts of failed operations and their effects.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// So many failed.
+    /// Operations that failed.
     pub struck: u64,
-    /// Steps that told so.
+    /// Steps that reported a failure.
     pub told: u64,
-    /// Statements that were taken back and tried again.
+    /// Statements that were rolled back and retried.
     pub retried: u64,
-    /// Runs that went on to their end after that.
+    /// Runs that continued to their end afterwards.
     pub went_on: u64,
 }
 
-/// Goal: an operation of the disk that fails is told, costs nothing that was promised to last, and
-/// leaves a database that goes on or says that it cannot. Method: fail every operation of a run in
-/// turn, those of its making included, once; go on for as long as it works; look at it; then lose
-/// power.
+/// Goal: a failed disk operation is reported, loses nothing durable, and leaves a database that
+/// continues or reports that it cannot. Method: fails every operation of a run in turn, including
+/// its creation, once; continues for as long as that works; checks the contents; then loses power.
 pub fn every_operation_fails<R: Run>(faults: &[Fault], steps: u64) -> Failures {
     let own = seed();
     let mut failures = Failures::default();
@@ -134,8 +134,8 @@ pub fn every_operation_fails<R: Run>(faults: &[Fault], steps: u64) -> Failures {
         for index in 0.. {
             let seed = own.wrapping_add(round as u64);
             let context = format!("{fault:?} at {index}");
-            // What a failed sync wrote is none of it, or a part: by turns, so that two faults have
-            // both of each operation.
+            // A failed sync writes nothing or a part: alternating, so that two faults cover both
+            // for each operation.
             let is_partial = (index + round as u64) % 2 == 1;
             let sync_failure = if is_partial { SyncFailure::Partial } else { SyncFailure::CacheOnly };
             let disk = FaultFs::new(FaultOptions { sync_failure, ..FaultOptions::seeded(seed) });

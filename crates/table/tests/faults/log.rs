@@ -1,5 +1,5 @@
-//! What the log promises: that nothing is given back which somebody needs, that what could not be
-//! logged is not taken for logged, and that a commit is one.
+//! Guarantees of the log: no segment is released that is still needed, a change that was not logged
+//! does not count as logged, and commits are atomic.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{rounds, seed};
 
 const ROWS: i32 = 24;
 
-/// Segments as small as they can be, and no checkpoint but those that are asked for.
+/// Options with the smallest possible segments, and explicit checkpoints only.
 fn options() -> Options {
     let mut options = super::transactions::options();
     options.store.frames = 64;
@@ -33,7 +33,7 @@ fn text(letter: &str, len: usize) -> String {
     letter.repeat(len)
 }
 
-/// A table of texts, all of one letter and of a length.
+/// Creates a table of texts, all of one letter and of a given length.
 fn filled(disk: &FaultFs, len: usize) -> (Database, Arc<Table>) {
     let db = open(disk).unwrap();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
@@ -61,7 +61,7 @@ fn table_of_view(transaction: &Transaction) -> Arc<Table> {
     Arc::clone(transaction.view().catalog().table("public", "t").unwrap())
 }
 
-/// The letters of all rows, in order.
+/// Returns the letters of all rows, in order.
 fn letters(db: &Database) -> Result<String> {
     let transaction = db.begin(Isolation::Snapshot)?;
     let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
@@ -78,15 +78,15 @@ fn letter(letter: &str) -> String {
     letter.repeat(ROWS as usize)
 }
 
-/// Goal: a change that failed before it came to the log, was taken back and made again, is undone
-/// after a crash like any other. Method: fail every operation of a transaction in turn, once; go
-/// back to a savepoint, or not, and try again; write all pages; lose power before the commit.
+/// Goal: a change that failed before it was logged, was undone and made again, is undone after a
+/// crash like any other. Method: fails every operation of a transaction in turn, once; rolls back
+/// to a savepoint, or not, and retries; writes all pages; loses power before the commit.
 #[test]
 fn changes_that_were_tried_again() {
     let mut failures = 0;
     for fault in [Fault::Full, Fault::Io] {
         for index in 0.. {
-            // Every other one, and all of them in turn in the long form.
+            // Every other one; in the long form the seed decides which.
             let with_savepoint = (index + rounds(0, seed())).is_multiple_of(2);
             let disk = FaultFs::new(FaultOptions::seeded(1));
             let (db, table) = filled(&disk, 600);
@@ -100,7 +100,7 @@ fn changes_that_were_tried_again() {
                     let row = [Value::Int(id), Value::Text(&text("b", 600))];
                     match transaction.update(&table, &key(&table, id), &row) {
                         Ok(_) => break,
-                        // The log or the pool has failed for good.
+                        // The log or the pool has failed permanently.
                         Err(_) if attempt == 1 => break 'rows,
                         Err(_) => failures += 1,
                     }
@@ -112,7 +112,7 @@ fn changes_that_were_tried_again() {
             }
             let is_last = disk.operation_count() - before <= index;
             if !is_over && db.checkpoint().is_ok() {
-                // All of it is on the disk now, and none of it is committed.
+                // All changes are on disk now, and none are committed.
                 for image in [CrashImage::None, CrashImage::All] {
                     let found = letters(&open(&disk.crash_point().image(image)).unwrap()).unwrap();
                     assert_eq!(found, letter("a"), "{fault:?} at {index}, {image}");
@@ -127,9 +127,9 @@ fn changes_that_were_tried_again() {
     assert!(failures > 20, "{failures}");
 }
 
-/// Goal: a commit that others see, and that a power loss may take back, is taken back as a whole.
-/// Method: a transaction over several segments, all of whose pages are written; a commit that is
-/// not synced; a checkpoint, which has nothing to write; power loss.
+/// Goal: a commit that is visible, but may be lost in a power loss, is lost as a whole. Method: a
+/// transaction over several segments, with all its pages written; a commit that is not synced; a
+/// checkpoint with nothing to write; power loss.
 #[test]
 fn a_checkpoint_after_a_commit_that_is_not_durable() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -155,11 +155,11 @@ fn a_checkpoint_after_a_commit_that_is_not_durable() {
             found.push(letters.starts_with('b'));
         }
     }
-    // What a checkpoint has seen it makes durable.
+    // A checkpoint makes the log durable up to its end.
     assert_eq!((found.first(), found.last()), (Some(&false), Some(&true)));
 }
 
-/// Rows that are long in [`commits_that_fail`]: on more pages than there are frames.
+/// The number of long rows in [`commits_that_fail`]: they take more pages than there are frames.
 const LONG_ROWS: i32 = 6;
 
 fn make_long(db: &Database, table: &Arc<Table>, letter: &str) -> Result<cairn_table::Transaction> {
@@ -171,8 +171,7 @@ fn make_long(db: &Database, table: &Arc<Table>, letter: &str) -> Result<cairn_ta
     Ok(transaction)
 }
 
-/// Looks at what a commit has left, and goes on. Errors: what the database has failed of behind the
-/// commit.
+/// Checks the result of a commit, and continues. Errors: the failures reported after the commit.
 fn after_a_commit(db: &Database, table: &Arc<Table>, context: &str) -> Result<()> {
     let expected = format!("{}{}", text("b", LONG_ROWS as usize), text("a", (ROWS - LONG_ROWS) as usize));
     assert_eq!(letters(db)?, expected, "{context}");
@@ -184,10 +183,9 @@ fn after_a_commit(db: &Database, table: &Arc<Table>, context: &str) -> Result<()
     Ok(())
 }
 
-/// Goal: a commit that returns an error has not come to be seen, and one that has come to be seen
-/// returns none; what is left to be given back is given back later.
-/// Method: fail every operation of a commit in turn, once: the sync, the pages of old values that
-/// are given back behind it, and the checkpoint that is due then.
+/// Goal: a commit that returns an error has not become visible, and a visible one returns no error;
+/// freeing that remains is done later. Method: fails every operation of a commit in turn, once: the
+/// sync, freeing the pages of old values after it, and the checkpoint that is due then.
 #[test]
 fn commits_that_fail() {
     let (mut seen, mut failed, mut behind) = (0, 0, 0);
@@ -238,12 +236,13 @@ fn commits_that_fail() {
     assert!(seen > 20 && failed > 4 && behind > 4);
 }
 
-/// Goal: on a full disk a checkpoint gives log back, which makes room, instead of wanting room
-/// first. Method: a log of many segments that one transaction needs; a quota that is used up; the
+/// Goal: on a full disk, a checkpoint releases log, which frees space, and does not need space
+/// first.
+/// Method: a log of many segments that one transaction needs; a quota that is used up; the
 /// transaction ends.
 #[test]
 fn a_checkpoint_on_a_full_disk() {
-    // With a limit from the start, so that what is allocated is kept.
+    // A limit from the start makes the disk account for allocated space.
     let disk = FaultFs::new(FaultOptions { quota_bytes: Some(1 << 30), ..FaultOptions::seeded(1) });
     let (db, table) = filled(&disk, 600);
     let begin = || db.begin(Isolation::ReadCommitted).unwrap();
@@ -268,7 +267,7 @@ fn a_checkpoint_on_a_full_disk() {
     let given = db.checkpoint();
     assert!(segments() < 4, "{} after {given:?}", segments());
     given.unwrap();
-    // And so there is room again.
+    // There is space again.
     let mut transaction = begin();
     for id in 0..ROWS {
         let row = [Value::Int(id), Value::Text(&text("d", 600))];
@@ -278,10 +277,10 @@ fn a_checkpoint_on_a_full_disk() {
     assert_eq!(letters(&db).unwrap(), letter("d"));
 }
 
-/// Goal: a vacuum on a full disk, where the log cannot be given back, does not cut pages off that
-/// the log has changes of: the next opening would do these again. Method: pages behind others that
-/// go, changed since the last checkpoint; then a vacuum with so little room, more each time, until
-/// there is enough.
+/// Goal: a vacuum on a full disk, where the log cannot be released, does not truncate pages that
+/// the log has changes of, because the next opening would replay them. Method: dropped pages
+/// precede others that were changed since the last checkpoint; then a vacuum with little space,
+/// more each time, until there is enough.
 #[test]
 fn a_vacuum_on_a_full_disk() {
     let mut uncut = 0;

@@ -1,7 +1,7 @@
-//! What the storage must survive: power loss at every operation of the disk, in recoveries too, and
-//! operations that fail.
+//! Fault tests of the storage: power loss at every disk operation, also during recovery, and failed
+//! operations.
 //!
-//! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` asks for the long form.
+//! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` selects the long form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod apart;
@@ -27,7 +27,7 @@ use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The first tree of a database has its root on the first page after page 0.
+/// The first tree of a database has its root on the page after page 0.
 const ROOT: u32 = 1;
 
 fn seed() -> u64 {
@@ -47,7 +47,7 @@ fn open(disk: &FaultFs, frames: usize) -> Result<Store> {
     options.frames = frames;
     options.background = false;
     options.log = cairn_wal::Options::default().segment_bytes(64 << 10).window_bytes(16 << 10);
-    // What recoveries draw must not be what the run drew.
+    // Recovery must not draw the same random numbers as the run.
     Store::open_seeded(
         &fs,
         Path::new("/db"),
@@ -67,14 +67,14 @@ fn content(store: &Store) -> Result<Map> {
     Ok(map)
 }
 
-/// A database with one tree, and everything that it was: the content after each change.
+/// A database with one tree, and its history: the contents after each change.
 struct Run {
     store: Store,
     tree: Tree,
     rng: SeededRng,
-    /// The contents, oldest first, as far back as a crash may lead.
+    /// The states, oldest first, from the oldest that a crash may restore.
     states: Vec<Map>,
-    /// The one that a power loss must leave at least.
+    /// The position of the oldest one allowed after a power loss.
     durable: usize,
 }
 
@@ -118,8 +118,7 @@ impl harness::Run for Run {
     }
 
     fn goes_on(&mut self) -> bool {
-        // A change that failed was not made; what it would have been is no state, unless it is in
-        // the log.
+        // A failed change was not made; its result is not a state, unless it is in the log.
         let Ok(found) = content(&self.store) else { return false };
         if self.states.last() != Some(&found) {
             self.states.push(found);
@@ -152,7 +151,7 @@ impl harness::Run for Run {
             "{context}: no state from {durable} of {} on is what was found",
             states.len()
         );
-        // It goes on from there.
+        // The database can be used further.
         let tree = Tree::open(store.space(), ROOT);
         tree.put(b"after", b"wards").unwrap();
         let mut value = Vec::new();
@@ -169,8 +168,8 @@ impl harness::Run for Run {
     }
 }
 
-/// Goal: a database is nobody else's as long as anything of it can be written, a tree that has
-/// outlived its store included; and too small a pool is refused.
+/// Goal: a database is locked for as long as any part of it can be written, including a tree that
+/// outlives its store; too small a pool is refused.
 #[test]
 fn one_at_a_time() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -186,7 +185,7 @@ fn one_at_a_time() {
     assert!(tree.contains(b"key").unwrap());
 }
 
-/// Goal: a database without its log is not opened as if it had never had one.
+/// Goal: a database without its log is not opened as if it never had one.
 #[test]
 fn logs_that_were_removed() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -202,9 +201,9 @@ fn logs_that_were_removed() {
     assert_eq!(open(&disk, 8).unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// Goal: what a database survives, the pages and trees of one do. Method: runs of changes, syncs
-/// and checkpoints in pools that hold a part of the tree; splits and merges are there whole or not
-/// at all.
+/// Goal: pages and trees survive everything that a database must survive. Method: runs of changes,
+/// syncs and checkpoints in pools that hold a part of the tree; splits and merges are complete or
+/// absent.
 #[test]
 fn power_loss_at_every_operation() {
     let images = harness::power_loss_at_every_operation::<Run>(rounds(3, 100), 220);

@@ -1,4 +1,4 @@
-//! Databases whose log was taken away, or is not all that it was.
+//! Databases whose log was removed, or is incomplete.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const COPIES: &str = "/db-pages";
 
 fn open(disk: &FaultFs) -> Result<Database> {
     let mut options = options();
-    // What has happened is in one segment, and no page is written before it has to be.
+    // All changes are in one segment, and pages are not written earlier than necessary.
     options.store.frames = 200;
     options.store.log = cairn_wal::Options::default().segment_bytes(1 << 20).background(false);
     options.checkpoint_bytes = u64::MAX;
@@ -22,8 +22,8 @@ fn open(disk: &FaultFs) -> Result<Database> {
     Database::open_seeded(&fs, Path::new("/db"), &options, &mut SeededRng::new(7).fork("salt"))
 }
 
-/// A database with rows of which some were changed and some removed, closed: all of it is in its
-/// pages, and since it was opened in its log.
+/// Returns a closed database with rows, some of which were changed and some deleted: everything is
+/// in its pages, and everything since it was opened is in its log.
 fn closed() -> (FaultFs, Tables) {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
@@ -48,22 +48,22 @@ fn closed() -> (FaultFs, Tables) {
     (disk, found)
 }
 
-/// All files and their bytes.
+/// Returns all files and their bytes.
 fn files(disk: &FaultFs) -> Vec<(PathBuf, Vec<u8>)> {
     disk.files().into_iter().map(|path| (path.clone(), disk.bytes_of(&path).unwrap())).collect()
 }
 
-/// Opens it again and again: each time it is told that the log is not all of it, and nothing is
-/// made or changed.
+/// Opens the database repeatedly: each time it reports that the log is incomplete, and nothing is
+/// created or changed.
 fn is_refused(disk: &FaultFs, context: &str) {
     let before = files(disk);
     for attempt in 0..3 {
         let error = open(disk).map(|_| ()).expect_err(context);
         let text = error.to_string();
         let ends = ["the log ends at", "it ends at"].iter().any(|ends| text.contains(ends));
-        // Who has copied the file alone is told what belongs to it.
+        // The error lists the other files, for users who have copied the main file alone.
         let named = text.contains("-log and ") && text.contains("-pages belong to the file");
-        // A segment's header says how long its file is, so a cut one is named itself.
+        // The header of a segment states the length of its file, so an error names a truncated one.
         let cut = text.contains(".wal is damaged") && text.contains("the file was cut");
         let is_told = cut || ends && named;
         assert!(error.kind() == ErrorKind::Corruption && is_told, "{context}, {attempt}: {text}");
@@ -72,7 +72,8 @@ fn is_refused(disk: &FaultFs, context: &str) {
 }
 
 /// Goal: a database without its log is refused, however often it is opened, and nothing is left
-/// behind that would pass for a log. Method: take away the log; the log and the double write.
+/// behind that could be taken for a log. Method: removes the log; removes the log and the double
+/// write.
 #[test]
 fn a_log_that_is_gone() {
     for with_copies in [true, false] {
@@ -87,9 +88,9 @@ fn a_log_that_is_gone() {
     }
 }
 
-/// Goal: a log that lost its end is missed, wherever it ends now: pages have changes that it has
-/// not. Method: cut the newest segment at many places, with the double write and without; where
-/// nothing is lost the database is as it was.
+/// Goal: the loss of the log's end is detected, wherever the log ends now, because pages have
+/// changes that the log lacks. Method: truncates the newest segment at many positions, with and
+/// without the double write; if nothing is lost, the database is unchanged.
 #[test]
 fn a_log_that_was_shortened() {
     let (mut refused, mut whole) = (0, 0);
@@ -117,9 +118,9 @@ fn a_log_that_was_shortened() {
     assert!(refused > 40 && whole == 2, "{refused}");
 }
 
-/// Goal: of a database that was closed no commit goes unseen by a flipped bit in its log, the last
-/// one neither: it is all there, or refused; and it has given back what its log had allocated.
-/// Method: a bit in every so many bytes of what was written.
+/// Goal: in a closed database, a flipped bit in the log loses no commit unnoticed, not even the
+/// last one: everything is present, or opening is refused; and closing has freed the space
+/// allocated ahead. Method: flips bits at intervals in the bytes written.
 #[test]
 fn flipped_bits_of_a_closed_log() {
     let (disk, found) = closed();
@@ -127,7 +128,7 @@ fn flipped_bits_of_a_closed_log() {
     let (mut flips, mut refused) = (0, 0);
     for path in disk.read_dir(Path::new(LOG)).unwrap() {
         let bytes = disk.bytes_of(&path).unwrap();
-        // A segment is of 1 MiB while it is written: what was allocated ahead is given back.
+        // A segment takes 1 MiB while it is written; closing frees the space allocated ahead.
         assert!(bytes.len() < 1 << 20, "{} has {} bytes", path.display(), bytes.len());
         let written = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         for at in (0..written).step_by(super::rounds(97, 7) as usize) {

@@ -1,4 +1,4 @@
-//! Bits that turn on the disk.
+//! Flipped bits on the disk.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions};
 use super::transactions::{content, def, open};
 
 const PAGE: usize = 4096;
-/// Where a page's contents begin, and what they begin with when it is free.
+/// Offset of a page's payload, and the first byte of it in a free page.
 const PAYLOAD: usize = 16;
 const FREE: u8 = 3;
 
@@ -22,9 +22,9 @@ fn fill(db: &Database, name: &str) -> Result<()> {
     transaction.commit(Durability::Sync)
 }
 
-/// Goal: a free page that is damaged is told to who needs one, and a vacuum mends it: nothing was
-/// on it. Method: a bit of each free page turns; after the vacuum there is room again, also when
-/// the power goes behind it, with any part of what was written.
+/// Goal: a damaged free page is reported when it is to be allocated, and repaired by a vacuum,
+/// because it holds no data. Method: flips a bit of each free page; after the vacuum there is space
+/// again, also if the power fails after it, with any part of the writes.
 #[test]
 fn free_pages() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -42,7 +42,7 @@ fn free_pages() {
     let free: Vec<usize> =
         (1..bytes.len() / PAGE).filter(|page| bytes[page * PAGE + PAYLOAD] == FREE).collect();
     assert!(free.len() > 5, "{free:?}");
-    // Once it is open: before, the double write would mend those that were written last.
+    // After opening: otherwise the double write would repair the pages written last.
     let db = open(&disk).unwrap();
     for page in &free {
         assert!(disk.flip_bit(path, (page * PAGE + PAYLOAD + 6) as u64, 1));

@@ -1,5 +1,5 @@
-//! What transactions must survive: power loss at every operation of the disk, in recoveries too,
-//! and operations that fail.
+//! Fault tests of transactions: power loss at every disk operation, also during recovery, and
+//! failed operations.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,7 +16,7 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng
 
 use super::{harness, rounds};
 
-/// Rows of one table, by `id`: a number that is indexed, and the length of a text.
+/// Rows of one table, by `id`: an indexed number, and the length of a text.
 pub(super) type Rows = BTreeMap<i32, (i32, usize)>;
 /// Tables by name.
 pub(super) type Tables = BTreeMap<String, Rows>;
@@ -29,7 +29,7 @@ pub(super) fn options() -> Options {
     options.store.log = cairn_wal::Options::default().segment_bytes(64 << 10).window_bytes(16 << 10);
     options.store.reserve = 512 << 10;
     options.checkpoint_bytes = 40 << 10;
-    // Bulk loads and indexes go to a file.
+    // Bulk loads and indexes spill to a file.
     options.sort_bytes = 1 << 10;
     options
 }
@@ -93,26 +93,25 @@ pub(super) fn content(db: &Database) -> Result<Tables> {
     Ok(tables)
 }
 
-/// Rows that a transaction has changed, by table; `None` for those that it has deleted.
+/// Rows that a transaction has changed, by table; `None` for deleted ones.
 type Changes = BTreeMap<(&'static str, i32), Option<(i32, usize)>>;
 
-/// A transaction, and what it has made of the rows that are its own to change: those of one
-/// remainder by three.
+/// A transaction, and the current state of the rows that it may change: those with one remainder
+/// modulo three.
 struct Open {
     transaction: Transaction,
     rows: Changes,
     savepoint: Option<(Savepoint, Changes)>,
 }
 
-/// What changes a row.
+/// A change of a row.
 enum Change {
     Delete,
     Put { v: i32, len: usize, is_there: bool },
 }
 
-/// A database with a table `t`, one `c` whose `v` refers to the first one's keys and whose rows go
-/// with them, and others that come and go; and everything that it was: the content after each
-/// commit.
+/// A database with a table `t`, a table `c` whose `v` references `t` with a cascade, and others
+/// that are created and dropped; and its history: the contents after each commit.
 struct Run {
     fs: Arc<dyn Fs>,
     db: Database,
@@ -122,9 +121,9 @@ struct Run {
     durable: usize,
     tables: u32,
     copies: u32,
-    /// Statements that failed, were taken back and tried again.
+    /// Number of statements that failed, were rolled back and retried.
     retries: u64,
-    /// A commit has begun and not come back.
+    /// Whether a commit has begun and not returned.
     in_doubt: bool,
 }
 
@@ -132,8 +131,8 @@ fn find(transaction: &Transaction, name: &str) -> Arc<Table> {
     Arc::clone(transaction.view().catalog().table("public", name).unwrap())
 }
 
-/// Makes both tables. With `packed` the first one begins with rows in packed leaves, which changes
-/// take apart.
+/// Creates both tables. With `packed`, the first one begins with rows in packed leaves, which
+/// changes unpack.
 fn create(transaction: &mut Transaction, packed: bool) -> Result<Rows> {
     let parents = transaction.create_table(def("t"))?;
     let mut rows = Rows::new();
@@ -158,7 +157,7 @@ fn create(transaction: &mut Transaction, packed: bool) -> Result<Rows> {
     Ok(rows)
 }
 
-/// What there is when a row of `t` is there, or not.
+/// Returns the current contents of a row, if it exists.
 fn now(state: &Tables, rows: &Changes, table: &'static str, id: i32) -> Option<(i32, usize)> {
     rows.get(&(table, id)).copied().unwrap_or_else(|| state[table].get(&id).copied())
 }
@@ -172,7 +171,7 @@ impl Run {
         self.states.last().unwrap()
     }
 
-    /// Changes a row. A statement that fails is taken back and tried again, once.
+    /// Changes a row. A statement that fails is rolled back and retried once.
     fn change_row(&mut self, slot: usize, open: &mut Open) -> Result<()> {
         let id = self.below(60) as i32 * 3 + slot as i32;
         let name = if self.below(4) == 0 { "c" } else { "t" };
@@ -185,7 +184,7 @@ impl Run {
                 0 => 5_000 + self.below(4_000) as usize,
                 _ => self.below(120) as usize,
             };
-            // Of a child it is its parent, of the same slot's rows.
+            // For a child, the parent, which is a row of the same slot.
             let v =
                 if name == "c" { self.below(60) as i32 * 3 + slot as i32 } else { self.below(1_000) as i32 };
             Change::Put { v, len, is_there }
@@ -213,7 +212,7 @@ impl Run {
             assert!(open.transaction.delete(&table, &key(&table, id))?);
             open.rows.insert((name, id), None);
             if name == "t" {
-                // Its children go with it.
+                // Its children are deleted with it.
                 let ids = state["c"].keys().copied().chain(open.rows.keys().map(|(_, id)| *id));
                 let gone: Vec<i32> = ids
                     .filter(|child| now(state, &open.rows, "c", *child).is_some_and(|(v, _)| v == id))
@@ -252,7 +251,7 @@ impl Run {
         }
         self.states.push(state);
         let durability = if self.below(3) == 0 { Durability::Buffered } else { Durability::Sync };
-        // One that has changed nothing promises nothing, not even of what it has seen.
+        // A transaction without changes guarantees nothing, not even for the data it has seen.
         let promises = durability == Durability::Sync && open.transaction.has_written();
         self.in_doubt = true;
         open.transaction.commit(durability)?;
@@ -263,7 +262,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends all that run: who changes the schema would wait for them.
+    /// Ends all running transactions, because a schema change would wait for them.
     fn commit_all(&mut self) -> Result<()> {
         for slot in 0..3 {
             if let Some(open) = self.open[slot].take() {
@@ -273,7 +272,7 @@ impl Run {
         Ok(())
     }
 
-    /// Changes the schema, once or twice, with some of it taken back.
+    /// Changes the schema, once or twice, with some changes rolled back.
     fn change_schema(&mut self) -> Result<()> {
         self.commit_all()?;
         let mut state = self.state().clone();
@@ -304,7 +303,7 @@ impl Run {
         Ok(())
     }
 
-    /// Makes, empties or removes a table, or an index.
+    /// Creates, truncates or drops a table, or an index.
     fn change_schema_once(&mut self, transaction: &mut Transaction, state: &mut Tables) -> Result<()> {
         let other = state.keys().find(|name| name.starts_with('u')).cloned();
         match (other, self.below(5)) {
@@ -332,7 +331,7 @@ impl Run {
                 let table = transaction.create_table(def(&name))?;
                 let mut rows = Rows::new();
                 let mut bulk = transaction.bulk_insert(&table)?;
-                // In no order, so that some are sorted.
+                // Not in key order, so that some rows are sorted.
                 let count = self.rng.below(80) as i32;
                 for id in (0..count).map(|at| (at * 37) % 83) {
                     let (v, len) = (self.rng.below(1_000) as i32, self.rng.below(60) as usize);
@@ -341,7 +340,7 @@ impl Run {
                     rows.insert(id, (v, len));
                 }
                 bulk.finish()?;
-                // And some one by one, which the log tells of.
+                // And some one by one, which are logged individually.
                 let table = find(transaction, &name);
                 for id in 100..100 + count % 9 {
                     transaction.insert(&table, &[Value::Int(id), Value::Int(id), Value::Text("")])?;
@@ -353,7 +352,8 @@ impl Run {
         Ok(())
     }
 
-    /// Makes a copy of what is committed, while others are open, looks at it, and removes it.
+    /// Backs up the committed state, while other transactions are open, checks the copy, and
+    /// removes it.
     fn back_up(&mut self) -> Result<()> {
         let to = format!("/copy{}", self.copies);
         self.copies += 1;
@@ -439,7 +439,7 @@ impl harness::Run for Run {
         };
         match looked() {
             Ok(found) => assert!(found == last, "{context}: {found:?}"),
-            // A file or the log has failed, and says so to whoever writes.
+            // A file or the log has failed, and reports this to writers.
             Err(error) => {
                 let has_failed = matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned);
                 assert!(has_failed, "{context}: {error}");
@@ -493,8 +493,8 @@ impl harness::Run for Run {
     }
 }
 
-/// Opens what a disk holds, however often the power goes meanwhile: at an operation of an opening,
-/// every fifth in its turn, and then once more. Gives how far openings came.
+/// Opens a disk with power losses during the opening: at every fifth operation in turn, and then
+/// once more. Returns about how many operations an opening takes.
 fn open_cut_off(disk: &FaultFs, check: impl Fn(&Database)) -> u64 {
     for at in (0..).step_by(5) {
         for image in [CrashImage::All, CrashImage::Random(at)] {
@@ -512,19 +512,19 @@ fn open_cut_off(disk: &FaultFs, check: impl Fn(&Database)) -> u64 {
     0
 }
 
-/// Goal: a recovery that is cut off while it gives back what an unfinished transaction has made is
-/// done again, and as often as it takes: rows of a tree that has gone are not undone in pages that
-/// are anybody's.
-/// Method: rows put one by one into a table of the same transaction, and all of it on the disk;
-/// power loss all along the recovery.
+/// Goal: a recovery that is interrupted while it frees the trees of an unfinished transaction can
+/// be repeated any number of times: rows of a freed tree are not undone in pages that may have been
+/// reused.
+/// Method: rows inserted one by one into a table of the same transaction, all of it on the disk;
+/// power loss throughout the recovery.
 #[test]
 fn recoveries_of_tables_that_never_were() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
     let table = transaction.create_table(def("t")).unwrap();
-    // Of more pages than there is memory: some go to the disk while they are given back, and the
-    // log before them.
+    // More pages than frames, so that some are written while they are freed, and the log before
+    // them.
     let text = "w".repeat(400);
     for id in 0..300 {
         transaction.insert(&table, &[Value::Int(id), Value::Int(id), Value::Text(&text)]).unwrap();
@@ -537,10 +537,10 @@ fn recoveries_of_tables_that_never_were() {
     assert!(cut_off > 20, "{cut_off}");
 }
 
-/// Goal: long rows go with their table when the power goes between its end and theirs, and those
-/// that a savepoint has taken back do not go twice. Method: two tables are dropped, one of them
-/// made in the same transaction; a third one is taken back, and its pages are used again; power
-/// loss at every operation from the commit on.
+/// Goal: long rows are freed with their table even if the power fails between freeing the table and
+/// freeing them, and those that a rollback to a savepoint has freed are not freed twice. Method:
+/// two tables are dropped, one of them created in the same transaction; a third one is rolled back,
+/// and its pages are reused; power loss at every operation from the commit on.
 #[test]
 fn power_loss_while_long_rows_go() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -586,10 +586,10 @@ fn power_loss_while_long_rows_go() {
     assert!(found > 0, "{before} {after}");
 }
 
-/// Goal: power loss at any moment leaves exactly what some commit left, none later than the last
-/// one that was promised to last; indexes have what tables have, and references what they refer to.
-/// Method: runs with three transactions at a time, savepoints, long rows, references, changes of
-/// the schema in savepoints and out of them, checkpoints, vacuums, and backups.
+/// Goal: power loss at any moment leaves exactly the result of some commit, none before the last
+/// durable one; indexes match tables, and references are valid. Method: runs with three
+/// transactions at a time, savepoints, long rows, foreign keys, schema changes inside and outside
+/// of savepoints, checkpoints, vacuums, and backups.
 #[test]
 fn power_loss_at_every_operation() {
     let images = harness::power_loss_at_every_operation::<Run>(rounds(3, 100), rounds(150, 500));

@@ -1,4 +1,4 @@
-//! Power loss in a vacuum that moves long rows.
+//! Power loss during a vacuum that moves long rows.
 
 use std::ops::Bound;
 
@@ -10,7 +10,7 @@ use cairn_vfs::{CrashImage, FaultFs, FaultOptions};
 use super::rounds;
 use super::transactions::{column, key, on, open};
 
-/// A text of which no two pages have the same bytes.
+/// Returns a text in which no two pages have the same bytes.
 fn text(id: i32, len: usize) -> String {
     let letter = |at: usize| char::from(b'a' + ((at / 100 + id as usize * 7) % 26) as u8);
     (0..len).map(letter).collect()
@@ -31,10 +31,10 @@ fn rows(db: &Database) -> Result<Vec<(i32, String)>> {
     Ok(rows)
 }
 
-/// Goal: the power may go at any moment while a vacuum moves long rows page by page: each is whole
-/// afterwards, and the next vacuum gets as far as one that was let be. Method: rows of three pages,
-/// some near the front of the file and some near its end, in every order; after each operation of
-/// the disk, with any part of what was written; one order in the short form.
+/// Goal: after a power loss at any moment while a vacuum moves long rows page by page, each row is
+/// complete, and the next vacuum achieves the same as an uninterrupted one. Method: rows of three
+/// pages, some near the start of the file and some near its end, in every order; after each disk
+/// operation, with any part of the writes; one order in the short form.
 #[test]
 fn long_rows_are_whole_wherever_a_vacuum_ends() {
     let orders = [[3, 56, 5, 54, 7, 52], [56, 3, 54, 52, 50, 4], [56, 54, 3, 5, 52, 50]];

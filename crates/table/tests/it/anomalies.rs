@@ -1,4 +1,4 @@
-//! Each anomaly by its name, at each level: whether it happens.
+//! Known isolation anomalies by name, and whether each level allows them.
 
 use cairn_table::row::{Type, Value};
 use cairn_table::{Durability, Error, Isolation};
@@ -7,8 +7,8 @@ use crate::{Fixture, all, def, get, index, key, set};
 
 const LEVELS: [Isolation; 3] = [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable];
 
-/// Goal: nobody reads what was not committed (dirty read), or something between (intermediate
-/// read), at any level.
+/// Goal: at every level, no transaction reads uncommitted data (dirty read) or an intermediate
+/// version (intermediate read).
 #[test]
 fn dirty_reads() {
     for level in LEVELS {
@@ -27,7 +27,8 @@ fn dirty_reads() {
     }
 }
 
-/// Goal: a row read twice is the same, and so is a range (no phantom), but with read committed.
+/// Goal: repeated reads of a row or a range return the same (no phantoms), except with read
+/// committed.
 #[test]
 fn repeated_reads_and_phantoms() {
     for level in LEVELS {
@@ -45,8 +46,8 @@ fn repeated_reads_and_phantoms() {
     }
 }
 
-/// Goal: of two that read a row and then change it, one notices (no lost update), but with read
-/// committed.
+/// Goal: if two transactions read a row and then change it, one of them fails (no lost update),
+/// except with read committed.
 #[test]
 fn lost_updates() {
     for level in LEVELS {
@@ -65,10 +66,10 @@ fn lost_updates() {
     }
 }
 
-/// Goal: a row that is put where another transaction has deleted one, which this one still sees, is
-/// noticed (a lost update as well), but with read committed: it would see both, one in the table
-/// and one in an index. One that stands in the way is a violation at every level. Method: with the
-/// primary key, with a unique index, and after a look at what is in the way.
+/// Goal: inserting a row in place of one that another transaction has deleted, but that this one
+/// still sees, fails (otherwise a lost update), except with read committed: the transaction would
+/// see both rows, one in the table and one in an index. A conflicting row is a violation at every
+/// level. Method: with the primary key, with a unique index, and after a search for a conflict.
 #[test]
 fn rows_in_place_of_deleted_ones() {
     for level in LEVELS {
@@ -110,8 +111,8 @@ fn rows_in_place_of_deleted_ones() {
     }
 }
 
-/// Goal: two that each read what the other changes (write skew) do not both commit when they are
-/// serializable; with snapshots they do.
+/// Goal: two serializable transactions that each read data the other changes (write skew) do not
+/// both commit; with snapshots they do.
 #[test]
 fn write_skew() {
     for level in LEVELS {
@@ -130,8 +131,8 @@ fn write_skew() {
     }
 }
 
-/// Goal: a range that one has looked through, and another has put a row into (phantom write skew),
-/// is noticed when both are serializable.
+/// Goal: inserting into a range that another transaction has scanned (phantom write skew) is
+/// detected if both are serializable.
 #[test]
 fn phantom_write_skew() {
     let fixture = Fixture::new();
@@ -147,9 +148,9 @@ fn phantom_write_skew() {
     assert_eq!(crate::all(&fixture.begin(), &table, None).len(), 2);
 }
 
-/// Goal: the anomaly in which a transaction that only reads shows an order that cannot be (Fekete,
-/// O'Neil, O'Neil, "A Read-Only Transaction Anomaly Under Snapshot Isolation", 2004) does not
-/// happen when all are serializable.
+/// Goal: the anomaly in which a read-only transaction exposes an impossible order (Fekete, O'Neil,
+/// O'Neil, "A Read-Only Transaction Anomaly Under Snapshot Isolation", 2004) does not happen if all
+/// transactions are serializable.
 #[test]
 fn read_only_anomaly() {
     let fixture = Fixture::new();
@@ -167,8 +168,8 @@ fn read_only_anomaly() {
     assert!(matches!(withdraws.commit(Durability::Buffered), Err(Error::SerializationFailure { .. })));
 }
 
-/// Goal: circles of waiting are found at once. Method: two threads that want each other's row; one
-/// of them gets the error, and the other one goes on.
+/// Goal: deadlocks are detected at once. Method: two threads each request the other's row; one of
+/// them fails, and the other continues.
 #[test]
 fn deadlocks() {
     let fixture = Fixture::new();

@@ -5,8 +5,8 @@ use cairn_table::{Durability, Error, Isolation, Transaction};
 
 use crate::{Fixture, all, def, get, index, key, set};
 
-/// Goal: rows come and go, their own transaction sees them before others do, and they are there
-/// after opening again.
+/// Goal: rows are inserted and deleted, their own transaction sees this before others do, and they
+/// persist across reopening.
 #[test]
 fn rows() {
     let fixture = Fixture::new();
@@ -20,7 +20,7 @@ fn rows() {
     assert_eq!(all(&other, &table, None), ["1,10", "2,20", "3,30"]);
     assert_eq!((get(&other, &table, 3), get(&other, &table, 4)), (Some(30), None));
     transaction.commit(Durability::Sync).unwrap();
-    // Read committed, but the statement began before.
+    // Read committed, but the statement began earlier.
     assert_eq!(get(&other, &table, 2), Some(20));
     let mut other = other;
     other.begin_statement().unwrap();
@@ -32,7 +32,7 @@ fn rows() {
     assert_eq!(all(&fixture.begin(), &table, None), ["1,10", "2,21", "4,40"]);
 }
 
-/// Goal: what did not commit is not there, neither in this life nor in the next one.
+/// Goal: changes that did not commit are gone, both before and after reopening.
 #[test]
 fn undone() {
     let fixture = Fixture::new();
@@ -52,8 +52,8 @@ fn undone() {
     assert_eq!(fixture.db.stats().aborts, 2);
 }
 
-/// Goal: savepoints undo what came after them, and can be gone back to twice; rows changed before
-/// and after keep what they were.
+/// Goal: rolling back to a savepoint undoes later changes, and can be repeated; rows changed before
+/// and after it keep the earlier contents.
 #[test]
 fn savepoints() {
     let fixture = Fixture::new();
@@ -81,8 +81,8 @@ fn savepoints() {
     assert_eq!(fixture.db.stats().versioned_rows, 0, "what nobody needs is forgotten");
 }
 
-/// Goal: indexes have an entry for each row that is seen, in order, whatever happened to it; a row
-/// with a new key has moved.
+/// Goal: indexes have an entry for each visible row, in order, after all kinds of changes; a row
+/// whose key changes moves.
 #[test]
 fn indexes() {
     let fixture = Fixture::new();
@@ -113,7 +113,7 @@ fn indexes() {
     assert_eq!(all(&now, &table, Some(0)), ["3,b", "10,b", "2,c", "5,null"]);
     assert_eq!(all(&now, &table, Some(1)), ["3", "10", "2", "5"]);
     drop(now);
-    // What is left of the rows that were is removed with the next transactions.
+    // The next transactions remove the ghosts of the former rows.
     fixture.run(|transaction| transaction.delete(&table, &key(&table, 5)).unwrap());
     fixture.run(|transaction| transaction.delete(&table, &key(&table, 3)).unwrap());
     drop(table);
@@ -121,8 +121,8 @@ fn indexes() {
     assert_eq!(all(&fixture.begin(), &fixture.table("t"), Some(0)), ["10,b", "2,c"]);
 }
 
-/// Goal: rows that are longer than a page, and longer than 64 KiB, come back, change and go, and
-/// their pages are used again.
+/// Goal: rows longer than a page, and longer than 64 KiB, can be read, changed and deleted, and
+/// their pages are reused.
 #[test]
 fn long_rows() {
     let fixture = Fixture::new();
@@ -159,8 +159,9 @@ fn long_rows() {
     assert!(pages - free < 12, "{free} of {pages} pages are free");
 }
 
-/// Goal: a transaction that changes more rows than the pool has pages commits or is undone like any
-/// other. Method: 40 frames, 40,000 rows in no order.
+/// Goal: a transaction that changes more rows than fit in the pool commits or is undone like any
+/// other.
+/// Method: 40 frames, 40,000 rows in random order.
 #[test]
 fn larger_than_the_pool() {
     let fixture = Fixture::with(|options| options.store.frames = 40);
@@ -186,9 +187,9 @@ fn larger_than_the_pool() {
     assert!(matches!(error, Error::UniqueViolation { ref key, .. } if key == "(id)=(5)"), "{error:?}");
 }
 
-/// Goal: rows without a primary key get numbers that no row has, or has had for whoever still sees
-/// it, also behind an opening. Method: rows, of which the last is deleted while somebody sees it,
-/// and others after each.
+/// Goal: rows without a primary key get numbers that no row has, or has had while still visible to
+/// a snapshot, also after reopening. Method: inserts, between which the last row is deleted while a
+/// snapshot sees it.
 #[test]
 fn row_numbers_are_new() {
     let fixture = Fixture::new();
@@ -224,9 +225,10 @@ fn row_numbers_are_new() {
     assert_eq!(fixture.db.check().unwrap().rows, 6);
 }
 
-/// Goal: an index that covers a column has what the row has, though the two compare as equal.
-/// Method: a zero that changes its sign, as a key and among the included columns, against the
-/// table's row.
+/// Goal: an index that covers a column has the row's exact value, even if an update compares as
+/// equal.
+/// Method: a zero that changes its sign, in the key and among the included columns, compared with
+/// the table's row.
 #[test]
 fn indexes_have_the_sign_of_a_zero() {
     let fixture = Fixture::new();
@@ -254,7 +256,7 @@ fn indexes_have_the_sign_of_a_zero() {
             let expected = all(&fresh.begin(), &other, Some(index));
             assert_eq!(all(&transaction, &table, Some(index)), expected, "index {index}, {a} and {b}");
         }
-        // It waits for whoever reads.
+        // The check waits for readers.
         drop(transaction);
         assert_eq!(fixture.db.check().unwrap().entries, 2);
     }

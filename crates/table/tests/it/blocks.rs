@@ -1,4 +1,4 @@
-//! Scans by blocks give what scans by rows give.
+//! Block scans, compared with row scans.
 
 use std::cell::Cell;
 
@@ -25,8 +25,8 @@ const TYPES: [Type; 14] = [
     Type::Uuid,
 ];
 
-/// A row of all types: some NULL, texts of several lengths, one in a hundred too long for a page
-/// and one in a thousand longer than 64 KiB.
+/// Generates a row of all types: some values are NULL, texts vary in length, one in a hundred is
+/// too long for a page, and one in a thousand is longer than 64 KiB.
 fn row(id: i32, long: u64, rng: &mut SeededRng, texts: &mut (String, Vec<u8>)) -> Vec<Value<'static>> {
     let length = match rng.below(1_000) + long {
         0 => 70_000,
@@ -85,12 +85,12 @@ fn shown(column: &ColumnBuf, at: usize, kind: Type) -> String {
 type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
 thread_local! {
-    /// Columns of blocks that were compared with bounds without being decoded.
+    /// Number of block columns that were compared with bounds without decoding.
     static COMPARED: Cell<u64> = const { Cell::new(0) };
     static TEXTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The number that a value is in the unit of its column.
+/// Returns a value as a number in the unit of its column.
 fn whole(column: &ColumnBuf, at: usize) -> Option<i128> {
     if !column.validity().is_valid(at) {
         return None;
@@ -104,15 +104,14 @@ fn whole(column: &ColumnBuf, at: usize) -> Option<i128> {
     }
 }
 
-/// Whether a row is chosen.
+/// Whether a row is selected.
 type Holds<'h> = &'h dyn Fn(usize) -> bool;
 
 /// Whether a text is wanted.
 type HoldsText<'h> = &'h dyn Fn(&[u8]) -> bool;
 
-/// Compares what a block says of chosen rows with what its columns say: with few rows, and with
-/// most of them, behind some that were there before; with those between two values of the column,
-/// and with those that have some texts.
+/// Compares a block's selections with its columns: few rows and most rows, appended to existing
+/// values; rows between two values of the column; and rows with certain texts.
 fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf) {
     let rows = block.rows();
     let bits = |holds: &dyn Fn(usize) -> bool| {
@@ -156,7 +155,7 @@ fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf
     }
 }
 
-/// Compares both ways of reading a range. Gives the number of rows.
+/// Compares both ways of reading a range. Returns the number of rows.
 pub fn agree(view: &View, table: &Arc<Table>, index: Option<usize>, range: Range<'_>) -> usize {
     let count = table.def().columns.len();
     let columns: Vec<usize> = (0..=count).collect();
@@ -185,7 +184,7 @@ pub fn agree(view: &View, table: &Arc<Table>, index: Option<usize>, range: Range
             found += block.rows();
         }
         assert!(rows.next().unwrap().is_none());
-        // Who looks at some columns sees the same in these.
+        // A scan of some columns returns the same values for these.
         let some = [0, 2, 7, 9, 11];
         let mut whole = view.scan(table, index, range, direction).unwrap();
         let mut part = view.scan_columns(table, index, range, direction, &some).unwrap();
@@ -202,7 +201,7 @@ pub fn agree(view: &View, table: &Arc<Table>, index: Option<usize>, range: Range
     found
 }
 
-/// Everything, and some ranges, of the table and of its indexes.
+/// Compares everything, and some ranges, of the table and of its indexes.
 fn agree_all(view: &View, table: &Arc<Table>, rng: &mut SeededRng) -> usize {
     let everything = (Bound::Unbounded, Bound::Unbounded);
     let rows = agree(view, table, None, everything);
@@ -243,10 +242,10 @@ fn values<'a>(row: &[Value<'a>], texts: &'a (String, Vec<u8>)) -> Vec<Value<'a>>
     row
 }
 
-/// Goal: blocks have the rows, values and keys that scans have, for every type, forward and
-/// backward, in the table and in its indexes, and the count is theirs: of committed rows, one's own
-/// changes, ghosts, long and wide rows, and in a snapshot that others' changes are behind. Method:
-/// random changes; both ways of reading compared.
+/// Goal: block scans return the same rows, values and keys as row scans, for every type, forward
+/// and backward, in the table and in its indexes, and counts agree: for committed rows, own
+/// changes, ghosts, long and wide rows, and in a snapshot that predates changes of others. Method:
+/// random changes; both ways of reading are compared.
 #[test]
 fn blocks_are_scans() {
     let fixture = Fixture::new();
@@ -262,7 +261,7 @@ fn blocks_are_scans() {
     agree_through_changes(&fixture, &table, &mut rng);
 }
 
-/// Goal: the same of rows in packed leaves, and of leaves that changes have taken out of them.
+/// Goal: the same for rows in packed leaves, and in leaves that changes have unpacked.
 #[test]
 fn blocks_of_packed_leaves_are_scans() {
     let fixture = Fixture::new();
@@ -275,7 +274,7 @@ fn blocks_of_packed_leaves_are_scans() {
         let mut bulk = transaction.bulk_insert(&table).unwrap();
         for id in 0..2_000 {
             let mut row = row(id, 10, &mut rng, &mut texts);
-            // Numbers that have something in common, as most have.
+            // Similar numbers, as in most real data.
             for (at, value) in row.iter_mut().enumerate().filter(|(_, value)| **value != Value::Null) {
                 *value = match *value {
                     Value::BigInt(_) => Value::BigInt(i64::from(id) % 1_000 - 500),
@@ -295,7 +294,7 @@ fn blocks_of_packed_leaves_are_scans() {
         bulk.finish().unwrap();
         fixture.db.pages().unwrap().0 - pages
     });
-    // Three trees of 2,000 rows with some 130 bytes: in ordinary leaves they would be more.
+    // Three trees of 2,000 rows with some 130 bytes each would take more pages in ordinary leaves.
     assert!(ordinary < 40, "{ordinary} pages");
     let table = fixture.table("t");
     agree_through_changes(&fixture, &table, &mut rng);
@@ -325,15 +324,14 @@ fn agree_through_changes(fixture: &Fixture, table: &Arc<Table>, rng: &mut Seeded
     assert_eq!(agree_all(fixture.begin().view(), table, rng), own);
     assert_eq!(agree_all(old.view(), table, rng), 2_000);
     drop(old);
-    // Ghosts whose deletion everybody sees, and rows on pages that are all visible.
+    // Ghosts whose deletion every snapshot sees, and rows on pages that are all visible.
     assert_eq!(agree_all(fixture.begin().view(), table, rng), own);
     assert_eq!(fixture.db.check().unwrap().rows, own as u64);
     fixture.db.vacuum().unwrap();
     assert_eq!(agree_all(fixture.begin().view(), &fixture.table("t"), rng), own);
 }
 
-/// Goal: what was not asked for at the start, what is not there, and buffers of another type are
-/// refused.
+/// Goal: columns that were not announced or do not exist, and buffers of another type, are refused.
 #[test]
 fn blocks_refuse() {
     let fixture = Fixture::new();

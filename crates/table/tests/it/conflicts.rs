@@ -1,4 +1,4 @@
-//! Rows that stand in the way of others, and are left alone.
+//! Searches for conflicting rows that do not lock them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ fn row(id: i32, v: i32) -> [Value<'static>; 2] {
     [Value::Int(id), Value::Int(v)]
 }
 
-/// A transaction that does not wait.
+/// Begins a transaction that does not wait.
 fn hasty(fixture: &Fixture) -> Transaction {
     fixture.db.begin_with(Isolation::ReadCommitted, &Canceller::new(), Some(Duration::ZERO)).unwrap()
 }
 
-/// Goal: a row that only stands in the way is not locked: others change it, and find others in
-/// their way, without waiting.
+/// Goal: a conflicting row is not locked: other transactions change it, and find conflicts
+/// themselves, without waiting.
 #[test]
 fn rows_in_the_way() {
     let fixture = Fixture::new();
@@ -41,24 +41,24 @@ fn rows_in_the_way() {
     }
     assert!(!first.has_written());
     assert!(other.update(&table, &key(&table, 1), &row(1, 7)).unwrap());
-    // It is there for everybody else until that is committed.
+    // Until that commits, the row exists for everyone else.
     for arbiter in [None, Some(0)] {
         assert!(first.has_conflict(&table, arbiter, &row(1, 1)).unwrap());
     }
     other.commit(Durability::Buffered).unwrap();
     assert!(!first.has_conflict(&table, Some(0), &row(9, 1)).unwrap());
-    // One's own count at once, and nothing that is NULL.
+    // Own rows count at once, and NULL never conflicts.
     first.insert(&table, &row(3, 3)).unwrap();
     assert!(first.has_conflict(&table, None, &[Value::Int(3), Value::Null]).unwrap());
     assert!(!first.has_conflict(&table, Some(0), &[Value::Int(3), Value::Null]).unwrap());
-    // Whether another one's will be there nobody knows yet.
+    // Whether another transaction's row will exist is not known yet.
     let mut other = hasty(&fixture);
     let waits = other.has_conflict(&table, None, &[Value::Int(3), Value::Null]);
     assert!(matches!(waits, Err(Error::LockTimeout)), "{waits:?}");
 }
 
-/// Goal: whoever finds another row being put in its way waits for what becomes of it; and one that
-/// it does not see at its level of isolation is an error, as in PostgreSQL.
+/// Goal: a search for a conflict waits for the outcome of a concurrent insert of such a row; a row
+/// that the transaction cannot see at its isolation level is an error, as in PostgreSQL.
 #[test]
 fn rows_that_come_in_the_way() {
     for commits in [false, true] {

@@ -4,8 +4,8 @@ use cairn_table::schema::{ColumnType, ForeignKeyDef, Referential};
 
 use crate::{Fixture, all, column, def, index, key};
 
-/// Goal: rows that break a rule are refused, with an error that names rule, table and values; and
-/// nothing of them stays.
+/// Goal: rows that violate a constraint are refused, with an error that names the constraint, the
+/// table and the values, and leave no trace.
 #[test]
 fn rules() {
     let fixture = Fixture::new();
@@ -70,8 +70,8 @@ fn rules() {
     assert_eq!(all(&fixture.begin(), &table, None), ["1,x,äöü,9999"]);
 }
 
-/// Goal: references keep rows from going, or make others follow, as they say. What others do at the
-/// same time: `references.rs`.
+/// Goal: foreign keys keep rows from being deleted, or change the referencing rows, as declared.
+/// For concurrent changes see `references.rs`.
 #[test]
 fn references() {
     let fixture = Fixture::new();
@@ -119,7 +119,7 @@ fn references() {
     );
     assert!(transaction.drop_table(&parent).unwrap_err().to_string().contains("depend on it"));
     transaction.rollback().unwrap();
-    // Other columns change as they like.
+    // Other columns may change.
     fixture.run(|transaction| {
         transaction.update(&parent, &key(&parent, 1), &[Value::Int(1), Value::Int(7)]).unwrap()
     });

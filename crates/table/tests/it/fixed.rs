@@ -1,4 +1,4 @@
-//! Views that are fixed while their transaction goes on.
+//! Views that are fixed while their transaction continues.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cairn_table::{Direction, Table, View};
 
 use crate::{Fixture, key};
 
-/// The rows that a view sees, by the primary key.
+/// Returns the rows that a view sees, in primary key order.
 fn seen(view: &View, table: &Arc<Table>) -> Vec<(i32, i32)> {
     let range = (Bound::Unbounded, Bound::Unbounded);
     let mut scan = view.scan(table, None, range, Direction::Forward).unwrap();
@@ -22,10 +22,10 @@ fn seen(view: &View, table: &Arc<Table>) -> Vec<(i32, i32)> {
     rows
 }
 
-/// Goal: a fixed view sees what its transaction had done when it was cloned, and nothing of what
-/// that does, or takes back, afterwards; the transaction itself sees all. Method: rows that are put
-/// in, changed and deleted before and after, once and twice, by a transaction that had written
-/// before and by one that had not, with a savepoint that is gone back to.
+/// Goal: a fixed view sees the changes that its transaction had made when the view was cloned, and
+/// no later changes or rollbacks; the transaction itself sees everything. Method: rows inserted,
+/// changed and deleted before and after, once and twice, by a transaction that had written before
+/// and by one that had not, with a rollback to a savepoint.
 #[test]
 fn views_that_stay() {
     for has_written in [false, true] {
@@ -61,7 +61,7 @@ fn views_that_stay() {
         transaction.rollback_to(savepoint).unwrap();
         assert_eq!(seen(&fixed, &table), before);
         assert_eq!(seen(transaction.view(), &table), now);
-        // One that is fixed later sees what was taken back as it was before.
+        // A view fixed later sees rolled-back rows as they were before.
         transaction.fix_view();
         let later = transaction.view().clone();
         transaction.unfix_view();

@@ -1,7 +1,7 @@
-//! Whole histories of many threads, looked through for circles: "list append", after Kingsbury,
-//! Alvaro, "Elle: Inferring Isolation Anomalies from Experimental Observations", VLDB 2020. Rows
-//! hold lists that only grow, so what a transaction has read says which appends it has seen and
-//! which not.
+//! Histories of many threads, searched for cycles: "list append", after Kingsbury, Alvaro, "Elle:
+//! Inferring Isolation Anomalies from Experimental Observations", VLDB 2020. Rows hold lists that
+//! only grow, so the list that a transaction has read shows which appends it has seen and which it
+//! has not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,14 +16,14 @@ use crate::{Fixture, def, index, key};
 
 type List = Vec<u32>;
 
-/// What a transaction that has committed has done.
+/// The reads and appends of a committed transaction.
 #[derive(Debug, Default, Clone)]
 struct Done {
     reads: Vec<(i32, List)>,
     appends: Vec<(i32, u32)>,
 }
 
-/// Lists, far apart; the rows between them come and go.
+/// Lists, spaced apart; rows between them are inserted and deleted.
 const LISTS: i32 = 8;
 const BETWEEN: i32 = 40;
 
@@ -38,8 +38,8 @@ fn read(transaction: &Transaction, table: &Table, id: i32) -> Result<List> {
     Ok(if found { parse(row.row(table).get(1)) } else { List::new() })
 }
 
-/// Reads some lists that follow each other, and sees that the index has the last value of each, and
-/// nothing else.
+/// Reads some consecutive lists, and checks that the index has the last value of each, and nothing
+/// else.
 fn read_range(
     transaction: &Transaction,
     table: &Arc<Table>,
@@ -71,8 +71,8 @@ fn read_range(
     Ok(found.into_iter().collect())
 }
 
-/// Appends to a list, whose row changes its length and its entry in the index, or goes and comes
-/// again.
+/// Appends to a list. This changes the length of its row and its index entry, or deletes the row
+/// and inserts it again.
 fn append(
     transaction: &mut Transaction,
     table: &Arc<Table>,
@@ -98,7 +98,7 @@ fn append(
     transaction.insert(table, &values)
 }
 
-/// Puts a row in between two lists, or takes it out: leaves are divided and merged.
+/// Inserts or deletes a row between two lists, so that leaves split and merge.
 fn make_room(transaction: &mut Transaction, table: &Arc<Table>, rng: &mut SeededRng) -> Result<()> {
     let id = rng.below((LISTS * BETWEEN) as u64) as i32;
     if id % BETWEEN == 0 || transaction.delete(table, &key(table, id))? {
@@ -115,7 +115,7 @@ fn is_retry(error: &Error) -> bool {
     )
 }
 
-/// One transaction of some reads and appends. `None` when it did not commit.
+/// Runs one transaction of some reads and appends. Returns `None` if it did not commit.
 fn turn(
     fixture: &Fixture,
     table: &Arc<Table>,
@@ -164,9 +164,9 @@ fn turn(
     }
 }
 
-/// A way from a transaction back to itself, if there is one.
+/// Returns a transaction on a cycle, if there is one.
 fn circle(edges: &Edges, count: usize) -> Option<usize> {
-    // 0 not seen, 1 on the way, 2 done.
+    // 0 not visited, 1 on the path, 2 done.
     let mut marks = vec![0u8; count];
     for start in 0..count {
         let mut way = vec![(start, false)];
@@ -191,8 +191,8 @@ fn circle(edges: &Edges, count: usize) -> Option<usize> {
     None
 }
 
-/// Looks a history through. Gives the edges between transactions: who wrote before whom, who read
-/// what whom wrote, who read what another has replaced.
+/// Checks a history. Derives the dependencies between transactions: write-write, write-read, and
+/// read-write.
 fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
     let mut writer = BTreeMap::new();
     for (at, done) in history.iter().enumerate() {
@@ -200,7 +200,8 @@ fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
     }
     let written: usize = last.values().map(List::len).sum();
     assert_eq!(written, writer.len(), "{level:?}: appends were lost, or ones that did not commit are there");
-    // Who has written, or been read, before; and who has read what another one has replaced.
+    // Write and read dependencies; and anti-dependencies, in which a version read is replaced by
+    // another transaction.
     let (mut before, mut replaced) = (Edges::new(), Edges::new());
     let edge = |edges: &mut Edges, from: usize, to: usize| {
         if from != to {
@@ -224,11 +225,11 @@ fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
             }
         }
     }
-    // G1c: no level lets transactions see each other in a circle.
+    // G1c: no level allows cycles of write and read dependencies.
     if let Some(at) = circle(&before, history.len()) {
         panic!("{level:?}: a circle of what was written and read, through {:?}", history[at]);
     }
-    // G-single: with one snapshot nobody sees a part of what another one has done.
+    // G-single: with a single snapshot, no transaction sees a part of another's changes.
     if level != Isolation::ReadCommitted {
         for (&reader, writers) in &replaced {
             if let Some(&writer) = writers.iter().find(|writer| leads_to(&before, **writer, reader)) {
@@ -248,7 +249,7 @@ fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
 
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
-/// Whether there is a way along edges.
+/// Returns whether there is a path.
 fn leads_to(edges: &Edges, from: usize, to: usize) -> bool {
     let (mut seen, mut way) = (BTreeSet::new(), vec![from]);
     while let Some(at) = way.pop() {
@@ -262,14 +263,15 @@ fn leads_to(edges: &Edges, from: usize, to: usize) -> bool {
     false
 }
 
-/// Goal: serializable transactions of many threads can be put in a line, and at no level an append
-/// is lost or one is read that did not commit. Method: threads that read and append, and a graph of
-/// who must come before whom. What the threads do follows from a seed; how they interleave is the
-/// machine's matter, and whatever it is must pass.
+/// Goal: serializable transactions of many threads have a serial order, and at no level is an
+/// append lost, or one read that did not commit. Method: threads that read and append, and a graph
+/// of their dependencies. The operations of each thread follow from a seed. Their interleaving
+/// depends on the machine, and every one must pass.
 #[test]
 fn list_append() {
     for level in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
-        // Less than the table has, and enough for threads that divide nodes at the same time.
+        // Fewer frames than the table has pages, and enough for threads that split nodes
+        // concurrently.
         let fixture = Fixture::with(|options| {
             options.store.page_size = 4096;
             options.store.frames = 32;
@@ -308,7 +310,7 @@ fn list_append() {
         assert!(history.len() > 100, "{level:?}: {} committed", history.len());
         check(level, &last, &history);
         drop(transaction);
-        // Each that ends cleans up after a few.
+        // Each transaction that ends cleans up after a few.
         (0..100).for_each(|at| {
             fixture.run(|transaction| assert!(transaction.delete(&table, &key(&table, 1 + at % 30)).is_ok()))
         });
@@ -318,7 +320,7 @@ fn list_append() {
     }
 }
 
-/// Goal: the checker finds what it is there for.
+/// Goal: the checker detects the anomalies it is meant for.
 #[test]
 fn circles_are_found() {
     let skew = [
@@ -328,14 +330,14 @@ fn circles_are_found() {
     let last = BTreeMap::from([(1, vec![10]), (2, vec![20])]);
     check(Isolation::Snapshot, &last, &skew);
     assert!(std::panic::catch_unwind(|| check(Isolation::Serializable, &last, &skew)).is_err());
-    // One that has seen the second half of another one and not the first.
+    // A transaction that has seen the second half of another and not the first.
     let half = [
         Done { reads: vec![(1, vec![]), (2, vec![20])], appends: vec![] },
         Done { reads: vec![], appends: vec![(1, 10), (2, 20)] },
     ];
     check(Isolation::ReadCommitted, &last, &half);
     assert!(std::panic::catch_unwind(|| check(Isolation::Snapshot, &last, &half)).is_err());
-    // Two that have seen each other.
+    // Two transactions that have seen each other.
     let each = [
         Done { reads: vec![(2, vec![20])], appends: vec![(1, 10)] },
         Done { reads: vec![(1, vec![10])], appends: vec![(2, 20)] },

@@ -1,4 +1,4 @@
-//! What others leave behind: ghosts of rows, and files.
+//! Leftovers: ghosts of rows, and files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ fn delete(fixture: &Fixture, table: &Arc<Table>, id: i32) {
     fixture.run(|transaction| assert!(transaction.delete(table, &key(table, id)).unwrap()));
 }
 
-/// Goal: what is left of a deleted row goes in the end, also when somebody had its key in the
-/// moment in which it was to go, and gave it up. Method: with the row put in again by a transaction
-/// that is undone, or commits; a vacuum counts what is left.
+/// Goal: the ghost of a deleted row is removed eventually, even if another transaction held its key
+/// at the moment of its removal and then gave it up. Method: the row is inserted again by a
+/// transaction that is undone, or commits; a vacuum counts the remaining ghosts.
 #[test]
 fn ghosts_whose_key_somebody_has() {
     for commits in [false, true] {
@@ -26,7 +26,7 @@ fn ghosts_whose_key_somebody_has() {
         let mut claims = fixture.begin();
         claims.insert(&table, &[Value::Int(5), Value::Int(6)]).unwrap();
         drop(old);
-        // It is to go now, and cannot.
+        // The ghost is due for removal now, but its key is claimed.
         delete(&fixture, &table, 1);
         if commits {
             claims.commit(Durability::Buffered).unwrap();
@@ -43,9 +43,9 @@ fn ghosts_whose_key_somebody_has() {
     }
 }
 
-/// Goal: rows that were locked and not changed are let go of, whatever else of the table was
-/// changed between the locks. Method: two locked, the first one changed, and the other way round;
-/// nothing is kept in the end.
+/// Goal: rows that were locked and not changed are released, regardless of which rows of the table
+/// were changed in between. Method: two rows are locked, and the first one is changed, or the
+/// second; nothing is kept in the end.
 #[test]
 fn rows_that_were_only_locked() {
     for changed in [1, 2] {
@@ -62,11 +62,11 @@ fn rows_that_were_only_locked() {
     }
 }
 
-/// Goal: nothing is left of deleted rows, and no row is lost, when four threads take rows out and
-/// put them in again, and undo half of it. Method: all go through the same keys in the same order,
-/// so that the last who had a key comes to it close behind the one before; twenty times, as a
-/// thread that is late once makes the rest of a turn harmless. Each state is read with an index and
-/// without, and a vacuum counts ghosts.
+/// Goal: no ghosts remain, and no row is lost, when four threads delete rows and insert them again,
+/// and undo half of that. Method: all threads visit the same keys in the same order, so that each
+/// follows closely behind the previous holder of a key; twenty times, because one late thread makes
+/// the rest of a turn harmless. Each state is read with and without an index, and a vacuum counts
+/// ghosts.
 #[test]
 fn ghosts_that_come_back() {
     const KEYS: i32 = 150;
@@ -98,9 +98,9 @@ fn ghosts_that_come_back() {
     }
 }
 
-/// Goal: ghosts of a life that ended while somebody could still see what they were are gone in the
-/// next one; rows that took their places, and trees that took those of their tables, are not
-/// touched.
+/// Goal: ghosts left by an earlier process, closed while a snapshot could still see their rows, are
+/// gone after reopening; rows that took their places, and trees that took the pages of their
+/// tables, are not affected.
 #[test]
 fn ghosts_of_an_earlier_life() {
     let fixture = Fixture::new();
@@ -116,7 +116,7 @@ fn ghosts_of_an_earlier_life() {
     delete(&fixture, &gone, 9);
     fixture.run(|transaction| transaction.insert(&table, &[Value::Int(2), Value::Int(22)]).unwrap());
     drop((table, gone));
-    // Nobody cleans up any more.
+    // From here on no transaction cleans up.
     let Fixture { fs, db } = fixture;
     drop((old, db));
     let fixture = Fixture { db: crate::open(&fs), fs };
@@ -125,9 +125,8 @@ fn ghosts_of_an_earlier_life() {
     assert_eq!(fixture.db.check().unwrap().rows, 2);
 }
 
-/// Goal: a backup does not take files for its own that somebody else has left: a log beside its
-/// path would be replayed into the copy. What a failed backup has left of its own does not stand in
-/// the way.
+/// Goal: a backup does not adopt existing files of others: a log beside its path would be replayed
+/// into the copy. Remains of an earlier failed backup are not in the way.
 #[test]
 fn backups_beside_other_files() {
     let fixture = Fixture::new();
@@ -146,7 +145,8 @@ fn backups_beside_other_files() {
     fixture.db.backup(&fixture.fs, to).unwrap();
 }
 
-/// A table with an index and long rows, some of them changed since, and some inserted one by one.
+/// Creates a table with an index and long rows, some of them changed later, and some inserted one
+/// by one.
 fn with_long_rows(transaction: &mut Transaction, name: &str) -> Arc<Table> {
     let mut def = def(name, &[("id", Type::Int), ("v", Type::Text)], &[0]);
     def.indexes = vec![index(&format!("{name}_id"), &[0], false)];
@@ -162,10 +162,10 @@ fn with_long_rows(transaction: &mut Transaction, name: &str) -> Arc<Table> {
     table
 }
 
-/// Goal: when a table goes, or gets other rows, the pages of its long rows become free, and each
-/// once. Method: tables that are dropped, emptied, and written anew, of this transaction or an
-/// earlier one; committed, taken back by a savepoint, or undone, and then used again; the look for
-/// lost pages, and for those that are used twice.
+/// Goal: when a table is dropped, or its rows are replaced, the pages of its long rows are freed,
+/// each of them once. Method: tables that are dropped, truncated and rewritten, created by this
+/// transaction or an earlier one; committed, rolled back to a savepoint, or undone, and then
+/// reused; checks for lost pages, and for pages used twice.
 #[test]
 fn pages_of_long_rows() {
     let change = |transaction: &mut Transaction, how: usize| {

@@ -1,4 +1,4 @@
-//! Databases that are opened by another name of their file.
+//! Databases that are opened through links.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -15,17 +15,17 @@ fn open(path: &Path) -> Result<Database> {
     Database::open(&fs, path, &options())
 }
 
-/// Goal: a symbolic link is its file, in whichever directory each of the two is: it finds the log
-/// there, is locked with it, and a link that leads nowhere yet makes the file there. A hard link
-/// has no log beside it, and is refused instead of being opened without. Method: rows that are put
-/// through one name and looked for through the others.
+/// Goal: a symbolic link is equivalent to its target, whichever directories they are in: it finds
+/// the log there, shares the lock, and creates the target if that does not exist. A hard link has
+/// no log beside it, and is refused instead of being opened without. Method: rows that are written
+/// through one name and read through the others.
 #[test]
 fn links_to_a_database() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
     std::fs::create_dir(at("data")).unwrap();
     std::fs::create_dir(at("links")).unwrap();
-    // Over two links, one of them relative; and to a file that is not there yet.
+    // Through two links, one of them relative; the target does not exist yet.
     symlink("../data/real.db", at("links/second.db")).unwrap();
     symlink(at("links/second.db"), at("first.db")).unwrap();
     symlink(at("data"), at("folder")).unwrap();

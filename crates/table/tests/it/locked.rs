@@ -1,5 +1,5 @@
-//! Rows that are locked first and changed then: what was seen at the lock is what is changed,
-//! whatever the transaction has done in between.
+//! Rows that are locked first and changed later: the change applies to the current row, whatever
+//! the transaction does to it in between.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use cairn_table::{Canceller, Durability, Isolation, RowBuf, Table, Transaction};
 
 use crate::{Fixture, all, get, key, set};
 
-/// Something that a transaction does between a lock of row 1 and its deletion, and what that gives.
+/// An action of a transaction between locking row 1 and deleting it.
 type Between = fn(&mut Transaction, &Arc<Table>);
 
 const BETWEEN: [(&str, Between); 7] = [
@@ -43,10 +43,10 @@ fn lock(transaction: &mut Transaction, table: &Arc<Table>, id: i32) {
     assert!(transaction.lock(table, &key(table, id), &mut RowBuf::default()).unwrap());
 }
 
-/// Goal: a row that was locked and then changed or deleted has the right entries in indexes, is
-/// seen by others as before, and is what it was after a rollback. Method: each thing that can
-/// happen to the row in between, of the same transaction; then a deletion or a change; then a
-/// commit or a rollback, and opening it again.
+/// Goal: a row that was locked and then changed or deleted has the right index entries, is seen
+/// unchanged by others, and is restored by a rollback. Method: each possible action on the row in
+/// between, in the same transaction; then a deletion or an update; then a commit or a rollback, and
+/// reopening.
 #[test]
 fn whatever_happens_in_between() {
     for (name, between) in BETWEEN {
@@ -82,8 +82,8 @@ fn whatever_happens_in_between() {
     }
 }
 
-/// Goal: what was seen at a lock is forgotten with the transaction: the next one, made of what that
-/// has left, sees what others have made of the row since.
+/// Goal: the remembered row does not outlive its transaction: the next one, which reuses it, sees
+/// later changes of others to the row.
 #[test]
 fn of_one_transaction_only() {
     let (fixture, table) = Fixture::indexed(10);

@@ -1,4 +1,4 @@
-//! Transactions over tables: what one sees of others, constraints, the schema, and coming back.
+//! Transactions over tables: isolation, constraints, the schema, and recovery.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -40,7 +40,7 @@ use cairn_table::{Database, Direction, Durability, Isolation, Options, RowBuf, T
 use cairn_vfs::{Fs, MemFs, SeededRng};
 use std::ops::Bound;
 
-/// A database in memory, and the file system that it is in.
+/// A database in memory, and its file system.
 pub struct Fixture {
     pub fs: Arc<dyn Fs>,
     pub db: Database,
@@ -69,7 +69,7 @@ impl Fixture {
         Fixture { db: open(&fs), fs }
     }
 
-    /// With other settings than those of most tests.
+    /// Creates a fixture with other options than most tests have.
     pub fn with(change: impl FnOnce(&mut Options)) -> Self {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         fs.create_dir_all(Path::new("/db")).unwrap();
@@ -79,7 +79,7 @@ impl Fixture {
         Fixture { db, fs }
     }
 
-    /// Closes and opens it again.
+    /// Closes and reopens the database.
     pub fn reopen(self) -> Self {
         drop(self.db);
         Fixture { db: open(&self.fs), fs: self.fs }
@@ -89,7 +89,7 @@ impl Fixture {
         self.db.begin(Isolation::ReadCommitted).unwrap()
     }
 
-    /// Does something in a transaction of its own.
+    /// Runs `work` in a transaction of its own and commits it.
     pub fn run<T>(&self, work: impl FnOnce(&mut Transaction) -> T) -> T {
         let mut transaction = self.begin();
         let value = work(&mut transaction);
@@ -101,7 +101,7 @@ impl Fixture {
         Arc::clone(self.begin().view().catalog().table("public", name).unwrap())
     }
 
-    /// With a table `t` of rows `(id, -id)`, whose `v` has an index.
+    /// Creates a fixture with a table `t` of rows `(id, -id)` and an index on `v`.
     pub fn indexed(rows: i32) -> (Self, Arc<Table>) {
         let fixture = Fixture::new();
         let table = fixture.run(|transaction| {
@@ -116,7 +116,7 @@ impl Fixture {
         (fixture, table)
     }
 
-    /// A table of two columns, `id` and `v`, with rows.
+    /// Creates a table of two columns, `id` and `v`, with rows.
     pub fn pairs(&self, rows: &[(i32, i32)]) -> Arc<Table> {
         self.run(|transaction| {
             let table =
@@ -163,7 +163,7 @@ pub fn key(table: &Table, id: i32) -> Vec<u8> {
     key
 }
 
-/// The value beside an `id`.
+/// Returns the `v` of an `id`.
 pub fn get(transaction: &Transaction, table: &Table, id: i32) -> Option<i32> {
     let mut row = RowBuf::default();
     let found = transaction.view().get(table, &key(table, id), &mut row).unwrap();
@@ -173,12 +173,12 @@ pub fn get(transaction: &Transaction, table: &Table, id: i32) -> Option<i32> {
     })
 }
 
-/// Sets it.
+/// Sets the `v` of an `id`.
 pub fn set(transaction: &mut Transaction, table: &Arc<Table>, id: i32, v: i32) -> cairn_table::Result<bool> {
     transaction.update(table, &key(table, id), &[Value::Int(id), Value::Int(v)])
 }
 
-/// All rows, in the order of the table or an index, as text.
+/// Returns all rows, in the order of the table or an index, as text.
 pub fn all(transaction: &Transaction, table: &Arc<Table>, index: Option<usize>) -> Vec<String> {
     let everything = (Bound::Unbounded, Bound::Unbounded);
     let mut scan = transaction.view().scan(table, index, everything, Direction::Forward).unwrap();

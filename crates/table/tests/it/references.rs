@@ -1,4 +1,4 @@
-//! Foreign keys beside others who write.
+//! Foreign keys under concurrent changes.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ fn refers(name: &str, to: &Table, column: usize, action: Referential) -> Foreign
     }
 }
 
-/// A table of parents with a unique number beside their keys, and one of children that refer to a
-/// column of theirs.
+/// Creates a table of parents with a unique number besides their keys, and one of children that
+/// reference one of these columns.
 fn family(fixture: &Fixture, to: usize, action: Referential) -> (Arc<Table>, Arc<Table>) {
     fixture.run(|transaction| {
         let mut parents = def("parents", &[("id", Type::Int), ("number", Type::Int)], &[0]);
@@ -40,7 +40,7 @@ fn row(id: i32, value: i32) -> [Value<'static>; 2] {
 
 type Makes = fn(&mut Transaction, &Arc<Table>) -> Result<()>;
 
-/// Ways in which a parent comes to be `(7, 7)` in a transaction that has not ended.
+/// Ways in which a parent becomes `(7, 7)` in a transaction that has not ended.
 const MAKES: [Makes; 3] = [
     |transaction, parents| transaction.insert(parents, &row(7, 7)),
     |transaction, parents| transaction.update(parents, &key(parents, 1), &row(7, 7)).map(|_| ()),
@@ -50,9 +50,9 @@ const MAKES: [Makes; 3] = [
     },
 ];
 
-/// Goal: a reference to a row that somebody is putting in waits for whether that commits: it never
-/// stands on what is taken back. Method: parents made in each way, by their primary key and by a
-/// unique index, that commit or do not while a child waits.
+/// Goal: a reference to a row that another transaction is inserting waits for whether that commits,
+/// and never relies on a row that is undone. Method: parents made in each way, referenced by
+/// primary key and by a unique index, that commit or not while a child waits.
 #[test]
 fn parents_that_are_not_committed() {
     for to in [0, 1] {
@@ -88,7 +88,7 @@ fn parents_that_are_not_committed() {
     }
 }
 
-/// Goal: a reference to a row of which others change another column waits for nobody.
+/// Goal: a reference to a row of which others change another column does not wait.
 #[test]
 fn other_columns_of_parents() {
     let fixture = Fixture::new();
@@ -96,9 +96,9 @@ fn other_columns_of_parents() {
     fixture.run(|transaction| transaction.insert(&parents, &row(7, 1)).unwrap());
     let mut parent = fixture.begin();
     assert!(set(&mut parent, &parents, 7, 2).unwrap());
-    // On this thread: it would wait for ever.
+    // On this thread, which would wait forever.
     fixture.run(|transaction| transaction.insert(&children, &row(10, 7)).unwrap());
-    // Those of its own are there at once, and gone at once.
+    // Own parents exist at once, and are gone at once.
     let savepoint = parent.savepoint();
     parent.insert(&parents, &row(8, 8)).unwrap();
     parent.insert(&children, &row(11, 8)).unwrap();
@@ -107,9 +107,9 @@ fn other_columns_of_parents() {
     assert!(matches!(error, Error::ForeignKeyViolation { .. }), "{error:?}");
 }
 
-/// Goal: with read committed a row that has come to refer to another one, while who removes its
-/// parent waited for it, is left alone. Method: deletions and new keys of a parent, with each
-/// action that follows, beside an update of the child.
+/// Goal: with read committed, a row is left alone if its reference changes while the removal of its
+/// parent waits for it. Method: deletions and key changes of a parent, with each action that
+/// changes children, concurrent with an update of the child.
 #[test]
 fn children_that_have_left() {
     for action in [Referential::Cascade, Referential::SetNull] {
@@ -144,8 +144,8 @@ fn children_that_have_left() {
     }
 }
 
-/// Goal: whoever refers and whoever removes wait for each other: a parent goes after the child that
-/// was first, or not at all. Method: both orders, on two threads.
+/// Goal: inserting a reference and deleting its target wait for each other: a parent is deleted
+/// after an earlier child, or not at all. Method: both orders, on two threads.
 #[test]
 fn one_waits_for_the_other() {
     for child_first in [true, false] {
@@ -202,8 +202,8 @@ fn tree(fixture: &Fixture, name: &str, action: Referential) -> Arc<Table> {
     })
 }
 
-/// Goal: a row that refers to itself can go, and can get another key if it goes on referring to
-/// itself; one that others refer to does what the action says.
+/// Goal: a row that references itself can be deleted, and can change its key if it keeps
+/// referencing itself; for a row that others reference, the action applies.
 #[test]
 fn rows_that_refer_to_themselves() {
     let fixture = Fixture::new();
@@ -219,7 +219,7 @@ fn rows_that_refer_to_themselves() {
             assert!(transaction.update(&nodes, &key(&nodes, 3), &row(4, 4)).unwrap(), "{action:?}");
         });
         assert_eq!(get(&fixture.begin(), &nodes, 4), Some(4));
-        // It would refer to what it was.
+        // The row would reference its former key.
         let mut transaction = fixture.begin();
         let moved = transaction.update(&nodes, &key(&nodes, 4), &row(5, 4));
         match action {
@@ -246,8 +246,8 @@ fn rows_that_refer_to_themselves() {
     }
 }
 
-/// Goal: a reference between columns of different types is refused when it is declared, whether
-/// they differ in kind or in their decimals.
+/// Goal: a foreign key between columns of different types is refused when it is declared, whether
+/// they differ in type or in scale.
 #[test]
 fn types_of_references() {
     let fixture = Fixture::new();
@@ -277,7 +277,7 @@ fn types_of_references() {
             }
         }
     }
-    // More digits before the point, or a longer text, are the same numbers and texts.
+    // More digits before the decimal point, or a greater maximum length, do not change the values.
     let mut transaction = fixture.begin();
     let mut parents = def("parents", &[], &[0]);
     parents.columns = vec![column("id", ColumnType::decimal(12, 2))];
@@ -288,9 +288,9 @@ fn types_of_references() {
     transaction.create_table(children).unwrap();
 }
 
-/// Goal: a child that was locked, and that a change of its parent has changed since, is deleted as
-/// it is by then: with the entry that it has in its index, and coming back to what it was. Method:
-/// lock it, delete the parent, delete it; commit or roll back.
+/// Goal: a child that was locked, and then changed by a change of its parent, is deleted in its
+/// current version: with its current index entry, and restored by a rollback. Method: locks it,
+/// deletes the parent, deletes it; commits or rolls back.
 #[test]
 fn children_that_change_behind_a_lock() {
     for commits in [false, true] {
@@ -319,9 +319,9 @@ fn children_that_change_behind_a_lock() {
     }
 }
 
-/// Goal: a table that others refer to gets other rows and types, as long as the others may still
-/// refer to it. Method: a key of another width, with its rows, after opening again; a text; without
-/// the key; a definition of more columns; and all of it taken back.
+/// Goal: a referenced table can get other rows and types, as long as the foreign keys remain valid.
+/// Method: a key of another width, with its rows, after reopening; a text; without the key; a
+/// definition with more columns; and all of this rolled back.
 #[test]
 fn other_rows_of_referenced_tables() {
     let fixture = Fixture::new();
@@ -368,31 +368,31 @@ fn other_rows_of_referenced_tables() {
     transaction.commit(Durability::Buffered).unwrap();
 }
 
-/// A change of the child `(10, 1)` by somebody who has not ended.
+/// A change of the child `(10, 1)` by a transaction that has not ended.
 type Leaves = fn(&mut Transaction, &Arc<Table>);
 
-/// Ways in which a child may come not to be there any more.
+/// Ways in which a child may be removed or locked.
 const LEAVES: [Leaves; 4] = [
     |transaction, children| assert!(transaction.delete(children, &key(children, 10)).unwrap()),
-    // Its key is another one, and so is what it refers to.
+    // Its key and its reference change.
     |transaction, children| {
         assert!(transaction.update(children, &key(children, 10), &row(12, 2)).unwrap());
     },
-    // Locked first, and deleted later.
+    // Locked first, to be deleted later.
     |transaction, children| {
         let mut record = RowBuf::default();
         assert!(transaction.lock(children, &key(children, 10), &mut record).unwrap());
     },
-    // What is unique of it is another one.
+    // Its unique column changes.
     |transaction, children| {
         assert!(transaction.update(children, &key(children, 10), &row(10, 2)).unwrap());
     },
 ];
 
-/// Goal: whoever removes a row, or its key, waits for the transaction that is removing the last row
-/// which refers to it, as in PostgreSQL, and is refused only if that one is undone. Method: each
-/// way of removing the child, with an index of its column and without, and of removing the parent;
-/// commits and rollbacks.
+/// Goal: removing a row, or its key, waits for the transaction that is removing the last row which
+/// references it, as in PostgreSQL, and is refused only if that one is undone. Method: each way of
+/// removing the child, with an index on its column and without, and of removing the parent; commits
+/// and rollbacks.
 #[test]
 fn children_that_are_leaving() {
     for action in [Referential::NoAction, Referential::Restrict] {
@@ -401,7 +401,8 @@ fn children_that_are_leaving() {
                 let context = format!("{action:?}, way {way}, commits: {commits}, removes: {removes}");
                 let (fixture, watch) = Watch::fixture();
                 let (parents, children) = family(&fixture, 0, action);
-                // By the primary key the child's column is looked through, as nothing else has it.
+                // If the parent is updated and its key is the primary key, the child's column has
+                // no index, so the table is scanned.
                 let indexed = way == 3 || removes;
                 let children = fixture.run(|transaction| {
                     [1, 2].into_iter().for_each(|id| transaction.insert(&parents, &row(id, id)).unwrap());
@@ -444,8 +445,8 @@ fn children_that_are_leaving() {
     }
 }
 
-/// Goal: a child that stays, though somebody is changing other columns of it, is no reason to wait;
-/// nor is one of two that are there. Method: on one thread, which would wait for ever.
+/// Goal: a child that stays, though its other columns are being changed, is no reason to wait;
+/// neither is one of two children. Method: on one thread, which would wait forever.
 #[test]
 fn children_that_stay() {
     let fixture = Fixture::new();
@@ -460,14 +461,14 @@ fn children_that_stay() {
         assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{what}: {refused:?}");
     };
     let mut other = fixture.begin();
-    // It refers to another row when that is committed, as in PostgreSQL.
+    // Once that commits, it references another row; it is refused now, as in PostgreSQL.
     assert!(set(&mut other, &children, 10, 2).unwrap());
     refused("its reference is changed");
     other.rollback().unwrap();
     let mut other = fixture.begin();
     assert!(other.delete(&children, &key(&children, 11)).unwrap());
     refused("another one stays");
-    // What this transaction has deleted itself is gone at once.
+    // Children that this transaction has deleted are gone at once.
     let mut own = fixture.begin();
     own.begin_changes();
     assert!(own.delete(&children, &key(&children, 10)).unwrap());
@@ -478,9 +479,8 @@ fn children_that_stay() {
     fixture.db.check().unwrap();
 }
 
-/// Goal: a transaction that sees one moment only, and waits for the one that deletes the child,
-/// learns that it cannot be put in a line, as in PostgreSQL; two that wait for one another are a
-/// deadlock.
+/// Goal: a transaction with a single snapshot that waits for the deletion of a child fails with a
+/// serialization failure, as in PostgreSQL; two that wait for each other are a deadlock.
 #[test]
 fn children_that_are_leaving_at_other_levels() {
     for level in [Isolation::Snapshot, Isolation::Serializable] {
@@ -495,7 +495,7 @@ fn children_that_are_leaving_at_other_levels() {
         let (db, table) = (fixture.db.clone(), Arc::clone(&parents));
         let parent = watch.start(move || db.begin(level)?.delete(&table, &key(&table, 1)));
         assert!(!parent.is_finished());
-        // It has the parent's key, and waits for this one.
+        // The other transaction holds the parent's key and waits for this one.
         let circle = leaves.insert(&children, &row(11, 1));
         assert!(matches!(circle, Err(Error::Deadlock { .. })), "{level:?}: {circle:?}");
         leaves.commit(Durability::Buffered).unwrap();

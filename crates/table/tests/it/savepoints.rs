@@ -1,4 +1,4 @@
-//! Changes of the schema that a savepoint takes back.
+//! Schema changes that are rolled back to a savepoint.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::{Fixture, all, get, index, key};
 
 type Change = fn(&mut Transaction, &Arc<Table>);
 
-/// What gives up trees of a table.
+/// Changes that drop trees of a table.
 const CHANGES: [(&str, Change); 5] = [
     ("drop", |transaction, table| transaction.drop_table(table).unwrap()),
     ("truncate", |transaction, table| _ = transaction.truncate(table).unwrap()),
@@ -27,9 +27,9 @@ const CHANGES: [(&str, Change); 5] = [
     }),
 ];
 
-/// Goal: trees that a change of the schema would have given up are still there when that change was
-/// taken back and its transaction committed: now, and after opening again. Method: each such
-/// change, in one savepoint, in two, and taken back twice.
+/// Goal: trees that a schema change would have dropped still exist after the change was rolled back
+/// and its transaction committed: now, and after reopening. Method: each such change, in one
+/// savepoint, in two, and rolled back twice.
 #[test]
 fn a_schema_that_was_taken_back() {
     for (name, change) in CHANGES {
@@ -60,8 +60,8 @@ fn a_schema_that_was_taken_back() {
     }
 }
 
-/// Goal: trees that go with a commit, and those that were made and taken back, are given back:
-/// after the commit, and by the opening when the commit was the last.
+/// Goal: trees dropped by a commit, and trees that were created and rolled back, are freed: after
+/// the commit, and by the next opening if the commit was the last.
 #[test]
 fn trees_that_go() {
     for (name, change) in CHANGES {
@@ -85,8 +85,8 @@ fn trees_that_go() {
     }
 }
 
-/// Goal: a table that was looked up before the schema was taken back, or changed, is refused: its
-/// trees may be anybody's by now.
+/// Goal: a table that was looked up before a schema rollback or change is refused, because its
+/// trees may have been reused.
 #[test]
 fn tables_that_are_not_any_more() {
     let is_stale = |result: cairn_table::Result<()>| {
@@ -106,7 +106,7 @@ fn tables_that_are_not_any_more() {
     let (fixture, table) = Fixture::indexed(2_000);
     let mut transaction = fixture.begin();
     let indexed = transaction.create_index(&table, index("t_more", &[1], false)).unwrap();
-    // The table as it was before has no entries for the index.
+    // The former version of the table lacks the index.
     refused(&mut transaction, &table);
     transaction.insert(&indexed, &[Value::Int(5_000), Value::Int(0)]).unwrap();
     transaction.rollback().unwrap();
@@ -121,7 +121,7 @@ fn tables_that_are_not_any_more() {
     transaction.insert(&table, &[Value::Int(5_000), Value::Int(7)]).unwrap();
     transaction.commit(cairn_table::Durability::Buffered).unwrap();
     assert_eq!(get(&fixture.begin(), &table, 5_000), Some(7));
-    // Statistics change nothing of what a row is.
+    // Statistics do not change the layout of rows.
     fixture.run(|transaction| {
         transaction
             .set_statistics(&table, cairn_table::TableStatistics { rows: 1, columns: Vec::new() })
@@ -131,8 +131,8 @@ fn tables_that_are_not_any_more() {
     assert_eq!(fixture.db.check().unwrap().rows, 2_002);
 }
 
-/// Goal: a load that was begun behind a savepoint that was gone back to goes on no more: its trees
-/// go with the transaction.
+/// Goal: a bulk load that was begun after a savepoint cannot continue after a rollback to it,
+/// because its trees are dropped with the transaction.
 #[test]
 fn loads_that_were_taken_back() {
     let fixture = Fixture::new();

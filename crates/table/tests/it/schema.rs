@@ -4,8 +4,8 @@ use cairn_table::{ColumnStatistics, TableStatistics};
 
 use crate::{Fixture, all, column, def, index, key};
 
-/// Goal: tables, indexes, views and namespaces are made, changed and removed with their
-/// transactions, and are there after opening again.
+/// Goal: tables, indexes, views and namespaces are created, changed and dropped transactionally,
+/// and persist across reopening.
 #[test]
 fn life_of_a_table() {
     let fixture = made_and_changed();
@@ -69,8 +69,8 @@ fn made_and_changed() -> Fixture {
     fixture
 }
 
-/// Goal: rows that come in bulk, in order or not, are the same as those that come one by one; two
-/// with one key are refused.
+/// Goal: rows inserted in bulk, in order or not, are the same as those inserted one by one;
+/// duplicate keys are refused.
 #[test]
 fn bulk() {
     let fixture = Fixture::new();
@@ -113,8 +113,8 @@ fn bulk() {
     );
 }
 
-/// Goal: trees are built from keys of several columns, whatever adjoining keys have in common.
-/// Method: rows with little but their key, so that nodes end at every kind of border, in keys that
+/// Goal: trees are built from keys of several columns, whatever prefix adjacent keys share. Method:
+/// rows with little besides their key, so that nodes end at every kind of boundary, with keys that
 /// grow by one, by hundreds and by jumps.
 #[test]
 fn bulk_with_long_keys() {
@@ -138,9 +138,8 @@ fn bulk_with_long_keys() {
     }
 }
 
-/// Goal: what was found out about a table's rows stays as long as they do, and goes with them, in
-/// memory as on the disk. Method: changes that keep the rows, and then one that empties the table;
-/// each time also after the next opening.
+/// Goal: statistics of a table last as long as its rows, in memory and on disk. Method: changes
+/// that keep the rows, and then one that truncates the table; each also after reopening.
 #[test]
 fn statistics_of_changed_tables() {
     let mut fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! What is sorted with less memory than it takes.
+//! Sorting with less memory than the data needs.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use crate::{Fixture, all, def, index};
 
 const ROWS: i32 = 4_000;
 
-/// Goal: indexes, bulk loads and altered tables are what they are with more memory, a violation of
-/// a unique index is found, and no file of it is left. Method: a few kilobytes, for rows whose keys
-/// and values come in no order.
+/// Goal: indexes, bulk loads and altered tables are the same as with enough memory, a violation of
+/// a unique index is found, and no temporary file is left. Method: a few kilobytes, for rows whose
+/// keys and values are in no order.
 #[test]
 fn more_than_memory() {
     let fixture = Fixture::with(|options| options.sort_bytes = 4 << 10);
@@ -30,7 +30,7 @@ fn more_than_memory() {
     let table =
         fixture.run(|transaction| transaction.create_index(&table, index("t_more", &[1], false)).unwrap());
     assert_eq!(all(&fixture.begin(), &table, Some(1)), expected);
-    // Another primary key: all rows come in another order.
+    // A different primary key changes the order of all rows.
     let table = fixture.run(|transaction| {
         let mut def = table.def().clone();
         def.primary_key = crate::on(&[1]);
@@ -50,9 +50,9 @@ fn more_than_memory() {
     assert!(names.iter().all(|name| !name.to_string_lossy().contains("sort")), "{names:?}");
 }
 
-/// Goal: rows that are loaded have the same rows and no more pages in whatever order they come, and
-/// one that comes twice is found. Method: in order, in falling order, in none, and in order but for
-/// neighbours and for a few; with memory for all of them and for some.
+/// Goal: a load results in the same rows, and no more pages, for every order of its input, and a
+/// duplicate is found. Method: ascending, descending, no order, and ascending except for neighbours
+/// or for a few rows; with memory for all of them and for some.
 #[test]
 fn loads_in_any_order() {
     let orders: [fn(i32) -> i32; 5] = [
@@ -92,7 +92,8 @@ fn loads_in_any_order() {
             fixture.db.vacuum().unwrap();
             let pages = fixture.db.pages().unwrap().0 - before;
             let least = *least.get_or_insert(pages);
-            // Of rows that come in order but for a few these are inserted, and divide leaves.
+            // If only a few rows are out of order, these are inserted individually and split
+            // leaves.
             let most = if nth == 4 && sort_bytes < 1 << 20 { 12 * least } else { least };
             assert!(pages <= most, "{nth}: {pages} pages, {least} of rows in order");
         }

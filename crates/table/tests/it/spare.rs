@@ -1,4 +1,4 @@
-//! Transactions that are made of what others have left.
+//! Transactions that reuse ended ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ fn begin(fixture: &Fixture, spare: Option<Spare>, isolation: Isolation) -> Box<T
     fixture.db.begin_from(spare, isolation, &Canceller::new(), None).unwrap()
 }
 
-/// One that has read a row, and is over.
+/// Returns an ended transaction that has read a row.
 fn spare(fixture: &Fixture) -> Spare {
     let transaction = begin(fixture, None, Isolation::Snapshot);
     let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
@@ -22,8 +22,8 @@ fn spare(fixture: &Fixture) -> Spare {
     transaction.commit_sparing(DURABILITY, || {}).unwrap().unwrap()
 }
 
-/// Goal: what a transaction has left holds nobody back, and the next one sees what is committed by
-/// then, rows and tables.
+/// Goal: a spare transaction holds back nothing, and the next one sees all commits by then, of rows
+/// and tables.
 #[test]
 fn holds_nobody_back() {
     let fixture = Fixture::new();
@@ -34,20 +34,20 @@ fn holds_nobody_back() {
         assert!(set(transaction, &table, 1, 11).unwrap());
         transaction.create_table(def("u", &[("id", Type::Int)], &[0])).unwrap();
     });
-    // A version that nobody sees is not kept for it.
+    // No version is kept for it.
     assert_eq!(fixture.db.stats().versioned_rows, 0);
     let next = begin(&fixture, Some(spare), Isolation::Snapshot);
     assert_eq!(get(&next, &table, 1), Some(11));
     assert!(next.view().catalog().table("public", "u").is_some());
     assert_eq!(fixture.db.stats().snapshots, 1);
-    // And what it sees stays.
+    // From now on its snapshot stays.
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 12).unwrap()));
     assert_eq!(get(&next, &table, 1), Some(11));
     assert_eq!(fixture.db.stats().versioned_rows, 1);
 }
 
-/// Goal: nothing of a transaction is left in the next one: changes, savepoints, tables that were
-/// taken back, counts of rows.
+/// Goal: no state of a transaction is left in the next one: changes, savepoints, rolled-back
+/// tables, row counts.
 #[test]
 fn nothing_is_left() {
     let fixture = Fixture::new();
@@ -68,7 +68,7 @@ fn nothing_is_left() {
 
     let mut third = begin(&fixture, spare, Isolation::ReadCommitted);
     assert!(third.view().catalog().table("public", "u").is_none());
-    // Of the first one: there is nothing to go back to.
+    // A savepoint of the first transaction, so there is nothing to undo.
     third.rollback_to(savepoint).unwrap();
     assert!(third.delete(&table, &key(&table, 2)).unwrap());
     let spare = third.rollback_sparing().unwrap();
@@ -81,7 +81,8 @@ fn nothing_is_left() {
     assert_eq!((report.rows, report.lost_pages), (2, 0), "{report:?}");
 }
 
-/// Goal: whose views are still in use leaves nothing, and these go on seeing what they saw.
+/// Goal: a transaction whose views are still in use leaves no spare, and the views keep seeing the
+/// same data.
 #[test]
 fn views_in_use() {
     let fixture = Fixture::new();
@@ -97,8 +98,8 @@ fn views_in_use() {
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
 
-/// Goal: a serializable transaction compares what it has read itself, not what the one before it
-/// has.
+/// Goal: a serializable transaction validates its own reads, not those of the transaction it
+/// reuses.
 #[test]
 fn reads_are_its_own() {
     let fixture = Fixture::new();
@@ -119,8 +120,8 @@ fn reads_are_its_own() {
     assert_eq!(all(&fixture.begin(), &table, None), ["1,12", "2,21"]);
 }
 
-/// Goal: each is stopped by the canceller that it began with, and another database takes nothing
-/// from this one.
+/// Goal: each transaction is stopped by its own canceller, and a spare is not reused by another
+/// database.
 #[test]
 fn another_canceller_and_database() {
     let (fixture, other) = (Fixture::new(), Fixture::new());
@@ -139,9 +140,8 @@ fn another_canceller_and_database() {
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
 
-/// Goal: one that can only be rolled back holds nobody back as soon as nobody reads with its views
-/// any more. Method: a view that outlives what it was for, as a task of a query does that was
-/// stopped.
+/// Goal: a transaction that can only be rolled back holds back nothing once its views are no longer
+/// in use. Method: a view that outlives its purpose, as in a task of a query that was stopped.
 #[test]
 fn abandoned_with_views() {
     let fixture = Fixture::new();
@@ -153,16 +153,16 @@ fn abandoned_with_views() {
     assert_eq!(fixture.db.stats().snapshots, 1);
     drop(view);
     assert_eq!(fixture.db.stats().snapshots, 0);
-    // It has not ended, and what it leaves is of use.
+    // The transaction has not ended, and can still be reused.
     let spare = transaction.rollback_sparing().unwrap();
     let next = begin(&fixture, spare, Isolation::ReadCommitted);
     assert_eq!(get(&next, &table, 1), Some(10));
     assert_eq!(fixture.db.stats().snapshots, 1);
 }
 
-/// Goal: who has the schema and cannot commit takes back what it has made outside of the tables
-/// before others begin. Method: a serializable transaction that has read what another one has
-/// changed, and a stranger that would begin at that moment.
+/// Goal: a transaction that holds the schema and cannot commit is told before others begin, so that
+/// its caller can undo effects outside the tables. Method: a serializable transaction that has read
+/// data changed by another, and a third one that tries to begin at that moment.
 #[test]
 fn who_cannot_commit_is_alone_when_it_hears() {
     let fixture = Fixture::new();

@@ -1,5 +1,4 @@
-//! Foreign keys and statements of several changes: what counts is how things are when the last
-//! change is through.
+//! Foreign keys and statements of several changes: only the state after the last change counts.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use cairn_table::{
 use crate::watch::Watch;
 use crate::{Fixture, all, def, index, key};
 
-/// A table of nodes that refer to others of them, `id` and `parent`.
+/// Creates a table of nodes that reference one another, `id` and `parent`.
 fn nodes(fixture: &Fixture, name: &str, action: Referential) -> Arc<Table> {
     fixture.run(|transaction| {
         let mut nodes = def(name, &[("id", Type::Int), ("parent", Type::Int)], &[0]);
@@ -46,8 +45,8 @@ fn refused<T: std::fmt::Debug>(result: Result<T>) {
     assert!(matches!(result, Err(Error::ForeignKeyViolation { .. })), "{result:?}");
 }
 
-/// Goal: a chain of rows that follow each other may be longer than any stack. Method: 30,000 of
-/// them, of which the first one goes; a thread has room for some thousand calls.
+/// Goal: a cascade may be longer than any stack. Method: a chain of 30,000 rows, the first of which
+/// is deleted; a thread has room for some thousand calls.
 #[test]
 fn long_chains() {
     let fixture = Fixture::new();
@@ -62,7 +61,7 @@ fn long_chains() {
     assert_eq!(fixture.db.check().unwrap().rows, 1);
 }
 
-/// Goal: a chain that follows can be stopped.
+/// Goal: a cascade can be cancelled.
 #[test]
 fn chains_can_be_stopped() {
     let fixture = Fixture::new();
@@ -79,14 +78,14 @@ fn chains_can_be_stopped() {
     let stopped = transaction.end_changes();
     assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
     canceller.reset();
-    // What was not done is done with the commit.
+    // The commit does the remaining work.
     transaction.commit(Durability::Buffered).unwrap();
     assert!(all(&fixture.begin(), &nodes, None).is_empty());
 }
 
-/// Goal: within a statement rows may refer to rows that come later, and go before those that refer
-/// to them; a change that is a statement of its own may not. Method: two rows that refer to each
-/// other, with each action that refuses.
+/// Goal: within a statement, rows may reference rows that are inserted later, and may be deleted
+/// before those that reference them; a change that is a statement of its own may not. Method: two
+/// rows that reference each other, with each action that refuses.
 #[test]
 fn rows_that_refer_to_each_other() {
     let fixture = Fixture::new();
@@ -113,8 +112,8 @@ fn rows_that_refer_to_each_other() {
     }
 }
 
-/// Goal: rows of a statement that would follow another row of it are changed by the statement
-/// itself, and follow afterwards only where it has left them.
+/// Goal: rows of a statement that a foreign key would change are changed by the statement itself;
+/// afterwards the action applies only to those it has left.
 #[test]
 fn rows_that_would_follow() {
     let fixture = Fixture::new();
@@ -136,8 +135,8 @@ fn rows_that_would_follow() {
     assert_eq!(all(&fixture.begin(), &empty, None), ["3,null"]);
 }
 
-/// Goal: whoever refers to a key that one row gives up and another one takes has lost nothing,
-/// unless the foreign key says RESTRICT.
+/// Goal: rows that reference a key that one row gives up and another one takes remain valid, unless
+/// the foreign key says RESTRICT.
 #[test]
 fn keys_that_come_back() {
     let fixture = Fixture::new();
@@ -168,8 +167,8 @@ fn keys_that_come_back() {
     }
 }
 
-/// Goal: references hold when rows have got other keys meanwhile: those that follow, and those that
-/// are still to be looked at.
+/// Goal: references hold when keys change meanwhile, both for rows that follow and for rows still
+/// to be checked.
 #[test]
 fn keys_that_move() {
     let fixture = Fixture::new();
@@ -194,7 +193,7 @@ fn keys_that_move() {
     let Error::ForeignKeyViolation { detail, .. } = error else { panic!("{error:?}") };
     assert_eq!(detail, "Key (parent)=(99) is not present in table \"n\".");
     transaction.rollback().unwrap();
-    // One that is gone, or refers to another row, needs none any more.
+    // A row that was deleted, or references another row, no longer needs the check.
     fixture.run(|transaction| {
         transaction.begin_changes();
         [1, 2].into_iter().for_each(|id| insert(transaction, &nodes, id, 99).unwrap());
@@ -205,8 +204,8 @@ fn keys_that_move() {
     assert_eq!(all(&fixture.begin(), &nodes, None), ["2,13", "11,13", "12,13", "13,null"]);
 }
 
-/// Goal: nobody commits what was not looked at, or did not hold; and who goes back to before the
-/// statement can go on.
+/// Goal: nothing commits that was not checked, or failed its check; after a rollback to before the
+/// statement, the transaction can continue.
 #[test]
 fn what_does_not_hold() {
     let fixture = Fixture::new();
@@ -226,7 +225,7 @@ fn what_does_not_hold() {
                 refused(transaction.end_changes());
             }
             refused(transaction.commit(Durability::Buffered));
-            // A change of the schema ends the statement as well.
+            // A schema change ends the statement too.
             let mut transaction = fixture.begin();
             transaction.begin_changes();
             change(&mut transaction, &nodes);
@@ -246,9 +245,9 @@ fn what_does_not_hold() {
     }
 }
 
-/// Goal: savepoints between the changes of a statement take back what was noted since and nothing
-/// else; and cannot be gone back to once the statement has ended, for what was noted before them is
-/// forgotten by then.
+/// Goal: rolling back to a savepoint between the changes of a statement drops exactly the work
+/// noted since; it is refused once the statement has ended, because the work noted before is gone
+/// then.
 #[test]
 fn savepoints_within_a_statement() {
     let fixture = Fixture::new();
@@ -273,10 +272,11 @@ fn savepoints_within_a_statement() {
     refused(transaction.end_changes());
 }
 
-/// Goal: what a statement finds at its end stays until its transaction ends, and so does what is
-/// still to be looked at: others that remove it, or refer to it, wait. Method: a row that refers to
-/// one which somebody else puts in afterwards and then wants to remove; a row that goes, and
-/// somebody who wants to refer to it before the end of the statement.
+/// Goal: the state that a statement finds at its end holds until its transaction ends, and so does
+/// the work that is pending: others that would delete such rows, or reference them, wait. Method: a
+/// row references one that another transaction inserts afterwards, and that a third one then tries
+/// to delete; a row is deleted, and another transaction tries to reference it before the end of the
+/// statement.
 #[test]
 fn others_meanwhile() {
     let (fixture, watch) = Watch::fixture();
@@ -314,7 +314,7 @@ fn others_meanwhile() {
     assert!(all(&fixture.begin(), &nodes, None).is_empty());
 }
 
-/// Rules that say what a parent is by default, and that refuse one.
+/// Rules that provide a default parent, and refuse another one.
 #[derive(Debug)]
 struct Parents {
     default: Value<'static>,
@@ -336,9 +336,9 @@ impl Rules for Parents {
 
 type Refusal = Arc<dyn std::error::Error + Send + Sync>;
 
-/// Goal: whoever ends a statement says which rows may follow, and what columns are by default.
-/// Method: each action, with rules that let the row be and with such that do not; a default that is
-/// not there, and that is the row which has gone; without rules the default is NULL.
+/// Goal: the caller that ends a statement decides which changed rows are allowed, and provides
+/// default values. Method: each action, with rules that allow the row and rules that do not; a
+/// default that does not exist, and one that is the deleted row; without rules the default is NULL.
 #[test]
 fn rules_for_rows_that_follow() {
     for (action, default, then) in [
@@ -391,7 +391,7 @@ fn rules_for_rows_that_follow() {
     assert_eq!(all(&fixture.begin(), &nodes, None), ["5,null"]);
 }
 
-/// Rules that cancel the statement once they were asked about so many rows.
+/// Rules that cancel the statement once they have been asked about `after` rows.
 #[derive(Debug)]
 struct Stops {
     canceller: Canceller,
@@ -413,9 +413,8 @@ impl Rules for Stops {
     }
 }
 
-/// Goal: a statement that is cancelled while rows follow ends with the row that it is at. Method:
-/// very many rows refer to one, and the rules that are asked about each of them cancel at the
-/// hundredth.
+/// Goal: a statement that is cancelled while foreign keys change rows ends with the current row.
+/// Method: very many rows reference one, and the rules cancel at the hundredth.
 #[test]
 fn rows_that_follow_can_be_stopped() {
     let fixture = Fixture::new();

@@ -9,10 +9,10 @@ use cairn_vfs::{File, Fs, Metadata, OpenOptions, Operation};
 
 use crate::{Fixture, all, def, index, key};
 
-/// What is done, which may fail, before a file is opened.
+/// A function called before a file is opened, which may fail.
 type Call = dyn Fn(&Path) -> cairn_vfs::Result<()> + Send + Sync;
 
-/// A file system that does something else at each file that is opened.
+/// A file system that makes a call before each file is opened.
 struct Opening {
     fs: Arc<dyn Fs>,
     call: Box<Call>,
@@ -55,9 +55,9 @@ impl Fs for Opening {
     }
 }
 
-/// Goal: a backup has what was committed when it began, is a sound database of its own, keeps
-/// references, views and statistics, and takes nobody's place. Method: others commit at each file
-/// of the copy that is opened.
+/// Goal: a backup has the commits before it began, is a sound database of its own, keeps foreign
+/// keys, views and statistics, and does not block others. Method: other transactions commit each
+/// time a file of the copy is opened.
 #[test]
 fn backup() {
     let fixture = Fixture::new();
@@ -120,8 +120,8 @@ fn backup() {
     );
 }
 
-/// Goal: a backup that fails leaves nothing behind, no folder either. Method: each file of the copy
-/// cannot be opened in its turn.
+/// Goal: a failed backup leaves nothing behind, not even a directory. Method: opening each file of
+/// the copy fails in turn.
 #[test]
 fn backups_that_fail() {
     let fixture = Fixture::new();
@@ -144,9 +144,9 @@ fn backups_that_fail() {
     }
 }
 
-/// Goal: a vacuum makes the file as short as what is in it, moves nothing out of its place as far
-/// as anybody can see, and leaves a sound database. Method: tables with an index and long rows, of
-/// which most go; check, vacuum, check, open again.
+/// Goal: a vacuum makes the file as short as its contents, changes nothing visible, and leaves a
+/// sound database. Method: tables with an index and long rows, most of which are deleted; check,
+/// vacuum, check, reopen.
 #[test]
 fn vacuum() {
     let fixture = Fixture::new();
@@ -192,9 +192,10 @@ fn vacuum() {
     assert_eq!(fixture.db.check().unwrap().rows, 3_301);
 }
 
-/// Goal: a vacuum leaves nothing behind in the end of the file of long rows that begin in front.
-/// Method: a long row of two pages on one near the front and one near the end, in both orders; all
-/// but it and a few go.
+/// Goal: a vacuum leaves no page of a long row at the end of the file if the row begins near the
+/// start.
+/// Method: a long row of two pages, one near the start and one near the end, in both orders; all
+/// rows but it and a few are deleted.
 #[test]
 fn vacuum_moves_all_of_a_long_row() {
     let long = |len: usize| "x".repeat(len);

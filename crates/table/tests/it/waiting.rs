@@ -1,4 +1,4 @@
-//! Who waits for whom, and what they find when it is their turn.
+//! Waits between transactions, and the state that they find afterwards.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -10,9 +10,8 @@ use cairn_table::{Canceller, Durability, Error, Isolation, Result, Table, TableS
 use crate::watch::Watch;
 use crate::{Fixture, all, column, def, index, key, set};
 
-/// Goal: a vacuum that has waited for a transaction frees the pages that this one has left to be
-/// freed once, not twice. Method: a transaction that gives a long row another text ends while a
-/// vacuum waits for it.
+/// Goal: a vacuum that has waited for a transaction frees the pages that it leaves once, not twice.
+/// Method: a transaction that changes the text of a long row ends while a vacuum waits for it.
 #[test]
 fn vacuum_after_a_transaction() {
     let (fixture, watch) = Watch::fixture();
@@ -35,7 +34,7 @@ fn vacuum_after_a_transaction() {
     let vacuum = watch.start(move || db.vacuum());
     writer.commit(Durability::Sync).unwrap();
     vacuum.join().unwrap().unwrap();
-    // Whoever ends now cleans up.
+    // The next transaction that ends cleans up.
     fixture.run(|transaction| {
         transaction.insert(&table, &[Value::Int(99), Value::Text(&text("c"))]).unwrap();
     });
@@ -46,8 +45,8 @@ fn vacuum_after_a_transaction() {
     assert_eq!(letters, "aaabbaaaaaaaaaaaaaac");
 }
 
-/// Goal: whoever has the schema sees everything that those have committed whom it has waited for,
-/// so that a new constraint is checked against all rows.
+/// Goal: a transaction that gets the schema lock sees everything that the transactions it waited
+/// for have committed, so that a new constraint is checked against all rows.
 #[test]
 fn the_schema_lock_sees_everything() {
     let (fixture, watch) = Watch::fixture();
@@ -65,9 +64,9 @@ fn the_schema_lock_sees_everything() {
     assert_eq!(seen.join().unwrap(), ["1,10", "2,20"]);
 }
 
-/// Goal: two that want the schema and have nothing yet do not wait for each other, and the second
-/// one works on what the first has left; at each level of isolation. Method: both have begun before
-/// either asks.
+/// Goal: two transactions that request the schema and have done nothing yet do not wait for each
+/// other, and the second one continues from the result of the first, at each isolation level.
+/// Method: both begin before either requests it.
 #[test]
 fn two_that_want_the_schema() {
     for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
@@ -89,9 +88,9 @@ fn two_that_want_the_schema() {
     }
 }
 
-/// Goal: whoever has read or changed anything, and asks for the schema, goes before one that has
-/// nothing yet, which waits for it; two that have both are a circle, which leaves the one that is
-/// told of it as it was.
+/// Goal: a transaction that has read or changed something, and requests the schema, goes before a
+/// waiting one that has not; two that have both are a deadlock, which leaves the one that fails
+/// unchanged.
 #[test]
 fn who_has_something_goes_first() {
     let (fixture, watch) = Watch::fixture();
@@ -122,7 +121,7 @@ fn who_has_something_goes_first() {
     });
     let told = one.lock_schema();
     assert!(matches!(told, Err(Error::Deadlock { .. })), "{told:?}");
-    // Rows go in without the schema.
+    // Rows are inserted without the schema lock.
     let mut rows = one.bulk_load(&empty).unwrap();
     rows.push(&mut one, &[Value::Int(1)]).unwrap();
     rows.finish(&mut one).unwrap();
@@ -132,8 +131,8 @@ fn who_has_something_goes_first() {
     assert_eq!([&table, &empty].map(|table| all(&seen, table, None).len()), [4, 1]);
 }
 
-/// Goal: a time limit, or somebody, ends the waiting of one that has let go of what it saw, and
-/// others are kept waiting by it no longer.
+/// Goal: a timeout or a cancellation ends the wait of a transaction that has released its snapshot,
+/// and it no longer keeps others waiting.
 #[test]
 fn who_gives_up_the_schema() {
     let fixture = Fixture::new();
@@ -150,7 +149,7 @@ fn who_gives_up_the_schema() {
         }
         let refused = asks.lock_schema_afresh();
         assert!(matches!(refused, Err(Error::LockTimeout | Error::Cancelled)), "{refused:?}");
-        // Nobody who begins waits for it.
+        // A transaction that begins does not wait for it.
         fixture.begin().rollback().unwrap();
         asks.rollback().unwrap();
     }
@@ -159,9 +158,10 @@ fn who_gives_up_the_schema() {
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
 
-/// Goal: a change that was made up for another definition of its table is refused, and loses
-/// nothing. Method: each change that says places of columns or indexes, with a table from before
-/// another one's.
+/// Goal: a change that was planned for another definition of its table is refused, and loses
+/// nothing.
+/// Method: each change that refers to columns or indexes by position, with a version of the table
+/// from before another change.
 #[test]
 fn changes_of_a_table_as_it_was() {
     let fixture = Fixture::new();
@@ -184,7 +184,7 @@ fn find(transaction: &Transaction) -> Arc<Table> {
     Arc::clone(transaction.view().catalog().table("public", "t").unwrap())
 }
 
-/// Gives a table one column more.
+/// Adds a column to a table.
 fn add_column(transaction: &mut Transaction, name: &str) -> Arc<Table> {
     let table = find(transaction);
     let mut def = table.def().clone();
@@ -194,7 +194,7 @@ fn add_column(transaction: &mut Transaction, name: &str) -> Arc<Table> {
     transaction.alter_table(&table, def, &columns, &vec![Value::Null; old + 1]).unwrap()
 }
 
-/// Goal: whoever waits to begin, because somebody changes the schema, can be cancelled.
+/// Goal: a transaction that waits to begin, because the schema is being changed, can be cancelled.
 #[test]
 fn waiting_to_begin_can_be_cancelled() {
     let (fixture, watch) = Watch::fixture();
@@ -205,7 +205,7 @@ fn waiting_to_begin_can_be_cancelled() {
     let begins = watch
         .start(move || db.begin_with(Isolation::Snapshot, &own, Some(Duration::from_secs(3600))).map(|_| ()));
     canceller.cancel();
-    // Looks again, and again, as long as it waits.
+    // It keeps checking while it waits.
     let looks = watch.looks(&begins);
     watch.until_waits(begins.thread().id(), looks + 3);
     let is_over = begins.is_finished();
@@ -214,7 +214,7 @@ fn waiting_to_begin_can_be_cancelled() {
     assert!(matches!(begun, Err(Error::Cancelled)), "{begun:?}, over before the change: {is_over}");
 }
 
-/// Parents with the keys 1 and 2, and children that refer to them.
+/// Creates parents with the keys 1 and 2, and children that reference them.
 fn family(fixture: &Fixture) -> (Arc<Table>, Arc<Table>) {
     let parents = fixture.pairs(&[(1, 1), (2, 2)]);
     let children = fixture.run(|transaction| {
@@ -236,8 +236,9 @@ fn refer(transaction: &mut Transaction, children: &Arc<Table>, id: i32) -> Resul
     transaction.insert(children, &[Value::Int(id), Value::Int(1)])
 }
 
-/// Goal: whoever waits for all references to a row to end is not overtaken by new ones for ever.
-/// Method: one that refers, one that removes, and one that comes later.
+/// Goal: a transaction that waits for all references to a row to end is not starved by new ones.
+/// Method: one transaction that references the row, one that deletes it, and a later one that
+/// references it.
 #[test]
 fn whoever_removes_is_not_overtaken() {
     let (fixture, watch) = Watch::fixture();
@@ -250,7 +251,7 @@ fn whoever_removes_is_not_overtaken() {
         transaction.delete(&parents, &key(&parents, 1))?;
         transaction.commit(Durability::Buffered)
     });
-    // Whoever has its share already does not wait for it.
+    // A transaction that already shares the key does not wait for the deletion.
     refer(&mut first, &children, 11).unwrap();
     let (db, table) = (fixture.db.clone(), Arc::clone(&children));
     let later = watch.start(move || {
@@ -264,7 +265,7 @@ fn whoever_removes_is_not_overtaken() {
     assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{refused:?}");
 }
 
-/// Goal: whoever gives up waiting for references to end does not keep others from referring.
+/// Goal: a transaction that gives up waiting for references no longer blocks new ones.
 #[test]
 fn whoever_gives_up_is_not_waited_for() {
     let (fixture, watch) = Watch::fixture();
@@ -280,22 +281,22 @@ fn whoever_gives_up_is_not_waited_for() {
         let removed = transaction.delete(&parents, &key(&parents, 1));
         own.reset();
         given_up.0.send(removed).unwrap();
-        // It has other things to do.
+        // The transaction continues with other work.
         goes_on.1.recv().unwrap();
         transaction.commit(Durability::Buffered)
     });
     canceller.cancel();
     let removed = given_up.1.recv().unwrap();
     assert!(matches!(removed, Err(Error::Cancelled)), "{removed:?}");
-    // On this thread: it would wait for ever.
+    // On this thread, which would wait forever.
     fixture.run(|transaction| refer(transaction, &children, 11).unwrap());
     goes_on.0.send(()).unwrap();
     removes.join().unwrap().unwrap();
 }
 
-/// Goal: whoever has given up waiting for a row is no part of a circle. Method: one asks for
-/// another's row and is cancelled; then the other asks for a row of the first one, and gets it when
-/// that ends.
+/// Goal: a transaction that has given up waiting for a row is not part of a deadlock. Method: one
+/// requests another's row and is cancelled; then the other requests a row of the first one, and
+/// gets it when that ends.
 #[test]
 fn who_gave_up_is_in_no_circle() {
     let (fixture, watch) = Watch::fixture();
@@ -319,8 +320,8 @@ fn who_gave_up_is_in_no_circle() {
     assert_eq!(all(&fixture.begin(), &table, None).len(), 2);
 }
 
-/// Goal: a circle that goes through the second of two references is found when it closes, and not
-/// when the first of them ends.
+/// Goal: a deadlock through the second of two references is detected when it closes, and not only
+/// when the first one ends.
 #[test]
 fn circles_through_any_share() {
     let (fixture, watch) = Watch::fixture();
@@ -348,14 +349,14 @@ fn circles_through_any_share() {
     assert_eq!(fixture.db.stats().deadlocks, 1);
 }
 
-/// Goal: two that share a row and both want it alone are a circle; so are three that wait for each
-/// other in turn, and one that waits for the schema of others. One of them is told, and the others
-/// go on.
+/// Goal: two transactions that share a row and both request it exclusively are a deadlock; so are
+/// three that wait for each other in turn, and one that requests the schema and waits for others.
+/// One of them fails, and the others continue.
 #[test]
 fn circles_of_every_kind() {
     let (fixture, watch) = Watch::fixture();
     let (parents, children) = family(&fixture);
-    // Both refer to a row, and want to remove it.
+    // Both reference a row, and try to delete it.
     let mut one = fixture.begin();
     refer(&mut one, &children, 10).unwrap();
     let mut other = fixture.begin();
@@ -369,12 +370,12 @@ fn circles_of_every_kind() {
     let closed = one.delete(&parents, &key(&parents, 1));
     assert!(matches!(closed, Err(Error::Deadlock { .. })), "{closed:?}");
     one.rollback().unwrap();
-    // It goes on, as far as its own reference lets it.
+    // It continues until its own reference stops it.
     let refused = waits.join().unwrap();
     assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{refused:?}");
     assert_eq!(fixture.db.stats().deadlocks, 1);
 
-    // Three in turn: each has a row and wants the next one's.
+    // Three in turn: each holds a row and requests the next one's.
     let rows = fixture.run(|transaction| {
         let rows =
             transaction.create_table(def("rows", &[("id", Type::Int), ("v", Type::Int)], &[0])).unwrap();
@@ -404,7 +405,8 @@ fn circles_of_every_kind() {
     assert_eq!(all(&fixture.begin(), &rows, None), ["0,1", "1,2", "2,2"]);
     assert_eq!(fixture.db.stats().deadlocks, 2);
 
-    // One waits for all to end, to change the schema, and one of these wants a row of it.
+    // One waits for all others to end, to change the schema, and one of these requests a row that
+    // it holds.
     let mut changes = fixture.begin();
     assert!(set(&mut changes, &rows, 0, 5).unwrap());
     let mut runs = fixture.begin();
@@ -416,7 +418,7 @@ fn circles_of_every_kind() {
     assert!(matches!(closed, Err(Error::Deadlock { .. })), "{closed:?}");
     runs.rollback().unwrap();
     schema.join().unwrap().unwrap();
-    // And the other way round: it would wait for one that waits for it.
+    // And in reverse: it would wait for one that waits for it.
     let mut changes = fixture.begin();
     assert!(set(&mut changes, &rows, 0, 7).unwrap());
     let mut runs = fixture.begin();
@@ -433,8 +435,8 @@ fn circles_of_every_kind() {
     assert_eq!(fixture.db.stats().deadlocks, 4);
 }
 
-/// Goal: what is done beside a transaction holds at once and whatever becomes of that, locks
-/// nothing any longer, and is undone where it fails; at any level of isolation.
+/// Goal: the changes of a nested transaction persist at once whatever happens to the outer one,
+/// release their locks, and are undone if they fail; at every isolation level.
 #[test]
 fn beside_another() {
     for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
@@ -442,14 +444,14 @@ fn beside_another() {
         let table = fixture.pairs(&[(1, 1), (2, 2)]);
         let mut first = fixture.db.begin(isolation).unwrap();
         assert!(set(&mut first, &table, 1, 10).unwrap());
-        // Whoever looks at the row strictly would find that it was changed since.
+        // A strict lock of this row would find that it was changed since the snapshot.
         fixture.run(|transaction| assert!(set(transaction, &table, 2, 20).unwrap()));
         let found = first.beside(|other| {
             assert_eq!(crate::get(other, &table, 1), Some(1));
             set(other, &table, 2, 21)
         });
         assert!(found.unwrap());
-        // On this thread: it would wait for ever.
+        // On this thread, which would wait forever.
         fixture.run(|transaction| assert!(set(transaction, &table, 2, 22).unwrap()));
         let failed: Result<()> = first.beside(|other| {
             assert!(set(other, &table, 2, 23).unwrap());
@@ -463,8 +465,8 @@ fn beside_another() {
     }
 }
 
-/// Goal: a circle that goes through a transaction and what is done beside it is found when it
-/// closes, whichever closes it.
+/// Goal: a deadlock through a transaction and a nested one is detected when it closes, whichever of
+/// them closes it.
 #[test]
 fn circles_beside_another() {
     for beside_first in [false, true] {
@@ -495,8 +497,7 @@ fn circles_beside_another() {
     }
 }
 
-/// Goal: what is done beside a transaction does not wait for a change of the schema that waits for
-/// that transaction.
+/// Goal: a nested transaction does not wait for a schema change that waits for the outer one.
 #[test]
 fn beside_a_change_of_the_schema() {
     let (fixture, watch) = Watch::fixture();

@@ -1,4 +1,4 @@
-//! Threads that meet where one waits for another: no sleeping, and no luck.
+//! Synchronization of threads at the points where one waits for another, without sleeping or luck.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use cairn_vfs::thread::JoinHandle;
 
 use crate::Fixture;
 
-/// A clock that stands still, and knows who looks at it: whoever waits for a lock with a timeout
-/// does, once before it waits and then each time before it sleeps.
+/// A clock that stands still, and counts the threads that read it. A thread that waits for a lock
+/// with a timeout reads it once before it waits, and then each time before it sleeps.
 #[derive(Debug, Default)]
 pub struct Watch {
     threads: Mutex<HashMap<ThreadId, Seen>>,
@@ -39,7 +39,7 @@ impl Clock for Watch {
 }
 
 impl Watch {
-    /// A database whose locks have a timeout that never comes.
+    /// Creates a database whose locks have a timeout that never expires.
     pub fn fixture() -> (Fixture, Arc<Watch>) {
         let watch = Arc::new(Watch::default());
         let fixture = Fixture::with(|options| {
@@ -54,7 +54,7 @@ impl Watch {
         self.changed.notify_all();
     }
 
-    /// Does something on a thread of its own. Returns when that waits for somebody, or has ended.
+    /// Runs `work` on a thread of its own. Returns when that thread waits for a lock, or has ended.
     pub fn start<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce() -> T + Send + 'static,
@@ -69,12 +69,12 @@ impl Watch {
         thread
     }
 
-    /// How often a thread has looked.
+    /// Returns how often a thread has read the clock.
     pub fn looks<T>(&self, thread: &JoinHandle<T>) -> u64 {
         lock(&self.threads).get(&thread.thread().id()).map_or(0, |seen| seen.looks)
     }
 
-    /// Returns when a thread that had looked so often waits again, or has ended.
+    /// Returns when a thread that had read the clock `before` times waits again, or has ended.
     pub fn until_waits(&self, thread: ThreadId, before: u64) {
         let mut threads = lock(&self.threads);
         loop {

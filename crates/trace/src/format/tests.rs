@@ -18,8 +18,7 @@ fn head() -> BlockHead {
     BlockHead { end: false, bytes: 7, records: 1, lane: 2, sample: 4, first_ns: 3, last_ns: 4, number: 5 }
 }
 
-/// Goal: the layout stays as the page says. Method: the bytes of a header and a block against ones
-/// that were written down.
+/// Goal: the layout matches its documentation. Method: a header and a block against expected bytes.
 #[test]
 fn layout_is_fixed() {
     let bytes = header().encode();
@@ -50,8 +49,8 @@ fn layout_is_fixed() {
     assert_eq!(records, b"\x24\x03key\x09");
 }
 
-/// Goal: a header comes back, and every changed byte of it is seen. Method: each byte flipped, each
-/// prefix.
+/// Goal: a header survives the round trip, and every changed byte is detected. Method: each byte
+/// flipped, each prefix.
 #[test]
 fn headers_are_checked() {
     let adaptive =
@@ -72,8 +71,8 @@ fn headers_are_checked() {
     assert_eq!(read.source, "ä".repeat(2048));
 }
 
-/// Goal: a block is itself only whole and in its own file. Method: every byte flipped, every
-/// prefix, another file's id.
+/// Goal: a block is accepted only if complete, unchanged and in its own file. Method: every byte
+/// flipped, every prefix, another file's id.
 #[test]
 fn blocks_are_checked() {
     let mut block = vec![0; BLOCK_HEAD_BYTES];
@@ -108,8 +107,8 @@ fn details() -> impl Strategy<Value = Detail<'static>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: what is encoded is decoded, in both forms of keys. Method: random records, ranges
-    /// among them.
+    /// Goal: decoding inverts encoding, in both forms of keys. Method: random records, including
+    /// ranges.
     #[test]
     fn records_come_back(
         (joined, delta, keyspace) in (any::<bool>(), any::<u64>(), any::<u32>()),
@@ -139,8 +138,8 @@ proptest! {
         prop_assert_eq!((used, event.key, event.key_bytes), (out.len(), &hash.to_le_bytes()[..], 77));
     }
 
-    /// Goal: the short way of encoding and the long one give the same bytes. Method: lookups and
-    /// writes around the lengths at which numbers take another byte.
+    /// Goal: the short and the long encoder produce the same bytes. Method: lookups and writes
+    /// around the values at which numbers need another byte.
     #[test]
     fn short_records_are_the_same(
         joined: bool,
@@ -159,7 +158,8 @@ proptest! {
         }
     }
 
-    /// Goal: no bytes are too strange. Method: random ones as a header, as a block, as records.
+    /// Goal: arbitrary bytes never cause a panic. Method: random bytes as a header, as a block, as
+    /// records.
     #[test]
     fn garbage_is_refused_quietly(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Header::decode(&bytes);

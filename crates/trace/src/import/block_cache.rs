@@ -1,14 +1,14 @@
-//! RocksDB's trace of its block cache, in its own form and as the text that its analyzer makes of
-//! it.
+//! RocksDB's trace of its block cache: the binary form, and the text that RocksDB's analyzer
+//! writes.
 //!
 //! ```text
-//!   record   time in µs 8 · type 1 · payload bytes 4 · payload                (as in the trace of operations)
+//!   record   time in µs 8 · type 1 · payload bytes 4 · payload    (as in the trace of operations)
 //!   first    type 1, payload: length and "feedcafedeadbeef", major 4, minor 4
 //!   access   type 7 index, 8 filter, 9 data, 10 dictionary, 11 range deletions
-//!            payload: block key (string) · bytes 8 · family 8 · family's name (string) · level 4 · file 8 · caller 1 · hit 1 ·
-//!                     no insert 1 · what only lookups have
-//!   text     21 fields: time, block id, type, bytes, family, its name, level, file, caller, no insert, get id, key id, bytes asked for,
-//!            hit, ...
+//!            payload: block key (string) · bytes 8 · family 8 · family's name (string) · level 4 ·
+//!                     file 8 · caller 1 · hit 1 · no insert 1 · fields that only lookups have
+//!   text     21 fields: time, block id, type, bytes, family, its name, level, file, caller,
+//!            no insert, get id, key id, bytes requested, hit, ...
 //! ```
 
 use std::io::BufRead;
@@ -23,12 +23,12 @@ const BEGIN: u8 = 1;
 const END: u8 = 2;
 const FIELDS: usize = 21;
 
-/// True where a trace of a block cache begins.
+/// Returns true if the input begins like a block cache trace.
 pub(super) fn is_one(input: &[u8]) -> bool {
     input.get(8) == Some(&BEGIN) && input.get(13..).is_some_and(|payload| payload.starts_with(MAGIC))
 }
 
-/// True for a line of its text.
+/// Returns true for a line of the text form.
 pub(super) fn is_text(fields: &[&str]) -> bool {
     let is_number = |at: usize| fields.get(at).is_some_and(|field| field.parse::<u64>().is_ok());
     fields.len() == FIELDS && [0, 1, 2, 3, 4, 7].into_iter().all(is_number)
@@ -69,7 +69,8 @@ fn access(payload: &[u8], time_ns: u64) -> Option<Event<'_>> {
     take::<13>(&mut rest)?;
     let [hit] = take(&mut rest)?;
     let detail = Detail::Block { bytes, hit: Some(hit != 0) };
-    // Keys of blocks are unique over all families; the number says whose.
+    // Block keys are unique over all families; the keyspace only tells which family the block
+    // belongs to.
     Some(Event { keyspace: u32::try_from(family).unwrap_or(0), ..event(time_ns, key, detail) })
 }
 

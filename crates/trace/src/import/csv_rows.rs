@@ -1,15 +1,15 @@
-//! CSV: a head that names the columns, then an operation a row.
+//! CSV: a header row with column names, then one operation per row.
 //!
 //! ```text
-//! time,op,key,value_size,found,count            key_size: of real keys, where these are hashed on import
+//! time,op,key,value_size,found,count         key_size: of original keys, if the input has hashes
 //! 0.001,put,user:17,120,,
 //! 0.002,get,user:17,120,true,
 //! 0.003,scan,user:,,,50
 //! ```
 //!
-//! `key_hex` and `end_hex` instead of `key` and `end`, either by itself, are bytes in hexadecimal,
-//! for keys that are no text. `joined` and `backwards` say `true` of what belongs to the row
-//! before, and of scans in descending order.
+//! `key_hex` and `end_hex` replace `key` and `end`, independently of each other. They hold bytes in
+//! hexadecimal, for keys that are not text. `joined` is `true` for an operation that belongs to the
+//! row before, and `backwards` for a scan in descending order.
 
 use std::io::BufRead;
 
@@ -19,7 +19,7 @@ use super::Sink;
 use crate::error::{Error, Result};
 use crate::event::{Detail, Event, Kind};
 
-/// Columns, each under the names that tools use for it.
+/// The columns, each with the names that various tools use for it.
 const TIME: &[&str] = &["time", "timestamp", "time_s", "seconds"];
 const TIME_MS: &[&str] = &["time_ms", "timestamp_ms"];
 const TIME_US: &[&str] = &["time_us", "timestamp_us"];
@@ -41,7 +41,7 @@ const KNOWN: [&[&str]; 16] = [
     KEY_HEX, END_HEX, JOINED, BACKWARDS,
 ];
 
-/// True for a head with a column of keys.
+/// Returns true for a header row with a key column.
 pub(super) fn has_key(fields: &[&str]) -> bool {
     fields.iter().any(|field| {
         let field = field.trim_matches('"').to_ascii_lowercase();
@@ -49,15 +49,15 @@ pub(super) fn has_key(fields: &[&str]) -> bool {
     })
 }
 
-/// A column of bytes.
+/// A column that holds bytes.
 #[derive(Clone, Copy)]
 struct Bytes {
     column: usize,
-    /// It is in hexadecimal.
+    /// True if the bytes are in hexadecimal.
     hex: bool,
 }
 
-/// Where the columns are.
+/// The positions of the columns.
 struct Columns {
     time: Option<(usize, f64)>,
     operation: Option<usize>,
@@ -149,7 +149,9 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
     Ok(())
 }
 
-/// Errors: two columns that mean something have one name, so that nobody knows which is meant.
+/// Checks that no column name with a meaning occurs twice.
+///
+/// Errors: one does, so it is ambiguous which column is meant.
 fn told_once(head: &Row) -> std::result::Result<(), String> {
     let names = head.iter().map(|field| String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase());
     let names: Vec<String> = names.collect();
@@ -159,11 +161,11 @@ fn told_once(head: &Row) -> std::result::Result<(), String> {
     twice.map_or(Ok(()), |name| Err(format!("two columns are called {name}")))
 }
 
-/// The bytes that pairs of digits stand for.
+/// Decodes pairs of hexadecimal digits.
 fn from_hex(text: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
     out.clear();
     for pair in text.trim_ascii().chunks(2) {
-        // The standard library's numbers may have a sign.
+        // The check is needed because the standard library's parser accepts a sign.
         let is_digits = pair.len() == 2 && pair.iter().all(u8::is_ascii_hexdigit);
         let digits = std::str::from_utf8(pair).ok().filter(|_| is_digits);
         let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
@@ -174,7 +176,7 @@ fn from_hex(text: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
     Ok(())
 }
 
-/// A row with the bytes of its key.
+/// A row with the decoded bytes of its keys.
 struct Operation<'a> {
     columns: &'a Columns,
     row: &'a Row,
@@ -205,8 +207,8 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// In nanoseconds from the first one's on, in front of which it may be; `None` where there is
-    /// no such column.
+    /// Returns the time in nanoseconds after the first row, which may be negative. `None` if there
+    /// is no such column.
     fn time(&self, first: &mut Option<f64>) -> std::result::Result<Option<i128>, String> {
         let Some((column, unit)) = self.columns.time else { return Ok(None) };
         let text = self.text(Some(column)).unwrap_or_default();
@@ -216,7 +218,7 @@ impl<'a> Operation<'a> {
             .filter(|time: &f64| time.is_finite())
             .ok_or_else(|| format!("time {text:?}: expected a number"))?;
         let first = *first.get_or_insert(time);
-        // Tenths of a second are a whole number of nanoseconds, and not quite one in binary.
+        // Round, because 0.1 s is a whole number of nanoseconds but not exact in binary.
         Ok(Some(((time - first) * unit).round() as i128))
     }
 
@@ -249,8 +251,8 @@ impl<'a> Operation<'a> {
             Kind::Get => Detail::Get(match (found, size) {
                 (Some(false), _) => Some(None),
                 (Some(true), size) => Some(Some(size.unwrap_or(0))),
-                // A size without a word on what came of it is the size of what was found; 0 is how
-                // many tools say nothing.
+                // Without an outcome, a size is the size of the value found. 0 is unknown, because
+                // many tools write 0 for a missing size.
                 (None, size) => size.filter(|size| *size > 0).map(Some),
             }),
             Kind::Put => Detail::Put(size.unwrap_or(0)),
@@ -270,7 +272,8 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Our words, those of memcached's traces (Twitter's among them), of YCSB and of block traces.
+/// Maps an operation name to its kind: Cairn's names, and those of memcached's traces (including
+/// Twitter's), YCSB and block traces.
 fn kind_of(word: &str) -> Option<Kind> {
     Some(match word {
         "gets" | "read" | "r" | "lookup" => Kind::Get,

@@ -1,8 +1,8 @@
-//! Traces of others as ours: CSV, lists of pages, and what RocksDB records, each plain or with
-//! gzip.
+//! Converts traces of other tools: CSV, lists of pages, and RocksDB's traces, each plain or
+//! gzip-compressed.
 //!
-//! An input is read once from its start to its end, a row, a line or a record at a time, so that it
-//! may be larger than memory and come from a pipe.
+//! An input is read in one pass, a row, line or record at a time. It may therefore be larger than
+//! memory, and may be a pipe.
 
 mod block_cache;
 mod csv_rows;
@@ -27,34 +27,33 @@ use crate::writer::Writer;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// So much of an input shows what it is.
+/// The number of bytes from which the format is guessed.
 const HEAD_BYTES: u64 = 4096;
-/// Bytes that are read at once.
+/// The size of the read buffer.
 const BUFFER_BYTES: usize = 1 << 18;
-/// What is told of an operation whose time was before that of the one before it, which it gets
-/// then: times of a trace never go back.
+/// The report for operations whose time is before that of the operation before. They get that time
+/// instead, because the times of a trace never decrease.
 const BACK_IN_TIME: &str = "times that go back (the time of the operation before is taken)";
 
-/// What an input is.
+/// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Rows with a head that names the columns: `key` or `key_hex`, and any of `time`, `op`,
-    /// `key_size`, `value_size`, `found`, `count`, `keyspace`, `end` or `end_hex`, `joined`,
-    /// `backwards`.
+    /// CSV with a header row. Columns: `key` or `key_hex`, and any of `time`, `op`, `key_size`,
+    /// `value_size`, `found`, `count`, `keyspace`, `end` or `end_hex`, `joined`, `backwards`.
     Csv,
-    /// One page number a line, as in the traces of papers on replacement.
+    /// One page number per line, as in traces of papers on replacement policies.
     Pages,
     /// RocksDB's trace of operations (`DB::StartTrace`), versions 0.1 and 0.2.
     RocksdbOperations,
-    /// RocksDB's trace of its block cache (`DB::StartBlockCacheTrace`): the blocks.
+    /// RocksDB's trace of its block cache (`DB::StartBlockCacheTrace`): the block accesses.
     RocksdbBlockCache,
-    /// The same as text, by `block_cache_trace_analyzer -human_readable_trace_file_path`: the
-    /// blocks.
+    /// The same trace as text, as written by `block_cache_trace_analyzer
+    /// -human_readable_trace_file_path`: the block accesses.
     RocksdbBlockCacheText,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 5] = [
         Format::Csv,
         Format::Pages,
@@ -63,7 +62,7 @@ impl Format {
         Format::RocksdbBlockCacheText,
     ];
 
-    /// Its word on the command line.
+    /// Returns the format's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -74,8 +73,8 @@ impl Format {
         }
     }
 
-    /// False where the input cannot be of this format, going by its first bytes. Of text, its lines
-    /// tell.
+    /// Returns false if the first bytes show that the input does not have this format. For text
+    /// formats it returns true; their lines are checked when they are read.
     fn fits(self, input: &[u8]) -> bool {
         match self {
             Format::RocksdbOperations => operations::is_one(input),
@@ -84,7 +83,7 @@ impl Format {
         }
     }
 
-    /// The format that an input begins as, if any.
+    /// Guesses the format from the first bytes of an input.
     pub fn guess(input: &[u8]) -> Option<Format> {
         if operations::is_one(input) {
             return Some(Format::RocksdbOperations);
@@ -107,16 +106,16 @@ impl Format {
     }
 }
 
-/// How an input becomes a trace.
+/// Options of an import.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
-    /// What the input is. Default: found out.
+    /// The format of the input. Default: guessed from its first bytes.
     pub format: Option<Format>,
-    /// How keys are kept. Default: as they are.
+    /// The form of keys. Default: unchanged.
     pub keys: KeyForm,
-    /// The operations of one key in so many are taken. Default: 1, all.
+    /// The operations of one key in this many are imported. Default: 1, all.
     pub sample: u32,
-    /// Seeds the hashes of keys. Default: a random number.
+    /// The seed of the key hashes. Default: a random number.
     pub hash_seed: Option<u64>,
 }
 
@@ -126,23 +125,23 @@ impl Default for ImportOptions {
     }
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// What the input was.
+    /// The format of the input.
     pub format: Format,
-    /// Operations in the trace.
+    /// The number of operations in the trace.
     pub records: u64,
-    /// Of the input, what has no counterpart in a trace, by name.
+    /// Input items that have no counterpart in a trace, counted by name.
     pub skipped: Vec<(String, u64)>,
-    /// True where the input ends within a record, as that of a program that was killed does.
+    /// True if the input ends within a record, as the trace of a killed program does.
     pub cut: bool,
 }
 
-/// Makes the trace `path`, which must not exist, from `input`, which messages call `name`.
+/// Writes the trace `path`, which must not exist, from `input`. Messages call the input `name`.
 ///
-/// Errors: [`Error::Input`] with the line or byte for what is not as it should be; [`Error::Vfs`].
-/// The unfinished trace stays, and reads as one that was cut.
+/// Errors: [`Error::Input`] with the line or byte for malformed input; [`Error::Vfs`]. The
+/// unfinished trace stays, and reads as one that was cut.
 pub fn import(
     fs: &Arc<dyn Fs>,
     name: &str,
@@ -208,7 +207,7 @@ pub fn import(
     Ok(Imported { format, records, skipped, cut })
 }
 
-/// The first bytes of an input, and all of it from its start on, without gzip.
+/// Returns the first bytes of an input, and a reader over the whole input, both decompressed.
 fn unpacked<'a>(name: &str, input: &'a mut dyn Read) -> Result<(Vec<u8>, Box<dyn Read + 'a>)> {
     let (head, whole) = peeked(name, Box::new(input))?;
     match head.starts_with(&GZIP) {
@@ -220,7 +219,7 @@ fn unpacked<'a>(name: &str, input: &'a mut dyn Read) -> Result<(Vec<u8>, Box<dyn
 fn peeked<'a>(name: &str, mut input: Box<dyn Read + 'a>) -> Result<(Vec<u8>, Box<dyn Read + 'a>)> {
     let mut head = Vec::new();
     input.by_ref().take(HEAD_BYTES).read_to_end(&mut head).map_err(|error| unreadable(name, &error))?;
-    // None of the formats begins with these bytes, and texts mean nothing by them.
+    // Remove a byte order mark: no format begins with one, and it has no meaning in text.
     head.drain(..head.len() - mark::without(&head).len());
     let whole = Cursor::new(head.clone()).chain(input);
     Ok((head, Box::new(whole)))
@@ -230,7 +229,7 @@ fn unreadable(name: &str, error: &io::Error) -> Error {
     Error::Input { input: name.to_owned(), place: None, what: error.to_string() }
 }
 
-/// Unpacks, and says of an input that it cannot unpack what that should be.
+/// Decompresses, and explains in errors that the input should be a gzip file.
 struct Gzip<R>(MultiGzDecoder<R>);
 
 impl<R: Read> Read for Gzip<R> {
@@ -240,7 +239,7 @@ impl<R: Read> Read for Gzip<R> {
     }
 }
 
-/// Hands each line to `each`, with its number from 1 and without blanks around it.
+/// Passes each line to `each`, with its number from 1 and without surrounding blanks.
 fn each_line(
     name: &str,
     input: &mut dyn BufRead,
@@ -257,14 +256,15 @@ fn each_line(
     Ok(())
 }
 
-/// Takes events of a reader, with their real keys. The header is fixed at the first one.
+/// Receives events with original keys from a format's reader. The header is fixed by the first
+/// event.
 struct Sink {
     fs: Arc<dyn Fs>,
     path: std::path::PathBuf,
     header: Header,
     writer: Option<Finishing>,
     threshold: u64,
-    /// Something of the current batch is in the sample.
+    /// True if an operation of the current batch is in the sample.
     goes_on: bool,
     /// The time of the last operation.
     last_ns: u64,
@@ -273,7 +273,7 @@ struct Sink {
     cut: bool,
 }
 
-/// A writer that can be taken out to be finished.
+/// A writer that can be moved out to be finished.
 struct Finishing(Option<Writer>);
 
 impl Finishing {
@@ -291,12 +291,13 @@ impl Sink {
         self.writer.as_mut().ok_or_else(|| Error::invalid("no writer"))
     }
 
-    /// The hash of a real key, as far as keys go; `None` for one that is not in the sample.
+    /// Returns the hash of an original key, truncated as in a trace; `None` if it is not in the
+    /// sample.
     fn hash_in_sample(&self, key: &[u8]) -> Option<u64> {
         Some(self.hash.of(cut(key))).filter(|hash| *hash <= self.threshold)
     }
 
-    /// Adds an event whose key is the real one; hashes and samples it as asked.
+    /// Adds an event with its original key. Hashes and samples it according to the options.
     fn add(&mut self, event: &Event<'_>) -> Result<()> {
         let key = cut(event.key);
         let hash = self.hash.of(key);
@@ -319,8 +320,8 @@ impl Sink {
         }
     }
 
-    /// The time of the next operation, in nanoseconds from the start on. What goes back behind the
-    /// one before is counted, and gets its time.
+    /// Returns the time of the next operation, in nanoseconds from the start. A time before that of
+    /// the last operation is counted and replaced by the latter.
     fn time(&mut self, time_ns: i128) -> u64 {
         if time_ns < i128::from(self.last_ns) {
             self.skip(BACK_IN_TIME);
@@ -330,7 +331,7 @@ impl Sink {
         self.last_ns
     }
 
-    /// As [`Sink::time`], of two readings of a clock in microseconds.
+    /// Like [`Sink::time`], for clock readings in microseconds.
     fn micros(&mut self, micros: u64, start: u64) -> u64 {
         self.time((i128::from(micros) - i128::from(start)) * 1_000)
     }
@@ -343,12 +344,12 @@ impl Sink {
     }
 }
 
-/// A key as far as a trace keeps it.
+/// Truncates a key to the maximum length that a trace keeps.
 fn cut(key: &[u8]) -> &[u8] {
     key.get(..key.len().min(KEY_BYTES_MAX)).unwrap_or_default()
 }
 
-/// An event of the one lane that an input has.
+/// Creates an event in the single lane of an input.
 fn event<'a>(time_ns: u64, key: &'a [u8], detail: Detail<'a>) -> Event<'a> {
     Event { time_ns, lane: 0, joined: false, keyspace: 0, key, key_bytes: key.len() as u32, detail }
 }

@@ -3,9 +3,9 @@
 //! ```text
 //!   record   time in µs 8 · type 1 · payload bytes 4 · payload
 //!   first    type 1, payload "feedcafedeadbeef\tTrace Version: 0.2\tRocksDB Version: 7.8\t..."
-//!   0.2      a payload begins with a map of 8 bytes: which fields follow, by bit, in order
+//!   0.2      a payload begins with an 8-byte bit map of the fields that follow, in this order
 //!              1 batch   2 family 4   3 key   4 family 4   5 key   6 lower bound   7 upper bound
-//!              8 count 4   9 families   10 keys                       strings have a varint length before them
+//!              8 count 4   9 families   10 keys         strings have a varint length prefix
 //!   0.1      write: the batch;  get, seek: family 4, key
 //!   batch    seqno 8 · count 4 · entries: tag 1, [family varint], key, [value]
 //! ```
@@ -28,27 +28,27 @@ const SEEK: u8 = 5;
 const SEEK_FOR_PREV: u8 = 6;
 const MULTI_GET: u8 = 13;
 
-/// True where a trace of operations begins.
+/// Returns true if the input begins like a trace of operations.
 pub(super) fn is_one(input: &[u8]) -> bool {
     input.get(8) == Some(&BEGIN) && input.get(HEAD_BYTES..).is_some_and(|payload| payload.starts_with(MAGIC))
 }
 
-/// One record of any of RocksDB's traces.
+/// A record of any RocksDB trace.
 pub(super) struct Framed<'a> {
-    /// The byte that it begins at.
+    /// The offset of its first byte.
     pub at: u64,
     pub micros: u64,
     pub kind: u8,
     pub payload: &'a [u8],
 }
 
-/// Reads the records of any of RocksDB's traces.
+/// Reads the records of any RocksDB trace.
 pub(super) struct Records<'a> {
     name: &'a str,
     input: &'a mut dyn BufRead,
-    /// The current one.
+    /// The current record.
     bytes: Vec<u8>,
-    /// Where the next one begins.
+    /// The offset of the next record.
     at: u64,
 }
 
@@ -57,7 +57,8 @@ impl<'a> Records<'a> {
         Records { name, input, bytes: Vec::new(), at: 0 }
     }
 
-    /// The next one; `None` at the end, which is noted where it is within a record.
+    /// Returns the next record; `None` at the end of the input. Notes in the sink if the input ends
+    /// within a record.
     pub fn next(&mut self, sink: &mut Sink) -> Result<Option<Framed<'_>>> {
         self.bytes.clear();
         self.fill(HEAD_BYTES as u64)?;
@@ -74,15 +75,15 @@ impl<'a> Records<'a> {
         Ok(framed)
     }
 
-    /// Reads so many bytes more, or what there is.
+    /// Reads this many more bytes, or up to the end.
     fn fill(&mut self, bytes: u64) -> Result<()> {
-        // BOUND: the length that a record claims takes no memory before so much has been read.
+        // BOUND: the buffer grows only as bytes are read, whatever length a record claims.
         let read = (&mut *self.input).take(bytes).read_to_end(&mut self.bytes);
         read.map(|_| ()).map_err(|error| unreadable(self.name, &error))
     }
 }
 
-/// `None` where it is not whole.
+/// Parses a record. Returns `None` if it is incomplete.
 fn framed(at: u64, bytes: &[u8]) -> Option<Framed<'_>> {
     let mut rest = bytes;
     let micros = u64::from_le_bytes(take(&mut rest)?);
@@ -97,7 +98,7 @@ pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*front)
 }
 
-/// A string with its varint length before it.
+/// Takes a string with a varint length prefix.
 pub(super) fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = usize::try_from(take_varint(rest).ok()?).ok()?;
     let (string, after) = rest.split_at_checked(length)?;
@@ -105,7 +106,7 @@ pub(super) fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(string)
 }
 
-/// True for the version that has maps of fields, going by the first record.
+/// Returns true if the first record names the version whose payloads have bit maps.
 fn has_maps(name: &str, payload: &[u8]) -> Result<bool> {
     let text = String::from_utf8_lossy(payload);
     let version = text.split('\t').find_map(|part| part.strip_prefix("Trace Version: "));
@@ -151,7 +152,7 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
     Ok(())
 }
 
-/// Inner `None`: the payload is too short.
+/// The result of adding a record. `None`: its payload is too short.
 type Added = Result<Option<()>>;
 
 fn without_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -> Added {
@@ -168,7 +169,7 @@ fn with_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, outcomes: &mut O
     let mut rest = record.payload;
     let Some(map) = take(&mut rest).map(u64::from_le_bytes) else { return Ok(None) };
     let (mut family, mut key, mut families, mut keys) = (0, None, None, None);
-    // Later fields are of later versions; all that matter stand before them.
+    // Bits from 11 on belong to later versions; all fields that matter come before them.
     for bit in (0..11).filter(|bit| map >> bit & 1 == 1) {
         match bit {
             1 => {
@@ -209,16 +210,16 @@ fn lookup(
 ) -> Added {
     let detail = match kind {
         GET => found(family, key, sink, outcomes),
-        // How far the iterator went is not in the trace.
+        // The trace does not contain how far the iterator went.
         _ => Detail::Scan { entries: 1, backwards: kind == SEEK_FOR_PREV },
     };
     sink.add(&Event { keyspace: family, ..event(time_ns, key, detail) })?;
     Ok(Some(()))
 }
 
-/// What a lookup found, as far as that is known.
+/// Returns a lookup with its outcome, as far as it is known.
 fn found(family: u32, key: &[u8], sink: &Sink, outcomes: &Outcomes) -> Detail<'static> {
-    // One that is not in the sample is not told of.
+    // The sink drops a lookup outside the sample, so its outcome does not matter.
     sink.hash_in_sample(key).map_or(Detail::Get(None), |hash| outcomes.get(family, key, hash))
 }
 
@@ -235,14 +236,14 @@ fn multi_get(fields: Option<(&[u8], &[u8])>, time_ns: u64, sink: &mut Sink, outc
     Ok(Some(()))
 }
 
-/// The operations of a write batch.
+/// Adds the operations of a write batch.
 fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -> Added {
     let Some(mut rest) = bytes.get(12..) else { return Ok(None) };
     let mut joined = false;
     while let Some((&tag, after)) = rest.split_first() {
         rest = after;
-        // Tags with a column family come before those without for ranges and blobs, after them for
-        // the rest.
+        // For ranges and blobs, the tag with a column family comes before the one without; for
+        // other operations, after it.
         let has_family = matches!(tag, 0x04 | 0x05 | 0x06 | 0x08 | 0x0e | 0x10 | 0x17);
         let family = match has_family {
             true => take_varint(&mut rest).ok().and_then(|family| u32::try_from(family).ok()),
@@ -267,14 +268,15 @@ fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, outcomes: &mut Outcomes) -
             0x01 | 0x05 | 0x10 | 0x11 | 0x16 | 0x17 => Detail::Put(bytes),
             0x02 | 0x06 => Detail::Merge(bytes),
             0x0e | 0x0f => Detail::DeleteRange { end: value, end_bytes: value.len() as u32 },
-            // Notes and marks of transactions.
+            // Log data and transaction markers.
             _ => continue,
         };
         match (detail, sink.hash_in_sample(key)) {
             (Detail::Put(bytes), Some(hash)) => outcomes.wrote(family, hash, Some(bytes)),
             (Detail::Delete, Some(hash)) => outcomes.wrote(family, hash, None),
             (Detail::Merge(_), Some(hash)) => outcomes.forget(family, hash),
-            // Its keys may be in the sample where its first one is not.
+            // Apply the range even if its first key is not in the sample, because its other keys
+            // may be.
             (Detail::DeleteRange { end, .. }, _) => outcomes.removed(family, key, end),
             _ => {}
         }

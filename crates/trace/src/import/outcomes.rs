@@ -1,43 +1,44 @@
-//! What lookups of RocksDB's traces found. RocksDB does not say it, so what was written in the
-//! trace itself has to.
+//! Derives the outcomes of lookups in RocksDB's traces. RocksDB does not record them, so they are
+//! inferred from earlier writes of the same trace.
 //!
-//! An input may be larger than memory, and so may be its keys. Known are those of the sample, by
-//! their hashes, up to a bound: of more of them nothing is known. Removed ranges are kept apart,
-//! each with the number of the write, and hide what is older: so no range goes through all keys.
+//! An input may be larger than memory, and so may its set of keys. Therefore only keys of the
+//! sample are kept, by their hashes and up to a bound; outcomes of further keys are unknown.
+//! Deleted ranges are kept separately, each with its write number, and hide older writes. A range
+//! deletion thus never iterates over all keys.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use crate::event::Detail;
 
-/// Keys whose outcomes are known at a time: about 200 MB.
+/// The maximum number of keys with known outcomes: about 200 MB.
 const KEYS_MAX: usize = 4 << 20;
-/// Bytes of the bounds of removed ranges, and what each takes beside them.
+/// The maximum size of the bounds of deleted ranges, and the overhead per range.
 const RANGES_BYTES_MAX: usize = 64 << 20;
 const RANGE_BYTES: usize = 96;
 
 /// The last write of a key.
 #[derive(Debug, Clone, Copy)]
 struct Known {
-    /// Which write of all it was.
+    /// The number of the write.
     at: u64,
-    /// The value's length, `None` where it was removed.
+    /// The value's length; `None` if the key was deleted.
     found: Option<u64>,
 }
 
-/// A removed range, by its first key.
+/// A deleted range; its first key is the key of the map.
 #[derive(Debug)]
 struct Removed {
     end: Vec<u8>,
     at: u64,
 }
 
-/// What is known of keys so far.
+/// The known outcomes so far.
 #[derive(Debug)]
 pub(super) struct Outcomes {
-    /// By family and hash.
+    /// By column family and hash.
     known: HashMap<(u32, u64), Known>,
-    /// Of each family: none has a key in common with another one.
+    /// By column family. Ranges of a family do not overlap.
     removed: HashMap<u32, BTreeMap<Vec<u8>, Removed>>,
     range_bytes: usize,
     writes: u64,
@@ -57,13 +58,13 @@ impl Outcomes {
         }
     }
 
-    /// A lookup of a key with this hash.
+    /// Returns a lookup of the key, with its outcome if that is known.
     pub fn get(&self, family: u32, key: &[u8], hash: u64) -> Detail<'static> {
         let known = self.known.get(&(family, hash)).filter(|known| known.at > self.removed_at(family, key));
         Detail::Get(known.map(|known| known.found))
     }
 
-    /// Notes a write of a key with this hash: the length of its value, `None` where it was removed.
+    /// Notes a write of the key with this hash: the length of its value, or `None` for a deletion.
     pub fn wrote(&mut self, family: u32, hash: u64, found: Option<u64>) {
         self.writes += 1;
         let known = Known { at: self.writes, found };
@@ -74,13 +75,13 @@ impl Outcomes {
         }
     }
 
-    /// Nothing is known of a key any more.
+    /// Forgets the outcome of a key.
     pub fn forget(&mut self, family: u32, hash: u64) {
         self.known.remove(&(family, hash));
     }
 
-    /// Notes that a range was removed. Which of its keys were there is not looked for: of all of
-    /// them nothing is known then.
+    /// Notes that a range was deleted. The outcomes of all of its keys become unknown, because
+    /// checking which of them existed would be too expensive.
     pub fn removed(&mut self, family: u32, start: &[u8], end: &[u8]) {
         if start >= end || self.known.is_empty() {
             return;
@@ -94,7 +95,7 @@ impl Outcomes {
             self.range_bytes = self.range_bytes + start.len() - after.len();
             rest = Some(Removed { end: after, at: before.at });
         }
-        // BOUND: each range is taken out once, and a new one leaves two more at most.
+        // BOUND: each range is removed once, and a new range adds at most two more.
         while let Some(key) = first_within(ranges, start, end) {
             rest = ranges.remove(&key);
             self.range_bytes -= RANGE_BYTES + key.len() + rest.as_ref().map_or(0, |range| range.end.len());
@@ -106,14 +107,14 @@ impl Outcomes {
             ranges.insert(start, range);
         }
         if self.range_bytes > self.range_bytes_max {
-            // Where nothing is known nothing is hidden.
+            // Without known keys, there is nothing to hide.
             self.known.clear();
             self.removed.clear();
             self.range_bytes = 0;
         }
     }
 
-    /// The number of the last range that had this key; 0 for none.
+    /// Returns the write number of the range deletion that covers this key; 0 if there is none.
     fn removed_at(&self, family: u32, key: &[u8]) -> u64 {
         let Some(ranges) = self.removed.get(&family) else { return 0 };
         let last = ranges.range::<[u8], _>((Unbounded, Included(key))).next_back();
@@ -137,8 +138,9 @@ mod tests {
         Outcomes { keys_max, range_bytes_max, ..Outcomes::new() }
     }
 
-    /// Goal: what is known is what a table of all keys would know. Method: 5,000 writes, removals,
-    /// merges and ranges by a fixed law, over two families of fifty keys, against such a table.
+    /// Goal: known outcomes equal those of a table of all keys. Method: 5,000 pseudorandom writes,
+    /// deletions, merges and range deletions over two families of fifty keys, compared with such a
+    /// table.
     #[test]
     fn outcomes_are_those_of_a_table() {
         let mut found = outcomes(1000, 1 << 20);
@@ -180,9 +182,9 @@ mod tests {
         assert!(kept > 0 && kept == found.range_bytes);
     }
 
-    /// Goal: memory has a bound, and what does not fit is unknown. Method: more keys than there may
-    /// be, of which those that were first go on; more ranges, after which nothing is known but what
-    /// is written then.
+    /// Goal: memory is bounded, and outcomes that do not fit are unknown. Method: more keys than
+    /// the limit, of which the first ones stay known; more ranges than the limit, after which only
+    /// later writes are known.
     #[test]
     fn what_does_not_fit_is_unknown() {
         let mut outcomes = outcomes(3, 10 * RANGE_BYTES);

@@ -1,4 +1,4 @@
-//! Lists of page numbers: one a line, in the order of use, without times.
+//! Lists of page numbers: one per line, in order of use, without times.
 
 use std::io::BufRead;
 
@@ -6,8 +6,8 @@ use super::{Sink, each_line, event};
 use crate::error::{Error, Result};
 use crate::event::Detail;
 
-/// Blank lines, lines that begin with `#` and a `*` alone, which some lists end with, are passed
-/// over.
+/// Reads a list of page numbers. Skips blank lines, lines that begin with `#`, and a single `*`,
+/// with which some lists end.
 pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Result<()> {
     sink.header.timed = false;
     each_line(name, input, |at, line| {
@@ -23,7 +23,7 @@ pub(super) fn read(name: &str, input: &mut dyn BufRead, sink: &mut Sink) -> Resu
                 String::from_utf8_lossy(line.get(..line.len().min(40)).unwrap_or_default())
             ),
         })?;
-        // Big-endian, so that keys sort as their numbers do.
+        // Big-endian, so that keys sort like their numbers.
         sink.add(&event(0, &number.to_be_bytes(), Detail::Block { bytes: 0, hit: None }))
     })
 }

@@ -26,14 +26,14 @@ fn refused(input: &[u8]) -> String {
     imported(input, &ImportOptions::default()).unwrap_err().to_string()
 }
 
-/// The kind, the key as text and whether it belongs to the one before, of each event.
+/// Returns for each event its kind, its key as text, and whether it is joined to the event before.
 fn shown(trace: &Trace) -> Vec<(Kind, String, bool)> {
     let shown = trace.events().map(|event| event.unwrap());
     shown.map(|event| (event.kind(), String::from_utf8_lossy(event.key).into_owned(), event.joined)).collect()
 }
 
-/// Goal: what RocksDB 7.8 recorded is read as what was done. Method: its trace of a workload that
-/// stands in `make.cc`.
+/// Goal: the trace that RocksDB 7.8 recorded is imported as the operations that ran. Method: its
+/// trace of the workload in `make.cc`.
 #[test]
 fn rocksdb_operations() {
     let (imported, trace) = plain(OPERATIONS);
@@ -41,8 +41,8 @@ fn rocksdb_operations() {
         (imported.format, imported.skipped.len(), imported.cut),
         (Format::RocksdbOperations, 0, false)
     );
-    // 100 puts and gets, 11 deletes, a merge, a range, three of a batch, two seeks, three of a
-    // multi-get.
+    // 100 puts and gets, 11 deletes, a merge, a range deletion, three operations of a batch, two
+    // seeks, three lookups of a multi-get.
     assert_eq!(imported.records, 100 + 100 + 11 + 1 + 1 + 3 + 2 + 3);
     let events = shown(&trace);
     let count = |kind: Kind| events.iter().filter(|(of, ..)| *of == kind).count();
@@ -55,19 +55,19 @@ fn rocksdb_operations() {
     assert_eq!(batch, expected.map(|(kind, key, joined)| (kind, key.to_owned(), joined)));
     let details: Vec<Detail<'_>> = trace.events().map(|event| event.unwrap().detail).collect();
     assert_eq!((details[0], details[1]), (Detail::Put(20), Detail::Put(21)));
-    // The first lookup is of key 0, whose value the trace itself has; one of key 100 and more is of
-    // nothing it knows.
+    // The first lookup is of key 0, which the trace itself writes. Lookups of key 100 and above are
+    // of keys that it never writes.
     assert_eq!(details[100], Detail::Get(Some(Some(20))));
     assert!(details[100..200].contains(&Detail::Get(None)));
     assert!(details.contains(&Detail::DeleteRange { end: b"key00070", end_bytes: 8 }));
     assert!(details.contains(&Detail::Scan { entries: 1, backwards: true }));
-    // Of the multi-get, key 1 was deleted before.
+    // Key 1 of the multi-get was deleted before.
     assert_eq!(details[218], Detail::Get(Some(None)));
     assert!(trace.header().started_ns > 1_700_000_000_000_000_000 && trace.last_ns() < 1_000_000_000);
 }
 
-/// Goal: RocksDB's block cache trace is read, and so is its text. Method: the trace of `make.cc`; a
-/// line of the analyzer's form.
+/// Goal: RocksDB's block cache trace is imported in both forms, binary and text. Method: the trace
+/// of `make.cc`; a line in the analyzer's format.
 #[test]
 fn rocksdb_block_cache() {
     let (imported, trace) = plain(BLOCK_CACHE);
@@ -88,8 +88,8 @@ fn rocksdb_block_cache() {
     assert!(refused(format!("{text}1,2,3\n").as_bytes()).contains("line 3: 3 fields"));
 }
 
-/// Goal: no cut and no change of RocksDB's traces is too strange. Method: both at every length;
-/// every byte changed.
+/// Goal: truncated or damaged RocksDB traces never cause a panic. Method: both traces truncated at
+/// every length, and with every byte changed.
 #[test]
 fn damaged_rocksdb_traces() {
     for input in [OPERATIONS, BLOCK_CACHE] {
@@ -110,8 +110,8 @@ fn damaged_rocksdb_traces() {
     }
 }
 
-/// Goal: lists of pages are read, plain and packed. Method: a small list; one with a line that is
-/// no number.
+/// Goal: lists of pages are imported, plain and compressed. Method: a small list; a list with a
+/// line that is not a number.
 #[test]
 fn pages() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -129,8 +129,8 @@ fn pages() {
     assert!(refused(&packed[..packed.len() - 3]).contains("gzip"));
 }
 
-/// Goal: CSV is read by the names of its columns, with times from the first row on. Method: a file
-/// with every kind; other tools' words; rows that are wrong.
+/// Goal: CSV columns are found by their names, and times count from the first row. Method: a file
+/// with every kind; other tools' names; invalid rows.
 #[test]
 fn csv() {
     let text = "time_ms,op,key,value_size,found,count,end,color\n\
@@ -190,8 +190,8 @@ fn forms() {
     }
 }
 
-/// Goal: what a sample leaves of two batches stays two. Method: 500 batches of four keys that name
-/// their batch, of which one in three is taken.
+/// Goal: a sample never joins the remains of two batches. Method: one key in three of 500 batches
+/// of four keys, each of which names its batch.
 #[test]
 fn samples_keep_batches_apart() {
     let rows: String = (0..2_000).map(|row| format!("{}-{row},put,{}\n", row / 4, row % 4 > 0)).collect();
@@ -207,8 +207,8 @@ fn samples_keep_batches_apart() {
     assert!(joined > 100, "{joined}");
 }
 
-/// Goal: times that go back are told with their number, and those after them stay as they are.
-/// Method: rows before the one before and before all; text of a block cache.
+/// Goal: times that go back are counted and reported, and later times are unchanged. Method: rows
+/// with times before the last row and before the first; block cache text.
 #[test]
 fn times_that_go_back_are_told() {
     let times = |trace: &Trace| -> Vec<u64> { trace.events().map(|event| event.unwrap().time_ns).collect() };
@@ -223,8 +223,8 @@ fn times_that_go_back_are_told() {
     assert_eq!(times(&trace), [0, 500_000, 500_000, 600_000]);
 }
 
-/// Goal: each column of bytes is read as its own name says. Method: hexadecimal in one of two;
-/// digits with a sign, which numbers may have and bytes may not.
+/// Goal: each column of bytes is decoded as its own name says. Method: hexadecimal in one of two
+/// columns; digits with a sign, which numbers may have and bytes may not.
 #[test]
 fn columns_are_hexadecimal_by_themselves() {
     for (head, row) in
@@ -240,7 +240,7 @@ fn columns_are_hexadecimal_by_themselves() {
     }
 }
 
-/// Gives an input in pieces of three bytes.
+/// A reader that returns at most three bytes at a time.
 struct Trickle<'a>(&'a [u8]);
 
 impl Read for Trickle<'_> {
@@ -250,8 +250,8 @@ impl Read for Trickle<'_> {
     }
 }
 
-/// Goal: an input may come in any pieces, and is not waited for as a whole. Method: one of each
-/// format in pieces of three bytes; one without an end, with a row that is refused.
+/// Goal: an input may arrive in pieces of any size, and is processed before its end arrives.
+/// Method: one input per format in pieces of three bytes; an endless input with an invalid row.
 #[test]
 fn inputs_are_read_as_they_come() {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -271,8 +271,8 @@ fn inputs_are_read_as_they_come() {
     assert!(error.to_string().contains("line 3: operation \"fly\""), "{error}");
 }
 
-/// Goal: keys longer than a trace keeps are cut, ends of ranges as well as keys. Method: a range of
-/// two such keys, raw and hashed, and a lookup of its end cut by hand.
+/// Goal: keys that are too long for a trace are truncated, and so are the ends of ranges. Method: a
+/// range with two such keys, raw and hashed, and a lookup of the truncated end.
 #[test]
 fn long_ends_are_cut_as_keys_are() {
     let long = |key: char, bytes: usize| key.to_string().repeat(bytes);

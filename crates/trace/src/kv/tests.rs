@@ -9,8 +9,8 @@ use cairn_vfs::{Fs, ManualClock, MemFs};
 use super::*;
 use crate::{KeyForm, Kind, Options, Sample, Trace};
 
-/// Goal: what a program does with a store is in the trace, one record for each operation, and the
-/// store answers as it would without. Method: one of each, over two keyspaces.
+/// Goal: each operation on a store becomes one record of the trace, and the store answers as
+/// without recording. Method: one operation of each kind, over two keyspaces.
 #[test]
 fn a_program_is_recorded() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -80,8 +80,8 @@ fn a_program_is_recorded() {
     assert_eq!(scans[2], Detail::Scan { entries: 2, backwards: false });
 }
 
-/// Goal: a scan that finds nothing is an operation as one that finds something, and one that is
-/// never asked is none. Method: ranges without entries, from either end, by each way to make one.
+/// Goal: a scan that finds nothing is recorded like any other, and one that is never advanced is
+/// not recorded. Method: ranges without entries, from either end, created in each way.
 #[test]
 fn empty_scans_are_recorded() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -119,7 +119,7 @@ fn nothing_is_recorded_unasked() {
     assert_eq!(AsRef::<Db>::as_ref(&db).keyspaces().len(), 1);
 }
 
-/// Goal: no way to read or write a keyspace goes by the recorder. Method: those that take a
+/// Goal: every method that reads or writes a keyspace is recorded. Method: those that take a
 /// durability or a snapshot.
 #[test]
 fn all_ways_are_recorded() {
@@ -155,9 +155,10 @@ fn all_ways_are_recorded() {
     assert_eq!(kinds, expected);
 }
 
-/// Goal: of a batch those operations are in the trace whose keys are in the sample, in their order,
-/// and nothing else. Method: one of all types, of keys of many lengths, in two keyspaces, and the
-/// sample computed beside it.
+/// Goal: the trace holds exactly those operations of a batch whose keys are in the sample, in
+/// order.
+/// Method: batches of all operation types, with keys of many lengths, in two keyspaces; the sample
+/// is computed independently.
 #[test]
 fn batches_are_sampled() {
     const SEED: u64 = 11;
@@ -177,8 +178,8 @@ fn batches_are_sampled() {
         let mut joined = false;
         for number in 0..100 {
             let mut key = (round * 100 + number).to_be_bytes().to_vec();
-            // Alike for ten at a time, as programs' keys are, and of all lengths that hash each in
-            // its own way.
+            // Ten keys at a time have the same length, as in real programs. The lengths cover all
+            // code paths of the hash function.
             key.resize([8, 16, 17, 200, 12, 9, 300, 8, 128, 127][number as usize / 10], 7);
             key.rotate_left(4);
             key.drain(..if number / 10 == 7 { 1 + number as usize % 7 } else { 0 });
@@ -208,9 +209,9 @@ fn batches_are_sampled() {
     assert!(seen == expected, "another sample than that of one key in three");
 }
 
-/// Goal: operations of batches count as what they are where the recorder finds out how fast a
-/// thread is. Method: batches of ten in 20 us, for longer than it takes to find that out:
-/// operations of 2 us cannot all be recorded, those of 20 could.
+/// Goal: each operation of a batch counts when the recorder measures a thread's speed. Method:
+/// batches of ten operations in 20 us, for longer than the measurement takes. Not all keys can be
+/// recorded at 2 us per operation; they could at 20 us.
 #[test]
 fn operations_of_batches_are_counted() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

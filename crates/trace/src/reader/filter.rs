@@ -1,5 +1,5 @@
-//! What is passed over in a trace whose share of the keys was lowered: whatever was recorded of
-//! other keys while there were more.
+//! The filter for traces whose share of keys was lowered. It skips operations of keys that were
+//! recorded only while the share was larger.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::key_hash::KeyHash;
@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::format::{Adaptive, Header, KeyForm, SampleHash};
 use crate::sample;
 
-/// Lets through the operations of keys that were recorded to the end.
+/// Passes operations of keys in the final sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Filter {
     threshold: u64,
@@ -17,18 +17,19 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Of a trace that is in the end of one key in `last`; `None` where that is all that it has
-    /// anyway.
+    /// Creates the filter for a final sample of one key in `last`. Returns `None` if the trace
+    /// contains only that sample anyway.
     pub fn new(header: &Header, last: u32) -> Option<Filter> {
         let adaptive = header.adaptive.filter(|_| last > header.sample)?;
         Some(Filter { threshold: sample::threshold(last), keys: header.keys, adaptive })
     }
 
-    /// True for an event that stays. What is left of a batch is joined to what is left of it:
-    /// `goes_on` is its lane's, and says whether anything of the current batch has stayed.
+    /// Returns true if an event passes the filter. The remaining operations of a batch stay joined
+    /// to each other. `goes_on` belongs to the lane, and tells whether an event of the current
+    /// batch has passed.
     pub fn takes(&self, event: &mut Event<'_>, goes_on: &mut bool) -> bool {
-        // The hash that the recorder compared: of the key as it is kept, which is cut where it was
-        // too long.
+        // This must be the hash that the recorder compared: that of the stored key, which is
+        // truncated if it was too long.
         let seed = self.adaptive.seed;
         let hash = match (self.keys, self.adaptive.hash) {
             (KeyForm::Hashed, _) => event.key.first_chunk().map_or(0, |hash| u64::from_le_bytes(*hash)),

@@ -10,7 +10,7 @@ use crate::recorder::{Options, Recorder};
 
 const PATH: &str = "/trace";
 
-/// A trace of some blocks, by its bytes.
+/// Returns the bytes of a trace with several blocks.
 fn recorded(puts: u32) -> Vec<u8> {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let recorder = Recorder::create_in(&fs, Path::new(PATH), Options::default()).unwrap();
@@ -29,8 +29,8 @@ fn open(bytes: &[u8]) -> Result<Trace> {
     Trace::open(&fs, Path::new(PATH))
 }
 
-/// Goal: a killed program's trace is read to its last whole block. Method: a trace cut at every
-/// 9,973rd byte.
+/// Goal: a killed program's trace is readable up to its last complete block. Method: a trace cut at
+/// every 9,973rd byte.
 #[test]
 fn cut_traces_are_read() {
     let bytes = recorded(20_000);
@@ -47,8 +47,8 @@ fn cut_traces_are_read() {
     assert!(known > 15_000);
 }
 
-/// Goal: damage before the end is told from a cut, and nothing after it is believed. Method: a
-/// flipped bit in the second of several blocks; the file as a tail of zeros.
+/// Goal: damage in the middle is told from a cut, and nothing after it is returned. Method: a
+/// flipped bit in the second of several blocks; a file that ends in zeros.
 #[test]
 fn damage_is_told() {
     let mut bytes = recorded(20_000);
@@ -70,9 +70,9 @@ fn damage_is_told() {
     assert!(matches!(open(&other), Err(Error::Unsupported { .. })));
 }
 
-/// Goal: records that are sound by their checksum and still no records end in an error that names
-/// the place, not in a panic.
-/// Method: blocks that were sealed around too few, too many and impossible records.
+/// Goal: invalid records in a block with a valid checksum cause an error that names the place, and
+/// no panic.
+/// Method: sealed blocks with too few, too many and impossible records.
 #[test]
 fn forged_records_are_refused() {
     let header = Header {
@@ -108,9 +108,9 @@ fn forged_records_are_refused() {
     }
 }
 
-/// Goal: traces of version 1 are read as before, whatever stands where version 2 has its marks, and
-/// ones of later versions are refused. Method: a trace by hand in each version, of a block that
-/// claims one key in four, without an end.
+/// Goal: traces of version 1 are read as before, whatever they hold in the fields that version 2
+/// added, and later versions are refused. Method: in each version, a trace built by hand without an
+/// end, with a block that claims one key in four.
 #[test]
 fn versions_are_told_apart() {
     let key = |number: u64| (number * (u64::MAX / 100)).to_le_bytes();
@@ -146,8 +146,9 @@ fn versions_are_told_apart() {
     }
 }
 
-/// Goal: of raw keys those stay that the version's own hash has in the sample. Method: a trace by
-/// hand in either version, of a block that claims one key in four; the sample computed beside it.
+/// Goal: raw keys are filtered by the hash function of the trace's version. Method: in either
+/// version, a trace built by hand with a block that claims one key in four; the sample is computed
+/// independently.
 #[test]
 fn each_version_has_its_hash() {
     let key = |number: u32| format!("key {number}").into_bytes();
@@ -177,8 +178,8 @@ fn each_version_has_its_hash() {
     assert_eq!((stays(SampleHash::Xxh3), stays(SampleHash::Rapid)), (before, now));
 }
 
-/// Goal: lanes are merged by time and batches stay whole. Method: two threads by turns under a
-/// clock of the test's, one of them with a batch.
+/// Goal: lanes are merged by time and batches stay whole. Method: two threads take turns under a
+/// manual clock, one of them with a batch.
 #[test]
 fn lanes_are_merged() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -240,7 +241,8 @@ fn lanes_are_merged() {
 proptest! {
     #![proptest_config(crate::test_config::cases(128))]
 
-    /// Goal: no damage is too strange. Method: random changes of a sound trace, and random bytes.
+    /// Goal: damaged or arbitrary input never causes a panic. Method: random changes of an intact
+    /// trace, and random bytes.
     #[test]
     fn any_bytes_are_survived(
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),

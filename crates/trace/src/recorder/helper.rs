@@ -1,5 +1,6 @@
-//! The thread that takes recorded operations out of the rings and writes them: hashes, encoding,
-//! checksums and the file's pages cost the program nothing but a place on another core.
+//! The helper thread, which takes recorded operations out of the rings and writes them to the file.
+//! It encodes them, computes checksums and writes pages on another core, so that the program does
+//! not pay for that.
 
 use std::io;
 use std::sync::Arc;
@@ -12,24 +13,24 @@ use cairn_vfs::thread;
 use super::ring::WORDS;
 use super::shared::Shared;
 
-/// Between two looks: while much comes, while anything comes, and while nothing has come for a
-/// while.
+/// The time between two passes: while many operations arrive, while some arrive, and after a while
+/// without any.
 const NAP_SHORT: Duration = Duration::from_micros(500);
 const NAP_USUAL: Duration = Duration::from_millis(8);
 const NAP_LONG: Duration = Duration::from_millis(128);
-/// Short naps after much has come, until they become longer: programs come back to their work
-/// within milliseconds.
+/// The number of short naps after a pass with many operations, before naps become longer: programs
+/// resume their work within milliseconds.
 const BUSY_NAPS: u32 = 64;
-/// Usual naps without anything, until they become long.
+/// The number of usual naps without any operation before naps become long.
 const QUIET_NAPS: u32 = 128;
 
-/// How the helper is woken and ended.
+/// Wakes and stops the helper.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     said: Mutex<Said>,
     changed: Condvar,
     is_asleep: AtomicBool,
-    /// There is a helper.
+    /// True if a helper is running.
     pub is_there: AtomicBool,
 }
 
@@ -40,7 +41,7 @@ struct Said {
 }
 
 impl Bell {
-    /// Wakes the helper if it sleeps.
+    /// Wakes the helper if it is asleep.
     #[inline]
     pub fn ring(&self) {
         if self.is_asleep.load(Ordering::Relaxed) {
@@ -56,13 +57,13 @@ impl Bell {
         }
     }
 
-    /// The helper ends.
+    /// Tells the helper to stop.
     pub fn end(&self) {
         lock(&self.said).is_over = true;
         self.changed.notify_one();
     }
 
-    /// Sleeps so long, or until it is called. False when it is over.
+    /// Sleeps for `nap`, or until it is woken. Returns false if the helper should stop.
     fn sleep(&self, nap: Duration) -> bool {
         let mut said = lock(&self.said);
         if !said.is_called && !said.is_over {
@@ -75,9 +76,9 @@ impl Bell {
     }
 }
 
-/// Starts the helper of a recorder. Without one, threads write what they have recorded themselves.
+/// Starts the helper of a recorder. Without a helper, threads write their own operations.
 ///
-/// Errors: the operating system has no more threads.
+/// Errors: the operating system cannot start a thread.
 pub(super) fn start(shared: &Arc<Shared>) -> io::Result<thread::JoinHandle<()>> {
     let of_helper = Arc::clone(shared);
     let handle = thread::spawn("cairn-trace", move || run(&of_helper))?;

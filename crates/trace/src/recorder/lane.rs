@@ -1,4 +1,4 @@
-//! A lane: what one thread records, on its way into the file.
+//! A lane: the path of one thread's operations into the file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,21 +7,23 @@ use cairn_vfs::sync::Mutex;
 use super::ring::Ring;
 use crate::writer::Pending;
 
-/// Of one thread at a time; or, without a ring, of all threads that found none left.
+/// Used by one thread at a time. A lane without a ring is shared by threads that found no free
+/// ring.
 #[derive(Debug)]
 pub(super) struct Lane {
     pub ring: Option<&'static Ring>,
-    /// Where what is taken out of the ring goes. Whoever holds it may take out.
+    /// The destination of operations taken out of the ring. Only the holder of this lock may drain
+    /// the ring.
     pub end: Mutex<LaneEnd>,
-    /// A thread has it.
+    /// True while a thread owns the lane.
     is_taken: AtomicBool,
 }
 
-/// The end of a lane that is nearer to the file.
+/// The consumer side of a lane.
 #[derive(Debug)]
 pub(super) struct LaneEnd {
     pub pending: Pending,
-    /// When the operations are that are taken out next.
+    /// The time of the operations that are taken out next.
     pub now_ns: u64,
 }
 
@@ -34,13 +36,13 @@ impl Lane {
         }
     }
 
-    /// Takes it for the calling thread. False where another one has it.
+    /// Takes the lane for the calling thread. Returns false if another thread owns it.
     pub fn take(&self) -> bool {
-        // ORDER: the thread that has it next sees the words and the tail of the one before.
+        // ORDER: the next owner sees the words and the tail that the former owner wrote.
         !self.is_taken.swap(true, Ordering::AcqRel)
     }
 
-    /// Leaves it to others. What is in it stays until it is taken out.
+    /// Releases the lane to other threads. Its contents stay until they are drained.
     pub fn leave(&self) {
         self.is_taken.store(false, Ordering::Release);
     }
@@ -48,7 +50,7 @@ impl Lane {
 
 impl Drop for Lane {
     fn drop(&mut self) {
-        // No recorder is left whose operations could go in.
+        // The last recorder is gone, so nothing can be put into the ring any more.
         if let Some(ring) = self.ring {
             ring.give_back();
         }

@@ -14,8 +14,7 @@ use crate::reader::{Ending, Trace};
 const PATH: &str = "/trace";
 const SEED: u64 = 0x5eed_5eed_5eed_5eed;
 
-/// An operation as it is read: time, lane, whether it is joined, its key, the key's length, its
-/// kind, bytes.
+/// An event as read: time, lane, whether it is joined, id of its key, the key's length, kind, size.
 type Row = (u64, u32, bool, u64, u32, Kind, Option<u64>);
 
 type Script = fn(&Recorder, &ManualClock);
@@ -24,7 +23,7 @@ fn options(keys: KeyForm, sample: Sample) -> Options {
     Options { keys, sample, hash_seed: Some(SEED), ..Options::default() }
 }
 
-/// What a script leaves in a trace, by its bytes.
+/// Records a script and returns the bytes of the trace.
 fn recorded(options: Options, script: impl Fn(&Recorder, &ManualClock)) -> (Vec<u8>, Summary) {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let clock = Arc::new(ManualClock::new(Duration::ZERO));
@@ -50,7 +49,7 @@ fn rows(trace: &Trace) -> Vec<Row> {
     trace.events().map(|event| row(event.unwrap())).collect()
 }
 
-/// A key; one in a hundred is too long for a ring.
+/// Returns a key; one in a hundred is too long for a ring.
 fn key_of(number: u64) -> Vec<u8> {
     let number = number * 7_919 % 5_000;
     let mut key = number.to_be_bytes().to_vec();
@@ -58,8 +57,7 @@ fn key_of(number: u64) -> Vec<u8> {
     key
 }
 
-/// Operations for so long, each so many nanoseconds after the one before. One in 64 is a batch of
-/// three.
+/// Runs operations for `millis`, one every `operation_ns`. One in 64 is a batch of three.
 fn work(recorder: &Recorder, clock: &ManualClock, operation_ns: u64, millis: u64) {
     for number in 0..millis * 1_000_000 / operation_ns {
         clock.advance(Duration::from_nanos(operation_ns));
@@ -77,17 +75,16 @@ fn work(recorder: &Recorder, clock: &ManualClock, operation_ns: u64, millis: u64
     }
 }
 
-/// At first slow, then so fast that a quarter of the keys is what can be afforded, then slow again.
+/// Slow at first, then so fast that only a quarter of the keys is affordable, then slow again.
 fn slow_fast_slow(recorder: &Recorder, clock: &ManualClock) {
     work(recorder, clock, 3_200, 30);
     work(recorder, clock, 1_300, 150);
     work(recorder, clock, 3_200, 100);
 }
 
-/// Goal: fast operations lower the share, which is not raised again, and the trace is read as if it
-/// had been recorded with the last share from the start: counts, times, batches. Method: both forms
-/// of keys against a trace of the same operations with that share given; and every key of it,
-/// counted.
+/// Goal: fast operations lower the share, which never rises again. The trace reads as if recorded
+/// with the final share from the start: counts, times, batches. Method: both forms of keys, against
+/// a trace of the same operations with that share given; every key is counted.
 #[test]
 fn a_lowered_trace_is_a_sample() {
     for keys in [KeyForm::Hashed, KeyForm::Raw] {
@@ -116,8 +113,8 @@ fn a_lowered_trace_is_a_sample() {
     }
 }
 
-/// Goal: what is slow enough keeps all keys, and so does who is fast for a moment, between slow
-/// operations or between pauses. Method: paces above the limit for long; bursts.
+/// Goal: slow threads keep all keys, and so do threads that are fast for a moment, between slow
+/// operations or between pauses. Method: speeds just below the limit for a long time; bursts.
 #[test]
 fn slow_ones_and_bursts_keep_all_keys() {
     let scripts: [(&str, Script); 3] = [
@@ -148,8 +145,8 @@ fn slow_ones_and_bursts_keep_all_keys() {
     }
 }
 
-/// Goal: a number that is given stays, and its trace is one that earlier versions read. Method: the
-/// fastest operations with two numbers.
+/// Goal: an explicit share stays, and earlier versions can read its trace. Method: the fastest
+/// operations with two shares.
 #[test]
 fn a_given_number_stays() {
     for sample in [1, 3] {
@@ -162,9 +159,8 @@ fn a_given_number_stays() {
     }
 }
 
-/// Goal: a trace that was cut is a uniform sample too, whatever it lacks. Method: a lowered trace
-/// cut behind each of its blocks, against the beginning of one with the share given that the part
-/// claims.
+/// Goal: a trace that was cut is a uniform sample too. Method: a lowered trace cut after each of
+/// its blocks, against the beginning of a trace recorded with the share that the cut one claims.
 #[test]
 fn cut_traces_are_samples() {
     let explicit = [1, 2, 4].map(|sample| {
@@ -199,9 +195,9 @@ fn cut_traces_are_samples() {
     assert_eq!(claimed, [1, 2, 4]);
 }
 
-/// Goal: one thread that is fast lowers the share for all, and the lanes of all are read alike; a
-/// batch counts by its operations. Method: two threads by turns under one clock; lookups of a
-/// hundred keys at once.
+/// Goal: one fast thread lowers the share for all, all lanes are filtered alike, and each operation
+/// of a batch counts. Method: two threads that take turns under one clock; lookups of a hundred
+/// keys at once.
 #[test]
 fn lanes_share_one_share() {
     let turns = |recorder: &Recorder, clock: &ManualClock| {
@@ -247,7 +243,7 @@ thread_local! {
     static TICKS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A clock of each thread's own, so that what it sees does not depend on the others.
+/// A clock per thread, so that a thread's times do not depend on other threads.
 #[derive(Debug)]
 struct OwnClock;
 
@@ -263,8 +259,8 @@ impl Clock for OwnClock {
     fn sleep(&self, _: Duration) {}
 }
 
-/// Goal: whatever threads do at once, each key of the last share has all of its operations. Method:
-/// four threads that are all too fast, each by its own clock.
+/// Goal: under concurrency, each key of the final share has all of its operations. Method: four
+/// threads that are all too fast, each with its own clock.
 #[test]
 fn threads_lower_it_together() {
     const EACH: u64 = 400_000;
@@ -297,8 +293,8 @@ fn threads_lower_it_together() {
     }
 }
 
-/// Goal: the seed that keys of a trace of hashes could be guessed by is not in it; a trace of raw
-/// keys needs it. Method: its bytes, looked for.
+/// Goal: a trace of hashes does not contain the seed, with which keys could be guessed; a trace of
+/// raw keys needs it. Method: a search for the seed's bytes.
 #[test]
 fn the_seed_stays_secret() {
     for (keys, is_there) in [(KeyForm::Hashed, false), (KeyForm::Raw, true)] {

@@ -1,58 +1,60 @@
-//! How fast a thread's operations are, and whether recording them costs too much.
+//! Measures how fast a thread's operations are, and decides whether recording them costs too much.
 //!
 //! ```text
-//!   look ─► operations and time since the look before ─► too fast: the time is added up ─► 50 ms: the recorder halves its share of keys
-//!                                                        slow enough: the time is taken off, of a pause a millisecond
+//!   look ─► operations and time since the look before
+//!        ─► too fast: the time is added up ─► at 50 ms the recorder halves its share of keys
+//!           slow enough: the time is taken off, at most a millisecond of a pause
 //! ```
 //!
-//! So a thread that is fast for most of its time is found within a tenth of a second, one that is
-//! fast now and then never is, and what the scheduler does to a fast one delays that by little.
+//! A thread that is fast most of the time is thus detected within a tenth of a second. A thread
+//! that is fast now and then never is. Preemption by the scheduler delays detection only a little.
 
-/// What it costs a thread to record an operation, of which most is that lines of memory go to the
-/// helper's core and back: between operations of `kv` in memory, on four virtual machines of two
-/// cores, 17 to 35 ns (`cargo bench -p cairn-trace --features kv --bench recorder`: what "all keys"
-/// costs more than "no keys"). By itself, with nothing else in the caches, it is 10 to 17 ns.
+/// The cost to a thread of recording an operation. Most of it is the transfer of cache lines to the
+/// helper's core and back. Between operations of `kv` in memory, on four virtual machines of two
+/// cores, it is 17 to 35 ns: the difference between "all keys" and "no keys" in `cargo bench -p
+/// cairn-trace --features kv --bench recorder`. In isolation, with nothing else in the caches, it
+/// is 10 to 17 ns.
 const RECORD_NS: u64 = 32;
-/// As much where it records one of several: then nobody expects it, the branch is guessed wrong,
-/// and what records has gone from the caches. 50 to 65 ns.
+/// The same cost when only some operations are recorded: the branch is mispredicted, and the
+/// recording code is no longer in the caches. 50 to 65 ns.
 const RECORD_SOME_NS: u64 = 56;
-/// What it costs to tell whether an operation is to be recorded: the hash of its key.
+/// The cost of deciding whether to record an operation: the hash of its key.
 const ASK_NS: u64 = 5;
-/// Recording may take one part of a thread's time in so many, 1.1 %: the goal is 3 %, of which
-/// hashes, the helper and the clock have some, and machines differ.
+/// Recording may take one part in this many of a thread's time, 1.1 %. The goal is 3 %, but hashes,
+/// the helper and clock reads need a part of that, and machines differ.
 const PARTS: u64 = 90;
-/// And so many, 2.5 %, hashes included. Of fast operations, below 360 ns, those take a part that
-/// leaves less for what is recorded.
+/// Recording and hashing together may take one part in this many, 2.5 %. For operations below 360
+/// ns, hashing takes so much of this that less is left for recording.
 const PARTS_IN_ALL: u64 = 40;
-/// Fewer keys than one in so many would leave the hash, and of many traces nothing.
+/// The smallest share is one key in this many. A smaller one would not save the hash, and would
+/// leave nothing of many traces.
 const SAMPLE_MAX: u32 = 256;
-/// A thread has been too fast for so long before there are fewer keys: a burst does not thin a
-/// trace.
+/// The share falls only after a thread has been too fast for this long, so that a burst does not
+/// thin out a trace.
 const FAST_NS: u64 = 50_000_000;
-/// More of the time between two looks says nothing of the operations: the thread waited, or another
-/// one had its core.
+/// A longer time between two clock reads says nothing about the operations: the thread waited or
+/// was preempted.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// What a thread has seen of its operations while the share was the same.
+/// The speed of a thread's operations since the share last changed.
 #[derive(Debug)]
 pub(super) struct Pace {
     sample: u32,
-    /// The time of looks that were too fast, less that of slower ones.
+    /// The time of intervals that were too fast, minus the time of slower ones.
     fast_ns: u64,
-    /// Operations of the looks that were too fast, and their time.
+    /// The operations of intervals that were too fast, and their time.
     operations: u64,
     spent_ns: u64,
 }
 
 impl Pace {
-    /// Of nothing yet.
+    /// Creates the state before any operation.
     pub const fn new() -> Pace {
         Pace { sample: 0, fast_ns: 0, operations: 0, spent_ns: 0 }
     }
 
-    /// Takes note that so many operations took so long, of which those of one key in `sample` were
-    /// recorded. What one takes, where recording has cost too much for long enough; the pace begins
-    /// anew then.
+    /// Adds `operations` that took `elapsed_ns`, with one key in `sample` recorded. If recording
+    /// has cost too much for long enough, returns the time of one operation and starts anew.
     pub fn add(&mut self, sample: u32, operations: u64, elapsed_ns: u64) -> Option<u64> {
         if self.sample != sample {
             *self = Pace { sample, ..Pace::new() };
@@ -79,12 +81,11 @@ impl Pace {
     }
 }
 
-/// True where `operations` that took `elapsed_ns` have spent more than their part of it on being
-/// recorded.
+/// Returns true if recording takes more than its budget of the time of these operations.
 fn costs_too_much(sample: u32, operations: u64, elapsed_ns: u64) -> bool {
     let record_ns = if sample == 1 { RECORD_NS } else { RECORD_SOME_NS };
-    // Multiplied out, so that there are no fractions: record_ns / sample > elapsed_ns / operations
-    // / parts.
+    // This is record_ns / sample > elapsed_ns / operations / parts, multiplied out to avoid
+    // fractions.
     let is_above = |record_ns: u64, parts: u64| {
         u128::from(operations) * u128::from(record_ns) * u128::from(parts)
             > u128::from(elapsed_ns) * u128::from(sample)
@@ -96,15 +97,15 @@ fn costs_too_much(sample: u32, operations: u64, elapsed_ns: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Looks of 100 operations each at so many nanoseconds an operation, for so long; whether that
-    /// was too much.
+    /// Adds intervals of 100 operations at this speed for `millis`. Returns the operation time if
+    /// that was too much.
     fn run(pace: &mut Pace, sample: u32, operation_ns: u64, millis: u64) -> Option<u64> {
         let looks = millis * 1_000_000 / (operation_ns * 100);
         (0..looks).find_map(|_| pace.add(sample, 100, operation_ns * 100))
     }
 
-    /// Goal: each share is kept by those that can afford it and given up by those that cannot.
-    /// Method: paces on both sides of what the model says.
+    /// Goal: each share is kept by threads that can afford it and lowered by those that cannot.
+    /// Method: speeds on both sides of the model's limits.
     #[test]
     fn the_cost_decides() {
         for (sample, fast, slow) in [
@@ -121,9 +122,9 @@ mod tests {
         assert_eq!(run(&mut Pace::new(), SAMPLE_MAX, 1, 1_000), None, "the least share stays");
     }
 
-    /// Goal: only who is fast for most of the time is too fast. Method: bursts between slow
-    /// operations and between pauses; a fast thread that loses its core now and then; a share that
-    /// was lowered by another thread.
+    /// Goal: only a thread that is fast most of the time lowers the share. Method: bursts between
+    /// slow operations and between pauses; a fast thread that loses its core now and then; a share
+    /// that another thread has lowered.
     #[test]
     fn bursts_and_pauses() {
         let mut pace = Pace::new();

@@ -1,18 +1,19 @@
-//! The memory between a thread that records and whoever writes what it has recorded.
+//! The buffer between a recording thread and the thread that writes its operations.
 //!
 //! ```text
 //!            head: written up to here             tail: recorded up to here
 //!   words  ─────┴──[operation│key│key][time][operation│key]──┴─────  round and round
 //!
-//!   operation   kind 4 bits · joined 1 · backwards 1 · state 2 · key bytes 12 · keyspace 12 · number 32, then the key: its hash, or in words
+//!   operation   kind 4 bits · joined 1 · backwards 1 · state 2 · key bytes 12 · keyspace 12 ·
+//!               number 32, followed by the key's hash, or by the key in words
 //!   time        kind 15 in 4 bits · nanoseconds since the start 60
 //! ```
 //!
-//! One thread puts in, one at a time takes out (under the lane's lock). Words are relaxed atomics,
-//! which are plain moves on the processors that matter; the tail is stored with release and loaded
-//! with acquire, and so is the head. Keys are hashed before they come here, unless the trace keeps
-//! them as they are: what costs is how many lines of memory go from the thread's core to the other
-//! one and back.
+//! There is one producer. There is one consumer at a time, which holds the lane's lock. Words are
+//! relaxed atomics, which are plain moves on the processors that matter. Head and tail are stored
+//! with release and loaded with acquire. Unless the trace keeps raw keys, keys are hashed before
+//! they enter the ring: the cost is the number of cache lines that move from the thread's core to
+//! the other one and back.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,13 +23,13 @@ use cairn_vfs::sync::{Line, Mutex, lock};
 use crate::event::Detail;
 use crate::format::{KeyForm, StoredKey};
 
-/// Words of a ring, 256 KiB: some 16,000 operations, five milliseconds of lookups in memory. With
-/// less the helper comes too late where its core has other work, and a thread that empties its own
-/// ring, or calls for help, pays more than for the caches that this takes.
+/// The size of a ring in words, 256 KiB: some 16,000 operations, or five milliseconds of lookups in
+/// memory. With a smaller ring the helper comes too late if its core has other work, and a thread
+/// that drains its own ring, or wakes the helper, pays more than this size costs in cache misses.
 pub(super) const WORDS: usize = 1 << 15;
-/// Longer keys do not go through a ring as they are.
+/// Longer raw keys bypass the ring.
 pub(super) const KEY_BYTES: usize = 1024;
-/// Nor the hashes of longer ones.
+/// Hashed keys whose original is longer bypass the ring.
 const HASHED_BYTES: usize = (1 << 12) - 1;
 
 const KIND_BITS: u64 = 0x0f;
@@ -42,8 +43,8 @@ const NUMBER_SHIFT: u32 = 32;
 
 const _: () = assert!(KEY_BYTES <= HASHED_BYTES && (KEY_BYTES / 8 + 2) * 4 < WORDS);
 
-/// The first word of an operation. `None` for one that is rare or large, and does not go through a
-/// ring.
+/// Encodes the first word of an operation. Returns `None` for a rare or large operation, which
+/// bypasses the ring.
 #[inline(always)]
 pub(super) fn operation(keyspace: u32, key: StoredKey<'_>, detail: Detail<'_>, joined: bool) -> Option<u64> {
     let (kind, state, number) = match detail {
@@ -73,20 +74,20 @@ pub(super) fn operation(keyspace: u32, key: StoredKey<'_>, detail: Detail<'_>, j
     )
 }
 
-/// What stands in a ring.
+/// An item in a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Item<'a> {
-    /// What follows is at this time.
+    /// The time of the operations that follow.
     Time(u64),
     /// An operation.
     Operation { joined: bool, keyspace: u32, key: StoredKey<'a>, detail: Detail<'static> },
 }
 
-/// Where the thread that puts in stands.
+/// The position of the producer.
 #[derive(Debug, Default)]
 pub(super) struct Place {
     tail: Cell<u64>,
-    /// How far it may go by the head when that was last looked at.
+    /// The tail may advance to this position, according to the head when it was last loaded.
     limit: Cell<u64>,
 }
 
@@ -96,11 +97,11 @@ impl Place {
     }
 }
 
-/// Rings that no recorder uses. They serve for as long as the process lives, so that a thread can
-/// keep to its ring without counting who else does.
+/// Rings that no recorder uses. Rings are never freed, so that a thread can hold a reference to its
+/// ring without a reference count.
 static FREE: Mutex<Vec<&'static Ring>> = Mutex::new(Vec::new());
 
-/// Words that one thread puts in and one at a time takes out.
+/// A ring of words with a single producer and a single consumer.
 #[derive(Debug)]
 pub(super) struct Ring {
     words: [AtomicU64; WORDS],
@@ -109,7 +110,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// An empty one, for [`Ring::give_back`] when it is not needed any more.
+    /// Returns an empty ring. The caller gives it back with [`Ring::give_back`].
     pub fn take() -> &'static Ring {
         let free = lock(&FREE).pop();
         free.unwrap_or_else(|| {
@@ -118,13 +119,13 @@ impl Ring {
         })
     }
 
-    /// It serves another recorder. What is in it is lost.
+    /// Returns the ring to the free list for another recorder. Its contents are lost.
     pub fn give_back(&'static self) {
         self.head.0.store(self.tail.0.load(Ordering::Acquire), Ordering::Release);
         lock(&FREE).push(self);
     }
 
-    /// The calling thread takes the ring over.
+    /// Makes the calling thread the producer.
     pub fn enter(&self, place: &Place) {
         place.tail.set(self.tail.0.load(Ordering::Acquire));
         place.limit.set(self.head.0.load(Ordering::Acquire) + WORDS as u64);
@@ -132,11 +133,11 @@ impl Ring {
 
     #[inline]
     fn word(&self, at: u64) -> &AtomicU64 {
-        // The mask keeps it within.
+        // The mask keeps the index in bounds.
         &self.words[at as usize % WORDS]
     }
 
-    /// Puts an operation in. False where there is no room.
+    /// Puts an operation into the ring. Returns false if there is no room.
     #[inline(always)]
     pub fn push(&self, place: &Place, operation: u64, key: StoredKey<'_>) -> bool {
         let tail = place.tail.get();
@@ -162,7 +163,7 @@ impl Ring {
         let (words, rest) = key.as_chunks::<8>();
         let put = |at: u64, word: &[u8; 8]| self.word(at).store(u64::from_le_bytes(*word), Ordering::Relaxed);
         match words {
-            // The usual lengths without a loop, which the compiler would make one for long keys.
+            // Handle the usual lengths without the loop that the compiler optimizes for long keys.
             [] => {}
             [one] => put(at, one),
             [one, two] => {
@@ -178,7 +179,8 @@ impl Ring {
         }
     }
 
-    /// Puts the time of the operations that follow in. False where there is no room.
+    /// Puts the time of the operations that follow into the ring. Returns false if there is no
+    /// room.
     #[inline]
     pub fn push_time(&self, place: &Place, now_ns: u64) -> bool {
         let tail = place.tail.get();
@@ -197,7 +199,7 @@ impl Ring {
 
     #[cold]
     fn look_at_head(&self, place: &Place) -> u64 {
-        // ORDER: what was taken out has been read before its words are used again.
+        // ORDER: words are reused only after the consumer has read them.
         let limit = self.head.0.load(Ordering::Acquire) + WORDS as u64;
         place.limit.set(limit);
         limit
@@ -206,27 +208,28 @@ impl Ring {
     #[inline]
     fn show(&self, place: &Place, end: u64) {
         place.tail.set(end);
-        // ORDER: who sees the tail sees the words before it.
+        // ORDER: a consumer that sees the tail sees the words before it.
         self.tail.0.store(end, Ordering::Release);
     }
 
-    /// More than half of it is not taken out yet.
+    /// Returns true if more than half of the ring is in use.
     #[inline]
     pub fn is_filling(&self, place: &Place) -> bool {
         let is_past = |limit: u64| place.tail.get() + WORDS as u64 / 2 > limit;
         is_past(place.limit.get()) && is_past(self.look_at_head(place))
     }
 
-    /// Words that are not taken out yet.
+    /// Returns the number of words in use.
     pub fn used(&self) -> u64 {
-        // ORDER: the head first: its thread may put in and take out between the two looks, and the
-        // tail is never before a head that was.
+        // ORDER: load the head first. The producer may put and drain between the two loads, and the
+        // tail never falls behind an earlier head.
         let head = self.head.0.load(Ordering::Acquire);
         self.tail.0.load(Ordering::Acquire).saturating_sub(head)
     }
 
-    /// Takes out what is there, `words_max` of it and the rest of an operation at most, and tells
-    /// `take` of each. `keys` is what all were put in as. One at a time may.
+    /// Takes up to `words_max` words out of the ring, plus the rest of the last operation, and
+    /// passes each item to `take`. `keys` is the form in which all keys were put in. Only one
+    /// thread at a time may call this.
     pub fn drain(&self, keys: KeyForm, words_max: u64, mut take: impl FnMut(Item<'_>)) {
         let tail = self.tail.0.load(Ordering::Acquire);
         let mut at = self.head.0.load(Ordering::Relaxed);
@@ -257,7 +260,7 @@ impl Ring {
     }
 }
 
-/// The operation whose first word this is.
+/// Decodes the operation that begins with this word.
 #[inline]
 fn of_words(first: u64, key: StoredKey<'_>) -> Item<'_> {
     let (state, number) = (first >> STATE_SHIFT & 3, first >> NUMBER_SHIFT);
@@ -337,8 +340,8 @@ mod tests {
         assert_eq!(operation(0, key, Detail::Statement(1), false), None);
     }
 
-    /// Goal: a full ring refuses, and has room again when something was taken out; nothing is lost
-    /// or mixed on the way round. Method: keys of all lengths, some thousand times round.
+    /// Goal: a full ring refuses operations and has room again after a drain; nothing is lost or
+    /// mixed up when it wraps around. Method: keys of all lengths, some thousand rounds.
     #[test]
     fn round_and_round() {
         let (ring, place, mut rng) = (Ring::take(), Place::new(), SeededRng::new(3));
@@ -367,8 +370,8 @@ mod tests {
         assert!(taken > 1_000_000 && put > taken);
     }
 
-    /// Goal: one thread may put in while another takes out. Method: as many as go round some
-    /// hundred times, each with its number.
+    /// Goal: one thread can put while another one drains. Method: numbered operations for some
+    /// hundred rounds.
     #[test]
     fn two_threads() {
         const COUNT: u64 = 300_000;

@@ -1,4 +1,4 @@
-//! What recorders of one trace have in common with their helper: lanes, the clock, the file.
+//! The state that the recorders of one trace share with their helper: lanes, clock and file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,54 +19,57 @@ use crate::format::{Adaptive, Header, KEY_BYTES_MAX, KeyForm, SampleHash, Stored
 use crate::sample::{self, Sample};
 use crate::writer::{Pending, Tail, Totals};
 
-/// Threads that have a lane of their own, with a ring. More share others, without one.
+/// The number of threads that get a lane of their own, with a ring. Further threads share lanes
+/// without a ring.
 const RINGS: usize = 64;
-/// Lanes that are shared.
+/// The number of shared lanes.
 const SHARED: usize = 16;
-/// A block that is older is written, though it is not full.
+/// A block older than this is written even if it is not full.
 const AGE_NS: u64 = 1_000_000_000;
-/// Most operations from one look at the clock to the next.
+/// The maximum number of operations between two clock reads.
 const CLOCK_EVERY: u32 = 512;
-/// Looks that are nearer to each other become rarer, so that they cost less than a hundredth of the
-/// time.
+/// Clock reads closer together than this become rarer, so that they cost less than a hundredth of
+/// the time.
 const LOOKS_NEAR_NS: u64 = 64_000;
-/// Looks that are further from each other become more frequent: a time in the trace is late by so
-/// much at most while operations come evenly.
+/// Clock reads further apart than this become more frequent. It bounds how late a time in the trace
+/// can be while operations arrive evenly.
 const LOOKS_FAR_NS: u64 = 256_000;
-/// After so long each operation looks.
+/// After a pause of this length, each operation reads the clock.
 const PAUSE_NS: u64 = 1_000_000;
-/// Words that are taken out of a ring at once: its thread may be waiting for room.
+/// The number of words drained from a ring at once. The lock is released in between, because the
+/// thread may be waiting for room.
 const PIECE_WORDS: u64 = 4096;
 
 static RECORDERS: AtomicU64 = AtomicU64::new(1);
 
-/// What recorders and the helper have in common.
+/// The state shared by recorders and helper.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Of all recorders of the process.
+    /// Unique among all recorders of the process.
     pub number: u64,
-    /// False once nothing is recorded any more.
+    /// False once recording has stopped.
     pub on: AtomicBool,
-    /// Changes when threads should look at the clock: time has passed, or the recording is over.
+    /// Changes when threads should read the clock: because time has passed, or recording has
+    /// stopped.
     epoch: AtomicU64,
     pub dropped: AtomicU64,
     keys: KeyForm,
-    /// Hashes up to here are recorded. It only goes down.
+    /// Hashes up to this value are recorded. It only falls.
     threshold: AtomicU64,
-    /// It may.
+    /// True if the threshold may fall.
     adaptive: bool,
-    /// What an operation took that it last went down for; 0 where it has not.
+    /// The time of an operation when the threshold last fell; 0 if it never did.
     operation_ns: AtomicU64,
     hash: KeyHash,
     bytes_max: u64,
     start_ns: u64,
     clock: Arc<dyn Clock>,
     pub bell: Bell,
-    /// When lanes were last looked after.
+    /// The time when [`Shared::tend`] last ran.
     tended_ns: AtomicU64,
-    /// By number. Taken before a lane's lock.
+    /// All lanes, by number. This lock is taken before a lane's lock.
     lanes: Mutex<Vec<Arc<Lane>>>,
-    /// Taken with or without a lane's lock, and no lane's lock is taken while it is held.
+    /// This lock is taken with or without a lane's lock. No lane's lock is taken while it is held.
     pub tail: Mutex<End>,
 }
 
@@ -123,18 +126,19 @@ impl Shared {
         Ok(Arc::new(shared))
     }
 
-    /// Changes when threads should look at the clock.
+    /// Returns the epoch, which changes when threads should read the clock.
     #[inline]
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// The lanes that there are.
+    /// Returns all lanes.
     pub fn lanes(&self) -> Vec<Arc<Lane>> {
         lock(&self.lanes).clone()
     }
 
-    /// A lane for the calling thread, of its own while there are any.
+    /// Returns a lane for the calling thread: one of its own while there are any, else a shared
+    /// one.
     pub fn free_lane(&self) -> Arc<Lane> {
         let mut lanes = lock(&self.lanes);
         if let Some(lane) = lanes.iter().find(|lane| lane.ring.is_some() && lane.take()) {
@@ -154,8 +158,8 @@ impl Shared {
         (self.clock.now().as_nanos() as u64).saturating_sub(self.start_ns)
     }
 
-    /// Notes when the operations that follow are, and how many of them there may be before the next
-    /// look. False where nothing is recorded any more.
+    /// Reads the clock for the operations that follow, and decides how many there may be before the
+    /// next read. Returns false if recording has stopped.
     pub fn look_at_clock(&self, hot: &Hot, local: &mut Local) -> bool {
         let epoch = self.epoch.load(Ordering::Acquire);
         if !self.on.load(Ordering::Relaxed) {
@@ -199,8 +203,8 @@ impl Shared {
         true
     }
 
-    /// Goes over to half of the keys where the thread's operations since its last look are the last
-    /// of many that were too fast for all of them.
+    /// Halves the share of keys if the thread's operations have been too fast for too long,
+    /// including those since its last clock read.
     fn weigh(&self, hot: &Hot, local: &mut Local, elapsed_ns: u64) {
         let operations = u64::from(local.step.saturating_sub(hot.left.get())) + u64::from(hot.batched.take());
         let threshold = self.threshold.load(Ordering::Relaxed);
@@ -208,22 +212,22 @@ impl Shared {
         let Some(operation_ns) = local.pace.add(sample, operations, elapsed_ns) else { return };
         let lower = sample::threshold(sample.saturating_mul(2));
         self.operation_ns.store(operation_ns, Ordering::Relaxed);
-        // ORDER: who sees the threshold sees what it was lowered for. Where another thread has
-        // lowered it meanwhile, once is enough.
+        // ORDER: a thread that sees the threshold sees the operation time that it was lowered for.
+        // If another thread has lowered it in the meantime, one halving is enough.
         let _ = self.threshold.compare_exchange(threshold, lower, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// The operations of one key in so many are recorded.
+    /// Returns the sample: the operations of one key in this many are recorded.
     ///
-    /// ORDER: whoever has taken operations out of a lane sees no higher threshold here than their
-    /// thread did: it is one and the same atomic, and the ring's tail, or the lane's lock, is
-    /// between the two. So no block claims a larger share than its operations are of.
+    /// ORDER: a thread that drains a lane sees no higher threshold here than the recording thread
+    /// did. Both load the same atomic, and the ring's tail or the lane's lock orders the two loads.
+    /// So no block claims a larger share of keys than that of its operations.
     fn sample(&self) -> u32 {
         sample::of_threshold(self.threshold.load(Ordering::Acquire))
     }
 
-    /// Records an operation of the thread whose place this is, unless its key is not in the sample:
-    /// then false. `end` is its lane's where that is held already.
+    /// Records an operation of the calling thread. Returns false if its key is not in the sample.
+    /// `end` is the lane's end, if the caller holds its lock.
     #[inline(always)]
     pub fn put_in(
         &self,
@@ -245,7 +249,8 @@ impl Shared {
         true
     }
 
-    /// Of what is rare or large, where the ring is full, and where there is none.
+    /// Records an operation that bypasses the ring because it is rare or large, because the ring is
+    /// full, or because there is no ring.
     #[cold]
     fn put_past_ring(
         &self,
@@ -263,8 +268,7 @@ impl Shared {
         self.encode(end, frame, key, detail);
     }
 
-    /// Takes what is in a lane's ring out of it, so many words at once, and writes what makes a
-    /// block.
+    /// Drains up to `words_max` words of a lane's ring, and writes each block that becomes full.
     pub fn drain(&self, lane: &Lane, end: &mut LaneEnd, words_max: u64) {
         let Some(ring) = lane.ring else { return };
         ring.drain(self.keys, words_max, |item| match item {
@@ -287,7 +291,7 @@ impl Shared {
         }
     }
 
-    /// The key as it is kept; `None` for one that is not in the sample.
+    /// Returns the key in its stored form; `None` if it is not in the sample.
     #[inline(always)]
     pub fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
         let key = key.get(..key.len().min(KEY_BYTES_MAX))?;
@@ -302,8 +306,8 @@ impl Shared {
         })
     }
 
-    /// Counts an operation that is not recorded, unless its key is not in the sample: it would not
-    /// have been.
+    /// Counts an operation as dropped, unless its key is not in the sample, in which case it would
+    /// not have been recorded anyway.
     #[cold]
     pub fn drop_one(&self, key: &[u8]) {
         if self.stored(key).is_some() {
@@ -320,8 +324,8 @@ impl Shared {
         }
     }
 
-    /// Looks after all lanes: takes out what is in their rings, and writes what is old, also of
-    /// threads that have gone quiet. The words that the fullest ring had.
+    /// Drains the rings of all lanes and writes old blocks, including those of idle threads.
+    /// Returns the number of words that the fullest ring had.
     pub fn tend(&self, now_ns: u64) -> u64 {
         self.tended_ns.store(now_ns, Ordering::Relaxed);
         let mut most = 0;
@@ -346,7 +350,8 @@ impl Shared {
         most
     }
 
-    /// Appends a lane's block. After an error, or at the limit, recording is over.
+    /// Appends the pending block of a lane to the file. Recording stops after an error or at the
+    /// size limit.
     #[cold]
     pub fn write(&self, pending: &mut Pending) {
         if pending.is_empty() {
@@ -367,7 +372,7 @@ impl Shared {
         }
     }
 
-    /// Nothing is recorded any more.
+    /// Stops recording.
     fn stop(&self) {
         self.on.store(false, Ordering::Relaxed);
         self.epoch.fetch_add(1, Ordering::Release);

@@ -23,7 +23,7 @@ fn raw() -> Options {
     Options { keys: KeyForm::Raw, ..Options::default() }
 }
 
-/// Goal: every kind of operation is recorded as what it was. Method: one of each, read back.
+/// Goal: every kind of operation is recorded correctly. Method: one of each, read back.
 #[test]
 fn operations_come_back() {
     let fs = memory();
@@ -60,8 +60,8 @@ fn operations_come_back() {
     assert_eq!(events[7].key, b"SELECT 1");
 }
 
-/// Goal: hashed keys hold nothing of the real ones but their length, equal keys stay equal, and two
-/// traces cannot be joined.
+/// Goal: hashed keys reveal nothing but their length, equal keys have equal hashes, and two traces
+/// cannot be joined.
 #[test]
 fn hashes_hide_keys() {
     let hashes = |options: Options| {
@@ -88,7 +88,7 @@ fn hashes_hide_keys() {
 }
 
 /// Goal: a sample has all operations of its keys and none of others. Method: 4,000 keys three times
-/// each, one in four.
+/// each, sampled one in four.
 #[test]
 fn samples_are_of_keys() {
     let fs = memory();
@@ -109,10 +109,10 @@ fn samples_are_of_keys() {
     assert_eq!(trace.header().sample, 4);
 }
 
-/// Goal: what a thread decides by itself is what the recorder would decide: of keys of all lengths
-/// those in the sample are in the trace, and the others are not even asked what they were. Method:
-/// two recorders with seeds of their own, one after the other and in turns, by single operations
-/// and by batches, and the sample computed beside them.
+/// Goal: the thread-local decision equals the recorder's: exactly the keys of the sample are in the
+/// trace, at all key lengths, and the details of other operations are not computed. Method: two
+/// recorders with different seeds, one after the other and in turns, with single operations and
+/// batches; the sample is computed independently.
 #[test]
 fn what_is_passed_over_is_not_in_the_sample() {
     const KEYS: u64 = 6_000;
@@ -135,8 +135,8 @@ fn what_is_passed_over_is_not_in_the_sample() {
     let mut wanted = [const { Vec::new() }; 2];
     let (mut asked, mut singles) = (0, 0);
     for number in 0..KEYS {
-        // Each for 1,000 keys, then in turns, where a thread that goes over to another recorder has
-        // to begin anew.
+        // Each recorder for 1,000 keys, then in turns, so that the thread switches recorders each
+        // time.
         let at = if number < KEYS - 100 { number as usize / 1_000 % 2 } else { number as usize % 2 };
         let key = key_of(number);
         let in_batch = number % 5 == 0;
@@ -153,7 +153,8 @@ fn what_is_passed_over_is_not_in_the_sample() {
             wanted[at].push(Detail::Put(number));
         }
     }
-    // Those are asked too that look at the clock: the first ones after each change, and each 512th.
+    // Operations that read the clock compute their details too: the first ones after each switch,
+    // and each 512th.
     assert!((singles..singles + 250).contains(&asked), "{asked} asked, {singles} wanted");
     for (at, recorder) in recorders.iter().enumerate() {
         recorder.finish().unwrap();
@@ -163,8 +164,8 @@ fn what_is_passed_over_is_not_in_the_sample() {
     }
 }
 
-/// Goal: times are right where operations are rare, and at most 63 operations of a microsecond late
-/// where they are frequent. Method: a clock of the test's: a burst, a pause, rare operations.
+/// Goal: times are exact while operations are rare, and late by at most 63 operations of a
+/// microsecond while they are frequent. Method: a manual clock: a burst, a pause, rare operations.
 #[test]
 fn the_clock_is_read_when_it_matters() {
     let fs = memory();
@@ -185,13 +186,13 @@ fn the_clock_is_read_when_it_matters() {
         assert!(real - time <= 63_000, "operation {number} at {real} is noted at {time}");
     }
     let exact = |number: usize| 256_000 + (number as u64 - 255) * 50_000_000;
-    // Without a helper, which tells threads that time has passed, those up to the next look are
-    // late.
+    // Times up to the next clock read are late, because there is no helper here that would tell
+    // threads that time has passed.
     assert!((320..360).all(|number| times[number] == exact(number)), "{times:?}");
 }
 
-/// Goal: what is a second old is in the file without a full block. Method: operations over two
-/// seconds, then a copy.
+/// Goal: operations older than a second are in the file even if their block is not full. Method:
+/// operations over two seconds, then a copy of the file.
 #[test]
 fn old_operations_are_written() {
     let fs = memory();
@@ -206,7 +207,8 @@ fn old_operations_are_written() {
     assert_eq!(Trace::open(&*fs, Path::new(PATH)).unwrap().records(), 21);
 }
 
-/// Goal: the limit and a full disk end the recording and not the program, and both are told.
+/// Goal: the size limit and a full disk end the recording but not the program, and both are
+/// reported.
 /// Method: a small limit; a quota.
 #[test]
 fn recording_ends_quietly() {
@@ -234,8 +236,8 @@ fn recording_ends_quietly() {
     assert!(Trace::open(&*fs, Path::new(PATH)).unwrap().records() > 5_000);
 }
 
-/// Goal: a disk that is full from the start leaves no file that would pass for a damaged one.
-/// Method: a quota that a header does not fit.
+/// Goal: a disk that is full from the start leaves no file that could pass for a damaged one.
+/// Method: a quota too small for a header.
 #[test]
 fn no_room_for_a_header() {
     let faults = FaultFs::new(FaultOptions::seeded(1));
@@ -245,7 +247,8 @@ fn no_room_for_a_header() {
     assert!(error.is_full() && !fs.exists(Path::new(PATH)).unwrap(), "{error}");
 }
 
-/// Goal: threads do not lose anything. Method: four of them, batches among the operations.
+/// Goal: no operation of any thread is lost. Method: four threads, with batches among their
+/// operations.
 #[test]
 fn threads_record_together() {
     let fs = memory();
@@ -280,9 +283,9 @@ fn threads_record_together() {
     assert_eq!(of_thread, [15_000; 4]);
 }
 
-/// Goal: what is told to be missing after the limit is missing: operations of the sample, and not
-/// those of other keys, which nobody would have recorded. Method: single operations and batches far
-/// beyond a small limit, of one key in eight.
+/// Goal: the number of dropped operations counts only those of the sample, because others would not
+/// have been recorded anyway. Method: single operations and batches far beyond a small limit,
+/// sampled one key in eight.
 #[test]
 fn only_operations_of_the_sample_are_dropped() {
     const KEYS: u32 = 200_000;
@@ -303,9 +306,9 @@ fn only_operations_of_the_sample_are_dropped() {
     assert_eq!(summary.records + summary.dropped, wanted);
 }
 
-/// Goal: a thread that has ended has handed everything over, two recorders of one thread do not
-/// mix, and what comes within a batch is counted as dropped instead of ending the program. Method:
-/// operations that are no whole group.
+/// Goal: operations of a thread that has ended are in the trace, two recorders of one thread do not
+/// mix, and operations recorded within a batch count as dropped instead of causing a panic. Method:
+/// operation counts that do not fill a block.
 #[test]
 fn nothing_is_left_with_threads() {
     let fs = memory();
@@ -330,9 +333,9 @@ fn nothing_is_left_with_threads() {
     assert_eq!((trace.records(), trace.ending()), (5, Ending::Complete { dropped: 0 }));
 }
 
-/// Goal: a trace has at its end what threads have recorded that are still there, and nothing of
-/// what they record for others. Method: a thread that is still there with three operations, and one
-/// that has recorded for somebody else.
+/// Goal: a finished trace contains the operations of threads that still run, and none that they
+/// recorded elsewhere. Method: a running thread with three operations, and one that has used
+/// another recorder.
 #[test]
 fn what_others_have_recorded_is_there() {
     let fs = memory();
@@ -347,7 +350,7 @@ fn what_others_have_recorded_is_there() {
                 (0..count).for_each(|_| recorder.put(0, b"kept", 1));
                 said.send(end).unwrap();
                 let _ = wait.recv();
-                // Too late for it.
+                // After the trace was finished.
                 recorder.put(0, b"late", 1);
             });
         }
@@ -363,9 +366,8 @@ fn what_others_have_recorded_is_there() {
     assert_eq!(other.finish().unwrap().records, 6);
 }
 
-/// Goal: threads for which there is no ring left share lanes, in which batches stay whole; and
-/// lanes of threads that are gone serve others. Method: thrice as many threads at once as there are
-/// rings, twice.
+/// Goal: threads beyond the number of rings share lanes, in which batches stay whole, and lanes of
+/// ended threads are reused. Method: three times as many concurrent threads as rings, twice.
 #[test]
 fn more_threads_than_rings() {
     const THREADS: u32 = 200;
@@ -404,9 +406,8 @@ fn more_threads_than_rings() {
     }
 }
 
-/// Goal: keys that are too long for a ring stand where they were recorded, batches with them stay
-/// whole, and a sample leaves of a batch what it has. Method: short and long ones by turns, more
-/// than a ring has room for.
+/// Goal: keys too long for a ring are recorded in order, batches with them stay whole, and sampling
+/// keeps batches intact. Method: short and long keys in turn, more than a ring holds.
 #[test]
 fn long_keys_pass_by_the_ring() {
     let fs = memory();
@@ -446,8 +447,8 @@ fn long_keys_pass_by_the_ring() {
     assert!((13_500..16_500).contains(&summary.records), "{summary:?}");
 }
 
-/// Goal: what a thread that has gone quiet has handed over is written by others. Method: a batch by
-/// a thread that then waits, two seconds of operations by another.
+/// Goal: operations of an idle thread are written by other threads. Method: a batch of a thread
+/// that then waits, two seconds of operations of another thread.
 #[test]
 fn quiet_threads_are_written_by_others() {
     let fs = memory();
@@ -473,7 +474,7 @@ fn quiet_threads_are_written_by_others() {
     recorder.finish().unwrap();
 }
 
-/// Goal: options that make no sense and a file that is there are refused.
+/// Goal: invalid options and existing files are refused.
 #[test]
 fn refusals() {
     let fs = memory();

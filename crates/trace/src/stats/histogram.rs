@@ -1,28 +1,28 @@
-//! Counts by size, 3 % apart: exact below 64, then 32 steps to each doubling.
+//! A histogram of sizes with buckets 3 % wide: exact below 64, then 32 buckets per doubling.
 
 use serde::Serialize;
 
 const EXACT: u64 = 64;
 const STEPS: u64 = 32;
 
-/// Sizes in a few numbers. Percentiles are up to 3 % too large.
+/// A summary of sizes. Percentiles may be up to 3 % too large.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Sizes {
-    /// The smallest.
+    /// The smallest size.
     pub min: u64,
-    /// Half are at most so large.
+    /// The median.
     pub p50: u64,
-    /// Nine of ten are.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 99 of 100 are.
+    /// The 99th percentile.
     pub p99: u64,
-    /// The largest.
+    /// The largest size.
     pub max: u64,
     /// The mean.
     pub mean: f64,
 }
 
-/// Counts of sizes.
+/// A weighted histogram of sizes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Histogram {
     counts: Vec<f64>,
@@ -63,7 +63,7 @@ impl Histogram {
         self.max
     }
 
-    /// The largest size of the bucket that holds the quantile.
+    /// Returns the upper bound of the bucket that holds the quantile.
     pub fn quantile(&self, quantile: f64) -> u64 {
         let mut left = self.total * quantile;
         for (bucket, count) in self.counts.iter().enumerate() {
@@ -75,7 +75,7 @@ impl Histogram {
         self.max
     }
 
-    /// The weight of all sizes below `size`, the bucket that it falls into in proportion.
+    /// Returns the total weight of sizes below `size`, interpolating within its bucket.
     pub fn below(&self, size: u64) -> f64 {
         let last = bucket_of(size);
         let whole: f64 = self.counts.iter().take(last).sum();
@@ -105,7 +105,7 @@ fn bucket_of(size: u64) -> usize {
     (EXACT + doubling * STEPS + step) as usize
 }
 
-/// The largest size of a bucket.
+/// Returns the largest size of a bucket.
 fn end_of(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < EXACT {
@@ -120,8 +120,8 @@ fn end_of(bucket: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// Goal: buckets tile all sizes. Method: ends and starts of all of them, and the sizes around
-    /// powers of two.
+    /// Goal: the buckets cover all sizes without gaps or overlaps. Method: the end of each bucket
+    /// and the start of the next one.
     #[test]
     fn buckets_tile() {
         let last = bucket_of(u64::MAX);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(end_of(last), u64::MAX);
     }
 
-    /// Goal: quantiles and sums are right to 3 %. Method: the sizes 1 to 10,000.
+    /// Goal: quantiles and sums are accurate to 3 %. Method: the sizes 1 to 10,000.
     #[test]
     fn quantiles() {
         let mut histogram = Histogram::default();

@@ -1,10 +1,10 @@
-//! What a trace is like: mix, sizes, skew of the keys, reuse distances, working set, arrival. One
-//! pass; memory is bounded.
+//! Statistics of a trace: mix of operations, sizes, skew of the keys, reuse distances, working set,
+//! arrival. Takes one pass with bounded memory.
 //!
 //! ```text
 //!   events ─┬─► kinds, sizes          histogram: counts by size
-//!           ├─► tracked keys          reuse: SHARDS over a tree of times; skew: counts by rank, a zipf through them
-//!           └─► windows, slices       operations and different keys over time
+//!           ├─► tracked keys          reuse: SHARDS, tree of times; skew: counts by rank, zipf law
+//!           └─► windows, slices       operations and distinct keys over time
 //! ```
 
 mod histogram;
@@ -27,23 +27,24 @@ pub use histogram::Sizes;
 pub use reuse::{CachePoint, Reuse};
 pub use skew::{RankPoint, Skew, Zipf};
 
-/// How finely arrival is looked at.
+/// The number of slices in which arrivals are counted.
 const SLICES: u64 = 10_000;
-/// A slice is no shorter: the recorder looks at the clock every 64 to 256 µs while operations are
-/// frequent.
+/// The minimum length of a slice: the recorder reads the clock every 64 to 256 µs while operations
+/// are frequent.
 const SLICE_NS_MIN: u64 = 1_000_000;
 /// Points of the curve over cache sizes.
 const CACHE_POINTS: usize = 40;
 
-/// How statistics are taken.
+/// Options for the statistics.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Parts that the time is cut into. Default: 60.
+    /// The number of windows that the time is divided into. Default: 60.
     pub windows: usize,
-    /// Keys that are followed exactly; of more, a sample of that size is. Default: 1 Mi, some 60
-    /// MiB.
+    /// The number of keys that are tracked exactly. If there are more, a sample of this size is
+    /// tracked. Default: 1 Mi, some 60 MiB.
     pub keys_max: usize,
-    /// The skew is that of lookups (gets, blocks) instead of all operations. Default: no.
+    /// Computes the skew from lookups only (gets, blocks) instead of all operations. Default:
+    /// false.
     pub skew_of_lookups: bool,
 }
 
@@ -53,111 +54,112 @@ impl Default for Options {
     }
 }
 
-/// One kind of operation.
+/// Statistics of one kind of operation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KindStats {
-    /// Which.
+    /// The kind.
     pub kind: Kind,
-    /// How many.
+    /// The number of operations.
     pub operations: u64,
-    /// Of all, 0 to 1.
+    /// The share of all operations, 0 to 1.
     pub share: f64,
-    /// Mean bytes of values, operands or blocks; absent where none was seen.
+    /// Mean size of values, operands or blocks in bytes. Absent if no size is known.
     pub value_bytes_mean: Option<f64>,
 }
 
-/// A part of the time.
+/// A part of the trace's time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Window {
-    /// Where it begins: seconds, or operations where the trace has no times.
+    /// The start: in seconds, or in operations if the trace has no times.
     pub start: f64,
-    /// Operations in it.
+    /// The number of operations.
     pub operations: u64,
-    /// Of these, writes.
+    /// The number of writes among them.
     pub writes: u64,
-    /// Different keys in it, about.
+    /// Estimated number of distinct keys.
     pub keys: f64,
-    /// Of these, keys that were not seen before, about.
+    /// Estimated number of keys that no earlier window has.
     pub new_keys: f64,
 }
 
-/// How operations come over time.
+/// The distribution of operations over time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Arrival {
-    /// Operations a second over the whole time.
+    /// Operations per second over the whole time.
     pub mean_per_sec: f64,
-    /// In the busiest slice.
+    /// Operations per second in the busiest slice.
     pub peak_per_sec: f64,
-    /// Length of a slice, in seconds: whole steps of the trace's times.
+    /// Length of a slice in seconds, a multiple of the trace's clock step.
     pub slice_secs: f64,
     /// The share of slices without any operation.
     pub idle_share: f64,
-    /// Variance over mean of the operations in a slice: 1 is chance (Poisson), 0 a steady beat,
-    /// more is bursts.
+    /// Variance divided by mean of the number of operations in a slice: 1 for random arrival
+    /// (Poisson), 0 for a steady rate, more for bursts.
     pub dispersion: f64,
 }
 
-/// What a trace is like.
+/// Statistics of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Stats {
-    /// What was traced, by its own words.
+    /// Description of the traced program, from the header.
     pub source: String,
-    /// Records in it.
+    /// The number of records.
     pub records: u64,
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub bytes: u64,
-    /// False where it has no times but an order.
+    /// False if the trace has an order but no times.
     pub timed: bool,
-    /// Wall clock at its start, ns since 1970.
+    /// Wall clock at the start, in nanoseconds since 1970.
     pub started_ns: u64,
-    /// From its start to its last operation.
+    /// Seconds from the start to the last operation.
     pub secs: f64,
-    /// Threads, up to 64.
+    /// The number of threads, up to 64.
     pub lanes: usize,
-    /// The operations of one key in so many were recorded. Counts below are of the recorded ones.
+    /// The operations of one key in this many were recorded. The counts below cover recorded
+    /// operations only.
     pub sample: u32,
-    /// Why the recorder lowered the share of keys to that, where it did.
+    /// The reason why the recorder lowered the share of keys, if it did.
     pub lowered: Option<Lowered>,
     /// `complete`, `cut` or `damaged`.
     pub ending: &'static str,
-    /// Operations that were not recorded, where that is known.
+    /// Operations that were not recorded, if known.
     pub dropped: Option<u64>,
-    /// By kind, those that occur.
+    /// Statistics by kind, for kinds that occur.
     pub kinds: Vec<KindStats>,
-    /// The share of operations that read; absent where it is not known, of statements whose texts
-    /// were not kept.
+    /// The share of operations that read. Absent if unknown: for statements whose texts were not
+    /// kept.
     pub read_share: Option<f64>,
-    /// The share of operations that write; absent as `read_share` is.
+    /// The share of operations that write. Absent in the same cases as `read_share`.
     pub write_share: Option<f64>,
-    /// Of lookups and block accesses whose outcome is known, the share that found something.
+    /// The share of hits among lookups and block accesses with a known outcome.
     pub found_share: Option<f64>,
-    /// Batches and multi-gets.
+    /// The number of batches and multi-gets.
     pub batches: u64,
-    /// Operations in one, on average.
+    /// Mean number of operations in a batch.
     pub batch_mean: f64,
-    /// Entries that scans read.
+    /// Numbers of entries that scans read.
     pub scan_entries: Option<Sizes>,
-    /// Keyspaces.
+    /// The number of keyspaces.
     pub keyspaces: usize,
-    /// Different keys, about where more than [`Options::keys_max`].
+    /// The number of distinct keys, estimated if there are more than [`Options::keys_max`].
     pub keys: f64,
-    /// Lengths of keys, by operation.
+    /// Lengths of keys, weighted by operations.
     pub key_bytes: Option<Sizes>,
-    /// Lengths of values, operands and blocks, by operation.
+    /// Sizes of values, operands and blocks, weighted by operations.
     pub value_bytes: Option<Sizes>,
-    /// How unevenly keys are used.
+    /// The skew of key use.
     pub skew: Option<Skew>,
-    /// How soon keys are used again, and what a cache would make of that.
+    /// Reuse distances, and the hit rates of caches that follow from them.
     pub reuse: Option<Reuse>,
-    /// Over time.
+    /// Windows over the time.
     pub windows: Vec<Window>,
-    /// Absent where the trace has no times.
+    /// Arrival statistics. Absent if the trace has no times.
     pub arrival: Option<Arrival>,
 }
 
-/// Takes the statistics of a trace. Cost: some 200 ns an operation.
+/// Computes the statistics of a trace. Cost: some 200 ns an operation.
 ///
-/// Errors: records that are damaged behind a sound checksum.
+/// Errors: damaged records in a block with a valid checksum.
 pub fn of(trace: &Trace, options: &Options) -> Result<Stats> {
     let mut pass = Pass::new(trace, options);
     for event in trace.events() {
@@ -170,9 +172,9 @@ pub fn of(trace: &Trace, options: &Options) -> Result<Stats> {
 struct Pass {
     reads: u64,
     writes: u64,
-    /// Keys, and with them the texts of statements, are kept.
+    /// True if the trace keeps raw keys, and with them the texts of statements.
     raw: bool,
-    /// Statements whose texts are not there.
+    /// Statements whose texts are not in the trace.
     unknown: u64,
     kinds: [(u64, u64, u64); Kind::ALL.len()],
     records: u64,
@@ -187,7 +189,7 @@ struct Pass {
     tracker: Tracker,
     windows: Vec<Window>,
     timed: bool,
-    /// Nanoseconds or operations of the whole trace, at least 1.
+    /// Length of the trace in nanoseconds or operations, at least 1.
     length: u64,
     slice_ns: u64,
     slices: Vec<u32>,
@@ -202,8 +204,8 @@ impl Pass {
         let unit = if timed { 1e9 } else { 1.0 };
         let start = |at: usize| length as f64 / count as f64 * at as f64 / unit;
         let windows = (0..count).map(|at| Window { start: start(at), ..Window::default() }).collect();
-        // Times of a coarse clock would leave some slices empty and others full: each has whole
-        // steps of it.
+        // A slice is a multiple of the clock step. Otherwise, a coarse clock would leave some
+        // slices empty and others too full.
         let step_ns = if timed { trace.step_ns().max(1) } else { 1 };
         let slice_ns = (length / SLICES).max(SLICE_NS_MIN).div_ceil(step_ns).saturating_mul(step_ns);
         let slices = if timed { (length / slice_ns + 1).min(SLICES * 2) } else { 0 };
@@ -274,7 +276,7 @@ impl Pass {
         self.records += 1;
     }
 
-    /// `None` for a statement whose text was not kept.
+    /// Classifies an event. Returns `None` for a statement whose text was not kept.
     fn does(&self, event: &Event<'_>) -> Option<Does> {
         match event.kind() {
             Kind::Statement if !self.raw => None,
@@ -285,12 +287,12 @@ impl Pass {
         }
     }
 
-    /// Puts the event where it belongs in time.
+    /// Counts the event in its window and slice.
     fn place(&mut self, event: &Event<'_>, writes: bool) {
         let at = if self.timed { event.time_ns } else { self.records };
         let count = self.windows.len() as u128;
         let index = (u128::from(at) * count / (u128::from(self.length) + 1)).min(count - 1) as usize;
-        // A range is no use of a key, and a statement's text is.
+        // A range is not a use of a key; a statement's text is one.
         let seen = match event.detail {
             Detail::DeleteRange { .. } => None,
             detail => {
@@ -375,7 +377,7 @@ fn arrival(slices: &[u32], slice_ns: u64, seconds: f64) -> Option<Arrival> {
     let busiest = f64::from(slices.iter().copied().max().unwrap_or(0)) / slice_secs;
     Some(Arrival {
         mean_per_sec,
-        // A slice that the trace does not fill says too little.
+        // A slice that is longer than the trace would make the peak rate too low.
         peak_per_sec: busiest.max(mean_per_sec),
         slice_secs,
         idle_share: slices.iter().filter(|count| **count == 0).count() as f64 / slices.len() as f64,

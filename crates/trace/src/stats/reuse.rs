@@ -1,14 +1,15 @@
-//! Reuse distances: how many different keys are used between two uses of one.
+//! Reuse distances: the number of distinct keys used between two uses of the same key.
 //!
-//! Exact while all keys fit: a Fenwick tree over the times of last uses (Olken, 1981) counts those
-//! after a key's own. Of more keys than `keys_max`, only those are followed whose hash is below a
-//! threshold, which falls as keys come (SHARDS with fixed size: Waldspurger, Park, Garthwaite and
-//! Ahmad, "Efficient MRC Construction with SHARDS", FAST 2015); distances and counts are scaled by
-//! the rate.
+//! While all keys fit, distances are exact: a Fenwick tree over the times of last uses counts the
+//! keys that were last used after a given key (Olken, 1981). Beyond `keys_max` keys, only keys with
+//! a hash below a threshold are tracked. The threshold falls as keys arrive (SHARDS with fixed
+//! size: Waldspurger, Park, Garthwaite and Ahmad, "Efficient MRC Construction with SHARDS", FAST
+//! 2015), and distances and counts are scaled by the sampling rate.
 //!
-//! Few keys can have much of all uses, and be among those that are followed or not. So many uses as
-//! the followed ones stand for too few or too many are added to or taken from those at distance 0,
-//! where such keys are (SHARDS-adj of the same paper). What a recorder left out is not known.
+//! A few keys can have a large part of all uses, and the sample contains them or not. The tracked
+//! keys then stand for too many or too few uses. The difference is corrected at distance 0, where
+//! such keys are (SHARDS-adj of the same paper). Keys that the recorder left out cannot be
+//! corrected for.
 
 use std::collections::{BinaryHeap, HashMap};
 
@@ -16,75 +17,77 @@ use serde::Serialize;
 
 use super::histogram::Histogram;
 
-/// Slots of time at first; twice the keys later.
+/// The minimum number of time slots; with more keys, twice the number of keys.
 const SLOTS_MIN: usize = 1 << 12;
 
-/// What an LRU cache of some size would do.
+/// The predicted hit rate of an LRU cache of a given size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CachePoint {
-    /// Keys that it holds.
+    /// The number of keys that it holds.
     pub keys: f64,
-    /// Bytes of these by the mean of all operations, keys and values.
+    /// Their size in bytes, by the mean key and value sizes of all operations.
     pub bytes: f64,
-    /// The share of uses that it answers.
+    /// The share of uses that hit.
     pub hit_share: f64,
 }
 
-/// How soon keys are used again.
+/// Statistics of reuse distances.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reuse {
-    /// True where every key was followed.
+    /// True if every key was tracked.
     pub exact: bool,
-    /// The share of keys that was followed at the end.
+    /// The share of keys that was tracked at the end.
     pub rate: f64,
     /// The share of uses that were the first of their key.
     pub first_share: f64,
-    /// Half of the reuses are at most so many different keys apart.
+    /// The median reuse distance in distinct keys.
     pub p50: u64,
-    /// Nine of ten are.
+    /// The 90th percentile.
     pub p90: u64,
-    /// 99 of 100 are.
+    /// The 99th percentile.
     pub p99: u64,
-    /// An LRU cache by its size, ascending.
+    /// Hit rates of LRU caches, by ascending size.
     pub caches: Vec<CachePoint>,
 }
 
-/// What a use of a key was.
+/// Classifies a use of a tracked key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Seen {
-    /// The first one at all.
+    /// The first use of the key in the trace.
     pub first: bool,
-    /// The first one in its window.
+    /// The first use of the key in its window.
     pub first_in_window: bool,
-    /// Keys that this one stands for.
+    /// The number of keys that this key represents.
     pub weight: f64,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Key {
     slot: u32,
-    /// Those that count.
+    /// Uses that count for the skew.
     uses: u32,
     window: u32,
 }
 
-/// Follows keys.
+/// Tracks the uses of keys.
 #[derive(Debug)]
 pub(super) struct Tracker {
     keys: HashMap<u64, Key>,
-    /// By hash, largest first, for those that leave when the threshold falls.
+    /// The hashes of tracked keys, largest first: the order in which keys are removed when the
+    /// threshold falls.
     order: BinaryHeap<u64>,
     keys_max: usize,
     threshold: u64,
-    /// Keys of the program for one of the trace.
+    /// The number of the program's keys per key of the trace.
     sample: f64,
     tree: Fenwick,
     next_slot: u32,
     distances: Histogram,
-    /// What the uses of followed keys stand for.
+    /// Uses and first uses that the tracked keys represent.
     uses: f64,
     first_uses: f64,
-    /// Uses of the trace, of followed keys or not; and those of them that count.
+    /// All uses in the trace, of tracked and untracked keys, and those of them that count for the
+    /// skew.
     seen: u64,
     counted: u64,
 }
@@ -107,18 +110,18 @@ impl Tracker {
         }
     }
 
-    /// The share of the trace's keys that is followed.
+    /// Returns the share of the trace's keys that is tracked.
     pub fn rate(&self) -> f64 {
         if self.threshold == u64::MAX { 1.0 } else { self.threshold as f64 / u64::MAX as f64 }
     }
 
-    /// The share of the program's keys that is followed.
+    /// Returns the share of the program's keys that is tracked.
     pub fn share(&self) -> f64 {
         self.rate() / self.sample
     }
 
-    /// A key is used in a window, and that counts among its uses or not; `None` for one that is not
-    /// followed.
+    /// Adds a use of a key in a window. `counts` tells whether it counts for the skew. Returns
+    /// `None` if the key is not tracked.
     pub fn add(&mut self, id: u64, window: u32, counts: bool) -> Option<Seen> {
         self.seen += 1;
         self.counted += u64::from(counts);
@@ -155,7 +158,7 @@ impl Tracker {
         Some(seen)
     }
 
-    /// Lets the key with the largest hash go, and all that come with such a hash.
+    /// Removes the key with the largest hash, and lowers the threshold below that hash.
     fn shrink(&mut self) {
         let Some(largest) = self.order.pop() else { return };
         if let Some(key) = self.keys.remove(&largest) {
@@ -164,7 +167,7 @@ impl Tracker {
         self.threshold = largest.saturating_sub(1);
     }
 
-    /// Gives the keys new times, as close together as they are, and room for as many uses again.
+    /// Renumbers the keys' time slots without gaps, and makes room for as many uses again.
     fn renumber(&mut self) {
         let mut by_time: Vec<(u32, u64)> = self.keys.iter().map(|(id, key)| (key.slot, *id)).collect();
         by_time.sort_unstable();
@@ -178,22 +181,22 @@ impl Tracker {
         self.next_slot = by_time.len() as u32;
     }
 
-    /// Different keys of the program, about.
+    /// Returns the estimated number of distinct keys of the program.
     pub fn keys(&self) -> f64 {
         self.keys.len() as f64 * self.sample / self.rate()
     }
 
-    /// Uses that count of each key that is followed and has any, in no order.
+    /// Returns the counted uses of each tracked key that has any, in no particular order.
     pub fn counts(&self) -> Vec<u32> {
         self.keys.values().map(|key| key.uses).filter(|uses| *uses > 0).collect()
     }
 
-    /// Uses that count of all keys of the program, about.
+    /// Returns the estimated number of counted uses of all keys of the program.
     pub fn counted(&self) -> f64 {
         self.counted as f64 * self.sample
     }
 
-    /// What there is to say; `None` of nothing.
+    /// Summarizes the distances; `None` if there are no uses.
     pub fn reuse(&self, points: usize, entry_bytes: f64) -> Option<Reuse> {
         if self.uses <= 0.0 {
             return None;
@@ -211,8 +214,9 @@ impl Tracker {
         let caches = sizes.into_iter().map(|keys| CachePoint {
             keys: keys as f64,
             bytes: keys as f64 * entry_bytes,
-            // With so many keys in it, a cache still has one whose distance is below that. More may
-            // have been taken from the smallest than there was.
+            // A cache of this many keys still holds a key whose distance is below that number. The
+            // clamp is needed because the correction at distance 0 may be larger than the weight
+            // there.
             hit_share: (distances.below(keys) / all).clamp(0.0, 1.0),
         });
         Some(Reuse {
@@ -227,7 +231,7 @@ impl Tracker {
     }
 }
 
-/// Marks in slots, counted in the logarithm of their number (Fenwick, 1994).
+/// A Fenwick tree (1994) over marked slots: counts marks in logarithmic time.
 #[derive(Debug)]
 struct Fenwick {
     sums: Vec<u32>,
@@ -243,7 +247,7 @@ impl Fenwick {
         self.sums.len() - 1
     }
 
-    /// Sets or clears a slot's mark.
+    /// Sets or clears the mark of a slot.
     fn add(&mut self, slot: usize, mark: bool) {
         let change = |sum: u32| if mark { sum + 1 } else { sum.saturating_sub(1) };
         self.total = change(self.total);
@@ -254,7 +258,7 @@ impl Fenwick {
         }
     }
 
-    /// Marks in slots above this one.
+    /// Returns the number of marks above this slot.
     fn above(&self, slot: usize) -> u32 {
         let (mut at, mut up_to) = (slot + 1, 0);
         while at > 0 {

@@ -1,66 +1,66 @@
-//! How unevenly keys are used, and whether a zipf law says it.
+//! The skew of key use, and whether it follows a zipf law.
 
 use serde::Serialize;
 
-/// Ranks up to here are looked at one by one, later ones in groups 1 % wide.
+/// Ranks up to this one are considered individually, later ones in groups 1 % wide.
 const SINGLE_RANKS: usize = 1_000;
 const GROUP_SHARE: f64 = 0.01;
 /// The largest exponent that is tried.
 const THETA_MAX: f64 = 5.0;
-/// Halvings of that range.
+/// The number of bisections of that range.
 const STEPS: usize = 50;
-/// A law that is nowhere farther off than this share of all uses is said to fit.
+/// A law fits if its distance is at most this share of all uses.
 const FITS: f64 = 0.05;
-/// With fewer uses of a key than this, on average, ranks are chance.
+/// With a lower mean number of uses per key, the order of ranks is random.
 const USES_MIN: f64 = 3.0;
 /// Points of the curve of shares.
 const POINTS: usize = 30;
 
-/// A law of popularity: the key of rank `r` is used in proportion to `r^-theta`.
+/// A zipf law of popularity: the key of rank `r` is used in proportion to `r^-theta`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Zipf {
-    /// The exponent, by maximum likelihood over the ranks that were seen. 0 is even use; YCSB has
+    /// The exponent, by maximum likelihood over the observed ranks. 0 means uniform use; YCSB uses
     /// 0.99.
     pub theta: f64,
-    /// How far the law's share of the hottest keys is from the real one, where that is farthest
-    /// (Kolmogorov and Smirnov).
+    /// The largest difference between the law's and the observed share of the hottest keys
+    /// (Kolmogorov-Smirnov distance).
     pub distance: f64,
-    /// True where the distance is at most 5 % and keys were used three times or more on average:
-    /// with fewer uses ranks are chance.
+    /// True if the distance is at most 5 % and keys were used three times or more on average. With
+    /// fewer uses, the order of ranks is random.
     pub fits: bool,
 }
 
 /// A point of the curve of shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RankPoint {
-    /// So large a share of the keys, the hottest first,
+    /// This share of the keys, hottest first,
     pub keys_share: f64,
-    /// gets so large a share of the uses.
+    /// gets this share of the uses.
     pub uses_share: f64,
 }
 
-/// How unevenly keys are used.
+/// The skew of key use.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Skew {
-    /// The share of keys that was followed; all that follows is of these.
+    /// The share of keys that was tracked. The other fields describe these keys.
     pub rate: f64,
-    /// Uses of a key, on average.
+    /// Mean number of uses of a key.
     pub uses_mean: f64,
-    /// The share of the uses of all keys that the hottest one gets.
+    /// The hottest key's share of the uses of all keys.
     pub hottest_key: f64,
-    /// The share of uses that the hottest hundredth of the keys gets.
+    /// The share of uses that the hottest 1 % of the keys get.
     pub hottest_1_percent: f64,
-    /// The share that the hottest tenth of them gets.
+    /// The share of uses that the hottest 10 % of the keys get.
     pub hottest_10_percent: f64,
-    /// The share of keys that were used once.
+    /// The share of keys that were used exactly once.
     pub once_share: f64,
-    /// Uses by keys, from the hottest to all.
+    /// Cumulative uses by keys, hottest first.
     pub curve: Vec<RankPoint>,
-    /// The law nearest to it.
+    /// The best-fitting zipf law.
     pub zipf: Zipf,
 }
 
-/// Neighbouring ranks.
+/// A group of adjacent ranks.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     ln_rank: f64,
@@ -68,8 +68,8 @@ struct Group {
     uses: f64,
 }
 
-/// The skew of the uses of keys, of which a share of `rate` was counted; `all` are the uses of all
-/// keys. `None` of nothing.
+/// Computes the skew from the use counts of a share of `rate` of the keys. `all` is the number of
+/// uses of all keys. Returns `None` if there are no counts.
 pub(super) fn of(mut counts: Vec<u32>, all: f64, rate: f64) -> Option<Skew> {
     if counts.is_empty() {
         return None;
@@ -108,7 +108,7 @@ pub(super) fn of(mut counts: Vec<u32>, all: f64, rate: f64) -> Option<Skew> {
     })
 }
 
-/// Ranks in groups, hottest first. In a sample each key stands for the ranks up to the next one.
+/// Groups the ranks, hottest first. In a sample, each key represents the ranks up to the next one.
 fn groups(counts: &[u32], rate: f64) -> Vec<Group> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -123,8 +123,8 @@ fn groups(counts: &[u32], rate: f64) -> Vec<Group> {
     out
 }
 
-/// The exponent under which the mean logarithm of the rank is what it was: where the likelihood is
-/// largest.
+/// Fits the exponent by maximum likelihood: under it, the expected logarithm of the rank equals the
+/// observed mean.
 fn fit(groups: &[Group], uses_mean: f64) -> Zipf {
     let total: f64 = groups.iter().map(|group| group.uses).sum();
     let seen = groups.iter().map(|group| group.uses * group.ln_rank).sum::<f64>() / total;
@@ -135,7 +135,7 @@ fn fit(groups: &[Group], uses_mean: f64) -> Zipf {
             weights.fold((0.0, 0.0), |(sum, logs), (weight, ln)| (sum + weight, logs + weight * ln));
         logs / sum
     };
-    // The larger the exponent, the hotter the head, the smaller the mean rank.
+    // The larger the exponent, the hotter the head and the smaller the mean rank.
     let (mut low, mut high) = (0.0, THETA_MAX);
     for _ in 0..STEPS {
         let middle = (low + high) / 2.0;

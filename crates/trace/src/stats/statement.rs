@@ -1,7 +1,8 @@
-//! What a statement does to rows, by its words: a trace keeps its text and no plan.
+//! Classifies SQL statements as reads or writes by their words, because a trace holds their texts
+//! but no plans.
 
-/// What it does to rows; neither for those that change or tell something else, such as a table's
-/// columns.
+/// The effect of a statement on rows: `Neither` for statements such as those that change or show
+/// the columns of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     Read,
@@ -9,7 +10,7 @@ pub(super) enum Does {
     Neither,
 }
 
-/// What a statement does.
+/// Classifies a statement.
 pub(super) fn of(text: &[u8]) -> Does {
     let mut words = Words { text, at: 0, depth: 0, after_as: None };
     let Some(first) = words.next() else { return Does::Neither };
@@ -28,7 +29,7 @@ fn verb(name: &str) -> Option<Does> {
     }
 }
 
-/// `COPY t FROM` writes, `COPY t TO` and `COPY (query) TO` read.
+/// Classifies COPY: `COPY t FROM` writes, `COPY t TO` and `COPY (query) TO` read.
 fn copied(mut words: Words<'_>, depth: usize) -> Does {
     match words.find(|word| word.depth == depth && matches!(&*word.name, "from" | "to")) {
         Some(word) if word.name == "from" => Does::Write,
@@ -37,7 +38,7 @@ fn copied(mut words: Words<'_>, depth: usize) -> Does {
     }
 }
 
-/// A statement behind queries that have names; it writes where one of these does.
+/// Classifies a statement with common table expressions. It writes if one of these writes.
 fn with(words: Words<'_>, depth: usize) -> Does {
     let mut writes = false;
     for word in words {
@@ -51,20 +52,21 @@ fn with(words: Words<'_>, depth: usize) -> Does {
 }
 
 struct Word {
-    /// In small letters.
+    /// In lower case.
     name: String,
-    /// Parentheses around it.
+    /// The number of parentheses around it.
     depth: usize,
-    /// It is the first one of a query in parentheses: `AS (`, `AS MATERIALIZED (`.
+    /// True for the first word of a parenthesized query: after `AS (` or `AS MATERIALIZED (`.
     begins_query: bool,
 }
 
-/// Words of a statement outside of quotes and comments.
+/// Iterates over the words of a statement outside of quotes and comments.
 struct Words<'a> {
     text: &'a [u8],
     at: usize,
     depth: usize,
-    /// Parentheses around an `AS` that came last, but for `NOT` and `MATERIALIZED`.
+    /// The parenthesis depth of the last word if that was `AS`, ignoring `NOT` and `MATERIALIZED`
+    /// after it.
     after_as: Option<usize>,
 }
 
@@ -73,14 +75,14 @@ impl Words<'_> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Goes behind what stands at this place up to the end of `mark`, or to the end.
+    /// Skips `from` bytes, then everything up to and including `mark`; to the end if there is none.
     fn skip_past(&mut self, from: usize, mark: &[u8]) {
         let rest = self.text.get(self.at + from..).unwrap_or_default();
         let found = rest.windows(mark.len()).position(|at| at == mark);
         self.at = found.map_or(self.text.len(), |found| self.at + from + found + mark.len());
     }
 
-    /// Comments within comments are comments.
+    /// Skips a comment. Comments nest.
     fn skip_comment(&mut self) {
         let mut open = 0_u32;
         while self.at < self.text.len() {
@@ -95,7 +97,8 @@ impl Words<'_> {
         }
     }
 
-    /// `$$text$$`, `$tag$text$tag$`; or `$1`, which is none.
+    /// Skips a dollar-quoted string: `$$text$$` or `$tag$text$tag$`. A parameter such as `$1` is
+    /// not one.
     fn skip_dollars(&mut self) {
         let rest = self.rest();
         let tag = rest.iter().skip(1).position(|byte| !is_word(*byte)).map(|at| at + 1);
@@ -122,7 +125,7 @@ impl Iterator for Words<'_> {
                 [] => return None,
                 [b'-', b'-', ..] => self.skip_past(2, b"\n"),
                 [b'/', b'*', ..] => self.skip_comment(),
-                // A quote that is doubled ends one text and begins the next.
+                // A doubled quote ends one string and begins the next, with the same result.
                 [quote @ (b'\'' | b'"'), ..] => self.skip_past(1, &[*quote]),
                 [b'$', ..] => self.skip_dollars(),
                 [b'(', ..] => (self.depth, self.at) = (self.depth + 1, self.at + 1),

@@ -7,12 +7,12 @@ use super::*;
 use crate::format::{Header, KeyForm};
 use crate::writer::Writer;
 
-/// A trace of these events.
+/// Creates a trace of these events.
 fn trace_of(timed: bool, fill: impl FnOnce(&mut dyn FnMut(u64, &[u8], Detail<'_>, bool))) -> Trace {
     sample_of(1, timed, fill)
 }
 
-/// A trace of one key in so many.
+/// Creates a trace that is a sample of one key in `sample`.
 fn sample_of(
     sample: u32,
     timed: bool,
@@ -42,7 +42,7 @@ fn gets(keys: impl Iterator<Item = u64>) -> Trace {
     trace_of(false, |add| keys.for_each(|key| add(0, &key.to_le_bytes(), Detail::Get(Some(Some(10))), false)))
 }
 
-/// The LRU stack distance of each use, the plain way.
+/// Computes the LRU stack distance of each use with a plain list.
 fn distances(keys: &[u64]) -> Vec<Option<usize>> {
     let mut stack: Vec<u64> = Vec::new();
     keys.iter()
@@ -55,7 +55,7 @@ fn distances(keys: &[u64]) -> Vec<Option<usize>> {
         .collect()
 }
 
-/// A zipf law's draws, by its cumulated weights.
+/// Draws keys from a zipf law, by its cumulative weights.
 fn zipf(keys: u64, theta: f64, draws: usize, seed: u64) -> Vec<u64> {
     let mut sums = Vec::new();
     let mut sum = 0.0;
@@ -71,9 +71,9 @@ fn zipf(keys: u64, theta: f64, draws: usize, seed: u64) -> Vec<u64> {
     (0..draws).map(|_| draw()).collect()
 }
 
-/// Goal: hit shares over cache sizes are those of an LRU. Method: 8,000 draws of a skewed law
-/// against a plain stack, at every size of the curve; small sizes are exact, larger ones within the
-/// histogram's 3 %.
+/// Goal: the predicted hit shares are those of an LRU cache. Method: 8,000 draws of a skewed law
+/// against a plain LRU stack, at every size of the curve. Small sizes are exact, larger ones within
+/// the histogram's 3 %.
 #[test]
 fn caches_are_predicted() {
     let keys = zipf(1_000, 0.9, 8_000, 1);
@@ -92,14 +92,14 @@ fn caches_are_predicted() {
     assert_eq!(stats.keys, first as f64);
 }
 
-/// What a cache of about so many keys answers.
+/// Returns the hit share of a cache of about this many keys.
 fn hit_share(reuse: &Reuse, size: f64) -> f64 {
     let point = reuse.caches.iter().min_by(|a, b| (a.keys - size).abs().total_cmp(&(b.keys - size).abs()));
     point.unwrap().hit_share
 }
 
-/// Goal: a sample of the keys is good enough. Method: 4,000 of 20,000 keys followed, against all of
-/// them.
+/// Goal: a sample of the keys predicts well enough. Method: 4,000 of 20,000 keys tracked, against
+/// all of them.
 #[test]
 fn samples_predict_caches() {
     let keys = zipf(20_000, 0.7, 100_000, 2);
@@ -115,9 +115,9 @@ fn samples_predict_caches() {
     }
 }
 
-/// Goal: one key with much of all uses does not spoil what a sample of the keys says, whether it is
-/// in the sample or not. Method: 30 % of the uses of one key, which is that with the smallest hash
-/// of all, or with the largest; 1,000 of 20,000 keys followed, against all of them.
+/// Goal: a key with a large part of all uses does not distort predictions from a sample, whether or
+/// not it is in the sample. Method: one key gets 30 % of the uses; it has the smallest hash of all,
+/// or the largest. 1,000 of 20,000 keys are tracked, against all of them.
 #[test]
 fn hot_keys_do_not_spoil_samples() {
     let id = |key: &u64| cairn_codec::checksum::xxh3_64_seeded(&key.to_le_bytes(), 0);
@@ -128,7 +128,7 @@ fn hot_keys_do_not_spoil_samples() {
         let exact = of(&trace, &Options::default()).unwrap();
         let sampled = of(&trace, &Options { keys_max: 1_000, ..Options::default() }).unwrap();
         let hottest = |stats: &Stats| stats.skew.as_ref().unwrap().hottest_key;
-        // The hottest one that was followed, of the uses of all.
+        // The hottest tracked key's share of the uses of all keys.
         let expected = if hot == first { hottest(&exact) } else { 0.000_2 };
         assert!((hottest(&sampled) - expected).abs() < 0.000_2, "{}, {expected}", hottest(&sampled));
         let (exact, sampled) = (exact.reuse.unwrap(), sampled.reuse.unwrap());
@@ -140,8 +140,8 @@ fn hot_keys_do_not_spoil_samples() {
     }
 }
 
-/// Goal: the skew of a sample is that of the whole. Method: of one key in ten the uses that a law
-/// with exponent 1 gives the keys of every tenth rank; the hottest one's share of all.
+/// Goal: the skew of a sample is scaled to that of the whole. Method: one key in ten, with the uses
+/// that a zipf law with exponent 1 gives to every tenth rank; the hottest key's share of all uses.
 #[test]
 fn skew_is_scaled() {
     let uses = |at: u64| (100_000.0 / (at as f64 * 10.0 + 5.5)).round() as u64;
@@ -156,8 +156,8 @@ fn skew_is_scaled() {
     assert!((skew.hottest_key - uses(0) as f64 / (all * 10) as f64).abs() < 1e-9, "{skew:?}");
 }
 
-/// Goal: the skew of lookups leaves out all else, and nothing but the skew does. Method: keys that
-/// are looked up, written and scanned.
+/// Goal: the skew of lookups ignores other operations, and the rest of the statistics does not.
+/// Method: keys that are looked up, written and scanned.
 #[test]
 fn lookups_have_a_skew_of_their_own() {
     let trace = trace_of(false, |add| {
@@ -176,8 +176,8 @@ fn lookups_have_a_skew_of_their_own() {
     assert_eq!(skew(false), (22.0 / 3.0, 15.0 / 22.0));
 }
 
-/// Goal: a zipf law is found by its exponent, and what is none is not called one. Method: draws of
-/// three laws; a hot set.
+/// Goal: a zipf law's exponent is recovered, and other distributions are not reported as zipf.
+/// Method: draws of three laws; a hot set.
 #[test]
 fn laws_are_found() {
     for theta in [0.6, 0.99, 1.3] {
@@ -195,7 +195,7 @@ fn laws_are_found() {
     assert!(!once.skew.unwrap().zipf.fits && once.reuse.unwrap().caches.is_empty());
 }
 
-/// Goal: mix, sizes, batches and times are counted. Method: a small trace with known numbers.
+/// Goal: mix, sizes, batches and times are correct. Method: a small trace with known numbers.
 #[test]
 fn operations_are_counted() {
     let trace = trace_of(true, |add| {
@@ -225,8 +225,8 @@ fn operations_are_counted() {
     assert_eq!(serde_json::to_value(&stats.kinds).unwrap()[0]["kind"], "get");
 }
 
-/// Goal: statements count as what they do to rows, and those that do nothing to them as neither.
-/// Method: each kind, with comments, parentheses and texts that look like other kinds.
+/// Goal: statements count as reads or writes of rows, or as neither. Method: each kind, with
+/// comments, parentheses and strings that look like other kinds.
 #[test]
 fn statements_are_classified() {
     let reads = [
@@ -282,9 +282,9 @@ fn nothing_is_no_problem() {
     assert_eq!((stats.records, stats.skew, stats.reuse, stats.arrival), (0, None, None, None));
 }
 
-/// Goal: whole seconds are no bursts, and bursts are. Method: three operations a second for an hour
-/// by a clock of whole seconds; the same by one of nanoseconds; more than two hours, whose slices
-/// are longer than a second.
+/// Goal: a clock of whole seconds does not look like bursts, and real bursts are detected. Method:
+/// three operations a second for an hour, with a clock of whole seconds and with one of
+/// nanoseconds; more than two hours, whose slices are longer than a second.
 #[test]
 fn coarse_clocks_make_no_bursts() {
     let arrival = |seconds: u64, odd_ns: u64| {
@@ -303,8 +303,7 @@ fn coarse_clocks_make_no_bursts() {
     assert_eq!((long.slice_secs, long.dispersion), (2.0, 0.0));
 }
 
-/// Goal: the busiest moment of a trace is no less busy than all of it. Method: one that is shorter
-/// than what arrivals are counted in.
+/// Goal: the peak rate is never below the mean rate. Method: a trace that is shorter than a slice.
 #[test]
 fn short_traces_arrive_too() {
     let trace = trace_of(true, |add| {

@@ -12,8 +12,8 @@ fn put(time_ns: u64, key: &[u8]) -> Event<'_> {
     Event { time_ns, lane: 9, joined: false, keyspace: 0, key, key_bytes, detail: Detail::Put(8) }
 }
 
-/// Goal: what an importer adds is what a reader gets, over many blocks. Method: 40,000 events,
-/// times that jump back among them.
+/// Goal: a reader returns the events that an importer added, over many blocks. Method: 40,000
+/// events, some with times that go back.
 #[test]
 fn events_come_back() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -40,7 +40,7 @@ fn events_come_back() {
     assert!(Writer::create(&fs, path, &header(KeyForm::Raw, true)).is_err(), "the file is there");
 }
 
-/// Goal: without times events are numbered; keys that do not fit are refused.
+/// Goal: without times events are numbered; keys in the wrong form are refused.
 #[test]
 fn orders_and_refusals() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -60,8 +60,8 @@ fn orders_and_refusals() {
     assert_eq!(Trace::open(&*fs, Path::new("/b")).unwrap().events().count(), 1);
 }
 
-/// Goal: a trace that has been finished survives a power loss with its name, and one that has not
-/// need not. Method: nothing is left but what the disk is sure to have.
+/// Goal: a finished trace survives a power loss with its name; an unfinished one need not. Method:
+/// a crash image with only the data that is guaranteed to be on disk.
 #[test]
 fn finished_traces_are_durable() {
     let faults = FaultFs::new(FaultOptions::seeded(1));

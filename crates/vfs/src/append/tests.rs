@@ -7,9 +7,9 @@ fn file(fs: &MemFs) -> Arc<dyn File> {
     Arc::from(fs.open(Path::new("log"), OpenOptions::create()).unwrap())
 }
 
-/// Goal: whatever the sizes, the file ends up with exactly the bytes written, and `position` is
+/// Goal: whatever the sizes, the file ends up with exactly the written bytes, and `position` is
 /// always right.
-/// Method: random pieces against a `Vec`, for buffers from nothing to larger than everything.
+/// Method: random pieces compared with a `Vec`, for buffers from 0 bytes to larger than everything.
 #[test]
 fn writes_what_it_is_given() {
     for buffer_bytes in [0, 1, 7, 64, 100_000] {
@@ -35,8 +35,8 @@ fn writes_what_it_is_given() {
     }
 }
 
-/// Goal: small writes are gathered. Method: nothing is in the file until the buffer overflows; then
-/// a whole buffer.
+/// Goal: small writes are buffered. Method: the file is empty until the buffer overflows; then it
+/// holds one whole buffer.
 #[test]
 fn gathers_small_writes() {
     let fs = MemFs::new();

@@ -9,10 +9,11 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-/// File systems on which space that was allocated is there when a page of it is written. On others
-/// (btrfs, ZFS, F2FS and whatever copies on write, overlays, the network) a store can meet a full
-/// disk, which ends the process. So it can on XFS after somebody has cloned the file while it is
-/// mapped, which is for people to know: `docs/src/durability.md`.
+/// File systems on which allocated space is still available when a page in it is written.
+///
+/// On others (btrfs, ZFS, F2FS and other copy-on-write, overlay and network file systems), a store
+/// can meet a full disk, which kills the process. The same can happen on XFS if the file is cloned
+/// while it is mapped; `docs/src/durability.md` warns users of that.
 const KEEPS_ALLOCATIONS: [u64; 3] = [
     0xef53,      // ext4; ext2 and ext3 share the number, but cannot allocate
     0x5846_5342, // XFS
@@ -22,14 +23,15 @@ const KEEPS_ALLOCATIONS: [u64; 3] = [
 /// How pages are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Present {
-    /// The first store into each takes a fault that makes it writable. A write-back before that
-    /// leaves the other processors alone: it has nothing to take from them.
+    /// The first store into each page takes a fault that makes the page writable. A write-back
+    /// before that store does not interrupt the other processors, since it has no write access to
+    /// revoke.
     Readable,
     /// Stores take no fault.
     Writable,
 }
 
-/// Memory that is a part of a file. Only [`AppendMap`](super::AppendMap) gives access to it.
+/// Memory backed by a part of a file. Only [`AppendMap`](super::AppendMap) gives access to it.
 #[derive(Debug)]
 pub struct Region {
     range: Range<u64>,
@@ -40,11 +42,12 @@ pub struct Region {
 
 // SAFETY: a mapping belongs to the process, not to a thread.
 unsafe impl Send for Region {}
-// SAFETY: shared access gives out addresses and brings pages in, which threads may do side by side.
+// SAFETY: shared access only returns addresses and populates pages, both of which are safe from
+// several threads at once.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps a range of a file, from a page on; `None` where a store into it could fail.
+    /// Maps a page-aligned range of a file. Returns `None` where a store into it could fail.
     pub(crate) fn of_descriptor(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<Option<Region>> {
         let kind = rustix::fs::fstatfs(file)?.f_type as u64;
         if !KEEPS_ALLOCATIONS.contains(&kind) {
@@ -72,23 +75,24 @@ impl Region {
         &self.range
     }
 
-    /// The address of the byte at this offset of the file, which must lie in the range.
+    /// Returns the address of the byte at `offset`, a file offset within the range.
     #[inline]
     pub(super) fn at(&self, offset: u64) -> NonNull<u8> {
         debug_assert!(self.range.contains(&offset));
         let inside = (offset - self.range.start) as usize;
-        // SAFETY: `AppendMap` asks for offsets in the range only, which is what is mapped.
+        // SAFETY: `AppendMap` only passes offsets within the range, and the whole range is mapped.
         unsafe { self.start.add(inside) }
     }
 
-    /// The offset of the page that has the byte at this one, or of the range's beginning.
+    /// Returns the file offset of the start of the page that holds `offset`.
     pub(super) fn page_start(&self, offset: u64) -> u64 {
         let page = rustix::param::page_size() as u64;
         self.range.start + (offset - self.range.start) / page * page
     }
 
-    /// Makes the pages of a part of the range present, and with [`Present::Writable`] writable,
-    /// without changing them. What would be a signal at a store is an error here.
+    /// Makes the pages of a part of the range present and, with [`Present::Writable`], writable,
+    /// without changing them. A page that cannot be had is an error here, where a store would raise
+    /// a signal.
     pub(super) fn populate(&self, part: Range<u64>, present: Present) -> io::Result<()> {
         let page = rustix::param::page_size();
         let from = (part.start - self.range.start) as usize / page * page;
@@ -103,11 +107,11 @@ impl Region {
             Present::Writable => mm::Advice::LinuxPopulateWrite,
         };
         loop {
-            // SAFETY: the pages are mapped here, writable, and populating changes no byte of them.
+            // SAFETY: the pages are mapped writable, and populating changes no byte of them.
             match unsafe { mm::madvise(start.as_ptr().cast(), to - from, advice) } {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTR | Errno::AGAIN) => {}
-                // Kernels before 5.14 do not know the advice.
+                // Kernels before 5.14 do not support this advice.
                 Err(Errno::INVAL | Errno::NOSYS) => {
                     self.touch(part, present);
                     return Ok(());
@@ -117,25 +121,26 @@ impl Region {
         }
     }
 
-    /// Takes pages out of the process's memory; they stay in the kernel's cache, dirty ones too.
-    /// `part` begins and ends with a page, or with the range.
+    /// Removes pages from the process's memory. They stay in the page cache, dirty ones included.
+    /// `part` must begin and end on a page boundary or at the bounds of the range.
     pub(super) fn let_go(&self, part: Range<u64>) -> io::Result<()> {
         let len = (part.end - part.start) as usize;
-        // SAFETY: the pages lie in a shared mapping of a file, where a later access brings the same
-        // bytes back: nobody can tell, but by the time that takes.
+        // SAFETY: the pages lie in a shared file mapping, where a later access faults the same
+        // bytes in again. The only visible effect is the time that takes.
         unsafe { mm::madvise(self.at(part.start).as_ptr().cast(), len, mm::Advice::LinuxDontNeed)? };
         Ok(())
     }
 
-    /// Reads a byte of each page, which makes the page present, and writes it back to make it
-    /// writable.
+    /// Makes each page present by reading one byte of it. For [`Present::Writable`], also writes
+    /// the byte back.
     fn touch(&self, part: Range<u64>, present: Present) {
         let page = rustix::param::page_size() as u64;
         let mut at = part.start;
         while at < part.end {
             let byte = self.at(at).as_ptr();
-            // SAFETY: the byte is mapped, and nobody else has it: `AppendMap` hands out what is
-            // populated, later. Volatile, or there would be nothing to do.
+            // SAFETY: the byte is mapped, and no other thread has access to it, since `AppendMap`
+            // hands out memory only after it was populated. Volatile, so that the compiler does not
+            // remove the access.
             unsafe {
                 let value = byte.read_volatile();
                 if present == Present::Writable {
@@ -149,8 +154,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping made at construction; `AppendMap` drops it when no slot is
-        // left.
+        // SAFETY: this is exactly the mapping made at construction. `AppendMap` drops it only when
+        // no slot is left.
         let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -162,8 +167,8 @@ mod tests {
     use super::*;
 
     /// Goal: kernels without `MADV_POPULATE_WRITE` get the pages too, unchanged. Method: call the
-    /// fallback over bytes that are there, from the middle of a page to the middle of another, and
-    /// what they would call.
+    /// fallback on existing bytes, from the middle of a page to the middle of another, and also
+    /// call `populate`.
     #[test]
     fn touch_changes_nothing() {
         let shared = tempfile::tempfile_in("/dev/shm").ok();

@@ -4,17 +4,17 @@ use super::*;
 use crate::fault::{Fault, Rule};
 use crate::{CrashImage, FaultFs, FaultOptions, Fs, MemFs, OpenOptions, Rng, SeededRng, StdFs};
 
-/// A file system, an empty directory of it, and what keeps that alive.
+/// A file system, an empty directory in it, and the guard that keeps the directory alive.
 type Subject = (Arc<dyn Fs>, PathBuf, Option<tempfile::TempDir>);
 
-/// Directories of real disks. The scratch folder is on a file system that maps, if the test machine
-/// is an ordinary one; that of a container need not be, and shared memory is.
+/// Directories on real disks. The temporary directory supports mappings on an ordinary test
+/// machine, but may not in a container; shared memory does.
 fn directories() -> Vec<tempfile::TempDir> {
     let shared = tempfile::tempdir_in("/dev/shm").ok();
     std::iter::once(tempfile::tempdir().unwrap()).chain(shared).collect()
 }
 
-/// A file of each kind.
+/// One directory on each file system.
 fn subjects() -> Vec<Subject> {
     let on_disk =
         |dir: tempfile::TempDir| -> Subject { (Arc::new(StdFs::new()), dir.path().to_owned(), Some(dir)) };
@@ -40,8 +40,8 @@ fn put(map: &mut AppendMap, bytes: &[u8]) {
     slot.commit().unwrap();
 }
 
-/// Goal: these tests have a mapping to test. Method: where shared memory is what it usually is, a
-/// map on it is one.
+/// Goal: these tests have a mapping to test. Method: a map on shared memory is mapped where that is
+/// a tmpfs.
 #[test]
 fn something_is_mapped() {
     const TMPFS: u64 = 0x0102_1994;
@@ -56,9 +56,9 @@ fn something_is_mapped() {
     println!("{mapped} mapped");
 }
 
-/// Goal: pieces follow each other without gap or overlap, reach the file, and what is not ready or
-/// past the end is not handed out. Method: random lengths on every file system, windows prepared in
-/// every way, memory let go of between, against a `Vec`.
+/// Goal: slots follow each other without gap or overlap and reach the file, and bytes that are not
+/// ready or past the end are not handed out. Method: random lengths on every file system, with
+/// windows prepared in every mode and memory released in between, compared with a `Vec`.
 #[test]
 fn pieces_reach_the_file() {
     for (fs, dir, _keep) in subjects() {
@@ -105,10 +105,10 @@ fn pieces_reach_the_file() {
     }
 }
 
-/// Goal: threads fill their pieces side by side, more of them than the ring has places, and none is
-/// lost or mixed up.
-/// Method: one owner hands pieces to two threads through a lock; each writes its own pattern; read
-/// back.
+/// Goal: threads fill more slots side by side than the ring has places, and none is lost or mixed
+/// up.
+/// Method: one owner hands slots to two threads through a lock; each writes its own pattern; read
+/// the file back.
 #[test]
 fn two_threads() {
     const PIECES: u64 = 20_000;
@@ -143,8 +143,8 @@ fn two_threads() {
     }
 }
 
-/// Goal: only an unbroken run from the start counts as committed, and with all places taken the
-/// next piece waits.
+/// Goal: only an unbroken run of slots from the start counts as committed, and a full ring makes
+/// the next slot wait.
 /// Method: commit out of order; then fill the ring and let another thread commit its oldest slot.
 #[test]
 fn committed_is_a_prefix() {
@@ -152,7 +152,7 @@ fn committed_is_a_prefix() {
     let mut map = AppendMap::new(create(&fs, Path::new("log")), 0..1 << 20).unwrap();
     let progress = map.progress();
     progress.prepare(1 << 20, Zeros::Keep).unwrap();
-    // The second time, every place of the ring has been used before.
+    // In the second lap, every place of the ring has been used before.
     for lap in 0..2 {
         let start = lap * 700 * 10;
         assert_eq!(map.position(), start);
@@ -177,7 +177,8 @@ fn committed_is_a_prefix() {
     }
 }
 
-/// Goal: a piece that is never written fails everything, and says where. Method: drop one.
+/// Goal: a slot that is never written fails the whole map, and the error says where. Method: drop
+/// one.
 #[test]
 fn a_dropped_slot_fails_the_map() {
     for (fs, dir, _keep) in subjects() {
@@ -192,9 +193,9 @@ fn a_dropped_slot_fails_the_map() {
     }
 }
 
-/// Goal: a write that fails is told to the one who commits and to everybody else, to who listens
-/// before anybody could take the slot for committed. Method: a disk without mappings fails the
-/// second of three commits; a fourth slot is dropped.
+/// Goal: a failed write is reported to the committer, to every observer, and to the listener before
+/// anyone could take the slot for committed. Method: a disk without mappings fails the second of
+/// three commits; a fourth slot is dropped.
 #[test]
 fn failed_writes() {
     let fs = FaultFs::new(FaultOptions::seeded(2));
@@ -219,8 +220,8 @@ fn failed_writes() {
     assert_eq!(*lock(&told), [(Some(5), 5), (Some(16), 16)]);
 }
 
-/// Goal: a slot may outlive the map and whoever watches it. Method: drop these first, then write;
-/// sanitizers see memory that is freed too early or never.
+/// Goal: a slot may outlive the map and its observers. Method: drop these first, then write;
+/// sanitizers detect memory that is freed too early or never.
 #[test]
 fn slots_outlive_the_map() {
     for (fs, dir, _keep) in subjects() {
@@ -239,8 +240,8 @@ fn slots_outlive_the_map() {
     }
 }
 
-/// Goal: without mappings each piece is a write of its own to the fault model, lost before a sync
-/// and kept by it.
+/// Goal: without mappings, the fault model sees each slot as a write of its own, which is lost
+/// before a sync and kept by it.
 #[test]
 fn pieces_are_pending_until_synced() {
     let fs = FaultFs::new(FaultOptions::seeded(3));
@@ -255,8 +256,8 @@ fn pieces_are_pending_until_synced() {
     assert_eq!(after.bytes_of(Path::new("log")).unwrap()[..9], *b"kept\0\0\0\0\0");
 }
 
-/// Goal: a full disk is an error when the range is taken, not a signal when it is written. Method:
-/// a quota below the range. (The real disk would be filled by a test of the same on it.)
+/// Goal: a full disk is an error when the range is allocated, not a signal when it is written.
+/// Method: a quota below the range. (The same test on the real disk would fill it.)
 #[test]
 fn full_disks() {
     let fs = FaultFs::new(FaultOptions { quota_bytes: Some(64 << 10), ..FaultOptions::seeded(4) });
@@ -265,7 +266,7 @@ fn full_disks() {
     assert!(AppendMap::new(file, 0..32 << 10).is_ok());
 }
 
-/// Goal: wrong ranges and read-only files are errors.
+/// Goal: invalid ranges and read-only files are errors.
 #[test]
 fn refusals() {
     for (fs, dir, _keep) in subjects() {
@@ -284,9 +285,9 @@ fn refusals() {
 
 const CHILD: &str = "CAIRN_VFS_APPEND_CHILD";
 
-/// Goal: what was stored in the mapping survives a process that is killed in the next instant.
-/// Method: this test runs itself as a child, which stores records until it is killed with
-/// `SIGKILL`; all that it had said were committed are in the file.
+/// Goal: bytes stored in the mapping survive a process that is killed at the next instant. Method:
+/// this test runs itself as a child, which stores records until it is killed with `SIGKILL`; every
+/// record that the child reported as committed is in the file.
 #[test]
 fn stores_survive_a_killed_process() {
     use std::io::{BufRead, BufReader, Write};
@@ -313,7 +314,7 @@ fn stores_survive_a_killed_process() {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        // The test runner's own line may stand before the first number.
+        // The test runner may print a line of its own before the first number.
         let numbers =
             lines.filter_map(|line| line.unwrap().split_once('=').and_then(|(_, n)| n.parse::<u64>().ok()));
         let said = numbers.take(3 + round as usize).last().unwrap();
@@ -330,8 +331,8 @@ fn stores_survive_a_killed_process() {
     }
 }
 
-/// Goal: what is let go of leaves the process's memory. Method: fill 8 MiB of a mapped file, let
-/// go, and ask the kernel how much of the file is resident before and after.
+/// Goal: released memory leaves the process. Method: fill 8 MiB of a mapped file, release it, and
+/// ask the kernel how much of the file is resident before and after.
 #[test]
 fn memory_is_let_go_of() {
     const BYTES: u64 = 8 << 20;
@@ -343,7 +344,7 @@ fn memory_is_let_go_of() {
             println!("{} is not mapped", path.display());
             continue;
         }
-        // Of the mapping with this name; other tests have others.
+        // Resident bytes of the mapping with this name; concurrent tests have other mappings.
         let resident = || {
             let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
             let mut lines = maps.lines().skip_while(|line| !line.ends_with(path.to_str().unwrap()));

@@ -48,7 +48,8 @@ fn drop_cleans_up_and_leftovers_go() {
     assert!(!fs.exists(Path::new("a.tmp")).unwrap());
 }
 
-/// Goal: one builder at a time; the next may start when the first is done, either way.
+/// Goal: only one builder at a time; the next may start once the first has committed or was
+/// dropped.
 #[test]
 fn second_builder_is_busy() {
     let fs = memory();
@@ -70,12 +71,11 @@ fn needs_a_name() {
     }
 }
 
-/// Publishes another builder's temporary file in the instant between our open of it and our lock on
-/// it.
+/// Publishes another builder's temporary file between our open and our lock of it.
 #[derive(Debug)]
 struct Racing {
     inner: Arc<dyn Fs>,
-    /// How many more times to do so.
+    /// Number of races left.
     races: Mutex<usize>,
     /// Whether a third builder then starts a new temporary file.
     and_another: bool,
@@ -119,8 +119,8 @@ impl Fs for Racing {
     }
 }
 
-/// Goal: a file that was published between open and lock is neither emptied nor kept as ours,
-/// whether or not the temporary name means something new by then; endless racing ends in `Busy`.
+/// Goal: a file published between open and lock is neither emptied nor kept as ours, whether or not
+/// the temporary name refers to a new file by then; endless racing ends in `Busy`.
 #[test]
 fn lost_race_is_noticed() {
     for and_another in [false, true] {
@@ -138,7 +138,7 @@ fn lost_race_is_noticed() {
     }
 }
 
-/// Goal: dropping removes our temporary file and nobody else's that has come to bear its name.
+/// Goal: dropping removes our temporary file, but no other file that has taken its name.
 #[test]
 fn drop_removes_only_its_own() {
     let fs = memory();
@@ -149,8 +149,8 @@ fn drop_removes_only_its_own() {
     assert_eq!(get(&fs, "a.tmp"), b"theirs");
 }
 
-/// Goal: a rename that a crash left half done costs nobody the published file. Method: both names
-/// on one file, then a build that is given up, and one that is finished.
+/// Goal: after a rename that a crash left half done, no later build damages the published file.
+/// Method: both names on one file, then one build that is dropped and one that is committed.
 #[test]
 fn half_done_rename_does_not_empty_the_published_file() {
     let fs = memory();
@@ -190,8 +190,8 @@ fn leftovers_keep_their_bytes() {
     }
 }
 
-/// Goal: when it cannot be told whether the temporary file is published, nothing happens to it.
-/// Method: a published empty file under both names, and each look at a name failing in turn.
+/// Goal: when it is unknown whether the temporary file is published, it is left alone. Method: a
+/// published empty file under both names, with each metadata call failing in turn.
 #[test]
 fn unknown_is_not_unpublished() {
     use crate::fault::{Fault, FaultFs, FaultOptions, Rule};

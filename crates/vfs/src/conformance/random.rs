@@ -1,4 +1,4 @@
-//! Random operations on two file systems, which must answer alike.
+//! Random operations on two file systems, which must give the same answers.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::fault::FaultOptions;
 use crate::test_config::cases;
 use crate::{Access, Create, FaultFs, File, Fs, MemFs, OpenOptions, Result, StdFs};
 
-/// Few names, so that they meet: as files, as directories, and below files.
+/// A few names, so that they collide: as files, as directories, and below files.
 const NAMES: [&str; 8] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "a/x"];
 const SLOTS: usize = 4;
 
-/// An operation; handles sit in slots.
+/// An operation. Handles are kept in numbered slots.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Open(usize, usize, OpenOptions),
@@ -65,7 +65,7 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// A file system with its handles.
+/// A file system and its open handles.
 pub(crate) struct Machine<'a> {
     fs: &'a dyn Fs,
     root: PathBuf,
@@ -78,7 +78,7 @@ impl<'a> Machine<'a> {
         Machine { fs, root: root.to_owned(), slots: [const { None }; SLOTS] }
     }
 
-    /// Does a step; what it answered, in a form that does not depend on where the root is.
+    /// Executes a step and returns its result in a form that does not depend on the root.
     pub(crate) fn step(&mut self, step: &Step) -> String {
         let at = |name: usize| self.root.join(NAMES[name]);
         let file = |slot: usize| self.slots[slot].as_deref();
@@ -144,7 +144,7 @@ fn answer<T: std::fmt::Debug>(result: Result<T>) -> String {
     }
 }
 
-/// Runs the steps on both, comparing every answer, and at the end the contents of every name.
+/// Runs the steps on both, comparing every answer and finally the content of every name.
 fn compare(
     steps: &[Step],
     mut left: Machine<'_>,
@@ -169,11 +169,11 @@ fn compare(
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// Goal: the disk in memory answers as the real one does, whatever the order of operations.
+    /// Goal: the in-memory disk answers like the real one, whatever the order of operations.
     #[test]
     fn mem_fs_is_std_fs(steps in steps().prop_map(|mut steps| {
-        // Syncs of the real disk take milliseconds and answer nothing of interest; conformance has
-        // them.
+        // Syncs of the real disk take milliseconds and return nothing to compare; the conformance
+        // suite covers them.
         steps.retain(|step| !matches!(step, Step::Sync(_) | Step::SyncDir(_)));
         steps
     })) {
@@ -183,7 +183,7 @@ proptest! {
         compare(&steps, Machine::new(&StdFs::new(), &directory.path().join("root")), right)?;
     }
 
-    /// Goal: without faults the disk that loses power is the disk in memory.
+    /// Goal: without faults, the disk that can lose power behaves like the in-memory disk.
     #[test]
     fn fault_fs_is_mem_fs(steps in steps(), seed in any::<u64>()) {
         let (memory, faulty) = (MemFs::new(), FaultFs::new(FaultOptions::seeded(seed)));

@@ -1,4 +1,5 @@
-//! What a disk may hold after power loss, given what it had and what was pending.
+//! The possible states of a disk after a power loss, derived from its durable state and its pending
+//! changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -16,15 +17,15 @@ const SECTOR_BYTES: u64 = 512;
 /// Which of the pending changes a crash keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CrashImage {
-    /// None: the disk has exactly what was synced.
+    /// None: the disk holds exactly the synced state.
     None,
-    /// All: the disk has exactly what programs saw, but for what a failed sync has left in the
-    /// cache alone.
+    /// All: the disk holds exactly the state that programs saw, except for changes that a failed
+    /// sync left only in the cache.
     All,
-    /// As the seed draws. Each change by itself is lost, kept whole, torn at sectors, cut to a
-    /// prefix, reduced to a subset of its bytes, or turned into garbage; lengths and names are
-    /// drawn apart from bytes. How likely each of these is, is drawn first, for the image as a
-    /// whole: so some images lose nearly everything, some nearly nothing, some only tear.
+    /// Drawn from the seed. Each change is independently lost, kept whole, torn at sectors, cut to
+    /// a prefix, reduced to a subset of its bytes, or turned into garbage. Lengths and names are
+    /// drawn separately from bytes. The probabilities are drawn first, for the image as a whole, so
+    /// that some images lose nearly everything, some nearly nothing, and some only tear.
     Random(u64),
 }
 
@@ -38,25 +39,25 @@ impl fmt::Display for CrashImage {
     }
 }
 
-/// The fate of one write's bytes.
+/// The fate of the bytes of one write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Lost,
     Whole,
-    /// Each sector by itself.
+    /// Each sector is lost or kept on its own.
     Torn,
-    /// Up to some byte.
+    /// Kept up to some byte.
     Prefix,
-    /// Each byte by itself.
+    /// Each byte is lost or kept on its own.
     Subset,
-    /// Each sector lost, whole or random bytes; at least one is random bytes.
+    /// Each sector is lost, whole or random bytes, and at least one is random bytes.
     Garbage,
 }
 
 const FATES: [Fate; 6] = [Fate::Lost, Fate::Whole, Fate::Torn, Fate::Prefix, Fate::Subset, Fate::Garbage];
 
 impl Disk {
-    /// The disk after power loss. Nothing is pending on it.
+    /// Returns the disk after a power loss, with nothing pending.
     pub(super) fn after_crash(&self, image: CrashImage, options: &FaultOptions) -> Disk {
         let mut draw = Draw::new(image, options, self);
         let mut dirs = self.durable.clone();
@@ -75,7 +76,7 @@ impl Disk {
         self.gather(&mut dirs, &mut draw)
     }
 
-    /// Collects what can be reached from the root through `dirs`.
+    /// Collects everything reachable from the root through `dirs`.
     fn gather(&self, dirs: &mut BTreeMap<u64, Arc<Names>>, draw: &mut Draw<'_>) -> Disk {
         let mut tree = Tree::new();
         let mut durable = BTreeMap::new();
@@ -83,8 +84,8 @@ impl Disk {
         let mut todo = vec![ROOT];
         while let Some(dir) = todo.pop() {
             let mut names = dirs.remove(&dir).unwrap_or_default();
-            // A directory keeps one name, also when a rename of it left two: loops could form
-            // otherwise.
+            // A directory keeps only one name, even when a rename of it left two. Otherwise cycles
+            // could form.
             let doubles: Vec<_> = names
                 .iter()
                 .filter(|&(_, &inode)| self.tree.is_dir(inode) && !seen.insert(inode))
@@ -108,7 +109,7 @@ impl Disk {
         Disk::settled(tree, durable)
     }
 
-    /// What the disk may have of one file.
+    /// Draws content that the disk may hold for one file.
     pub(super) fn draw_content(
         &self,
         file: &FileState,
@@ -118,7 +119,7 @@ impl Disk {
         Draw::new(image, options, self).content(file)
     }
 
-    /// The numbers of all pending changes, ascending.
+    /// Returns the sequence numbers of all pending changes, in ascending order.
     fn pending_sequences(&self) -> Vec<u64> {
         let data = self.tree.files().flat_map(|(_, file)| file.pending.iter().map(|item| item.sequence));
         let mut all: Vec<u64> = data.chain(self.pending_names.iter().map(|item| item.sequence)).collect();
@@ -132,7 +133,7 @@ struct Draw<'a> {
     image: CrashImage,
     options: &'a FaultOptions,
     rng: SeededRng,
-    /// How often each fate comes up, of `weight_sum`.
+    /// The relative frequency of each fate, out of `weight_sum`.
     weights: [u64; FATES.len()],
     weight_sum: u64,
     keep_length: f64,
@@ -147,8 +148,8 @@ impl<'a> Draw<'a> {
             CrashImage::Random(seed) => seed,
             CrashImage::None | CrashImage::All => 0,
         });
-        // Swarm testing (Groce and others, ISSTA 2012): switching some fates off altogether finds
-        // what an even mix of all of them hides.
+        // Swarm testing (Groce and others, ISSTA 2012): switching some fates off completely finds
+        // bugs that an even mix hides.
         let mut weights = FATES.map(|_| if rng.chance(0.5) { 1 + rng.below(8) } else { 0 });
         if weights.iter().all(|&weight| weight == 0) {
             weights = FATES.map(|_| 1);
@@ -165,7 +166,7 @@ impl<'a> Draw<'a> {
         Draw { image, options, rng, weights, weight_sum, keep_length, keep_name, cut }
     }
 
-    /// What an ordered device has decided already: whole before the cut, lost after it.
+    /// Returns the fate that an ordered device imposes: whole before the cut, lost after it.
     fn ordered(&self, sequence: u64) -> Option<bool> {
         self.cut.filter(|&cut| cut != sequence).map(|cut| sequence < cut)
     }
@@ -242,14 +243,14 @@ impl<'a> Draw<'a> {
         content
     }
 
-    /// Lets a write arrive as `fate` says.
+    /// Applies a write with the given fate.
     fn write(&mut self, content: &mut Content, fate: Fate, offset: u64, bytes: &[u8]) {
         match fate {
             Fate::Lost => return,
             Fate::Whole => return content.put(bytes, offset),
             _ => {}
         }
-        // A device with atomic units can lose and keep units, nothing finer, and makes no garbage.
+        // A device with atomic units loses and keeps whole units only, and produces no garbage.
         let atomic = self.options.atomic_write.unit_bytes();
         let wide = self.options.wide_garbage && fate == Fate::Garbage && atomic.is_none();
         let (start, end) = (offset, offset + bytes.len() as u64);
@@ -316,7 +317,7 @@ impl<'a> Draw<'a> {
     }
 }
 
-/// Cuts `from..to` at multiples of `unit`; the pieces count from `from`.
+/// Splits `from..to` at multiples of `unit`. The returned ranges are relative to `from`.
 fn pieces(from: u64, to: u64, unit: u64) -> impl Iterator<Item = std::ops::Range<usize>> {
     (from / unit..to.div_ceil(unit)).map(move |index| {
         let start = (index * unit).max(from) - from;

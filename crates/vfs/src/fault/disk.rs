@@ -1,8 +1,8 @@
-//! Everything a crash image is drawn from: files with their pending changes, names with theirs.
+//! The state from which crash images are drawn: files and names, each with their pending changes.
 //!
-//! Names work as bytes do: `tree` shows what programs see, `durable` what the disk has,
-//! `pending_names` the changes between. Clones share what neither changes, so that a snapshot costs
-//! a pointer for each inode.
+//! Names work like bytes: `tree` is the state that programs see, `durable` the state on disk, and
+//! `pending_names` the changes in between. Clones share everything that neither of them changes, so
+//! that a snapshot costs one pointer per inode.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -21,22 +21,22 @@ use crate::{Rng, SeededRng};
 #[derive(Debug, Clone)]
 pub(super) struct Disk {
     pub(super) tree: Tree<FileState>,
-    /// The entries of each directory as the disk has them.
+    /// The entries of each directory as they are on disk.
     pub(super) durable: BTreeMap<u64, Arc<Names>>,
-    /// In the order they were made.
+    /// In the order in which they were made.
     pub(super) pending_names: Arc<Vec<PendingName>>,
-    /// Number of the next pending change.
+    /// The sequence number of the last pending change.
     sequence: u64,
-    /// Grows with every change of this struct.
+    /// Incremented by every change of this struct.
     version: u64,
 }
 
 /// A change of a name that no directory sync has covered yet.
 ///
-/// A rename is two: it sets the new name, then clears the old one. They share a `group`, the
-/// sequence of the first. The second reaches the disk only together with or after the first: no
-/// file system in use drops a file that is being renamed from both names ("link before unlink",
-/// Ganger and Patt's soft updates, 1994).
+/// A rename consists of two changes: it sets the new name, then clears the old one. They share a
+/// `group`, the sequence number of the first. The second reaches the disk only together with or
+/// after the first: no file system in use removes both names of a file that is being renamed ("link
+/// before unlink", Ganger and Patt's soft updates, 1994).
 #[derive(Debug, Clone)]
 pub(super) struct PendingName {
     pub(super) sequence: u64,
@@ -55,7 +55,7 @@ impl Disk {
         Disk::settled(Tree::new(), BTreeMap::from([(ROOT, Arc::default())]))
     }
 
-    /// A disk on which nothing is pending.
+    /// Creates a disk on which nothing is pending.
     pub(super) fn settled(tree: Tree<FileState>, durable: BTreeMap<u64, Arc<Names>>) -> Disk {
         Disk { tree, durable, pending_names: Arc::default(), sequence: 0, version: 0 }
     }
@@ -70,14 +70,14 @@ impl Disk {
         self.sequence
     }
 
-    /// Creates an empty file; its name is pending.
+    /// Creates an empty file whose name is pending.
     pub(super) fn create_file(&mut self, place: Place) -> u64 {
         let inode = self.tree.add_file(FileState::default());
         self.change_name(place.set(Some(inode)));
         inode
     }
 
-    /// Puts a file onto the disk as if it had always been there, with its directories.
+    /// Installs a file and its directories on the disk as durable state.
     pub(super) fn install(&mut self, path: &Path, content: Content) -> io::Result<()> {
         if let Some(parent) = path.parent() {
             for change in self.tree.create_dirs(parent)? {
@@ -96,7 +96,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Makes directories; their names are pending.
+    /// Creates directories whose names are pending.
     pub(super) fn create_dirs(&mut self, path: &Path) -> io::Result<()> {
         for change in self.tree.create_dirs(path)? {
             self.change_name(change);
@@ -104,13 +104,13 @@ impl Disk {
         Ok(())
     }
 
-    /// Changes one name, pending.
+    /// Makes a pending change of one name.
     pub(super) fn change_name(&mut self, change: NameChange) {
         let group = self.next_sequence();
         self.push_name(group, group, change);
     }
 
-    /// Carries out a rename, pending.
+    /// Makes a rename as two pending changes.
     pub(super) fn rename(&mut self, set: NameChange, clear: NameChange) {
         let group = self.next_sequence();
         self.push_name(group, group, set);
@@ -123,7 +123,7 @@ impl Disk {
         Arc::make_mut(&mut self.pending_names).push(PendingName { sequence, group, change });
     }
 
-    /// Applies a change to the names that the disk has.
+    /// Applies a change to the durable names.
     fn settle(&mut self, change: &NameChange) {
         apply_to(&mut self.durable, change);
     }
@@ -131,10 +131,10 @@ impl Disk {
     /// Makes the names of a directory durable.
     pub(super) fn sync_dir(&mut self, dir: u64) {
         self.version += 1;
-        // From the last change to the first, since each can only force earlier ones: the old name
-        // of a rename out of this directory is cleared now, so the new name has to be there before;
-        // and a name that must be there as it is now must have been through what happened to it
-        // earlier.
+        // Walks from the last change to the first, because a change can only force earlier ones. If
+        // this sync clears the old name of a rename out of the directory, the new name has to be
+        // durable before. And a name that becomes durable in its current state must also have gone
+        // through its earlier changes.
         let mut entries: BTreeSet<(u64, OsString)> = BTreeSet::new();
         let mut firsts: BTreeSet<u64> = BTreeSet::new();
         let mut covered: Vec<bool> = Vec::with_capacity(self.pending_names.len());
@@ -159,7 +159,7 @@ impl Disk {
         self.pending_names = Arc::new(rest);
     }
 
-    /// Fails to make the bytes and the length of a file durable.
+    /// Simulates a failed sync of a file's bytes and length.
     pub(super) fn fail_sync_data(&mut self, inode: u64, options: &FaultOptions, rng: &mut SeededRng) {
         let failure = options.sync_failure;
         let reached = match self.tree.node(inode) {
@@ -171,14 +171,13 @@ impl Disk {
         self.with_file(inode, |file| file.fail_sync(failure, reached));
     }
 
-    /// Fails to make the names of a directory durable.
+    /// Simulates a failed sync of a directory's names.
     pub(super) fn fail_sync_dir(&mut self, dir: u64, failure: SyncFailure, rng: &mut SeededRng) {
         self.version += 1;
         if failure == SyncFailure::Kept {
             return;
         }
-        // Both halves of a rename share its fate, and so does everything that happened to their
-        // names.
+        // Both halves of a rename share a fate, and so do all other changes of their names.
         let mut lost: BTreeSet<(u64, OsString)> = BTreeSet::new();
         let mut groups: BTreeSet<u64> = BTreeSet::new();
         loop {
@@ -194,7 +193,7 @@ impl Disk {
             }
         }
         if failure == SyncFailure::Partial {
-            // File systems keep changes of names in order, and both halves of a rename have one
+            // File systems keep changes of names in order. Both halves of a rename are in one
             // group.
             let end = rng.below(groups.len() as u64 + 1) as usize;
             let reached: BTreeSet<u64> = groups.into_iter().take(end).collect();
@@ -225,7 +224,7 @@ impl Disk {
         }
     }
 
-    /// Changes a file in a way that is not a pending change.
+    /// Changes a file other than by a pending change.
     pub(super) fn with_file(&mut self, inode: u64, change: impl FnOnce(&mut FileState)) {
         self.version += 1;
         if let Some(file) = self.tree.file_mut(inode) {
@@ -233,14 +232,14 @@ impl Disk {
         }
     }
 
-    /// Forgets what programs see of files and the disk will never have.
+    /// Discards file content that is visible to programs but will never reach the disk.
     pub(super) fn drop_caches(&mut self) {
         let diverged: Vec<u64> =
             self.tree.files().filter(|(_, file)| file.diverged).map(|(inode, _)| inode).collect();
         diverged.into_iter().for_each(|inode| self.with_file(inode, FileState::drop_cache));
     }
 
-    /// Bytes that files with a name, or still open, take up.
+    /// Returns the bytes occupied by files that are named or open.
     pub(super) fn used_bytes(&self, open: &OpenTable) -> u64 {
         let mut named = BTreeSet::new();
         for (_, node) in self.tree.nodes() {
@@ -252,7 +251,7 @@ impl Disk {
         kept.map(|(_, file)| file.live.page_count() * PAGE).sum()
     }
 
-    /// Forgets inodes that neither a program nor a crash can reach any more.
+    /// Frees inodes that neither a program nor a crash can reach any more.
     pub(super) fn collect_garbage(&mut self, open: &OpenTable) {
         let mut reached: BTreeSet<u64> = BTreeSet::new();
         let mut todo: Vec<u64> = vec![ROOT];

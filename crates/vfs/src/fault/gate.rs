@@ -1,5 +1,5 @@
-//! The gate every operation passes: it counts, loses power at the appointed operation, and deals
-//! out faults.
+//! The gate that every operation passes. It counts operations, cuts the power at the configured
+//! one, and injects faults.
 
 use std::io;
 
@@ -8,12 +8,12 @@ use rustix::io::Errno;
 use super::options::{Fault, Rule, When};
 use crate::Operation;
 
-/// Number of kinds in [`Operation`].
+/// The number of kinds in [`Operation`].
 const KINDS: usize = Operation::StartThread as usize + 1;
 
 #[derive(Debug, Default)]
 pub(super) struct Gate {
-    /// Operations admitted so far; the index of the next one.
+    /// Operations admitted so far; also the index of the next one.
     operations: u64,
     by_kind: [u64; KINDS],
     injected: u64,
@@ -23,7 +23,8 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Counts the operation. Fails when there is no power, else says what is to go wrong with it.
+    /// Counts the operation. Fails when there is no power, and otherwise returns the fault to
+    /// inject.
     pub(super) fn admit(&mut self, operation: Operation) -> io::Result<Option<Fault>> {
         if self.crash_at.is_some_and(|index| self.operations >= index) {
             self.powered_off = true;
@@ -42,8 +43,8 @@ impl Gate {
                 When::Nth(kind, n) if kind == operation => nth.checked_sub(n),
                 When::Nth(..) => None,
             };
-            // A call that is interrupted for ever would hang its caller, rightly: let every other
-            // one through.
+            // A call that is interrupted every time would make its caller retry forever, as it
+            // should. So every other call goes through.
             let again = |d: u64| rule.persistent && (rule.fault != Fault::Interrupted || d.is_multiple_of(2));
             rule.fault.applies_to(operation) && distance.is_some_and(|d| d == 0 || again(d))
         });
@@ -52,7 +53,7 @@ impl Gate {
         Ok(fault)
     }
 
-    /// The error of a fault that is one, and otherwise the fault, for the operation to act out.
+    /// Turns faults that are errors into errors. Returns all others for the operation to act out.
     pub(super) fn fail(fault: Option<Fault>) -> io::Result<Option<Fault>> {
         match fault {
             Some(Fault::Io) => Err(Errno::IO.into()),

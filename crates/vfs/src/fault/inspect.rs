@@ -1,6 +1,7 @@
-//! What a test may do behind the engine's back: look at the raw disk, put files on it, let it rot.
+//! Access that bypasses the engine, for tests: inspect the raw disk, install files on it, corrupt
+//! it.
 //!
-//! None of this counts as an operation, and none of it can fail by injection.
+//! These calls do not count as operations, and no fault can be injected into them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use crate::mem::tree::{Node, ROOT};
 use crate::{Error, Operation, Result};
 
 impl FaultFs {
-    /// Puts a file on the disk as if it had always been there, directories included. Replaces what
-    /// had the name.
+    /// Installs a file on the disk, directories included, as if it had always been there. Replaces
+    /// any existing file of that name.
     pub fn install(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         let mut state = self.state();
         state.note(|| L::Install { path: path.to_owned(), bytes: bytes.into() });
@@ -25,14 +26,14 @@ impl FaultFs {
             .map_err(|source| Error::new(Operation::Write, path, source))
     }
 
-    /// The bytes that programs see in a file; `None` when there is none.
+    /// Returns the bytes that programs see in a file; `None` when the file does not exist.
     pub fn bytes_of(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         let inode = state.disk.tree.lookup(path).ok()?;
         state.disk.tree.file(inode).map(|file| file.live.to_vec())
     }
 
-    /// All files by path from the root, sorted; what programs see.
+    /// Returns the paths of all files that programs see, relative to the root and sorted.
     pub fn files(&self) -> Vec<PathBuf> {
         let state = self.state();
         let mut files = Vec::new();
@@ -47,16 +48,16 @@ impl FaultFs {
         files
     }
 
-    /// Bytes that files take up, in pages of 4096, as a quota counts them.
+    /// Returns the bytes that files occupy, in pages of 4096, as a quota counts them.
     pub fn used_bytes(&self) -> u64 {
         let state = self.state();
         state.disk.used_bytes(&state.open)
     }
 
-    /// True when the disk has what programs see, bytes and names: a crash now loses nothing. After
-    /// a failed sync that leaves its changes in the cache
-    /// ([`SyncFailure::CacheOnly`](super::SyncFailure), or some: `Partial`) it stays false until
-    /// they are made again.
+    /// Returns true when the disk holds the state that programs see, bytes and names, so that a
+    /// crash now loses nothing. After a failed sync that leaves all its changes
+    /// ([`SyncFailure::CacheOnly`](super::SyncFailure)) or some of them (`Partial`) only in the
+    /// cache, this stays false until they are made again.
     pub fn is_settled(&self) -> bool {
         let state = self.state();
         let disk = &state.disk;
@@ -72,17 +73,17 @@ impl FaultFs {
             && disk.tree.files().all(|(_, file)| file.is_settled())
     }
 
-    /// Drops caches, as a kernel that needs memory may at any moment. What a failed sync has left
-    /// in the cache alone ([`SyncFailure::CacheOnly`](super::SyncFailure)) is clean to it: reads
-    /// show what the disk has from now on. What is pending stays, and so do names.
+    /// Drops caches, as a kernel short of memory may at any moment. Changes that a failed sync left
+    /// only in the cache ([`SyncFailure::CacheOnly`](super::SyncFailure)) count as clean, so reads
+    /// return the content of the disk from now on. Pending changes and names stay.
     pub fn drop_caches(&self) {
         let mut state = self.state();
         state.note(|| L::DropCaches);
         state.disk.drop_caches();
     }
 
-    /// Flips a stored bit (0 is the lowest) in the cache and on the disk. False when the file has
-    /// no such byte.
+    /// Flips a stored bit (0 is the lowest) in the cache and on the disk. Returns false when the
+    /// file has no such byte.
     pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> bool {
         self.corrupt(
             path,
@@ -96,7 +97,8 @@ impl FaultFs {
         )
     }
 
-    /// Turns all stored bytes from an offset on into zeros. False when the file ends before it.
+    /// Overwrites all stored bytes from an offset on with zeros. Returns false when the file ends
+    /// before it.
     pub fn zero_tail(&self, path: &Path, from: u64) -> bool {
         self.corrupt(path, L::ZeroTail { path: path.to_owned(), from }, from, |content| {
             let len = content.len();
@@ -105,7 +107,8 @@ impl FaultFs {
         })
     }
 
-    /// Exchanges two stored ranges of equal length. False when the file does not reach over both.
+    /// Exchanges two stored ranges of equal length. Returns false when the file does not cover
+    /// both.
     pub fn swap_blocks(&self, path: &Path, first: u64, second: u64, len: u64) -> bool {
         let end = first.max(second).saturating_add(len);
         self.corrupt(path, L::SwapBlocks { path: path.to_owned(), first, second, len }, end, |content| {
@@ -128,9 +131,9 @@ impl FaultFs {
         long_enough
     }
 
-    /// A digest of everything that decides what happens next: bytes, names, what is pending, the
-    /// operation counter and the state of the random stream. Two runs from one seed must end with
-    /// equal digests.
+    /// Returns a digest of everything that determines future behaviour: bytes, names, pending
+    /// changes, the operation counter and the state of the random stream. Two runs from one seed
+    /// must end with equal digests.
     pub fn state_hash(&self) -> u64 {
         let state = self.state();
         let mut hash = Fnv1a::default();
@@ -161,7 +164,7 @@ impl Fnv1a {
         self.bytes(&number.to_le_bytes());
     }
 
-    /// Length first, so that no two sequences run together.
+    /// Hashes the length first, so that two different sequences cannot run together.
     fn text(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes(bytes);

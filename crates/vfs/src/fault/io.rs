@@ -1,4 +1,4 @@
-//! Reads, writes and syncs of one open file, with what can go wrong with them.
+//! Reads, writes and syncs of one open file, with their faults.
 
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::checks::{check_direct, check_offset, check_writable};
 use crate::mem::content::{PAGE, check_end};
 use crate::{Map, OpenOptions, Operation, Rng};
 
-/// What a handle stands for.
+/// The file that a handle refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) inode: u64,
@@ -94,7 +94,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes up space under a quota. An endless disk has nothing to reserve.
+    /// Takes up space under a quota. A disk without a quota has nothing to reserve.
     pub(super) fn allocate(&mut self, target: Target, offset: u64, len: u64) -> io::Result<()> {
         let handle = target.handle;
         self.begin(Operation::Allocate, || LoggedOperation::Allocate { handle, offset, len })?;
@@ -143,8 +143,8 @@ impl State {
         if self.open.try_lock(target.inode, target.handle) { Ok(()) } else { Err(Errno::WOULDBLOCK.into()) }
     }
 
-    /// How many of `count` bytes a transfer moves: half of them by fault, some of them by chance,
-    /// at least one.
+    /// Returns how many of `count` bytes a transfer moves: half of them under a fault, a random
+    /// part by chance, but at least one.
     fn shorten(&mut self, count: usize, fault: Option<Fault>, chance: f64) -> usize {
         if count < 2 {
             count
@@ -164,13 +164,13 @@ impl State {
         }
     }
 
-    /// Pages left under the quota, if there is one.
+    /// Returns the number of pages left under the quota, if there is one.
     fn free_pages(&self) -> Option<u64> {
         let quota = self.quota_bytes?;
         Some(quota.saturating_sub(self.disk.used_bytes(&self.open)) / PAGE)
     }
 
-    /// How many of `count` bytes find room. `ENOSPC` when none of them does.
+    /// Returns how many of `count` bytes fit. Fails with `ENOSPC` when none do.
     fn fitting(&self, target: Target, offset: u64, count: usize) -> io::Result<usize> {
         let live = &self.file(target)?.live;
         let len = count as u64;
@@ -184,8 +184,8 @@ impl State {
     }
 }
 
-/// Refuses misaligned direct transfers. Before they are counted and logged: the log does not say
-/// where in memory a buffer was, so a replay could not refuse them.
+/// Refuses misaligned direct transfers, before they are counted and logged. The log does not record
+/// buffer addresses, so a replay could not refuse them.
 fn check_alignment(target: Target, buf: &[u8], offset: u64) -> io::Result<()> {
     if target.options.direct { check_direct(buf, offset) } else { Ok(()) }
 }

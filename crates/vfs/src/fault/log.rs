@@ -1,4 +1,4 @@
-//! The operation log: what was asked of the disk, one line of text each.
+//! The operation log: one line of text for each operation on the disk.
 //!
 //! ```text
 //!   open 1 rw if-missing buffered a/b        handle 1 is the file that this opened
@@ -8,7 +8,7 @@
 //!   crash random:17                          power loss; what follows runs on the image
 //! ```
 //!
-//! Bytes of a path that are not printable ASCII, blanks and `%` are written as `%` and two hex
+//! In paths, bytes that are not printable ASCII, blanks and `%` are written as `%` and two hex
 //! digits.
 
 use std::fmt::{self, Write as _};
@@ -23,15 +23,15 @@ mod text;
 
 pub use text::ParseLogError;
 
-/// One thing that was done to a [`FaultFs`](super::FaultFs): by the engine through
-/// [`Fs`](crate::Fs) and [`File`](crate::File), or by the test.
+/// One operation on a [`FaultFs`](super::FaultFs): by the engine through [`Fs`](crate::Fs) and
+/// [`File`](crate::File), or by the test.
 ///
 /// [`Display`](fmt::Display) and [`FromStr`](std::str::FromStr) convert to and from a line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the fields are the arguments of the method that each variant names
 pub enum LoggedOperation {
-    /// `Fs::open`; `handle` is what later lines call the file.
+    /// `Fs::open`; later lines refer to the file by `handle`.
     Open { handle: u64, path: PathBuf, options: OpenOptions },
     /// `File::read_at`.
     Read { handle: u64, offset: u64, len: u64 },
@@ -65,7 +65,7 @@ pub enum LoggedOperation {
     ReadDir { path: PathBuf },
     /// `Fs::sync_dir`.
     SyncDir { path: PathBuf },
-    /// `FaultFs::crash`, or the drawing of an image: the rest happens on what it left.
+    /// `FaultFs::crash`, or the drawing of an image. Later operations run on that image.
     Crash(CrashImage),
     /// `FaultFs::inject`.
     Inject(Rule),
@@ -172,7 +172,7 @@ impl std::str::FromStr for LoggedOperation {
     }
 }
 
-/// Writes a log as text, a line for each operation.
+/// Formats a log as text, one line per operation.
 pub fn format_log(log: &[LoggedOperation]) -> String {
     let mut text = String::new();
     for operation in log {
@@ -181,7 +181,7 @@ pub fn format_log(log: &[LoggedOperation]) -> String {
     text
 }
 
-/// Reads a log back from text. Empty lines and lines that begin with `#` are skipped.
+/// Parses a log. Skips empty lines and lines that begin with `#`.
 pub fn parse_log(text: &str) -> Result<Vec<LoggedOperation>, ParseLogError> {
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));

@@ -1,33 +1,33 @@
-//! What the simulated disk does wrong, and when.
+//! The faults of the simulated disk, and when they occur.
 
 use crate::Operation;
 
-/// How a [`FaultFs`](super::FaultFs) behaves. The default is the worst disk that Cairn promises to
-/// survive: nothing is atomic, nothing is ordered; it makes no errors of its own.
+/// The behaviour of a [`FaultFs`](super::FaultFs). The default is the worst disk that Cairn
+/// promises to survive: nothing is atomic and nothing is ordered. It injects no errors on its own.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FaultOptions {
-    /// Everything random follows from it.
+    /// The seed of everything random.
     pub seed: u64,
-    /// The largest aligned unit that power loss cannot tear. Default: none.
+    /// The largest aligned unit that a power loss cannot tear. Default: none.
     pub atomic_write: AtomicWrite,
-    /// Changes reach the disk in the order they were made, so that a crash keeps a prefix of them,
-    /// the last one possibly torn. Default: each change survives or not by itself.
+    /// Changes reach the disk in the order in which they were made, so that a crash keeps a prefix
+    /// of them, the last one possibly torn. Default: each change survives or is lost on its own.
     pub ordered: bool,
-    /// An append's bytes reach the disk before the length that covers them. Default: the length may
-    /// come first, with zeros, fragments or garbage under it.
+    /// The bytes of an append reach the disk before the length that covers them. Default: the
+    /// length may come first, with zeros, fragments or garbage under it.
     pub append_safe: bool,
-    /// Power loss may also destroy bytes that share a 512-byte sector with the write and were
-    /// durable before. Default off: the powersafe overwrite that SQLite, too, assumes of disks;
-    /// logs that append in the middle of a sector cannot survive without it.
+    /// A power loss may also destroy bytes that were durable before but share a 512-byte sector
+    /// with the write. Default off: this is the powersafe overwrite property, which SQLite assumes
+    /// of disks as well. Logs that append in the middle of a sector cannot survive without it.
     pub wide_garbage: bool,
-    /// What becomes of pending changes when a sync fails.
+    /// The fate of pending changes when a sync fails.
     pub sync_failure: SyncFailure,
-    /// Chance that a read returns fewer bytes than it could. Default 0.
+    /// Probability that a read returns fewer bytes than it could. Default 0.
     pub short_reads: f64,
-    /// Chance that a write takes fewer bytes than it was given. Default 0.
+    /// Probability that a write takes fewer bytes than it was given. Default 0.
     pub short_writes: f64,
-    /// Size of the disk in bytes, used up in pages of 4096; `None` is endless. See
-    /// [`FaultFs::set_quota`](super::FaultFs::set_quota) to change it later.
+    /// Size of the disk in bytes, allocated in pages of 4096; `None` is unlimited.
+    /// [`FaultFs::set_quota`](super::FaultFs::set_quota) changes it later.
     pub quota_bytes: Option<u64>,
     /// Keeps a log of all operations, for [`replay`](super::replay) and [`shrink`](super::shrink).
     /// Costs a copy of all bytes written. Default off.
@@ -35,16 +35,17 @@ pub struct FaultOptions {
 }
 
 impl FaultOptions {
-    /// The defaults, with a seed.
+    /// Returns the default options with a seed.
     pub fn seeded(seed: u64) -> Self {
         FaultOptions { seed, ..FaultOptions::default() }
     }
 }
 
-/// The largest aligned unit of a write that is on the disk wholly or not at all after power loss.
+/// The largest aligned unit of a write that is on disk either completely or not at all after a
+/// power loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AtomicWrite {
-    /// Every byte for itself.
+    /// Single bytes.
     #[default]
     None,
     /// Sectors of 512 bytes.
@@ -54,7 +55,7 @@ pub enum AtomicWrite {
 }
 
 impl AtomicWrite {
-    /// The unit in bytes, if there is one.
+    /// Returns the unit in bytes, if there is one.
     pub(crate) fn unit_bytes(self) -> Option<u64> {
         match self {
             AtomicWrite::None => None,
@@ -64,57 +65,59 @@ impl AtomicWrite {
     }
 }
 
-/// What a failed sync leaves behind. In all but the last the *next* sync says Ok although the
-/// changes never reached the disk, which Linux really does: a failed write-back marks the page
-/// clean ("fsyncgate", 2018).
+/// The effect of a failed sync. In every mode but `Kept`, the *next* sync succeeds although the
+/// changes never reached the disk. Linux really behaves like this: a failed write-back marks the
+/// page clean ("fsyncgate", 2018).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SyncFailure {
-    /// Reads go on to show the changes, from the cache; no later sync writes them, and a crash
+    /// Reads continue to return the changes from the cache. No later sync writes them, and a crash
     /// loses them.
     #[default]
     CacheOnly,
-    /// The same, but for what had reached the disk when the sync failed: of bytes and lengths as
-    /// much as a power loss could leave ([`CrashImage::Random`](super::CrashImage::Random)), drawn
-    /// by the seed; of names those up to some change.
+    /// Like `CacheOnly`, except that a part of the changes had reached the disk when the sync
+    /// failed. For bytes and lengths, the seed draws as much as a power loss could leave
+    /// ([`CrashImage::Random`](super::CrashImage::Random)). For names, it is a prefix of the
+    /// changes.
     Partial,
-    /// The changes are gone at once: reads show what was durable.
+    /// The changes are gone at once: reads return the durable state.
     Lost,
-    /// The changes stay pending, and the next sync that works makes them durable.
+    /// The changes stay pending, and the next successful sync makes them durable.
     Kept,
 }
 
-/// Something that goes wrong with one operation.
+/// A fault of one operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// `EIO`; nothing was done. Of a sync, see [`SyncFailure`].
+    /// `EIO`; nothing was done. For syncs, see [`SyncFailure`].
     Io,
-    /// `ENOSPC`; nothing was done. For operations that can need space.
+    /// `ENOSPC`; nothing was done. For operations that may need space.
     Full,
-    /// `EINTR` from a read or write; nothing was done, and repeating it is right. A persistent rule
-    /// interrupts every other operation, since callers repeat for as long as it takes.
+    /// `EINTR` from a read or write; nothing was done, and the caller should repeat it. A
+    /// persistent rule interrupts every other operation, since callers repeat until they succeed.
     Interrupted,
-    /// A read or write transfers half of the bytes, at least one.
+    /// A read or write transfers half of the bytes, but at least one.
     Short,
-    /// A write or sync says Ok and does nothing: a stale block, or a disk that lies about its
-    /// cache.
+    /// A write or sync succeeds without doing anything: a stale block, or a disk that lies about
+    /// its cache.
     Lost,
-    /// A write lands this many bytes away (never before the start of the file), and says Ok.
+    /// A write lands this many bytes away (never before the start of the file) and succeeds.
     Misdirected {
         /// Distance in bytes.
         by: i64,
     },
-    /// A write stores zeros for the second half of its bytes, and says Ok.
+    /// A write stores zeros for the second half of its bytes and succeeds.
     ZeroTail,
-    /// One bit, chosen by the seed, is flipped: of the stored bytes for a write, of the returned
+    /// One bit, chosen by the seed, is flipped: in the stored bytes for a write, in the returned
     /// bytes for a read or a map.
     BitFlip,
-    /// A read returns what stands where the previous read was.
+    /// A read returns the bytes at the position of the previous read.
     DuplicatedRead,
 }
 
 impl Fault {
-    /// Whether it can befall such an operation. Elsewhere a rule for it does nothing.
+    /// Returns true if this fault can hit such an operation. On any other operation, a rule for the
+    /// fault does nothing.
     pub fn applies_to(self, operation: Operation) -> bool {
         use Operation::{
             Allocate, CreateDir, Link, Map, Open, Read, Rename, SetLen, SyncData, SyncDir, Write,
@@ -134,39 +137,39 @@ impl Fault {
     }
 }
 
-/// Which operation a [`Rule`] means.
+/// The operation that a [`Rule`] applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// The operation with this index, counted from 0 over all kinds, from the creation of the file
-    /// system on.
+    /// The operation with this index, counted from 0 over all kinds since the file system was
+    /// created.
     Index(u64),
     /// The n-th operation of a kind, counted from 0.
     Nth(Operation, u64),
 }
 
-/// An order to let something go wrong.
+/// A request to inject a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Which operation.
+    /// The operation to hit.
     pub when: When,
-    /// What goes wrong.
+    /// The fault to inject.
     pub fault: Fault,
-    /// Whether all later operations (for [`When::Nth`], of that kind) go wrong as well.
+    /// Whether all later operations (for [`When::Nth`], of that kind) are hit as well.
     pub persistent: bool,
 }
 
 impl Rule {
-    /// Once, at the operation with this index.
+    /// Creates a rule that hits the operation with this index once.
     pub fn at(index: u64, fault: Fault) -> Rule {
         Rule { when: When::Index(index), fault, persistent: false }
     }
 
-    /// Once, at the n-th operation of a kind.
+    /// Creates a rule that hits the n-th operation of a kind once.
     pub fn nth(operation: Operation, n: u64, fault: Fault) -> Rule {
         Rule { when: When::Nth(operation, n), fault, persistent: false }
     }
 
-    /// From then on, always.
+    /// Makes the rule hit all later operations as well.
     #[must_use]
     pub fn persistent(mut self) -> Rule {
         self.persistent = true;

@@ -1,4 +1,4 @@
-//! One file as the cache shows it, as the disk has it, and the changes between.
+//! One file in the cache and on disk, and the pending changes in between.
 //!
 //! ```text
 //!   durable   what certainly survives
@@ -6,9 +6,9 @@
 //!   = live    what reads show
 //! ```
 //!
-//! The equation fails after a sync that lost its changes, or some, and left them in the cache
-//! ([`SyncFailure::CacheOnly`], [`SyncFailure::Partial`]); then `diverged` is set, and later syncs
-//! write only what is pending. A dropped cache makes it hold again.
+//! The equation fails after a sync that lost all or some of its changes and left them in the cache
+//! ([`SyncFailure::CacheOnly`], [`SyncFailure::Partial`]). Then `diverged` is set, and later syncs
+//! write only the pending changes. Dropping the cache restores the equation.
 
 use std::sync::Arc;
 
@@ -36,19 +36,20 @@ pub(super) enum DataChange {
     Write {
         offset: u64,
         bytes: Arc<[u8]>,
-        /// The write made the file longer. A crash draws that separately from the bytes.
+        /// True when the write extends the file. A crash draws the new length separately from the
+        /// bytes.
         grows: bool,
     },
     SetLen(u64),
 }
 
 impl FileState {
-    /// A file that has been on the disk for ever.
+    /// Creates a file whose content is durable.
     pub(super) fn settled(content: Content) -> FileState {
         FileState { live: content.clone(), durable: content, pending: Vec::new(), diverged: false }
     }
 
-    /// True when the disk has exactly what the cache shows.
+    /// Returns true when disk and cache hold the same content.
     pub(super) fn is_settled(&self) -> bool {
         self.pending.is_empty() && !self.diverged
     }
@@ -69,10 +70,10 @@ impl FileState {
         self.pending.clear();
     }
 
-    /// What the disk has when every pending change reaches it.
+    /// Returns the content of the disk after every pending change has reached it.
     pub(super) fn all_applied(&self) -> Content {
         if !self.diverged {
-            return self.live.clone(); // the same, and shares its pages
+            return self.live.clone(); // equal, and shares its pages
         }
         let mut content = self.durable.clone();
         for item in &self.pending {
@@ -84,8 +85,8 @@ impl FileState {
         content
     }
 
-    /// Fails to sync. `reached` is what the disk has all the same, where it has more than before
-    /// ([`SyncFailure::Partial`]).
+    /// Simulates a failed sync. `reached` is the new content of the disk if some changes reached it
+    /// anyway ([`SyncFailure::Partial`]).
     pub(super) fn fail_sync(&mut self, failure: SyncFailure, reached: Option<Content>) {
         match failure {
             SyncFailure::Kept => {}
@@ -100,18 +101,17 @@ impl FileState {
         }
     }
 
-    /// The cache keeps what it has yet to write, and reads the rest from the disk again.
+    /// Drops the cache: pending changes stay, and the rest is read from the disk again.
     pub(super) fn drop_cache(&mut self) {
         self.live = self.all_applied();
         self.diverged = false;
     }
 
-    /// Changes stored bytes behind everybody's back: in the cache and on the disk.
+    /// Silently corrupts stored bytes, in the cache and on the disk.
     pub(super) fn corrupt(&mut self, change: impl Fn(&mut Content)) {
         change(&mut self.live);
         change(&mut self.durable);
-        // What changed may lie past the durable end, where it would come to light when the file
-        // grows.
+        // The change may lie past the durable end, where it would reappear if the file grows.
         self.durable.trim();
     }
 }

@@ -1,4 +1,4 @@
-//! Running an operation log again.
+//! Replays an operation log.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,25 @@ use super::{FaultFs, FaultOptions};
 use crate::checks::DIRECT_ALIGNMENT;
 use crate::{File, Fs};
 
-/// Does everything in a log again, on a new machine. With the options of the first run it ends in
-/// the same state, as [`FaultFs::state_hash`] tells.
+/// Replays a log on a new machine. With the options of the first run it ends in the same state, as
+/// [`FaultFs::state_hash`] can verify.
 ///
-/// Results are not looked at: an operation that failed then may fail now. Lines about a handle
-/// whose `open` is missing or failed are skipped, so that any part of a log is a log; that is what
-/// [`shrink`](super::shrink) needs.
+/// Results are ignored: an operation that failed in the first run may fail again. Lines about a
+/// handle whose `open` is missing or failed are skipped, so that any subset of a log is a valid
+/// log. [`shrink`](super::shrink) needs that.
 pub fn replay(log: &[L], options: FaultOptions) -> FaultFs {
     let mut run = Run { fs: FaultFs::new(options), files: BTreeMap::new() };
     for operation in log {
         run.step(operation);
     }
-    // Files that the log left open are closed now; the log must not say so.
+    // Files that the log left open are closed now, without a log entry for that.
     let log = run.fs.state().take_log();
     run.files.clear();
     run.fs.state().put_log(log);
     run.fs
 }
 
-/// A log that somebody wrote by hand may ask for any length.
+/// Limits reads, because a log written by hand may request any length.
 const READ_BYTES_MAX: usize = 1 << 30;
 
 struct Run {

@@ -1,11 +1,11 @@
-//! Making a failing list of operations small.
+//! Minimises a failing list of operations.
 
-/// The smallest part of `items`, in order, for which `still_fails` holds, such that leaving out any
-/// one more item makes it pass: delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
-/// Failure-Inducing Input", 2002).
+/// Returns a minimal subset of `items`, in order, for which `still_fails` holds: removing any one
+/// more item makes it pass. The method is delta debugging (Zeller and Hildebrandt, "Simplifying and
+/// Isolating Failure-Inducing Input", 2002).
 ///
-/// Calls `still_fails` O(n log n) times if one item is to blame, O(n²) at worst. Where it does not
-/// hold for all of `items`, they come back as they are.
+/// Calls `still_fails` O(n log n) times if a single item causes the failure, O(n²) at worst. If
+/// `still_fails` does not hold for all of `items`, they are returned unchanged.
 pub fn shrink<T: Clone>(items: &[T], mut still_fails: impl FnMut(&[T]) -> bool) -> Vec<T> {
     let mut items = items.to_vec();
     if !still_fails(&items) {
@@ -35,8 +35,8 @@ pub fn shrink<T: Clone>(items: &[T], mut still_fails: impl FnMut(&[T]) -> bool) 
 mod tests {
     use super::*;
 
-    /// Goal: exactly the items to blame remain, in order. Method: several sets of culprits, spread
-    /// over 300 items.
+    /// Goal: exactly the failure-causing items remain, in order. Method: several sets of culprits,
+    /// spread over 300 items.
     #[test]
     fn finds_the_culprits() {
         let items: Vec<u32> = (0..300).collect();
@@ -46,8 +46,7 @@ mod tests {
         }
     }
 
-    /// Goal: a list that does not fail comes back whole, and so does one of which every item is
-    /// needed.
+    /// Goal: a list that does not fail is returned whole, and so is one whose every item is needed.
     #[test]
     fn keeps_what_it_must() {
         let items = [1, 2, 3, 4, 5];

@@ -1,4 +1,4 @@
-//! The simulated machine behind its lock: the disk, who has it open, what goes wrong next.
+//! The state of the simulated machine behind its lock: disk, open files, rules.
 
 use std::io;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::mem::open::OpenTable;
 use crate::mem::tree::Found;
 use crate::{OpenOptions, Operation, SeededRng};
 
-/// The operations so far. Shared with crash points, each of which knows how many of them it had
-/// seen.
+/// The operations so far. Shared with crash points, each of which knows the length of its own
+/// prefix.
 pub(super) type Log = Arc<Mutex<Vec<Arc<LoggedOperation>>>>;
 
 #[derive(Debug)]
@@ -27,17 +27,17 @@ pub(super) struct State {
     pub(super) options: Arc<FaultOptions>,
     pub(super) quota_bytes: Option<u64>,
     pub(super) rng: SeededRng,
-    /// Inode and offset of the last read, for the fault that repeats it.
+    /// Inode and offset of the last read, for [`Fault::DuplicatedRead`].
     pub(super) last_read: Option<(u64, u64)>,
     log: Option<Log>,
     captured: Option<Captured>,
 }
 
-/// Crash points gathered while a workload runs.
+/// The crash points captured while a workload runs.
 #[derive(Debug, Default)]
 struct Captured {
     points: Vec<CrashPoint>,
-    /// The disk's version at the last point.
+    /// The version of the disk at the last point.
     version: Option<u64>,
 }
 
@@ -56,8 +56,8 @@ impl State {
         }
     }
 
-    /// Lets an operation through the gate: counts and logs it, and says what is to go wrong with
-    /// it. A fault that is an error comes out as one, except for a sync, which has to act on it.
+    /// Passes an operation through the gate: counts it, logs it, and returns the fault to inject.
+    /// Faults that are errors are returned as errors, except for syncs, which have to act on them.
     pub(super) fn begin(
         &mut self,
         operation: Operation,
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// Adds to the log, if one is kept and there is power.
+    /// Appends to the log, if one is kept and there is power.
     pub(super) fn note(&self, describe: impl FnOnce() -> LoggedOperation) {
         if let Some(log) = &self.log
             && !self.gate.is_powered_off()
@@ -97,7 +97,7 @@ impl State {
         self.log.as_ref().map(|log| prefix(log, len)).unwrap_or_default()
     }
 
-    /// Continues the log of an earlier life.
+    /// Continues the log of the machine before the crash.
     pub(super) fn continue_log(&mut self, earlier: Option<&(Log, usize)>, image: CrashImage) {
         if let Some((log, len)) = earlier {
             let mut entries = prefix(log, *len);
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Where a crash would strike now.
+    /// Returns the state that a crash would hit now.
     pub(super) fn crash_point(&self, operation: u64) -> CrashPoint {
         let log = self
             .log
@@ -131,8 +131,8 @@ impl State {
         self.captured.take().map(|captured| captured.points).unwrap_or_default()
     }
 
-    /// Remembers the disk as it is before operation `index`. Where nothing changed since the last
-    /// point, that point moves here: what was acknowledged meanwhile must be on the same disk.
+    /// Records the disk as it is before operation `index`. If nothing changed since the last point,
+    /// that point moves here, because operations acknowledged in between must be on the same disk.
     fn capture(&mut self, index: u64) {
         let version = self.disk.version();
         match &mut self.captured {
@@ -151,7 +151,7 @@ impl State {
         }
     }
 
-    /// Opens or creates a file: its inode and handle.
+    /// Opens or creates a file and returns its inode and handle.
     pub(super) fn open(&mut self, path: &Path, options: OpenOptions) -> io::Result<(u64, u64)> {
         let handle = self.open.next_handle();
         self.begin(Operation::Open, || LoggedOperation::Open { handle, path: path.to_owned(), options })?;
@@ -168,7 +168,7 @@ impl State {
         self.open.close(inode, handle);
     }
 
-    /// Syncs a directory, or fails to.
+    /// Syncs a directory, or simulates its failure.
     pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
         let fault = self.begin(Operation::SyncDir, || LoggedOperation::SyncDir { path: path.to_owned() })?;
         let dir = self.disk.tree.lookup(path)?;

@@ -1,17 +1,17 @@
-//! Crashing a workload everywhere, and failing each of its operations in turn.
+//! Crashes a workload at every operation, or fails each of its operations in turn.
 
 use super::FaultFs;
 use super::crash::CrashImage;
 use super::options::{Fault, FaultOptions, Rule};
 use super::point::CrashPoint;
 
-/// Runs `workload` once on a new machine, and gives `check` the disks that a crash before each of
-/// its operations, and after the last, could leave: two fixed images and `random` drawn ones for
+/// Runs `workload` once on a new machine, and passes to `check` the disks that a crash could leave
+/// before each of its operations and after the last: two fixed images and `random` drawn ones for
 /// every state of the disk.
 ///
-/// Returns how many images were checked. The check learns from [`CrashPoint::operation`] what must
-/// have survived: whatever the workload saw acknowledged while [`FaultFs::operation_count`] was at
-/// most that.
+/// Returns the number of images checked. The check derives from [`CrashPoint::operation`] which
+/// changes must have survived: everything acknowledged to the workload while
+/// [`FaultFs::operation_count`] was at most that.
 pub fn crash_sweep(
     options: FaultOptions,
     random: u64,
@@ -31,11 +31,11 @@ pub fn crash_sweep(
     images
 }
 
-/// Runs `run` again and again, each time on a new machine on which the k-th operation fails, for k
-/// = 0, 1, 2 and so on, until it ends before its k-th operation (as SQLite's I/O error tests do).
+/// Calls `run` repeatedly, each time on a new machine whose k-th operation fails, for k = 0, 1, 2
+/// and so on, until a run ends before its k-th operation (like SQLite's I/O error tests).
 ///
-/// Returns in how many runs the fault struck; it does not in those whose k-th operation it cannot
-/// befall.
+/// Returns the number of runs that the fault hit. It does not hit runs whose k-th operation cannot
+/// have this fault.
 pub fn fault_sweep(
     options: &FaultOptions,
     fault: Fault,

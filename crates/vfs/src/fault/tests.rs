@@ -1,4 +1,4 @@
-//! Each fault is shown happening, and shown not happening without its cause.
+//! Shows each fault happening, and not happening without its cause.
 
 use super::*;
 use crate::Rng;
@@ -26,7 +26,7 @@ fn write(fs: &FaultFs, path: &str, bytes: &[u8]) -> Box<dyn File> {
     file
 }
 
-/// A file that is wholly on the disk.
+/// Installs a durable file and opens it.
 fn install(fs: &FaultFs, path: &str, bytes: &[u8]) -> Box<dyn File> {
     fs.install(Path::new(path), bytes).unwrap();
     fs.open(Path::new(path), OpenOptions::write()).unwrap()
@@ -40,7 +40,7 @@ fn files(fs: &FaultFs) -> Vec<String> {
     fs.files().into_iter().map(|path| path.to_str().unwrap().to_owned()).collect()
 }
 
-/// The distinct answers that `look` gives over many random images.
+/// Returns the distinct results of `look` over many random images.
 fn over_images<T: Ord>(
     fs: &FaultFs,
     count: u64,

@@ -1,4 +1,4 @@
-//! Bringing a map into memory ahead of its use, and saying how much of it is there.
+//! Loads a map into memory ahead of its use, and measures how much of it is resident.
 
 use std::io;
 use std::ops::Range;
@@ -9,13 +9,14 @@ use rustix::process::{Resource, getrlimit};
 
 use super::{Map, Pages};
 
-/// Residency is asked for in pieces of this many pages, which bounds the answer's memory to 64 KiB.
+/// `mincore` is called for at most this many pages at a time, which bounds its result to 64 KiB of
+/// memory.
 const MINCORE_PAGES: usize = 64 << 10;
 
-/// What to do about memory that is not resident yet.
+/// How to treat memory that is not resident yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Load {
-    /// Nothing: each page is read at its first use.
+    /// Do nothing: each page is read at its first use.
     #[default]
     None,
     /// Read everything in now. The kernel may drop it again.
@@ -24,27 +25,26 @@ pub enum Load {
     Lock,
 }
 
-/// What [`Map::load`] achieved.
+/// The result of [`Map::load`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LoadReport {
-    /// Bytes of the range, as far as it lies in the map.
+    /// Bytes of the requested range that lie in the map.
     pub requested_bytes: usize,
-    /// How many of them are in memory now (`mincore`). Of a file that this process neither owns nor
-    /// may write, Linux from 5.2 on claims that all of it is, so that nobody can watch what others
-    /// read.
+    /// The number of these bytes that are in memory now (`mincore`). For a file that this process
+    /// neither owns nor may write, Linux since 5.2 reports every page as resident, so that a
+    /// process cannot observe which parts others read.
     pub resident_bytes: usize,
-    /// How many of them cannot be dropped.
+    /// The number of these bytes that are locked in memory.
     pub locked_bytes: usize,
-    /// Why less was achieved than asked for, for a person to read.
+    /// Why less was achieved than requested, as text for a person.
     pub problem: Option<String>,
 }
 
 impl Map {
-    /// Brings a range into memory. Never fails: the report says what was achieved and what stood in
-    /// the way.
+    /// Brings a range into memory. Never fails: the report describes the outcome and any obstacle.
     ///
-    /// Costs as many page reads as are missing, plus one `mincore`. A [`Load::Lock`] that the
-    /// kernel refuses is carried out as a [`Load::Prefetch`].
+    /// Costs a read of each missing page, plus one pass of `mincore`. If the kernel refuses a
+    /// [`Load::Lock`], it is carried out as a [`Load::Prefetch`].
     pub fn load(&self, range: Range<usize>, load: Load) -> LoadReport {
         let Some(pages) = self.pages(&range) else { return LoadReport::default() };
         let requested_bytes = range.end.min(self.len) - range.start;
@@ -54,7 +54,7 @@ impl Map {
             Load::Prefetch => {
                 report.problem = prefetch(&pages).err().map(|e| format!("prefetch failed: {e}"))
             }
-            // SAFETY: locking changes where pages live, not what they hold; `pages` is mapped,
+            // SAFETY: locking changes where pages reside, not their content. `pages` is mapped,
             // since it covers bytes of this map.
             Load::Lock => match unsafe { mm::mlock(pages.start, pages.bytes) } {
                 Ok(()) => {
@@ -83,10 +83,10 @@ impl Map {
 
 /// Reads all pages in.
 fn prefetch(pages: &Pages) -> io::Result<()> {
-    // SAFETY: populating reads pages in and changes nothing. Unlike a touch, it reports a page that
-    // cannot be read as an error, not as a signal.
+    // SAFETY: populating reads pages in and changes nothing. Unlike a touch, it reports an
+    // unreadable page as an error instead of a signal.
     match unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::LinuxPopulateRead) } {
-        // Kernels before 5.14 do not know the advice.
+        // Kernels before 5.14 do not support this advice.
         Err(Errno::INVAL | Errno::NOSYS) => touch(pages),
         other => Ok(other?),
     }
@@ -97,11 +97,11 @@ fn touch(pages: &Pages) -> io::Result<()> {
     // SAFETY: a hint that changes nothing.
     unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::WillNeed) }?;
     for offset in (0..pages.bytes).step_by(rustix::param::page_size()) {
-        // What stands before the map in its first page is somebody else's memory when the map is on
-        // the heap.
+        // On the heap, the first page may begin with memory that belongs to another allocation.
         let offset = offset.max(pages.head);
-        // SAFETY: each page holds a byte of the map: the first at `head`, every other at its start.
-        // `pages.start` was derived from the map's pointer. Volatile, or the loop would vanish.
+        // SAFETY: each page holds a byte of the map: the first page at `head`, every other at its
+        // start. `pages.start` was derived from the map's pointer. Volatile, so that the compiler
+        // does not remove the loop.
         unsafe { pages.start.cast::<u8>().wrapping_add(offset).read_volatile() };
     }
     Ok(())
@@ -115,7 +115,7 @@ fn lock_problem(pages: &Pages, errno: Errno) -> String {
     format!("mlock of {} bytes failed: {} ({limit})", pages.bytes, io::Error::from(errno))
 }
 
-/// How many of the bytes that were asked for lie on resident pages.
+/// Returns the number of requested bytes that lie on resident pages.
 fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
     let page = rustix::param::page_size();
     let mut states = vec![0_u8; (pages.bytes / page).min(MINCORE_PAGES)];
@@ -145,8 +145,8 @@ fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
 mod tests {
     use super::*;
 
-    /// Goal: kernels without `MADV_POPULATE_READ` still get the range read in. Method: call the
-    /// fallback on a sparse anonymous region, of which nothing is resident before.
+    /// Goal: kernels without `MADV_POPULATE_READ` still read the range in. Method: call the
+    /// fallback on a sparse anonymous region, none of which is resident before.
     #[test]
     fn touch_reads_every_page() {
         let map = Map::filled(1 << 20, |_| {}).unwrap();
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(resident_bytes(&pages, map.len()).unwrap(), map.len());
     }
 
-    /// Goal: the fallback reads bytes of the map only, wherever in a page they begin and end.
-    /// Method: ranges of a heap map and of a slice of it; Miri or a sanitizer would see a read
+    /// Goal: the fallback only reads bytes of the map, wherever in a page it begins and ends.
+    /// Method: ranges of a heap map and of a slice of it; Miri or a sanitizer detects reads
     /// outside.
     #[test]
     fn touch_stays_in_the_map() {
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Goal: a refused lock can be understood from its text alone.
+    /// Goal: the text of a refused lock explains the cause on its own.
     #[test]
     fn lock_problem_names_errno_and_limit() {
         let map = Map::from_vec(vec![1; 100]);

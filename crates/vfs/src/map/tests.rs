@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::{Fs, MemFs, OpenOptions, StdFs};
 
-/// A file of `len` bytes with a pattern whose period divides no page size.
+/// Returns `len` bytes of a pattern whose period divides no page size.
 fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i % 251) as u8).collect()
 }
@@ -14,7 +14,7 @@ fn on_disk(directory: &Path, bytes: &[u8]) -> Box<dyn File> {
     file
 }
 
-/// The same bytes behind each kind of owner.
+/// Returns maps of the same bytes, one for each kind of owner.
 fn every_kind(directory: &Path, bytes: &[u8]) -> Vec<Map> {
     let file = on_disk(directory, bytes);
     vec![file.map().unwrap(), Map::copy_of(&*file).unwrap(), Map::from_vec(bytes.to_vec())]
@@ -60,7 +60,7 @@ fn prefetch_makes_resident() {
     }
 }
 
-/// Goal: ranges that hold nothing load nothing and report nothing. Reversed ranges included.
+/// Goal: empty ranges load nothing and report nothing, reversed ranges included.
 #[test]
 #[allow(clippy::reversed_empty_ranges)]
 fn empty_ranges() {
@@ -75,8 +75,8 @@ fn empty_ranges() {
     }
 }
 
-/// Goal: `Load::None` measures residency without changing it. Method: a sparse anonymous map, one
-/// page touched.
+/// Goal: `Load::None` measures residency without changing it. Method: a sparse anonymous map with
+/// one page touched.
 #[test]
 fn none_only_measures() {
     let map = Map::filled(64 << 10, |bytes| bytes[20_000] = 1).unwrap();
@@ -88,9 +88,9 @@ fn none_only_measures() {
     assert_eq!(map.load(0..1, Load::None).resident_bytes, 0);
 }
 
-/// Goal: a lock either holds all bytes or says why not, and in both cases the bytes are resident; a
-/// heap map can be freed after it was locked. Method: 64 KiB, which the default limit of 64 KiB to
-/// 8 MiB may or may not allow.
+/// Goal: a lock either holds all bytes or explains why not, and in both cases the bytes are
+/// resident; a locked heap map can be freed. Method: 64 KiB, which the default limit of 64 KiB to 8
+/// MiB may or may not allow.
 #[test]
 fn lock_holds_or_explains() {
     let directory = tempfile::tempdir().unwrap();
@@ -107,7 +107,7 @@ fn lock_holds_or_explains() {
     }
 }
 
-/// Goal: no advice ever changes what is read. `DontNeed` on private memory would zero it if passed
+/// Goal: no advice ever changes the content. `DontNeed` on private memory would zero it if passed
 /// on.
 #[test]
 fn advice_keeps_the_bytes() {
@@ -123,7 +123,7 @@ fn advice_keeps_the_bytes() {
     }
 }
 
-/// Goal: a file that is shorter than it claims ends a copy in an error that names it.
+/// Goal: copying a file that is shorter than its reported length fails with an error that names it.
 #[test]
 fn copy_of_a_shrinking_file() {
     #[derive(Debug)]

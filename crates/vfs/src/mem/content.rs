@@ -1,8 +1,7 @@
 //! The bytes of a simulated file: sparse, and copied on write.
 //!
-//! Pages are shared between clones until one of them writes, so that a snapshot of a disk costs a
-//! pointer a page. A file may be the shadow of another one: what was not written to it reads as
-//! that one does.
+//! Clones share pages until one of them writes, so that a snapshot of a disk costs one pointer per
+//! page. A file may shadow another one: parts that were not written read as in the other file.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,21 +11,21 @@ use rustix::io::Errno;
 
 use crate::Map;
 
-/// Unit of sharing, and of space on the simulated disk.
+/// The unit of sharing, and of space on the simulated disk.
 pub(crate) const PAGE: u64 = 4096;
 
-/// As on ext4 with 4 KiB blocks: offsets of a page fit 32 bits.
+/// The limit of ext4 with 4 KiB blocks, where page numbers fit 32 bits.
 pub(crate) const MAX_FILE_BYTES: u64 = (u32::MAX as u64) * PAGE;
 
 type Page = [u8; PAGE as usize];
 
-/// A file's bytes. Pages that are missing read as those of the file that it is a shadow of, or as
-/// zeros.
+/// The bytes of a file. Missing pages read as the shadowed file, or as zeros.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     len: u64,
     pages: BTreeMap<u64, Arc<Page>>,
-    /// What missing pages read as, as far as it goes; cut where the file was cut.
+    /// The shadowed file, which supplies missing pages up to its length. Truncated together with
+    /// this file.
     below: Option<Map>,
 }
 
@@ -37,7 +36,7 @@ impl Content {
         content
     }
 
-    /// The shadow of a file that nobody changes meanwhile.
+    /// Creates a shadow of a file, which must not change meanwhile.
     pub(crate) fn shadow_of(map: Map) -> Content {
         Content { len: map.len() as u64, pages: BTreeMap::new(), below: Some(map) }
     }
@@ -46,19 +45,20 @@ impl Content {
         self.len
     }
 
-    /// How many pages it takes up on its disk.
+    /// Returns the number of pages that the file occupies on its disk.
     pub(crate) fn page_count(&self) -> u64 {
         self.pages.len() as u64
     }
 
-    /// How many pages a write of `len` bytes at `offset` would add. Costs a look-up for each page
-    /// that is there.
+    /// Returns the number of pages that a write of `len` bytes at `offset` would add. Costs a
+    /// lookup for each existing page.
     pub(crate) fn missing_pages(&self, offset: u64, len: u64) -> u64 {
         let pages = pages_of(offset, len);
         pages.end - pages.start - self.pages.range(pages).count() as u64
     }
 
-    /// How many of `len` bytes at `offset` can be written when `free` more pages can be had.
+    /// Returns how many of `len` bytes at `offset` can be written when `free` more pages are
+    /// available.
     pub(crate) fn fitting(&self, offset: u64, len: u64, mut free: u64) -> u64 {
         for page in pages_of(offset, len) {
             if !self.pages.contains_key(&page) {
@@ -71,7 +71,7 @@ impl Content {
         len
     }
 
-    /// Takes up the pages of a range without changing what it reads as.
+    /// Allocates the pages of a range without changing its content.
     pub(crate) fn reserve(&mut self, offset: u64, len: u64) {
         for page in pages_of(offset, len) {
             if !self.pages.contains_key(&page) {
@@ -80,14 +80,14 @@ impl Content {
         }
     }
 
-    /// Reads up to the end of the file; says how many bytes.
+    /// Reads up to the end of the file and returns the number of bytes.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> usize {
         let count = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
         self.peek(&mut buf[..count], offset);
         count
     }
 
-    /// Reads all of `buf`, hidden bytes past the end included.
+    /// Fills `buf`, including hidden bytes past the end of the file.
     pub(crate) fn peek(&self, buf: &mut [u8], offset: u64) {
         let mut rest = buf;
         let mut at = offset;
@@ -103,7 +103,7 @@ impl Content {
         }
     }
 
-    /// Reads what was never written here.
+    /// Reads bytes that were never written here.
     fn peek_below(&self, piece: &mut [u8], at: u64) {
         let below = self.below.as_deref().unwrap_or_default();
         let below = usize::try_from(at).ok().and_then(|at| below.get(at..)).unwrap_or_default();
@@ -112,14 +112,14 @@ impl Content {
         rest.fill(0);
     }
 
-    /// A page as it reads before the first write to it.
+    /// Returns the content of a page before its first write.
     fn page_below(&self, page: u64) -> Arc<Page> {
         let mut bytes = [0; PAGE as usize];
         self.peek_below(&mut bytes, page * PAGE);
         Arc::new(bytes)
     }
 
-    /// Writes, growing the file to hold the bytes.
+    /// Writes `bytes`, growing the file as needed.
     pub(crate) fn write(&mut self, bytes: &[u8], offset: u64) {
         self.put(bytes, offset);
         if !bytes.is_empty() {
@@ -127,8 +127,8 @@ impl Content {
         }
     }
 
-    /// Writes without touching the length. What lies past the end stays hidden until
-    /// [`Content::grow`] reaches it or [`Content::trim`] clears it.
+    /// Writes without changing the length. Bytes past the end stay hidden until [`Content::grow`]
+    /// reaches them or [`Content::trim`] clears them.
     pub(crate) fn put(&mut self, bytes: &[u8], offset: u64) {
         let mut rest = bytes;
         let mut at = offset;
@@ -147,18 +147,18 @@ impl Content {
         }
     }
 
-    /// Raises the length to `len` if it is less.
+    /// Raises the length to at least `len`.
     pub(crate) fn grow(&mut self, len: u64) {
         self.len = self.len.max(len);
     }
 
-    /// Sets the length; what is cut off reads as zeros should the file grow again.
+    /// Sets the length. Bytes that are cut off read as zeros if the file grows again.
     pub(crate) fn set_len(&mut self, len: u64) {
         self.len = len;
         self.trim();
     }
 
-    /// Clears what lies past the end.
+    /// Clears the bytes past the end.
     pub(crate) fn trim(&mut self) {
         let last = self.len / PAGE;
         let inside = (self.len % PAGE) as usize;
@@ -180,7 +180,7 @@ impl Content {
         bytes
     }
 
-    /// A copy in one piece. Holes of a sparse file cost no memory in it.
+    /// Returns a contiguous copy. Holes of a sparse file take no memory in it.
     pub(crate) fn to_map(&self) -> io::Result<Map> {
         const LARGE: u64 = 1 << 20;
         if self.len < LARGE {
@@ -201,12 +201,12 @@ impl Content {
         })
     }
 
-    /// Feeds length and bytes to `feed` such that equal contents feed equal bytes. Of a shadow,
-    /// only what was written to it.
+    /// Passes length and bytes to `feed`, such that equal contents feed equal bytes. For a shadow,
+    /// only the bytes written to it are fed.
     pub(crate) fn digest(&self, mut feed: impl FnMut(&[u8])) {
         feed(&self.len.to_le_bytes());
         for (index, page) in &self.pages {
-            // A page of zeros reads as no page does.
+            // A page of zeros reads like a missing page.
             if page.iter().any(|&byte| byte != 0) {
                 feed(&index.to_le_bytes());
                 feed(&page[..]);
@@ -215,7 +215,7 @@ impl Content {
     }
 }
 
-/// The largest files that can be, and `EFBIG` past that.
+/// Checks the end against the maximum file size; fails with `EFBIG`.
 pub(crate) fn check_end(offset: u64, len: u64) -> io::Result<()> {
     match offset.checked_add(len) {
         Some(end) if end <= MAX_FILE_BYTES => Ok(()),
@@ -232,8 +232,9 @@ mod tests {
     use super::*;
     use crate::{Rng, SeededRng};
 
-    /// Goal: reads, writes and cuts agree with a plain `Vec`, and a clone never sees later changes.
-    /// Method: 2,000 random steps around page edges, a snapshot checked every so often.
+    /// Goal: reads, writes and truncations agree with a plain `Vec`, and a clone never sees later
+    /// changes.
+    /// Method: 2,000 random steps around page edges, with a snapshot checked at intervals.
     #[test]
     fn agrees_with_a_vec() {
         let mut rng = SeededRng::new(11);
@@ -265,8 +266,8 @@ mod tests {
         }
     }
 
-    /// Goal: a shadow reads as what it is a shadow of until it is written to or cut, and never
-    /// changes it. Method: as above, from a `Vec` of three pages and a piece of one.
+    /// Goal: a shadow reads like the shadowed file until it is written or truncated, and never
+    /// changes that file. Method: as above, starting from a `Vec` of three pages and a partial one.
     #[test]
     fn shadows_agree_with_a_vec() {
         let mut rng = SeededRng::new(12);
@@ -297,8 +298,8 @@ mod tests {
         assert_eq!(map[..], below[..]);
     }
 
-    /// Goal: a large shadow maps as it reads. Method: one past the length from which it is put
-    /// together, written to in the middle.
+    /// Goal: mapping a large shadow returns the same bytes as reading it. Method: a shadow above
+    /// the length from which the map is assembled from pages, written to in the middle.
     #[test]
     fn large_shadows_map() {
         let mut content = Content::shadow_of(Map::from_vec(vec![7; 3 << 20]));
@@ -308,7 +309,7 @@ mod tests {
         assert_eq!(content.to_vec()[(3 << 20) - 1..], [7, 0, 0, 0, 0, 0]);
     }
 
-    /// Goal: hidden bytes appear when the length reaches them and are gone after a trim.
+    /// Goal: hidden bytes appear when the length reaches them, and are gone after a trim.
     #[test]
     fn hidden_bytes() {
         let mut content = Content::from_bytes(b"ab");
@@ -322,7 +323,8 @@ mod tests {
         assert_eq!(content.to_vec(), b"ab\0\0\0\0");
     }
 
-    /// Goal: space is counted in pages, holes are free, and a reservation takes space but no bytes.
+    /// Goal: space is counted in pages, holes are free, and a reservation takes space but changes
+    /// no bytes.
     #[test]
     fn space() {
         let mut content = Content::default();
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(content.missing_pages(9 * PAGE, 3 * PAGE), 0);
     }
 
-    /// Goal: files far past 4 GiB work and map without taking the memory of their holes.
+    /// Goal: files far larger than 4 GiB work, and mapping them takes no memory for their holes.
     #[test]
     fn sparse_giants() {
         let mut content = Content::default();
@@ -347,7 +349,7 @@ mod tests {
         assert!(check_end(MAX_FILE_BYTES, 1).is_err() && check_end(MAX_FILE_BYTES, 0).is_ok());
     }
 
-    /// Goal: the digest sees bytes and length, not how they came about.
+    /// Goal: the digest depends on bytes and length, not on the history of the file.
     #[test]
     fn digest_is_of_the_bytes() {
         let digest = |content: &Content| {

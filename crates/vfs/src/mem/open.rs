@@ -1,4 +1,4 @@
-//! Which inodes of a simulated file system are open, and who has locked them.
+//! Tracks the open inodes of a simulated file system and their locks.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ pub(crate) struct OpenTable {
 #[derive(Debug, Default)]
 struct Entry {
     handles: u64,
-    /// The handle that has the exclusive lock.
+    /// The handle that holds the exclusive lock.
     owner: Option<u64>,
 }
 
 impl OpenTable {
-    /// Counts a new handle, and numbers it.
+    /// Registers a new handle and returns its number.
     pub(crate) fn open(&mut self, inode: u64) -> u64 {
         self.entries.entry(inode).or_default().handles += 1;
         let handle = self.next_handle;
@@ -25,12 +25,13 @@ impl OpenTable {
         handle
     }
 
-    /// What the next handle will be called.
+    /// Returns the number of the next handle.
     pub(crate) fn next_handle(&self) -> u64 {
         self.next_handle
     }
 
-    /// Ends a handle and its lock. True when it was the last of its inode.
+    /// Closes a handle and releases its lock. Returns true when it was the last handle of its
+    /// inode.
     pub(crate) fn close(&mut self, inode: u64, handle: u64) -> bool {
         let Some(entry) = self.entries.get_mut(&inode) else { return true };
         if entry.owner == Some(handle) {
@@ -44,7 +45,8 @@ impl OpenTable {
         last
     }
 
-    /// Takes the lock for `handle`, which may have it already. False when another has it.
+    /// Takes the lock for `handle`, which may hold it already. Returns false when another handle
+    /// holds it.
     pub(crate) fn try_lock(&mut self, inode: u64, handle: u64) -> bool {
         let entry = self.entries.entry(inode).or_default();
         *entry.owner.get_or_insert(handle) == handle

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Goal: space comes back when the last name and the last handle are gone, in either order.
+/// Goal: a file is freed when its last name and its last handle are gone, in either order.
 #[test]
 fn unused_files_are_freed() {
     let fs = MemFs::new();
@@ -22,7 +22,7 @@ fn unused_files_are_freed() {
     assert_eq!(count(), 1);
 }
 
-/// Goal: clones are the same disk, new ones are not.
+/// Goal: clones share one disk; new instances do not.
 #[test]
 fn clones_share() {
     let fs = MemFs::new();
@@ -31,8 +31,9 @@ fn clones_share() {
     assert!(!MemFs::default().exists(Path::new("a")).unwrap());
 }
 
-/// Goal: a shadow is a file like any other, and what it is a shadow of stays as it is. Method: one
-/// of a real file, written to, cut, renamed; a second one of the same name.
+/// Goal: a shadow behaves like any other file, and the shadowed file does not change. Method:
+/// shadow a real file, write to it, truncate it, rename it; then add a second shadow under the same
+/// name.
 #[test]
 fn shadows_leave_the_file_alone() {
     let dir = tempfile::tempdir().unwrap();

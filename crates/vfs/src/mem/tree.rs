@@ -1,8 +1,8 @@
-//! Names of a simulated file system: directories, and what their entries point to.
+//! The names of a simulated file system: directories and the inodes their entries refer to.
 //!
-//! Changes are planned first, with every check that Linux makes, and come out as a list of
-//! [`NameChange`]s. A disk in memory applies them at once; one that loses power also remembers them
-//! until a directory sync.
+//! Changes are planned first, with every check that Linux makes, and returned as a list of
+//! [`NameChange`]s. The in-memory disk applies them at once. The disk that loses power also keeps
+//! them pending until a directory sync.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,11 +16,11 @@ use crate::Create;
 
 pub(crate) const ROOT: u64 = 1;
 
-/// What a directory holds: names and the inodes behind them.
+/// The content of a directory: names and their inodes.
 pub(crate) type Names = BTreeMap<OsString, u64>;
 
-/// Inodes and the tree of names over them. `F` is what an inode of a file holds. Clones share what
-/// neither changes.
+/// Inodes and the directory tree over them. `F` is the content of a file's inode. Clones share
+/// everything that neither of them changes.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<F> {
     nodes: BTreeMap<u64, Node<F>>,
@@ -42,7 +42,7 @@ impl<F> Clone for Node<F> {
     }
 }
 
-/// One entry of one directory, set or cleared.
+/// A change of one directory entry: set or cleared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameChange {
     pub(crate) dir: u64,
@@ -51,7 +51,7 @@ pub(crate) struct NameChange {
     pub(crate) target: Option<u64>,
 }
 
-/// Where a path leads: the directory, the last name, and what is there.
+/// The location of a path: its directory, its last name, and the current target of that name.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) dir: u64,
@@ -59,7 +59,7 @@ pub(crate) struct Place {
     pub(crate) target: Option<u64>,
 }
 
-/// What stands behind a path that is to be opened.
+/// The result of resolving a path that is to be opened.
 #[derive(Debug)]
 pub(crate) enum Found {
     Existing(u64),
@@ -73,12 +73,12 @@ impl Place {
 }
 
 impl<F> Tree<F> {
-    /// An empty root directory.
+    /// Creates an empty root directory.
     pub(crate) fn new() -> Self {
         Tree { nodes: BTreeMap::from([(ROOT, Node::Dir(Arc::default()))]), next: ROOT + 1 }
     }
 
-    /// The inode behind a path.
+    /// Returns the inode at a path.
     pub(crate) fn lookup(&self, path: &Path) -> io::Result<u64> {
         if path.as_os_str().is_empty() {
             return Err(Errno::NOENT.into());
@@ -86,7 +86,7 @@ impl<F> Tree<F> {
         Ok(*self.walk(path)?.last().unwrap_or(&ROOT))
     }
 
-    /// Where a path leads, whether or not anything is there. Its directory must be.
+    /// Resolves a path whose last name need not exist. Its directory must.
     pub(crate) fn locate(&self, path: &Path) -> io::Result<Place> {
         let Some(name) = path.file_name() else {
             // The root, `..` and the like have no entry that could be changed.
@@ -99,7 +99,7 @@ impl<F> Tree<F> {
         Ok(Place { dir, name: name.to_owned(), target })
     }
 
-    /// What an open finds: the inode of a file, or the place to create one.
+    /// Resolves the path of an open: the inode of a file, or the place to create one.
     pub(crate) fn find_file(&self, path: &Path, create: Create) -> io::Result<Found> {
         let inode = match (create, self.locate(path)) {
             (Create::Never, _) => self.lookup(path)?,
@@ -107,7 +107,7 @@ impl<F> Tree<F> {
                 Some(inode) => inode,
                 None => return Ok(Found::Missing(place)),
             },
-            // A path such as `/` has no entry that could be made, but is there.
+            // A path such as `/` exists, but has no entry that could be created.
             (_, Err(error)) => self.lookup(path).map_err(|_| error)?,
         };
         if create == Create::New {
@@ -119,7 +119,7 @@ impl<F> Tree<F> {
         Ok(Found::Existing(inode))
     }
 
-    /// The inodes along a path below the root, from the top.
+    /// Returns the inodes along a path below the root, from the top.
     fn walk(&self, path: &Path) -> io::Result<Vec<u64>> {
         let mut way: Vec<u64> = Vec::new();
         for component in path.components() {
@@ -135,7 +135,7 @@ impl<F> Tree<F> {
         Ok(way)
     }
 
-    /// The entries of a directory; `ENOTDIR` for a file.
+    /// Returns the entries of a directory; `ENOTDIR` for a file.
     pub(crate) fn names(&self, dir: u64) -> io::Result<&Names> {
         match self.nodes.get(&dir) {
             Some(Node::Dir(names)) => Ok(names),
@@ -173,7 +173,7 @@ impl<F> Tree<F> {
         self.nodes.get(&inode)
     }
 
-    /// An inode for a new file, without a name so far.
+    /// Adds an inode for a new file that has no name yet.
     pub(crate) fn add_file(&mut self, file: F) -> u64 {
         self.add(Node::File(Arc::new(file)))
     }
@@ -185,13 +185,13 @@ impl<F> Tree<F> {
         inode
     }
 
-    /// Puts a node under a number of the caller's choice.
+    /// Inserts a node under the given inode number.
     pub(crate) fn insert(&mut self, inode: u64, node: Node<F>) {
         self.next = self.next.max(inode + 1);
         self.nodes.insert(inode, node);
     }
 
-    /// All files, whether named or not.
+    /// Iterates over all files, named or not.
     pub(crate) fn files(&self) -> impl Iterator<Item = (u64, &F)> {
         self.nodes.iter().filter_map(|(&inode, node)| match node {
             Node::File(file) => Some((inode, &**file)),
@@ -199,7 +199,7 @@ impl<F> Tree<F> {
         })
     }
 
-    /// Forgets the inodes for which `keep` is false.
+    /// Removes the inodes for which `keep` returns false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(u64) -> bool) {
         self.nodes.retain(|&inode, _| keep(inode));
     }
@@ -208,7 +208,7 @@ impl<F> Tree<F> {
         self.nodes.remove(&inode);
     }
 
-    /// True while a name leads to the inode. Costs a look at every name.
+    /// Returns true while a name refers to the inode. Costs a scan of every name.
     pub(crate) fn is_named(&self, inode: u64) -> bool {
         self.nodes.values().any(|node| match node {
             Node::Dir(names) => names.values().any(|&target| target == inode),
@@ -216,7 +216,7 @@ impl<F> Tree<F> {
         })
     }
 
-    /// Carries a change out. A directory that is gone is left gone.
+    /// Applies a change. Does nothing if the directory no longer exists.
     pub(crate) fn apply(&mut self, change: &NameChange) {
         if let Some(Node::Dir(names)) = self.nodes.get_mut(&change.dir) {
             let names = Arc::make_mut(names);
@@ -227,7 +227,7 @@ impl<F> Tree<F> {
         }
     }
 
-    /// Makes a directory and its missing parents; each comes with the change that names it, already
+    /// Creates a directory and its missing parents. Returns the changes that name them, already
     /// applied.
     pub(crate) fn create_dirs(&mut self, path: &Path) -> io::Result<Vec<NameChange>> {
         let mut changes = Vec::new();
@@ -242,7 +242,8 @@ impl<F> Tree<F> {
                 Component::CurDir | Component::Prefix(_) => {}
             }
         }
-        // A file at the very end is a conflict; one on the way has failed with ENOTDIR above.
+        // A file as the last component is a conflict. A file in the middle failed with ENOTDIR
+        // above.
         if way.last().is_some_and(|&inode| !self.is_dir(inode)) {
             return Err(Errno::EXIST.into());
         }
@@ -260,8 +261,8 @@ impl<F> Tree<F> {
         Ok(inode)
     }
 
-    /// Checks a rename. The first change sets the new name, the second clears the old; none when
-    /// both names mean the same file already.
+    /// Plans a rename. The first change sets the new name, the second clears the old one. Returns
+    /// `None` when both names already refer to the same file.
     pub(crate) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<(NameChange, NameChange)>> {
         let from_place = self.locate(from)?;
         let to_place = self.locate(to)?;
@@ -271,7 +272,8 @@ impl<F> Tree<F> {
         }
         if let Some(target) = to_place.target {
             if target != source && self.walk(from)?.contains(&target) {
-                return Err(Errno::NOTEMPTY.into()); // nothing can replace a directory that it is in
+                // a directory cannot be replaced by its own descendant
+                return Err(Errno::NOTEMPTY.into());
             }
             if target == source {
                 return Ok(None);
@@ -286,7 +288,7 @@ impl<F> Tree<F> {
         Ok(Some((to_place.set(Some(source)), from_place.set(None))))
     }
 
-    /// Checks a second name for a file.
+    /// Plans a hard link.
     pub(crate) fn plan_link(&self, from: &Path, to: &Path) -> io::Result<NameChange> {
         let source = self.lookup(from)?;
         let place = self.locate(to)?;
@@ -299,7 +301,7 @@ impl<F> Tree<F> {
         Ok(place.set(Some(source)))
     }
 
-    /// Checks the removal of a file's name.
+    /// Plans the removal of a file's name.
     pub(crate) fn plan_remove(&self, path: &Path) -> io::Result<NameChange> {
         let place = self.locate(path)?;
         let target = place.target.ok_or(Errno::NOENT)?;
@@ -309,7 +311,7 @@ impl<F> Tree<F> {
         Ok(place.set(None))
     }
 
-    /// Checks the removal of an empty directory's name.
+    /// Plans the removal of an empty directory.
     pub(crate) fn plan_remove_dir(&self, path: &Path) -> io::Result<NameChange> {
         let place = self.locate(path)?;
         match self.names(place.target.ok_or(Errno::NOENT)?)?.is_empty() {

@@ -16,14 +16,14 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     out.commit()
 }
 
-/// A pipe with a name, made by the system's command.
+/// Creates a named pipe with the system's `mkfifo` command.
 fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Goal: a pipe gets the bytes, in as many writes as it takes, and is still a pipe; to make a file
-/// in its place, or to open it as one, is refused at once. Method: more bytes than a pipe holds, to
-/// a reader.
+/// Goal: a pipe receives the bytes, in as many writes as it takes, and stays a pipe; replacing it
+/// by a file or opening it as one is refused at once. Method: write more bytes than a pipe buffers,
+/// to a reader.
 #[test]
 fn pipes_are_written_through() {
     let dir = tempfile::tempdir().unwrap();
@@ -50,9 +50,9 @@ fn pipes_are_written_through() {
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it");
 }
 
-/// Goal: who may read and write a file that is replaced stays, from before the first byte on, but
-/// that its owner may; a new one is made as the process makes its own.
-/// Method: files of all rights, looked at while they are built and after.
+/// Goal: a replacement keeps the permissions of the old file, from before its first byte on, except
+/// that the owner may always read and write; a new file gets the process's default permissions.
+/// Method: files with all kinds of permissions, checked during the build and after it.
 #[test]
 fn rights_stay() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,8 +73,8 @@ fn rights_stay() {
     assert_eq!(mode(&dir.path().join("file")), mode(&dir.path().join("own")));
 }
 
-/// Goal: a link in the place of the temporary file is removed, and neither what it leads to is
-/// touched nor does it take the name. Method: links to nothing, to a file, to a directory.
+/// Goal: a link in the place of the temporary file is removed; its target is not touched and does
+/// not take the final name. Method: links to nothing, to a file, to a directory.
 #[test]
 fn links_in_the_way_are_removed() {
     let dir = tempfile::tempdir().unwrap();
@@ -94,8 +94,8 @@ fn links_in_the_way_are_removed() {
     }
 }
 
-/// Goal: a symbolic link stays one and what it leads to is replaced, whether or not that is there;
-/// a circle of links is an error. Method: links to a file, to nothing, to a link in another
+/// Goal: a symbolic link stays a link and its target is replaced, whether or not the target exists;
+/// a cycle of links is an error. Method: links to a file, to nothing, to a link in another
 /// directory, to each other.
 #[test]
 fn links_are_followed() {
@@ -131,9 +131,9 @@ fn inode(file: &fs::File) -> u64 {
     std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap())
 }
 
-/// Goal: an open file that a link of the kernel's stands for is written to where it is: whoever
-/// holds it sees it. Method: the test's own file by the number of its descriptor, with and without
-/// a name.
+/// Goal: an open file reached through a kernel link (`/proc/self/fd`) is written in place, so that
+/// its holder sees the bytes. Method: the test's own file by its descriptor number, with and
+/// without a name.
 #[test]
 fn open_files_stay_the_same() {
     use std::os::fd::AsRawFd;
@@ -151,8 +151,8 @@ fn open_files_stay_the_same() {
     }
 }
 
-/// Goal: errors name what the user has named, or the directory of it that is missing. Method: a
-/// directory, one that is missing, and something in the way of the temporary file.
+/// Goal: errors name the path that the user gave, or its missing directory. Method: a directory, a
+/// missing directory, and an obstacle in the place of the temporary file.
 #[test]
 fn errors_name_what_was_asked_for() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Goal: direct I/O either works on aligned buffers or is refused as `Unsupported`. Method: the
-/// temporary directory, and a tmpfs where there is one, which knows direct I/O only on recent
+/// temporary directory, and a tmpfs if there is one, which supports direct I/O only on recent
 /// kernels.
 #[test]
 fn direct_io_works_or_is_unsupported() {
@@ -35,9 +35,9 @@ fn errors_say_what_and_where() {
     assert!(error.contains("cannot read ") && error.contains("at offset 18446744073709551615"), "{error}");
 }
 
-/// Goal: what is not there, and what is something else, is said in the same words whatever was done
-/// with the name. Method: a file and a directory in each other's place, a name of nothing, a file
-/// to be made in a directory that is missing.
+/// Goal: a missing file and a file of the wrong kind get the same wording, whatever the operation.
+/// Method: a file and a directory in each other's place, a missing name, and a file to be created
+/// in a missing directory.
 #[test]
 fn names_are_told_in_the_same_words() {
     let directory = tempfile::tempdir().unwrap();
@@ -63,8 +63,8 @@ fn names_are_told_in_the_same_words() {
     told(&at("no"), "is not there", fs.open_stream(&at("no/file")).unwrap_err());
 }
 
-/// Goal: a file system that refuses to sync a directory is told from one that fails. Method: that
-/// of the kernel's processes is of the kind.
+/// Goal: a file system that does not support directory syncs is distinguished from one that fails.
+/// Method: `/proc`, which does not support them.
 #[test]
 fn directories_that_cannot_be_synced() {
     let Err(error) = StdFs::new().sync_dir(Path::new("/proc")) else {
@@ -78,7 +78,7 @@ fn directories_that_cannot_be_synced() {
     );
 }
 
-/// Goal: reserved space does not change the length, and the fall-back paths stay quiet.
+/// Goal: reserved space does not change the length, and calls with length 0 do nothing.
 #[test]
 fn allocate_keeps_the_length() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
-//! Several reads or writes at the same time, through a ring of the calling thread's own.
+//! Concurrent reads or writes through an `io_uring` of the calling thread.
 //!
-//! A ring costs two pages and a descriptor, and is made when a thread first wants one. Where the
-//! kernel has none, or does not let this process have or use one (containers), callers do one thing
-//! after the other.
+//! A ring costs two pages and a descriptor, and is created when a thread first needs it. Where the
+//! kernel has no rings, or does not let this process create or use one (containers), callers fall
+//! back to one operation after the other.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -11,57 +11,56 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use io_uring::{IoUring, opcode, squeue, types};
 
-/// Requests that are under way at the same time.
+/// Maximum number of requests in flight.
 const DEPTH: u32 = 64;
 
-/// Set when the kernel refuses rings: nobody asks again.
+/// Set when the kernel refuses rings, so that no thread tries again.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     static RING: RefCell<Option<IoUring>> = const { RefCell::new(None) };
 }
 
-/// Reads parts of a file. `None` when there is no ring.
+/// Reads parts of a file. Returns `None` when there is no ring.
 pub(super) fn read(
     file: BorrowedFd<'_>,
     mut parts: Vec<(u64, &mut [IoSliceMut<'_>])>,
 ) -> Option<Vec<io::Result<usize>>> {
     let fd = types::Fd(file.as_raw_fd());
     let entries = parts.iter_mut().map(|(offset, buffers)| {
-        // The standard library promises this layout. More buffers than the kernel takes in one
-        // call: a short read.
+        // The standard library guarantees this layout. If there are more buffers than the kernel
+        // takes in one call, the read is short.
         let vectors = buffers.as_mut_ptr().cast::<libc::iovec>();
         let count = buffers.len().min(libc::UIO_MAXIOV as usize) as u32;
         opcode::Readv::new(fd, vectors, count).offset(*offset).build()
     });
-    // SAFETY: the buffers, and the descriptions of them, are borrowed by `parts` until `run` has
-    // returned, which is when the kernel has let go of all of them; nobody else refers to them,
-    // since they are borrowed mutably.
+    // SAFETY: `parts` borrows the buffers and their descriptions until `run` returns, when the
+    // kernel no longer uses any of them. Nothing else refers to the buffers, since they are
+    // borrowed mutably.
     unsafe { run(entries.collect()) }
 }
 
-/// Writes parts of a file. `None` when there is no ring.
+/// Writes parts of a file. Returns `None` when there is no ring.
 pub(super) fn write(file: BorrowedFd<'_>, parts: Vec<(u64, &[u8])>) -> Option<Vec<io::Result<usize>>> {
     let fd = types::Fd(file.as_raw_fd());
     let entries = parts.iter().map(|(offset, bytes)| {
         let len = u32::try_from(bytes.len()).unwrap_or(1 << 30);
         opcode::Write::new(fd, bytes.as_ptr(), len).offset(*offset).build()
     });
-    // SAFETY: the bytes are borrowed by `parts` until `run` has returned, and the kernel reads them
-    // only.
+    // SAFETY: `parts` borrows the bytes until `run` returns, and the kernel only reads them.
     unsafe { run(entries.collect()) }
 }
 
-/// Hands all entries to the kernel and returns when all have ended, however that went.
+/// Submits all entries and returns when all are complete, whether or not they succeeded.
 ///
 /// # Safety
-/// What the entries point to lives until this returns, and nobody else touches what the kernel
-/// writes.
+/// The memory that the entries point to outlives this call, and nothing else accesses the memory
+/// that the kernel writes.
 unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
     if IS_REFUSED.load(Relaxed) {
         return None;
     }
-    // There is none any more in a thread that is ending.
+    // The access fails in a thread that is terminating and has dropped its ring.
     let run = RING.try_with(|own| {
         let mut own = own.try_borrow_mut().ok()?;
         if own.is_none() {
@@ -74,19 +73,20 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
             while begun < entries.len() && begun - ended < DEPTH as usize {
                 let Some(entry) = entries.get(begun) else { break };
                 let entry = entry.clone().user_data(begun as u64);
-                // SAFETY: by the caller's word what the entry points to stays, as long as this does
-                // not return before its end.
+                // SAFETY: the caller guarantees that the entry's memory outlives this call, and
+                // this call does not return before the entry is complete.
                 if unsafe { ring.submission().push(&entry) }.is_err() {
                     break;
                 }
                 begun += 1;
             }
-            // Whatever fails here, what the kernel has taken must end before this returns: it
-            // writes to the caller's memory. An interrupted or busy call is made again.
+            // Even after a failure, every entry that the kernel has taken must complete before this
+            // returns, because the kernel writes to the caller's memory. Interrupted and busy calls
+            // are repeated.
             let failure = ring.submit_and_wait(1).err();
             if failure.is_some_and(|error| !is_passing(&error)) && begun - ended == ring.submission().len() {
-                // The ring cannot be used, and the kernel has nothing of it in hand. What has ended
-                // is done once more by the caller.
+                // The ring is unusable, and the kernel holds none of its entries. The caller
+                // repeats the operations, including the completed ones.
                 *own = None;
                 IS_REFUSED.store(true, Relaxed);
                 return None;
@@ -103,7 +103,7 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
     run.ok().flatten()
 }
 
-/// True for errors of a call that may go well when it is made again.
+/// Returns true for errors after which the call may succeed when repeated.
 fn is_passing(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
 }
@@ -119,9 +119,8 @@ mod tests {
     use super::*;
     use crate::{File, Fs, OpenOptions, ReadRequest, StdFs, WriteRequest};
 
-    /// Goal: a ring that the kernel makes and then does not take anything from (some containers) is
-    /// given up, and callers are told that there is none. Method: a ring whose descriptor is not
-    /// one of a ring.
+    /// Goal: a ring that can be created but accepts no entries (in some containers) is abandoned,
+    /// and callers learn that there is none. Method: replace the ring's descriptor by another file.
     #[test]
     fn rings_that_cannot_be_used() {
         let Ok(ring) = IoUring::new(DEPTH) else { return };
@@ -135,13 +134,13 @@ mod tests {
         IS_REFUSED.store(false, Relaxed);
     }
 
-    /// Goal: batches of any size, through the cache and past it, read and write what single calls
-    /// do, and say of each part how it went.
-    /// Method: pages written in one batch, larger than the ring, and read back out of order, the
+    /// Goal: batches of any size, buffered and direct, read and write the same bytes as single
+    /// calls, and report a result for each part.
+    /// Method: write pages in one batch larger than the ring and read them back out of order, the
     /// last ones past the end.
     #[test]
     fn batches() {
-        // Two buffers, each of a size that direct I/O takes.
+        // Two buffers, each of a size that direct I/O accepts.
         const PAGE: usize = 8192;
         let dir = tempfile::tempdir().unwrap();
         for direct in [false, true] {
@@ -179,8 +178,8 @@ mod tests {
             drop(reads);
             assert!(found[..count * PAGE] == bytes[..]);
         }
-        // A ring stays with its thread once something has used it. Where the kernel gives none, one
-        // call after the other was tested.
+        // A ring stays with its thread after its first use. Where the kernel provides none, this
+        // tested the fallback.
         println!("batches went through a ring: {}", RING.with(|own| own.borrow().is_some()));
         let read_only = StdFs.open(&dir.path().join("file"), OpenOptions::read()).unwrap();
         let mut writes = [WriteRequest::new(0, b"a"), WriteRequest::new(1, b"b")];

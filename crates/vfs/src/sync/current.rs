@@ -1,4 +1,4 @@
-//! A value that many read and somebody replaces now and then.
+//! A shared value that is read often and replaced rarely.
 
 use arc_swap::{ArcSwap, Guard};
 
@@ -6,57 +6,59 @@ use super::atomic::{AtomicPtr, Ordering};
 use super::{Arc, Mutex, lock};
 use crate::thread::step;
 
-/// A value that is replaced whole: read without a lock, and with a cheap answer to whether what one
-/// has is still it.
+/// A shared value that is replaced as a whole. It is read without a lock, and a reader can check
+/// cheaply whether its copy is still current.
 ///
-/// Taking the value costs three atomic changes of memory, and giving it back another one; each is
-/// some twenty cycles even where no other processor has the line. Who comes again and again keeps
-/// what it took, and asks with [`Current::is`]: a load.
+/// Taking the value costs three atomic updates and releasing it another one, each about twenty
+/// cycles even when the cache line is uncontended. Frequent readers keep their copy and validate it
+/// with [`Current::is`], which costs one load.
 #[derive(Debug)]
 pub struct Current<T> {
     value: ArcSwap<T>,
-    /// Where the value is; only to be compared with.
+    /// The address of the value, used only for comparison.
     address: AtomicPtr<T>,
-    /// So that of two who replace it the same one comes last in both.
+    /// Serialises replacements, so that `value` and `address` end up with the same winner.
     replacing: Mutex<()>,
 }
 
 impl<T> Current<T> {
-    /// Has `value` at first.
+    /// Creates a shared value that starts as `value`.
     pub fn new(value: Arc<T>) -> Current<T> {
         let address = AtomicPtr::new(Arc::as_ptr(&value).cast_mut());
         Current { value: ArcSwap::new(value), address, replacing: Mutex::new(()) }
     }
 
-    /// Whether it is `held`. While somebody replaces it both answers are right.
+    /// Returns true when `held` is the current value. While the value is being replaced, either
+    /// answer is correct.
     #[inline]
     pub fn is(&self, held: &Arc<T>) -> bool {
-        // What is held is not freed, so nothing else can have its address.
+        // A held value is not freed, so no other value can have its address.
         self.address.load(Ordering::Acquire).cast_const() == Arc::as_ptr(held)
     }
 
-    /// The value of now, for a moment: the thread has one of the few places taken that loads
-    /// without a count need.
+    /// Returns the current value for short use: the guard occupies one of the thread's few slots
+    /// for loads that take no reference count.
     #[inline]
     pub fn load(&self) -> Guard<Arc<T>> {
         step();
         self.value.load()
     }
 
-    /// The value of now, to keep.
+    /// Returns the current value, to keep.
     #[inline]
     pub fn load_full(&self) -> Arc<T> {
         step();
         self.value.load_full()
     }
 
-    /// Replaces it.
+    /// Replaces the value.
     pub fn store(&self, value: Arc<T>) {
         let _alone = lock(&self.replacing);
         let address = Arc::as_ptr(&value).cast_mut();
         self.value.store(value);
-        // ORDER: behind the value. Who sees the new address finds the new value; who sees the old
-        // one is as if it had come before.
+        // ORDER: the address is stored after the value. A thread that sees the new address also
+        // finds the new value. A thread that sees the old address is ordered before the
+        // replacement.
         self.address.store(address, Ordering::Release);
     }
 }
@@ -65,8 +67,8 @@ impl<T> Current<T> {
 mod tests {
     use super::*;
 
-    /// Goal: `is` says of what was current that it is no more, whatever its contents, and of the
-    /// new value that it is. Method: equal values one after the other.
+    /// Goal: `is` returns false for a replaced value, whatever its content, and true for its
+    /// successor. Method: replace a value by an equal one.
     #[test]
     fn knows_what_is_current() {
         let (first, second) = (Arc::new(7), Arc::new(7));

@@ -1,14 +1,15 @@
-//! A word that threads sleep on.
+//! A futex: a word that threads sleep on.
 
 use super::atomic::{AtomicU32, Ordering::*};
 
-/// A word that threads sleep on while it has the value that they have seen, without a lock to come
-/// back to: a thread that is woken takes nothing that the others want too. Where the kernel has
-/// none (it is Linux's `futex`), and under a scheduler under test, a lock and a condition variable
-/// stand in for it.
+/// A word that threads sleep on while it keeps the value they last saw. There is no lock to
+/// reacquire, so a woken thread does not contend with the others. On systems other than Linux and
+/// under a scheduler under test, a mutex and a condition variable take the place of the kernel's
+/// `futex`.
 ///
-/// Who sleeps reads the word *before* it looks whether it has to; who wakes changes what is looked
-/// at, then calls [`Futex::bump`], then one of the others. So no wake-up is missed.
+/// A sleeper reads the word *before* it checks whether it has to sleep. A waker changes the checked
+/// state, then calls [`Futex::bump`], then one of the wake functions. With this order no wake-up is
+/// missed.
 #[derive(Debug, Default)]
 pub struct Futex {
     word: AtomicU32,
@@ -17,33 +18,33 @@ pub struct Futex {
 }
 
 impl Futex {
-    /// A word that nobody sleeps on.
+    /// Creates a word without sleepers.
     pub fn new() -> Futex {
         Futex::default()
     }
 
-    /// The word.
+    /// Returns the word.
     #[inline]
     pub fn load(&self) -> u32 {
         self.word.load(SeqCst)
     }
 
-    /// Changes the word: nobody goes to sleep any more who has seen the old one. Wakes nobody.
+    /// Changes the word, so that no thread that saw the old value goes to sleep. Wakes no thread.
     #[inline]
     pub fn bump(&self) {
         self.word.fetch_add(1, SeqCst);
     }
 
-    /// Sleeps while the word is `seen`, until it is woken; may also return for no reason.
+    /// Sleeps while the word equals `seen`, until woken. May return spuriously.
     pub fn wait(&self, seen: u32) {
-        // ORDER: counted before the word is compared. Who wakes changes the word before it looks at
-        // the count.
+        // ORDER: the sleeper is counted before the word is compared. A waker changes the word
+        // before it reads the count.
         self.sleepers.fetch_add(1, SeqCst);
         self.bed.wait(&self.word, seen);
         self.sleepers.fetch_sub(1, SeqCst);
     }
 
-    /// Wakes one of those who sleep. Costs a system call, or nothing when nobody does.
+    /// Wakes one sleeper. Costs a system call, or nothing when no thread sleeps.
     #[inline]
     pub fn wake_one(&self) {
         if self.sleepers.load(SeqCst) > 0 {
@@ -51,7 +52,7 @@ impl Futex {
         }
     }
 
-    /// Wakes all who sleep. Costs as [`Futex::wake_one`].
+    /// Wakes all sleepers. Costs as much as [`Futex::wake_one`].
     #[inline]
     pub fn wake_all(&self) {
         if self.sleepers.load(SeqCst) > 0 {
@@ -71,13 +72,13 @@ mod bed {
 
     impl Bed {
         pub(super) fn wait(&self, word: &AtomicU32, seen: u32) {
-            // Another value, a signal: whoever waits looks again.
+            // On a changed word or a signal, the caller checks its condition again.
             let _ = futex::wait(word, Flags::PRIVATE, seen, None);
         }
 
         #[cold]
         pub(super) fn wake(&self, word: &AtomicU32, count: u32) {
-            // Fails for addresses that are none only.
+            // Fails only for invalid addresses.
             let _ = futex::wake(word, Flags::PRIVATE, count);
         }
     }
@@ -104,7 +105,7 @@ mod bed {
 
         #[cold]
         pub(super) fn wake(&self, _: &AtomicU32, count: u32) {
-            // Who is about to sleep has looked at the word under this lock.
+            // A thread about to sleep compares the word under this lock.
             drop(lock(&self.turn));
             if count == 1 { self.woken.notify_one() } else { self.woken.notify_all() }
         }
@@ -117,8 +118,8 @@ mod tests {
     use crate::sync::{Arc, atomic::AtomicU64};
     use crate::thread;
 
-    /// Goal: no wake-up is missed, by one sleeper or by many. Method: a thread that counts up and
-    /// wakes all, and then each by itself, beside three that wait for each number.
+    /// Goal: no wake-up is missed, with one sleeper or with many. Method: a thread counts up and
+    /// first wakes all, then one at a time, while three threads wait for each number.
     #[test]
     fn no_wake_up_is_missed() {
         const LAST: u64 = 2000;
@@ -156,7 +157,7 @@ mod tests {
             }
         }
         others.into_iter().for_each(|other| other.join().unwrap());
-        // Seen before it changed: no sleep.
+        // The word changed since it was read, so this does not sleep.
         futex.wait(futex.load().wrapping_sub(1));
     }
 }

@@ -1,4 +1,5 @@
-//! Threads that cannot be had, for tests: no limit of the system's can be set for one test alone.
+//! Simulates the failure to start threads, for tests: system limits cannot be set for one test
+//! alone.
 
 use std::cell::Cell;
 use std::io;
@@ -7,7 +8,7 @@ use std::marker::PhantomData;
 use rustix::io::Errno;
 
 thread_local! {
-    /// How many more threads this one may start.
+    /// How many more threads this thread may start.
     static ALLOWED: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -16,7 +17,7 @@ thread_local! {
 #[must_use = "threads are refused until it is dropped"]
 pub struct Refusal {
     before: usize,
-    /// It belongs to the thread that made it.
+    /// Not `Send`, since it belongs to the thread that made it.
     _not_send: PhantomData<*const ()>,
 }
 
@@ -26,14 +27,14 @@ impl Drop for Refusal {
     }
 }
 
-/// Until the guard is dropped, the calling thread can start `allowed` more threads, and is refused
-/// all others as by a system that has none left (`EAGAIN`). Other threads are not affected; under a
-/// scheduler under test all are, being one.
+/// Until the guard is dropped, lets the calling thread start `allowed` more threads and refuses all
+/// others with `EAGAIN`, as a system without free threads does. Other threads are not affected,
+/// except under a scheduler under test, where all threads are one.
 pub fn refuse_after(allowed: usize) -> Refusal {
     Refusal { before: ALLOWED.replace(allowed), _not_send: PhantomData }
 }
 
-/// Errors: `EAGAIN` once a [`Refusal`] is used up.
+/// Fails with `EAGAIN` once the limit of a [`Refusal`] is used up.
 pub(super) fn check() -> io::Result<()> {
     match ALLOWED.get() {
         usize::MAX => Ok(()),

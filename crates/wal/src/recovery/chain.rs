@@ -1,9 +1,9 @@
-//! Which segments make up the log, and what says that they had been synced.
+//! Determines the segments that make up the log, and the proof that they had been synced.
 //!
-//! Every header names the segment before: its number, salt, end, and how far it had been synced.
-//! The segment with the highest number is the newest, and the log is what can be reached from it. A
-//! segment that cannot be reached was cut off by a crash and given up by an earlier recovery; or it
-//! was prepared and not begun.
+//! Every header names the previous segment: its number, salt, end, and how far it had been synced.
+//! The segment with the highest number is the newest, and the log consists of the segments
+//! reachable from it. An unreachable segment was cut off by a crash and abandoned by an earlier
+//! recovery, or it was prepared but never begun.
 
 use std::path::{Path, PathBuf};
 
@@ -22,14 +22,14 @@ pub(super) struct Link {
     pub(super) header: Header,
 }
 
-/// All that could be learned from the headers.
+/// Everything learned from the headers.
 #[derive(Debug, Default)]
 pub(super) struct Headers {
     /// Ascending by number.
     sound: Vec<Link>,
-    /// Files in which something else was written over the header.
+    /// Files whose header was overwritten with something else.
     damaged: Vec<(u32, PathBuf)>,
-    /// One copy of two.
+    /// Headers with one damaged copy.
     half: Vec<Damage>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Headers {
 #[derive(Debug, Default)]
 pub(super) struct Chain {
     pub(super) links: Vec<Link>,
-    /// What was left out or is not as it should be.
+    /// Segments that were left out or are damaged.
     pub(super) damage: Vec<Damage>,
 }
 
@@ -60,12 +60,12 @@ impl Headers {
         Ok(headers)
     }
 
-    /// The log that these belong to, by the newest.
+    /// Returns the log id of the newest segment.
     pub(super) fn log_id(&self) -> Option<u64> {
         self.sound.last().map(|link| link.header.log_id)
     }
 
-    /// The chain of segments with records behind `from`.
+    /// Returns the chain of segments with records after `from`.
     pub(super) fn resolve(
         mut self,
         fs: &dyn Fs,
@@ -79,7 +79,8 @@ impl Headers {
         self.check_strictly(from, mode)?;
         let mut chain = Chain { links: Vec::new(), damage: std::mem::take(&mut self.half) };
         chain.damage.append(&mut strangers);
-        // Of the numbers below this. BOUND: it falls with each piece.
+        // Only segments with numbers below this are left to consider. BOUND: it decreases with each
+        // piece.
         let mut below = u32::MAX;
         loop {
             let (piece, gap) = self.piece(listing, from, below, options.nothing_released);
@@ -88,14 +89,14 @@ impl Headers {
                 return Ok(chain);
             };
             let Some(lowest) = piece.first() else { return Ok(chain) };
-            // Its name was durable before its first record: a crash may take the header, not the
-            // file.
+            // The name was durable before the first record: a crash may lose the header, but not
+            // the file.
             let gone = listing.segments.iter().all(|(number, _)| *number != gap.segment());
             let state = if gone { "does not exist" } else { "has no sound header" };
             let path = segment_path(lowest.path.parent().unwrap_or(Path::new("")), gap.segment());
             let what =
                 format!("segment {} before it is needed, but {state}: {}", gap.segment(), path.display());
-            // Those between it and this piece were given up by an earlier recovery.
+            // The segments between it and this piece were abandoned by an earlier recovery.
             below = gap.segment();
             match mode {
                 Mode::Salvage => {
@@ -122,8 +123,8 @@ impl Headers {
         }
     }
 
-    /// The segments that hang together with the newest one below a number, oldest first; and the
-    /// end of the one that should be there before, and is not.
+    /// Returns the segments connected to the newest one below a number, oldest first. If the
+    /// segment before them is missing although it should exist, also returns its end.
     fn piece(
         &self,
         listing: &Listing,
@@ -137,7 +138,7 @@ impl Headers {
             return (links, None);
         };
         links.push(newest.clone());
-        // What the newest one found there had not been released by then.
+        // The oldest segment that had not been released when the newest one was begun.
         let oldest = Some(newest.header.oldest).filter(|oldest| nothing_released && *oldest > 0);
         let may_be_released = |number: u32| {
             from == Lsn::ZERO
@@ -159,7 +160,7 @@ impl Headers {
                     links.push(link.clone());
                     lowest = link;
                 }
-                // Released, if nobody says that it should be there.
+                // Released, unless something requires it to exist.
                 None if may_be_released(number) => break None,
                 None => break Some(previous.end),
             }
@@ -168,8 +169,8 @@ impl Headers {
         (links, gap)
     }
 
-    /// All segments must be of one log, the one that is known or else that of the newest. A salvage
-    /// leaves the others out, and says so where it is known which log it is.
+    /// Checks that all segments belong to one log: the known one, or else that of the newest
+    /// segment. A salvage leaves the others out, and reports them if the log id is known.
     fn check_ids(&mut self, mode: Mode, known: Option<u64>) -> Result<Vec<Damage>> {
         let Some(id) = known.or(self.log_id()) else { return Ok(Vec::new()) };
         let mut damage = Vec::new();
@@ -186,7 +187,7 @@ impl Headers {
         Ok(damage)
     }
 
-    /// Damaged headers, where no damage is allowed; to a reader of all of the log at least.
+    /// Reports damaged headers among the needed segments. In the strict mode they are errors.
     fn check_strictly(&mut self, from: Lsn, mode: Mode) -> Result<()> {
         let needed = self.damaged.iter().filter(|(number, _)| *number >= from.segment());
         for (_, path) in needed {
@@ -204,8 +205,8 @@ impl Headers {
     }
 }
 
-/// Whether anything in these segments, the oldest one's header apart, says that what was before
-/// them had been synced.
+/// Returns proof, if any, that everything before these segments had been synced. The header of the
+/// oldest one does not count.
 pub(super) fn proof_in(fs: &dyn Fs, links: &[Link]) -> Result<Option<String>> {
     for (index, link) in links.iter().enumerate() {
         if index > 0 && link.header.previous.is_some_and(|previous| previous.synced > 0) {
@@ -219,8 +220,7 @@ pub(super) fn proof_in(fs: &dyn Fs, links: &[Link]) -> Result<Option<String>> {
     Ok(None)
 }
 
-/// Whether a record at or after `offset` says that everything up to more than `synced` had been
-/// synced.
+/// Returns proof, if a record at or after `offset` states that more than `synced` had been synced.
 pub(super) fn proof_after(
     reader: &mut SegmentReader,
     link: &Link,
@@ -229,7 +229,7 @@ pub(super) fn proof_after(
 ) -> Result<Option<String>> {
     let (seed, len) = (link.header.seed(), reader.len());
     loop {
-        // Records follow each other, so that most need no search.
+        // Records are contiguous, so most need no search.
         let found = match reader.item(seed, offset, len)? {
             Item::Record(found) => Some(found),
             _ => reader.search(seed, offset..len)?,

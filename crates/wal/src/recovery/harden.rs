@@ -1,13 +1,13 @@
-//! Making durable what an earlier process wrote.
+//! Makes durable the records that an earlier process wrote.
 //!
-//! Syncing its files again proves nothing: if a sync failed in that process, the kernel may hold
-//! bytes that it does not mean to write any more, shows them to readers, and says that all is well.
-//! Nor may the bytes be written over in place, for among them may be records that were
-//! acknowledged. So the file is written anew and takes the name.
+//! Syncing its files again proves nothing. If a sync failed in that process, the kernel may hold
+//! bytes that it never intends to write, return them to readers, and report success. The bytes must
+//! not be overwritten in place either, since acknowledged records may be among them. So the file is
+//! copied, and the copy takes its name.
 //!
-//! Nor is the copy believed before it is read: the kernel may have let go of such bytes since the
-//! recovery saw them, and a device may have returned wrong ones this time. The file that it would
-//! replace may be the only sound one.
+//! The copy is trusted only after it was read back. The kernel may have dropped such bytes since
+//! the recovery saw them, and a device may have returned wrong ones this time. The file to be
+//! replaced may be the only sound one.
 
 use std::io;
 use std::ops::Range;
@@ -22,20 +22,19 @@ use crate::format::{HEADER_BYTES, Header, Seed};
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// What a copy of a segment must have.
+/// The required content of a copy of a segment.
 #[derive(Debug)]
 pub(super) struct Expected {
     pub(super) header: Header,
-    /// Records, one behind the other, from the first offset to the second. Empty where there may be
-    /// holes.
+    /// The range of contiguous records. Empty where there may be holes.
     pub(super) records: Range<u32>,
 }
 
-/// Writes a segment anew in its place, byte for byte up to `end`, zeros behind. Costs a copy, which
-/// is read back, and two syncs.
+/// Replaces a segment by a copy of itself, byte for byte up to `end`, with zeros after it. Costs a
+/// copy, reading it back, and two syncs.
 ///
-/// Errors: those of the file system, and where the copy has not what is expected; the file is as it
-/// was then.
+/// Errors: file system errors, and a copy without the expected content. The original file is
+/// unchanged then.
 pub(super) fn harden(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expected) -> Result<()> {
     match copy(fs, path, end, expected) {
         Err(error) if error.is_full() => in_place(fs, path, expected),
@@ -43,10 +42,10 @@ pub(super) fn harden(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expecte
     }
 }
 
-/// As [`harden`], where the disk has no room for a copy: syncs the file as it is, has the kernel
-/// let go of its pages, and reads what the device has. The kernel may keep some all the same; so a
-/// disk that is full and has failed a sync in the process before may still lose what nobody was
-/// told is durable, and nothing else.
+/// The fallback of [`harden`] when the disk has no space for a copy. It syncs the file as it is,
+/// asks the kernel to drop its pages, and reads the content of the device. The kernel may keep some
+/// pages anyway. So if the disk is full and a sync failed in the previous process, records that
+/// were never reported as durable may still be lost, but no others.
 fn in_place(fs: &Arc<dyn Fs>, path: &Path, expected: &Expected) -> Result<()> {
     let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::write())?);
     file.sync_data()?;
@@ -71,18 +70,18 @@ fn copy(fs: &Arc<dyn Fs>, path: &Path, end: u32, expected: &Expected) -> Result<
         }
         offset += bytes as u64;
     }
-    // What its page says is known, and need not be believed once more.
+    // The content of the header page is known, so it is encoded instead of copied.
     let mut page = [0; HEADER_BYTES as usize];
     expected.header.encode(&mut page);
     target.file().write_all_at(&page, 0)?;
     target.file().set_len(file_bytes)?;
-    // ORDER: before it takes the place of what may be sound.
+    // ORDER: before the copy replaces a file that may be sound.
     expected.check(target.file(), path)?;
     Ok(target.commit()?)
 }
 
 impl Expected {
-    /// Reads a copy of the file at `path`.
+    /// Reads and checks a copy of the file at `path`.
     fn check(&self, copy: &Arc<dyn File>, path: &Path) -> Result<()> {
         let Range { start, end } = self.records;
         let mut reader = SegmentReader::of(Arc::clone(copy), path.to_owned(), PIECE_BYTES)?;
@@ -97,7 +96,7 @@ impl Expected {
     }
 }
 
-/// Where the records that follow each other from `from` on end; no further than `limit`.
+/// Returns the end of the contiguous records that begin at `from`, at most `limit`.
 pub(super) fn unbroken(reader: &mut SegmentReader, seed: Seed, from: u32, limit: u32) -> Result<u32> {
     let mut offset = from;
     while offset < limit

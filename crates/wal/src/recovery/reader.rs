@@ -1,4 +1,4 @@
-//! Reading one segment, whatever is in it, in a bounded window.
+//! Reads one segment, whatever its content, in a bounded window.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -11,14 +11,15 @@ use crate::format::{
 };
 use crate::{Error, Result};
 
-/// What the header page of a file says.
+/// The content of a file's header page.
 #[derive(Debug)]
 pub(super) enum HeaderPage {
-    /// At least one copy is sound; the second says which is not.
+    /// At least one copy is sound; the second field is the offset of a damaged one.
     Sound(Header, Option<usize>),
-    /// No copy was ever written, or not under this name: a segment that was prepared and not begun.
+    /// No copy was ever written, or not under this name: a segment that was prepared but never
+    /// begun.
     Unused,
-    /// Something was written, and neither copy is sound.
+    /// Something was written, but neither copy is sound.
     Damaged,
 }
 
@@ -27,28 +28,28 @@ pub(super) enum HeaderPage {
 pub(super) struct SegmentReader {
     pub(super) path: PathBuf,
     file: Arc<dyn File>,
-    /// Length of the file, cut to what a position can say.
+    /// Length of the file, capped at the largest offset of a position.
     len: u32,
     window: Window,
 }
 
-/// A record that was found sound.
+/// A sound record.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
     pub(super) head: Head,
-    /// Where its head stands.
+    /// Offset of the head.
     pub(super) start: u32,
-    /// Behind its padding.
+    /// End of the padding.
     pub(super) end: u32,
 }
 
-/// What stands at an offset.
+/// The content at an offset.
 #[derive(Debug)]
 pub(super) enum Item {
     Record(Found),
-    /// Zeros, or no room for a head: nothing was written here.
+    /// Zeros, or no space for a head: nothing was written here.
     Nothing,
-    /// Something that is no record.
+    /// Something other than a record.
     Damaged,
 }
 
@@ -57,7 +58,7 @@ pub(super) enum Item {
 struct Window {
     bytes: Vec<u8>,
     start: u32,
-    /// How much is read at a time.
+    /// How many bytes to read at a time.
     read_bytes: usize,
 }
 
@@ -67,7 +68,7 @@ impl SegmentReader {
         SegmentReader::of(Arc::from(file), path, read_bytes)
     }
 
-    /// As [`SegmentReader::open`], of a file that is open already.
+    /// Like [`SegmentReader::open`], for a file that is open already.
     pub(super) fn of(file: Arc<dyn File>, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
         let len = u32::try_from(file.len()?).unwrap_or(u32::MAX);
         file.advise(0, u64::from(len), Advice::Sequential);
@@ -97,8 +98,8 @@ impl SegmentReader {
         }
         Ok(match copies {
             [Decoded::Header(first), Decoded::Header(second)] if first == second => mine(first, number, None),
-            // Two sound copies that differ: the write of the second, or of both, was cut off in a
-            // recycled file.
+            // Two sound copies that differ: in a recycled file, the write of the second copy or of
+            // both was interrupted.
             [Decoded::Header(header), _] if header.number == number => {
                 mine(header, number, Some(HEADER_COPIES[1]))
             }
@@ -108,7 +109,7 @@ impl SegmentReader {
         })
     }
 
-    /// What stands at `offset`, no further than `limit`.
+    /// Returns the item at `offset`, which must end by `limit`.
     pub(super) fn item(&mut self, seed: Seed, offset: u32, limit: u32) -> Result<Item> {
         let limit = limit.min(self.len);
         if (limit.saturating_sub(offset) as usize) < HEAD_BYTES {
@@ -130,21 +131,21 @@ impl SegmentReader {
         Ok(if head.matches(seed, offset, &bytes, payload) { Item::Record(found) } else { Item::Damaged })
     }
 
-    /// Forgets what is in memory, so that the next look is at the file.
+    /// Discards the window, so that the next access reads the file.
     pub(super) fn forget(&mut self) {
         self.window.bytes.clear();
     }
 
-    /// The payload of a record that was found. Reads nothing if it was found last.
+    /// Returns the payload of a record. Reads nothing if the record is the last one found.
     pub(super) fn payload(&mut self, found: &Found) -> Result<&[u8]> {
         self.bytes(found.start + HEAD_BYTES as u32, found.head.len as usize)
     }
 
-    /// The first sound record in `range`, at any multiple of 8.
+    /// Returns the first sound record in `range`, at any multiple of 8.
     ///
-    /// Costs some nanoseconds for each offset: one in 65,536 that is no record looks like one.
-    /// BOUND: a file that was made to look so everywhere is given up after four times its length
-    /// has been read as payloads.
+    /// Costs a few nanoseconds per offset: one non-record in 65,536 looks like a head. BOUND: a
+    /// file crafted to look like heads everywhere is given up after four times its length has been
+    /// read as payloads.
     pub(super) fn search(&mut self, seed: Seed, range: Range<u32>) -> Result<Option<Found>> {
         let limit = range.end.min(self.len);
         let mut budget = u64::from(self.len) * 4;
@@ -153,7 +154,7 @@ impl SegmentReader {
             let window = (limit - offset).min(self.window.read_bytes as u32) as usize;
             let candidate = find_head(self.bytes(offset, window)?, seed, offset, limit);
             let Some((at, len)) = candidate else {
-                // The last head of the window may be cut off by it.
+                // The window may cut the last head off.
                 offset += (window - HEAD_BYTES + 8) as u32 / 8 * 8;
                 continue;
             };
@@ -173,7 +174,7 @@ impl SegmentReader {
         Ok(None)
     }
 
-    /// `len` bytes at `offset`, from the window or the file; fewer at the end of the file.
+    /// Returns `len` bytes at `offset`, from the window or the file; fewer at the end of the file.
     fn bytes(&mut self, offset: u32, len: usize) -> Result<&[u8]> {
         let len = len.min(self.len.saturating_sub(offset) as usize);
         let window = &mut self.window;
@@ -184,10 +185,10 @@ impl SegmentReader {
             None => {
                 let left = self.len.saturating_sub(offset) as usize;
                 let want = len.max(window.read_bytes).min(left);
-                // Empty while it is being read, should that fail.
+                // The window stays empty during the read, in case it fails.
                 let mut bytes = std::mem::take(&mut window.bytes);
                 if bytes.capacity() > want.max(window.read_bytes) {
-                    bytes = Vec::new(); // a large record is over
+                    bytes = Vec::new(); // drop the buffer of a large record
                 }
                 bytes.resize(want, 0);
                 fill(&*self.file, &mut bytes, u64::from(offset))?;
@@ -200,8 +201,8 @@ impl SegmentReader {
     }
 }
 
-/// Fills `bytes` from `offset`. Where the file has been cut since it was opened, by a writer that
-/// went away, zeros: what stood there.
+/// Fills `bytes` from `offset`. If a departing writer truncated the file after it was opened, the
+/// missing bytes are zeros, as they were before.
 fn fill(file: &dyn File, bytes: &mut [u8], offset: u64) -> Result<()> {
     match file.read_exact_at(bytes, offset) {
         Err(error) if error.source.kind() == std::io::ErrorKind::UnexpectedEof => {
@@ -214,17 +215,17 @@ fn fill(file: &dyn File, bytes: &mut [u8], offset: u64) -> Result<()> {
     }
 }
 
-/// A sound header, if it is of the segment that the file's name says.
+/// Accepts a sound header only if its number matches the file name.
 fn mine(header: Header, number: u32, damaged: Option<usize>) -> HeaderPage {
     if header.number == number { HeaderPage::Sound(header, damaged) } else { HeaderPage::Unused }
 }
 
-/// The first offset in `bytes`, which stand at `start`, with what looks like the head of a record
-/// that ends by `limit`; and the length of its payload.
+/// Returns the first offset in `bytes`, which begin at offset `start`, of a plausible record head
+/// whose record ends by `limit`, and the length of its payload.
 fn find_head(bytes: &[u8], seed: Seed, start: u32, limit: u32) -> Option<(u32, u32)> {
     for (index, words) in bytes.windows(HEAD_BYTES).step_by(8).enumerate() {
         let Some(words) = words.first_chunk::<HEAD_BYTES>() else { break };
-        // Most of what is searched is zeros.
+        // Most of the searched bytes are zeros.
         if words[8..] == [0; 8] {
             continue;
         }

@@ -1,12 +1,12 @@
-//! On a sound disk: what was appended comes back.
+//! On a sound disk, appended records come back.
 
 use cairn_vfs::{CrashImage, ErrorKind, FaultOptions};
 
 use super::*;
 
-/// Goal: records come back in order, from any position on, through any number of openings. Method:
-/// rounds of appends, each followed by a recovery from the start and from positions drawn among
-/// all; with memory kept and with syncs.
+/// Goal: records come back in order, from any position, across any number of openings. Method:
+/// rounds of appends with random syncs, each followed by recoveries from the start and from random
+/// positions.
 #[test]
 fn what_was_appended_comes_back() {
     let fs = memory();
@@ -38,9 +38,8 @@ fn what_was_appended_comes_back() {
     }
 }
 
-/// Goal: a log in directories that are missing is there after a power loss, with all of them.
-/// Method: one some directories deep, a record that was synced, and no more than the disk is sure
-/// to have.
+/// Goal: a log in a missing directory, with missing parents, survives a power loss. Method: a log
+/// several directories deep with one synced record; crash to the durable state only.
 #[test]
 fn missing_parents() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(2)));
@@ -60,7 +59,7 @@ fn missing_parents() {
     assert_eq!(recovered(&fs.crash(CrashImage::None)).0, 1);
 }
 
-/// Goal: every length of payload works, none at all included, in one piece or several.
+/// Goal: payloads of every length work, empty ones included, in one piece or several.
 #[test]
 fn payloads_of_all_lengths() {
     let fs = memory();
@@ -76,8 +75,8 @@ fn payloads_of_all_lengths() {
     assert_eq!(recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap().records, expected);
 }
 
-/// Goal: reservations are records in the order of their reservation, whenever they are committed;
-/// one that is dropped is none, and costs the others nothing.
+/// Goal: records are ordered by their reservation, whenever they are committed; a dropped
+/// reservation is not a record and does not affect the others.
 #[test]
 fn reservations() {
     let fs = memory();
@@ -106,9 +105,8 @@ fn reservations() {
     assert_eq!(found.records.into_iter().map(|(lsn, _)| lsn).collect::<Vec<_>>(), kept);
 }
 
-/// Goal: a sync waits for what is reserved before its position, and not for what comes after.
-/// Method: hold a reservation and sync the record before it; then sync the one behind, from another
-/// thread.
+/// Goal: a sync waits for reservations before its position, but not for later ones. Method: hold a
+/// reservation and sync the record before it; then sync the record after it from another thread.
 #[test]
 fn syncs_wait_for_earlier_reservations_only() {
     let fs = memory();
@@ -126,7 +124,7 @@ fn syncs_wait_for_earlier_reservations_only() {
     assert!(log.synced() >= after);
 }
 
-/// Goal: options and positions that make no sense are refused, and say why.
+/// Goal: invalid options and positions are refused with an explanation.
 #[test]
 fn refusals() {
     let fs = memory();
@@ -150,7 +148,7 @@ fn refusals() {
     log.sync().unwrap();
 }
 
-/// Goal: a log that was closed reads back under the strictest mode, and stays so through openings.
+/// Goal: a closed log is accepted in the strict mode, across several openings.
 #[test]
 fn closed_logs_are_strict() {
     let fs = memory();
@@ -163,9 +161,8 @@ fn closed_logs_are_strict() {
     }
 }
 
-/// Goal: the same in a segment that was another one before: what is left of that one right behind
-/// the mark is no damage. Method: records that end, with the mark, where no zeros have been written
-/// behind.
+/// Goal: the same holds in a recycled segment: old bytes right after the mark are not damage.
+/// Method: records that end, with the mark, exactly where no zeros have been written yet.
 #[test]
 fn closed_logs_are_strict_in_recycled_segments() {
     let fs = memory();
@@ -177,7 +174,8 @@ fn closed_logs_are_strict_in_recycled_segments() {
     log.release_before(appender.position()).unwrap();
     appender.rotate().unwrap();
     assert_eq!(log.stats().recycled, 1);
-    // With heads of 16 bytes these and the mark, which has 16 bytes more, fill two windows of 4096.
+    // With heads of 16 bytes, these two and the mark, which has 16 more bytes, fill two windows
+    // of 4096.
     appender.append(&[&[8; 4064]]).unwrap();
     appender.append(&[&[9; 4064]]).unwrap();
     let end = appender.position().offset() as usize + 32;
@@ -194,7 +192,7 @@ fn closed_logs_are_strict_in_recycled_segments() {
 }
 
 /// Goal: a log may be read while it is written, and each reader sees a prefix. Method: read after
-/// every append, on segments that rotate and are released meanwhile.
+/// every append, on segments that rotate and are released.
 #[test]
 fn reading_beside_a_writer() {
     let fs = memory();

@@ -1,5 +1,5 @@
-//! What others see in the middle of something. Method: a file system that does something else at
-//! the right call.
+//! Concurrent actions in the middle of an operation. Method: a file system that runs a callback at
+//! a chosen call.
 
 use std::fmt;
 use std::sync::{Mutex, OnceLock};
@@ -8,12 +8,11 @@ use cairn_vfs::{Advice, CrashImage, FaultOptions, File, FileId, Map, Metadata, O
 
 use super::*;
 
-/// Before which operation, on a path with which name, and what is to be done. Behind it where that
-/// is a sync of a file.
+/// The operation, the file name of its path, and the callback. It runs before the operation, or
+/// after it if that is a sync of a file.
 type Call = (Operation, &'static str, Box<dyn FnMut() + Send>);
 
-/// A disk with something to be done once, beside the first operation of a kind on a path with a
-/// name.
+/// A disk that runs a callback once, at the first operation of a kind on a path with a given name.
 #[derive(Clone)]
 struct Meeting {
     disk: FaultFs,
@@ -99,7 +98,7 @@ impl File for Met {
         self.file.read_at(buf, offset)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> cairn_vfs::Result<usize> {
-        // Zeros are what memory is prepared with.
+        // Zeros only come from preparing memory.
         if buf.iter().any(|&byte| byte != 0) {
             self.meeting.comes(Operation::Write, self.path());
         }
@@ -113,7 +112,7 @@ impl File for Met {
     }
     fn sync_data(&self) -> cairn_vfs::Result<()> {
         self.file.sync_data()?;
-        // The device is done, and nobody knows it yet.
+        // The device is done, but no thread knows it yet.
         self.meeting.comes(Operation::SyncData, self.path());
         Ok(())
     }
@@ -128,9 +127,9 @@ impl File for Met {
     }
 }
 
-/// Goal: what was reserved stays so while one segment ends and the next one begins, though a sync
-/// forgets the one in that moment; whoever asks for a position in it is not told that there is
-/// none.
+/// Goal: positions stay reserved while one segment ends and the next begins, although a sync
+/// removes the old segment from the list at that moment; a sync to a position in it is not refused
+/// as unreserved.
 #[test]
 fn between_two_segments() {
     let meeting = Meeting::new();
@@ -153,8 +152,8 @@ fn between_two_segments() {
 }
 
 /// Goal: a segment that is being released, and that a power loss brings back with an end that was
-/// never synced, is not taken for damaged. Method: somebody appends and syncs, twice, while the
-/// directory is not synced yet.
+/// never synced, is not taken for damaged. Method: append and sync twice while the directory is not
+/// synced yet.
 #[test]
 fn between_a_release_and_its_sync() {
     let meeting = Meeting::new();
@@ -167,7 +166,7 @@ fn between_a_release_and_its_sync() {
     let (appender, to) = (Arc::new(Mutex::new(appender)), Arc::clone(&points));
     let other = Arc::clone(&appender);
     meeting.before(Operation::SyncDir, DIR, move || {
-        // The second record says what the first sync has reached.
+        // The second record states how far the first sync reached.
         for number in [10, 11] {
             let lsn = append(&mut other.lock().unwrap(), number..number + 1).unwrap()[0];
             own.sync_to(lsn).unwrap();
@@ -187,10 +186,10 @@ fn between_a_release_and_its_sync() {
     assert!(back > 0, "no image brought the segment back");
 }
 
-/// Goal: a sync covers what was committed before it began, and nothing that came while the device
-/// was at it: that is neither called synced nor acknowledged without a sync of its own. Method:
-/// somebody appends when the device is done and the sync has not returned; the disk that a power
-/// loss leaves, without anything that was not synced.
+/// Goal: a sync covers the records committed before it began, and none that came while the device
+/// was busy: those are neither counted as synced nor acknowledged without a sync of their own.
+/// Method: append when the device is done but the sync has not returned; check the disk that a
+/// power loss leaves without anything unsynced.
 #[test]
 fn between_a_sync_and_its_return() {
     let meeting = Meeting::new();
@@ -214,10 +213,10 @@ fn between_a_sync_and_its_return() {
     }
 }
 
-/// Goal: a recovery that runs beside a writer does not take for damaged what was written since it
-/// looked: it goes on with that, in every mode, and so when the segment has been left behind.
-/// Method: somebody appends more than the recovery reads at a time, syncs, and appends once more,
-/// before its second look at the segment.
+/// Goal: a recovery beside a writer does not take records written since its first read for damage;
+/// it continues with them, in every mode, even after the writer has moved to another segment.
+/// Method: before the recovery's second read of the segment, append more than it reads at a time,
+/// sync, and append once more.
 #[test]
 fn between_two_looks_at_a_segment() {
     for (mode, leaves) in [

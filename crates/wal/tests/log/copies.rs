@@ -1,20 +1,20 @@
-//! Segments that are copied to make them durable, while reads go wrong or the kernel forgets what
-//! it could not write.
+//! Segments that are copied to make them durable, while reads go wrong or the kernel drops bytes
+//! that it could not write.
 
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation};
 
 use super::*;
 
-/// One segment, and several: how large they are, and how many records to sync and then not to.
+/// One segment, and several: the segment size, and the number of synced and of unsynced records.
 const SHAPES: [(u32, u64); 2] = [(64 << 10, 20), (SMALL, 60)];
 
 fn options(segment_bytes: u32) -> Options {
     small().segment_bytes(segment_bytes)
 }
 
-/// A disk with a log whose process has gone: `count` records that were synced, and as many that
-/// were not, for which that process may have tried and failed.
+/// Creates a disk with the log of a finished process: `count` synced records, and as many unsynced
+/// ones, for which a sync may have failed.
 fn left(own: u64, (segment_bytes, count): (u32, u64), sync_fails: bool) -> FaultFs {
     let fs = FaultFs::new(FaultOptions::seeded(own));
     let (log, mut appender, _) = open(&shared(&fs), &options(segment_bytes), 1).unwrap();
@@ -29,7 +29,7 @@ fn left(own: u64, (segment_bytes, count): (u32, u64), sync_fails: bool) -> Fault
     fs
 }
 
-/// All records are there, and stay when power is lost.
+/// Asserts that all records exist and survive a power loss.
 fn assert_whole(fs: &FaultFs, (segment_bytes, count): (u32, u64), context: &str) {
     let (_log, _appender, numbers) =
         open(&shared(fs), &options(segment_bytes), 3).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -39,9 +39,9 @@ fn assert_whole(fs: &FaultFs, (segment_bytes, count): (u32, u64), context: &str)
     assert!(after.unwrap().numbers() == numbers, "{context}");
 }
 
-/// Goal: a read that goes wrong while a log is opened costs no record, whether it is copied or
-/// checked then. Method: each read of an opening in turn returns a flipped bit, or bytes from
-/// elsewhere; it says so, or all is there; and the next one finds all.
+/// Goal: a faulty read while a log is opened loses no record, whether during the copy or its check.
+/// Method: each read of an opening in turn returns a flipped bit, or bytes from elsewhere; either
+/// the opening fails or all records are there; and the next opening finds all.
 #[test]
 fn wrong_reads_replace_nothing() {
     let own = seed(51);
@@ -79,8 +79,8 @@ fn wrong_reads_replace_nothing() {
     assert!(refused > 200, "{refused}");
 }
 
-/// Goal: the same of what is made durable in the middle of a recovery, of which not all has been
-/// read. Method: as above, for each read of the call, with half of what was not synced read.
+/// Goal: the same holds for a sync in the middle of a recovery that has not read everything.
+/// Method: as above, for each read of that call, with half of the unsynced records read.
 #[test]
 fn wrong_reads_in_the_middle_replace_nothing() {
     let own = seed(52);
@@ -128,9 +128,9 @@ fn wrong_reads_in_the_middle_replace_nothing() {
     assert!(refused > 200, "{refused}");
 }
 
-/// Goal: what a failed sync left in the cache alone, and the kernel forgets after it was recovered,
-/// is not sealed as durable: the log says so once, and is what the disk has from then on. Method:
-/// drop the caches between the recovery and the opening.
+/// Goal: records that a failed sync left only in the cache, and that the kernel drops after they
+/// were recovered, are not sealed as durable: the log reports them once, and continues from the
+/// content of the disk. Method: drop the caches between the recovery and the opening.
 #[test]
 fn caches_forget_what_was_recovered() {
     let own = seed(53);
@@ -161,8 +161,8 @@ fn caches_forget_what_was_recovered() {
     }
 }
 
-/// Goal: what a recovery made durable on its way stays, whatever the kernel forgets then. Method:
-/// drop the caches after a call in the middle, and read on.
+/// Goal: records that a recovery made durable on its way stay, whatever the kernel drops
+/// afterwards. Method: drop the caches after a sync in the middle, and read on.
 #[test]
 fn caches_forget_what_was_made_durable() {
     let own = seed(54);

@@ -1,28 +1,28 @@
-//! Power loss at every operation, and again and again.
+//! Power loss at every operation, and repeated power losses.
 
 use cairn_vfs::fault::crash_sweep;
 use cairn_vfs::{CrashImage, FaultOptions};
 
 use super::*;
 
-/// What was asked of a log, and what it said.
+/// The operations on a log and their acknowledgements.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Model {
-    /// The records, by what their payloads are made of, in order. Some of the first may be
-    /// released.
+    /// The payload numbers of the records, in order. Some of the first may be released.
     numbers: Vec<u64>,
     lsns: Vec<Lsn>,
     /// How many of them were acknowledged as synced.
     acked: usize,
     /// How many may have been released.
     released: usize,
-    /// What stood here after which operation of the disk.
+    /// The bounds at each operation of the disk.
     history: Vec<(u64, Bounds)>,
-    /// Distinguishes records of equal places in different lives.
+    /// Distinguishes records at equal positions in different openings.
     life: u64,
 }
 
-/// Counts of records: at most these exist, these must, these need not any more.
+/// Record counts: at most `begun` exist, the first `acked` must exist, the first `released` need
+/// not any more.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
     begun: usize,
@@ -36,8 +36,8 @@ impl Model {
         self.history.push((fs.operation_count(), bounds));
     }
 
-    /// Whether `found` is what a log may hold after losing power at `operation`; says where it
-    /// ends.
+    /// Checks that `found` is a possible content of the log after a power loss at `operation`.
+    /// Returns the number of records up to its end.
     fn check(&self, found: &[u64], operation: u64, context: &str) -> usize {
         let before = self.history.iter().filter(|(at, _)| *at <= operation).map(|(_, bounds)| *bounds);
         let bounds = before.reduce(|a, b| Bounds {
@@ -59,14 +59,13 @@ impl Model {
             self.numbers.get(start..end) == Some(found),
             "{context}: holes or inventions from {start} on"
         );
-        // Nobody needs what was released, so that nothing is missing when the log ends somewhere in
-        // there.
+        // Released records are no longer needed, so the log may end among them.
         let least = if bounds.acked > bounds.released { bounds.acked } else { 0 };
         assert!((least..=bounds.begun).contains(&end), "{context}: it ends with {end}, {bounds:?}");
         end
     }
 
-    /// Takes what a recovery found after a crash for all that there is.
+    /// Accepts the content found after a crash as the new state.
     pub(super) fn settle(&mut self, found: &[u64], operation: u64, context: &str) {
         let end = self.check(found, operation, context);
         self.numbers.truncate(end);
@@ -78,7 +77,7 @@ impl Model {
     }
 }
 
-/// Opens the log and does `steps` things with it, until something fails.
+/// Opens the log and executes `steps` operations on it, until one fails.
 pub(super) fn session(fs: &FaultFs, model: &mut Model, rng: &mut SeededRng, steps: u64) -> Result<()> {
     let shared = shared(fs);
     let options = small()
@@ -87,8 +86,8 @@ pub(super) fn session(fs: &FaultFs, model: &mut Model, rng: &mut SeededRng, step
         .recycled_max(rng.below(3) as usize)
         .window_bytes(4096 << rng.below(2));
     let (log, mut appender, found) = open(&shared, &options, rng.next_u64())?;
-    // A record that was given up may have failed: without a sync behind it nobody is told, and the
-    // log ends before it.
+    // A dropped reservation may have failed to write. Without a later sync nobody learns of it, and
+    // the log ends before it.
     if fs.injected_count() > 0 {
         model.settle(&found, fs.operation_count(), "after a failure");
     }
@@ -106,7 +105,7 @@ pub(super) fn session(fs: &FaultFs, model: &mut Model, rng: &mut SeededRng, step
                 let mut reservation = appender.reserve(bytes.len())?;
                 reservation.payload_mut().copy_from_slice(&bytes);
                 model.lsns.push(reservation.lsn());
-                // Now and then committed after later ones.
+                // Sometimes committed after later ones.
                 if rng.chance(0.1) { held.0.push(reservation) } else { reservation.commit().map(drop)? }
             }
             70..85 => {
@@ -140,8 +139,8 @@ pub(super) fn session(fs: &FaultFs, model: &mut Model, rng: &mut SeededRng, step
     Ok(())
 }
 
-/// Reservations that are out. All are filled, so that a run that fails leaves no records that were
-/// given up, which would be holes to the model.
+/// Open reservations. All of them are filled, so that a failed run leaves no void records, which
+/// would be holes to the model.
 #[derive(Default)]
 struct Held(Vec<cairn_wal::Reservation>);
 
@@ -158,7 +157,7 @@ impl Drop for Held {
     }
 }
 
-/// Writes a little and reads everything back.
+/// Writes a few records and reads everything back.
 pub(super) fn goes_on(fs: &Arc<dyn Fs>, found: &[u64], context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
     let (log, mut appender, again) = open(fs, &small(), 99).unwrap_or_else(|error| fail(error));
@@ -170,10 +169,10 @@ pub(super) fn goes_on(fs: &Arc<dyn Fs>, found: &[u64], context: &str) {
     assert!(after == expected, "{context}: {} records, {} expected", after.len(), expected.len());
 }
 
-/// Goal: whenever the power is lost, what is recovered is a prefix of what was appended that holds
-/// all that was acknowledged; and the log goes on from there. Method: crash images at every
-/// operation of seeded runs of several openings each, rotation, release, recycling and closing
-/// included.
+/// Goal: whenever the power fails, the recovered log is a prefix of the appended records that
+/// includes all acknowledged ones; and the log continues from there. Method: crash images at every
+/// operation of seeded runs with several openings each, including rotation, release, recycling and
+/// closing.
 #[test]
 fn power_loss_at_every_operation() {
     let own = seed(21);
@@ -209,9 +208,9 @@ fn power_loss_at_every_operation() {
     assert!(images > 10_000, "{images}");
 }
 
-/// Goal: machines that crash again and again, in recoveries too, lose nothing that was
-/// acknowledged, resurrect nothing that was given up, and do not fill up. Method: sessions on one
-/// disk, the power failing at a random operation of most, each next one on a random image.
+/// Goal: machines that crash repeatedly, also during recoveries, lose no acknowledged record,
+/// resurrect no abandoned one, and do not fill up. Method: sessions on one disk, with the power
+/// failing at a random operation of most; each session continues on a random image.
 #[test]
 fn crash_after_crash() {
     let own = seed(22);
@@ -247,8 +246,8 @@ fn crash_after_crash() {
     assert!(crashes > 300 && in_recovery > 100, "{crashes} {in_recovery}");
 }
 
-/// Goal: a log is durable in a directory that somebody made whose name was never synced: a process
-/// that was killed in between.
+/// Goal: a log is durable in an existing directory whose name was never synced, because the process
+/// that created it was killed in between.
 #[test]
 fn a_directory_that_is_there_already() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(26)));

@@ -1,25 +1,25 @@
-//! Power that fails while the segments that a tear cut off are put away.
+//! Power losses while the segments cut off by a tear are removed.
 
 use cairn_vfs::FaultOptions;
 
 use super::crash::goes_on;
 use super::*;
 
-/// How an earlier power loss left a log of five segments of which the first and a part of the
+/// How an earlier power loss left a log of five segments, of which the first and a part of the
 /// second were synced.
 #[derive(Debug, Clone, Copy)]
 enum Loss {
-    /// The second ends where it had been synced.
+    /// The second segment ends where it had been synced.
     End,
-    /// The third never got its header.
+    /// The third segment never got its header.
     Header,
 }
 
-/// Files with their bytes.
+/// Files and their content.
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
-/// The disk after that loss, the numbers of the records that are left, and the segments that are
-/// cut off.
+/// Returns the disk after that loss, the numbers of the remaining records, and the segments that
+/// are cut off.
 fn torn(loss: Loss) -> (Files, Vec<u64>, Vec<PathBuf>) {
     let fs = memory();
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
@@ -48,9 +48,9 @@ fn torn(loss: Loss) -> (Files, Vec<u64>, Vec<PathBuf>) {
     (files, (0..kept as u64).collect(), cut_off)
 }
 
-/// Opens the log of these files and writes nothing. The disks that a power loss at each operation
-/// of that may leave, the two fixed images and `random` others; each has `expected`, and so has the
-/// log that was opened.
+/// Opens the log in these files and writes nothing. Returns the disks that a power loss at each
+/// operation of that may leave: the two fixed images and `random` others. Each holds `expected`,
+/// and so does the opened log.
 fn crashes_of_opening(
     files: &[(PathBuf, Vec<u8>)],
     options: &Options,
@@ -76,26 +76,25 @@ fn crashes_of_opening(
     disks
 }
 
-/// Goal: whenever the power fails while segments that a tear cut off are removed or renamed, and
-/// also when it fails again in the opening after that, all that had been synced comes back, and
-/// nothing that was given up. (A segment that outlives the one before it would say of that one, and
-/// of all before it, that they were released.) Method: three segments cut off; crash images at
-/// every operation of the opening that puts them away, and at every one of an opening after some of
-/// them are gone.
+/// Goal: when the power fails while segments cut off by a tear are removed or renamed, and fails
+/// again in the next opening, all synced records come back and no abandoned ones. (A segment that
+/// outlives the one before it would suggest that all segments before it were released.) Method:
+/// three segments cut off; crash images at every operation of the opening that removes them, and at
+/// every operation of a later opening after some of them are gone.
 #[test]
 fn what_is_cut_off_goes_without_the_rest() {
     for (loss, recycled) in [(Loss::End, 0), (Loss::End, 2), (Loss::Header, 0), (Loss::Header, 2)] {
         let (whole, expected, cut_off) = torn(loss);
         let options = small().recycled_max(recycled);
         let context = format!("{loss:?}, {recycled} recycled");
-        // By how many of the segments are still there.
+        // Indexed by the number of segments that still exist.
         let mut images = [0; 4];
         for (context, disk) in crashes_of_opening(&whole, &options, 6, &expected, &context) {
             let fs = shared(&disk);
             let there = cut_off.iter().filter(|path| fs.exists(path).unwrap()).count();
             images[there] += 1;
-            // Where none is gone or all are, the next opening is like the first one, or has nothing
-            // to put away.
+            // If none or all of them are gone, the next opening equals the first one, or has
+            // nothing to remove.
             if (1..cut_off.len()).contains(&there) {
                 for (context, disk) in crashes_of_opening(&files(&*fs), &options, 1, &expected, &context) {
                     goes_on(&shared(&disk), &expected, &context);

@@ -1,4 +1,4 @@
-//! Operations that fail, syncs that fail, and disks that fill up.
+//! Failing operations, failing syncs, and full disks.
 
 use cairn_vfs::fault::{Fault, Rule, SyncFailure, fault_sweep};
 use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation};
@@ -6,9 +6,8 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation};
 use super::crash::{Model, session};
 use super::*;
 
-/// Runs two sessions on a disk on which something was ordered to fail; then checks that nothing
-/// acknowledged is lost, on the disk as it is and after losing power, and that the log can be used
-/// again.
+/// Runs two sessions on a disk with an injected fault. Then checks that no acknowledged record is
+/// lost, on the disk as it is and after a power loss, and that the log is usable again.
 fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
     let mut rng = SeededRng::new(own);
     let mut model = Model::default();
@@ -24,14 +23,14 @@ fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
         session(&after, &mut model, &mut rng.clone(), 10)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
     }
-    // The name of the log's folder may be in the cache only, for good; a store makes its folder
+    // The name of the log's directory may stay in the cache only. A store creates its directory
     // before anything else.
     if matches!(&result, Err(Error::Vfs(error)) if error.operation == Operation::SyncDir && error.path == Path::new("."))
     {
         return result;
     }
-    // The same machine, without losing power: what a failed sync has left in the cache alone must
-    // not be believed.
+    // The same machine without a power loss: bytes that a failed sync left only in the cache must
+    // not be trusted.
     let found = recover(&shared(fs), Lsn::ZERO, Mode::TolerateTornTail);
     let found = found.unwrap_or_else(|error| panic!("{context}, restarted: {error}")).numbers();
     model.settle(&found, at, &format!("{context}, restarted"));
@@ -45,9 +44,9 @@ fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
     result
 }
 
-/// Goal: an error of any operation reaches the caller, costs nothing that was acknowledged, and a
-/// recovery goes on from what there is. Method: fail every operation of a run in turn, once and for
-/// good, in each way.
+/// Goal: an error of any operation reaches the caller and loses no acknowledged record, and a
+/// recovery continues from the remaining state. Method: fail every operation of a run in turn, once
+/// and persistently, with each fault.
 #[test]
 fn every_operation_fails() {
     let own = seed(31);
@@ -79,9 +78,9 @@ fn every_operation_fails() {
     assert!(struck > 500 && told > 250, "{struck} {told}");
 }
 
-/// Goal: after a failed sync nothing succeeds any more, whatever the disk says later, and every
-/// waiter learns of it.
-/// Method: fail the sync of a running log in each way a kernel may; then try everything.
+/// Goal: after a failed sync nothing succeeds any more, whatever the disk reports later, and every
+/// waiter learns of the failure.
+/// Method: fail the sync of a running log in each way a kernel may; then try every call.
 #[test]
 fn failed_syncs_poison() {
     for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
@@ -115,8 +114,8 @@ fn failed_syncs_poison() {
 }
 
 /// Goal: after a failed sync, a process that starts on the same machine finds records that only the
-/// cache has; what it recovers is durable from then on. Method: restart without a crash, twice, and
-/// lose power after the second.
+/// cache holds; those it recovers are durable from then on. Method: restart twice without a crash,
+/// and lose power after the second restart.
 #[test]
 fn restarts_after_failed_syncs() {
     for failure in [SyncFailure::CacheOnly, SyncFailure::Partial, SyncFailure::Lost, SyncFailure::Kept] {
@@ -139,9 +138,8 @@ fn restarts_after_failed_syncs() {
     }
 }
 
-/// Goal: a write that fails without a mapping is told to the one who commits, and nothing is
-/// acknowledged any more, whether by a sync or by a commit: later records would stand behind a
-/// hole.
+/// Goal: a write that fails without a mapping is reported to the committer, and nothing is
+/// acknowledged any more, neither by a sync nor by a commit: later records would come after a hole.
 #[test]
 fn failed_writes_poison() {
     for fault in [Fault::Io, Fault::Full] {
@@ -163,8 +161,8 @@ fn failed_writes_poison() {
     }
 }
 
-/// Goal: the same where nobody commits: room that was given up must be marked, or recoveries end
-/// there. Also where the record's segment is not the last one any more.
+/// Goal: the same holds without a commit: a dropped reservation must be marked as void, or
+/// recoveries end there. Also when the record's segment is no longer the current one.
 #[test]
 fn failed_writes_of_given_up_room_poison() {
     for rotates in [false, true] {
@@ -183,9 +181,9 @@ fn failed_writes_of_given_up_room_poison() {
     }
 }
 
-/// Goal: a killed process keeps every record whose commit succeeded, whatever failed before and
-/// after it. Method: fail each write of a run in turn, of records, headers and zeros, once and for
-/// good, where the caller does not take no for an answer; then recover what the kernel has.
+/// Goal: after a process is killed, every record whose commit succeeded is kept, whatever failed
+/// before and after it. Method: fail each write of a run in turn, of records, headers and zeros,
+/// once and persistently, with a caller that ignores errors; then recover the kernel's state.
 #[test]
 fn nothing_is_acknowledged_behind_a_hole() {
     let (mut struck, mut told) = (0, 0);
@@ -215,9 +213,9 @@ fn nothing_is_acknowledged_behind_a_hole() {
     assert!(struck > 200 && told > 150, "{struck} {told}");
 }
 
-/// Goal: a full disk is told where a segment is needed, leaves nothing behind, poisons nothing, and
-/// the log goes on when there is room; what is released makes room. Method: fill and lift, again
-/// and again, by quota and by release.
+/// Goal: a full disk is reported when a segment is needed, leaves no file behind and does not
+/// poison the log; the log continues when there is space, and releasing makes space. Method: fill
+/// and lift repeatedly, by quota and by release.
 #[test]
 fn full_disks_that_lift() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(34)));
@@ -241,7 +239,7 @@ fn full_disks_that_lift() {
         let newest = format!("{:06}.wal", log.reserved().segment());
         assert_eq!(names(&*shared(&fs)).last(), Some(&newest), "round {round}: a file is left behind");
         log.sync().unwrap();
-        // What is released makes room, unless that was too little for the largest record.
+        // Releasing makes space, unless it was too little for the largest record.
         log.release_before(log.reserved()).unwrap();
         if round % 3 != 0 || fs.used_bytes() + (24 << 10) > used {
             fs.set_quota(None);
@@ -262,7 +260,7 @@ fn full_disks_that_lift() {
     assert!(names.len() < 1000);
 }
 
-/// Goal: a log cannot be opened on a full disk, which changes nothing in it; with room it can.
+/// Goal: opening a log on a full disk fails and changes nothing in it; with space it succeeds.
 #[test]
 fn opening_on_a_full_disk() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(35)));
@@ -280,7 +278,7 @@ fn opening_on_a_full_disk() {
     assert_eq!(open(&shared(&fs), &small(), 3).unwrap().2.len(), 50);
 }
 
-/// Goal: a device that fails reads gives an error of the file system, never a shorter log; and the
+/// Goal: a device that fails reads causes a file system error, never a shorter log; and the
 /// recovery stays failed. Method: fail every operation of a recovery in turn.
 #[test]
 fn reads_that_fail() {

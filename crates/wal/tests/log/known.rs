@@ -1,12 +1,12 @@
-//! What the owner of a log has written down of it: by that, ends that are gone are missed, and
-//! segments of others known.
+//! Facts about a log that its owner stores elsewhere: with them, missing ends are detected and
+//! foreign segments recognised.
 
 use cairn_wal::Known;
 
 use super::*;
 
-/// A log of four segments or so, its end marked; what is known of it then, and where its records
-/// end.
+/// Creates a closed log of about four segments. Returns it with the facts known about it and the
+/// positions of its records.
 fn closed(seed: u64, note: [u64; 2]) -> (Arc<dyn Fs>, Known, Vec<Lsn>) {
     let fs = memory();
     let (log, mut appender, _) = open(&fs, &small(), seed).unwrap();
@@ -16,7 +16,7 @@ fn closed(seed: u64, note: [u64; 2]) -> (Arc<dyn Fs>, Known, Vec<Lsn>) {
     (fs, log.known(), lsns)
 }
 
-/// How many records there are, and what was noted.
+/// Returns the number of records and the note.
 fn read(files: &[(PathBuf, Vec<u8>)], known: Known, mode: Mode) -> Result<(usize, [u64; 2], Vec<Damage>)> {
     let options = RecoveryOptions::default().known(known).mode(mode);
     let mut recovery = Recovery::open(&disk(files), Path::new(DIR), Lsn::ZERO, &options)?;
@@ -28,9 +28,9 @@ fn read(files: &[(PathBuf, Vec<u8>)], known: Known, mode: Mode) -> Result<(usize
     Ok((count, recovery.finish()?.note(), damage))
 }
 
-/// Goal: of a log that was closed, nothing can be taken from the end without its being missed, by
-/// the name of the file. Method: the newest segments removed, one to all; the last one cut at every
-/// record and at every page, and zeroed from every record on.
+/// Goal: for a closed log, anything missing at the end is detected and the file named. Method: the
+/// newest segments removed, from one to all; the last one truncated at every record and at every
+/// page, and zeroed from every record on.
 #[test]
 fn an_end_that_is_gone() {
     let (fs, known, lsns) = closed(1, [3, 4]);
@@ -67,9 +67,9 @@ fn an_end_that_is_gone() {
     }
 }
 
-/// Goal: a log that was not closed, and whose segment was cut, is told from one that a crash has
-/// torn, whatever is known of it. Method: the last segment of a log that was never synced, cut at
-/// every eighth byte, and each earlier one below its end.
+/// Goal: a log that was not closed and whose segment was truncated is distinguished from one torn
+/// by a crash, whatever is known of it. Method: the last segment of a log that was never synced,
+/// truncated at every eighth byte, and each earlier one below its end.
 #[test]
 fn files_that_were_cut() {
     let fs = memory();
@@ -91,9 +91,9 @@ fn files_that_were_cut() {
     }
 }
 
-/// Goal: segments of another log, or of another life of this one, are none of this. Method: each
-/// file of a log replaced by, or joined by, that of the same number of another one with as many
-/// records; a log of the same id whose last segment was written by another process.
+/// Goal: segments of another log, or of another continuation of this one, are not accepted. Method:
+/// each file of a log replaced by, or joined by, the file with the same number of another log with
+/// as many records; a log with the same id whose last segment was written by another process.
 #[test]
 fn segments_of_others() {
     let (fs, known, lsns) = closed(1, [1, 2]);
@@ -115,7 +115,7 @@ fn segments_of_others() {
     assert!(is_corruption(&error), "all of them: {error}");
     let none = Known { log_id: 77, ..Known::default() };
     assert!(is_corruption(&read(&whole, none, Mode::TolerateTornTail).unwrap_err()), "there was none");
-    // Two that go on from the same files.
+    // Two logs that continue from the same files.
     let [one, two] = [7, 8].map(|seed| {
         let fs = disk(&whole);
         let (log, mut appender, found) = open(&fs, &small(), seed).unwrap();
@@ -131,10 +131,10 @@ fn segments_of_others() {
     assert!(is_corruption(&error) && error.to_string().contains("its salt differs"), "{error}");
 }
 
-/// Goal: a segment that another process has written behind a copy of the same log is none of this
-/// one, though log and number are the same, and nobody has written anything down.
-/// Method: two that go on from the same files over several segments; each of the one's that another
-/// follows is replaced by the other's.
+/// Goal: a segment that another process appended to a copy of the same log is not accepted,
+/// although log id and number match and no facts are known.
+/// Method: two logs continue from the same files over several segments; each new segment of the
+/// first log, except its last, is replaced by the other's.
 #[test]
 fn segments_of_a_copy_that_went_on() {
     let (fs, ..) = closed(1, [0; 2]);
@@ -160,9 +160,9 @@ fn segments_of_a_copy_that_went_on() {
     }
 }
 
-/// Goal: what is known of a log holds after everything that may happen to it: crashes while it is
-/// opened again, releases, logs without records. Method: many lives of one log, each known as the
-/// one before has left it, killed or closed, with all or some or nothing released.
+/// Goal: the known facts hold after everything that may happen to a log: crashes while it is
+/// reopened, releases, logs without records. Method: many openings of one log, each with the facts
+/// left by the one before, killed or closed, with all, some or none of it released.
 #[test]
 fn what_is_known_stays_so() {
     let mut rng = SeededRng::new(seed(31));
@@ -208,8 +208,8 @@ fn what_is_known_stays_so() {
     }
 }
 
-/// Goal: the newest of what the owner has noted comes back, from a header, from a record of its
-/// own, and from the mark at the end. Method: each in turn.
+/// Goal: the owner's newest note comes back: from a header, from a record of its own, and from the
+/// closing mark. Method: each in turn.
 #[test]
 fn notes_come_back() {
     let fs = memory();

@@ -1,11 +1,11 @@
-//! The log on disks that are sound, that lose power, fail, fill up and rot, and under many threads.
+//! The log on disks that are sound, lose power, fail, fill up and rot, and under many threads.
 //!
-//! What must hold: a recovery finds a prefix of what was appended, at least what a sync
-//! acknowledged, without holes and without inventions; damage to what was synced is called so; a
-//! failed sync is never taken back.
+//! The invariants: a recovery finds a prefix of the appended records that includes everything a
+//! sync acknowledged, without holes and without invented records; damage to synced records is
+//! reported as such; a failed sync is never taken back.
 //!
-//! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds; `CAIRN_SEED` asks
-//! for others.
+//! `CAIRN_SOAK=1` runs the long form. Everything random derives from fixed seeds; `CAIRN_SEED`
+//! selects others.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 use std::path::{Path, PathBuf};
@@ -28,16 +28,16 @@ mod threads;
 mod torn;
 
 const DIR: &str = "log";
-/// As small as segments can be, so that small tests have many.
+/// The smallest segment size, so that small tests have many segments.
 const SMALL: u32 = 8192;
 
-/// Everything is a function of the calls.
+/// Without a helper, so that behaviour depends only on the calls.
 fn small() -> Options {
     Options::default().segment_bytes(SMALL).window_bytes(4096).background(false)
 }
 
-/// The payload of record `number`: its number, and bytes that follow from it. Most are short, some
-/// long, a few longer than a segment.
+/// Returns the payload of record `number`: the number, and bytes derived from it. Most payloads are
+/// short, some long, and a few longer than a segment.
 fn payload(number: u64) -> Vec<u8> {
     let mut rng = SeededRng::new(number);
     let len = match number {
@@ -51,14 +51,14 @@ fn payload(number: u64) -> Vec<u8> {
     bytes
 }
 
-/// The number of a record, which is as it was appended.
+/// Returns the number of a record, and asserts that its payload is unchanged.
 fn number_of(bytes: &[u8]) -> u64 {
     let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
     assert!(bytes == payload(number), "record {number} is not what was appended");
     number
 }
 
-/// What a recovery found.
+/// The result of a recovery.
 #[derive(Debug)]
 struct Recovered {
     records: Vec<(Lsn, Vec<u8>)>,
@@ -72,7 +72,7 @@ impl Recovered {
     }
 }
 
-/// Reads everything behind `from`, in windows that records do not fit.
+/// Reads everything after `from`, with a window smaller than some records.
 fn recover(fs: &Arc<dyn Fs>, from: Lsn, mode: Mode) -> Result<Recovered> {
     let options = RecoveryOptions::default().mode(mode).read_bytes(4096);
     let mut recovery = Recovery::open(fs, Path::new(DIR), from, &options)?;
@@ -84,7 +84,7 @@ fn recover(fs: &Arc<dyn Fs>, from: Lsn, mode: Mode) -> Result<Recovered> {
     Ok(Recovered { records, damage, tail: recovery.finish()? })
 }
 
-/// Recovers all there is and opens the log for writing.
+/// Recovers everything and opens the log for writing.
 fn open(fs: &Arc<dyn Fs>, options: &Options, seed: u64) -> Result<(Log, Appender, Vec<u64>)> {
     let found = recover(fs, Lsn::ZERO, Mode::TolerateTornTail)?;
     let numbers = found.numbers();
@@ -92,7 +92,7 @@ fn open(fs: &Arc<dyn Fs>, options: &Options, seed: u64) -> Result<(Log, Appender
     Ok((log, appender, numbers))
 }
 
-/// Appends the records with these numbers; their positions.
+/// Appends the records with these numbers and returns their positions.
 fn append(appender: &mut Appender, numbers: std::ops::Range<u64>) -> Result<Vec<Lsn>> {
     numbers.map(|number| appender.append(&[&payload(number)])).collect()
 }
@@ -105,7 +105,7 @@ fn memory() -> Arc<dyn Fs> {
     Arc::new(MemFs::new())
 }
 
-/// The log's files, each with its bytes.
+/// Returns the log's files with their content.
 fn files(fs: &dyn Fs) -> Vec<(PathBuf, Vec<u8>)> {
     let paths = fs.read_dir(Path::new(DIR)).unwrap();
     paths.into_iter().map(|path| (path.clone(), bytes_of(fs, &path))).collect()
@@ -115,7 +115,7 @@ fn bytes_of(fs: &dyn Fs, path: &Path) -> Vec<u8> {
     fs.open(path, OpenOptions::read()).unwrap().map().unwrap().to_vec()
 }
 
-/// A disk with these files.
+/// Creates a disk with these files.
 fn disk(files: &[(PathBuf, Vec<u8>)]) -> Arc<dyn Fs> {
     let fs = memory();
     fs.create_dir_all(Path::new(DIR)).unwrap();
@@ -125,7 +125,7 @@ fn disk(files: &[(PathBuf, Vec<u8>)]) -> Arc<dyn Fs> {
     fs
 }
 
-/// The names in the log's directory.
+/// Returns the file names in the log's directory.
 fn names(fs: &dyn Fs) -> Vec<String> {
     let paths = fs.read_dir(Path::new(DIR)).unwrap();
     paths.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
@@ -135,12 +135,12 @@ fn is_corruption(error: &Error) -> bool {
     matches!(error, Error::Corruption { .. })
 }
 
-/// `short`, or in the long form `long`.
+/// Returns `short`, or `long` in the long form.
 fn rounds(short: u64, long: u64) -> u64 {
     if std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0") { long } else { short }
 }
 
-/// The seed of a test, printed: its own, moved by `CAIRN_SEED`.
+/// Returns the seed of a test and prints it: its own seed, changed by `CAIRN_SEED`.
 fn seed(own: u64) -> u64 {
     let moved = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or(0);
     println!("CAIRN_SEED={moved} (own seed {own})");

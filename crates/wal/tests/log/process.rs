@@ -1,4 +1,4 @@
-//! Processes that are killed, and sizes that are real.
+//! Killed processes, and real sizes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -18,10 +18,10 @@ fn recovered(fs: &Arc<dyn Fs>, dir: &Path) -> (Vec<u64>, Tail) {
     (numbers, recovery.finish().unwrap())
 }
 
-/// Goal: a committed record survives the process, without any sync, and the next process goes on
-/// behind it. Method: this test runs itself as a child, which appends until it is killed with
-/// `SIGKILL`; what it said it had committed is recovered, in order and without holes, over many
-/// lives of one log.
+/// Goal: a committed record survives the process without any sync, and the next process continues
+/// after it. Method: this test runs itself as a child, which appends until it is killed with
+/// `SIGKILL`; the records that the child reported as committed are recovered, in order and without
+/// holes, over many lives of one log.
 #[test]
 fn records_survive_killed_processes() {
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
@@ -37,8 +37,8 @@ fn records_survive_killed_processes() {
             }
         }
     }
-    // The log is mapped in shared memory, whatever the scratch folder of a container is on. There
-    // is little of it.
+    // In shared memory the log is mapped, whatever file system the temporary directory of a
+    // container is on. There is only a little of it.
     let shared = tempfile::tempdir_in("/dev/shm").ok().map(|dir| (dir, 3));
     for (dir, rounds) in std::iter::once((tempfile::tempdir().unwrap(), rounds(12, 200))).chain(shared) {
         killed_again_and_again(&fs, dir.path(), rounds as usize);
@@ -72,8 +72,8 @@ fn killed_again_and_again(fs: &Arc<dyn Fs>, dir: &Path, rounds: usize) {
     println!("killed processes in {}: {before} records", dir.display());
 }
 
-/// Goal: the longest record works on the real disk. Method: in the long form only, for it takes 2
-/// GiB of disk and as much memory: a record of 1 GiB between two small ones.
+/// Goal: the longest record works on the real disk. Method: a record of 80 MiB between two small
+/// ones; in the long form of 1 GiB, which takes 2 GiB of disk and as much memory.
 #[test]
 fn a_gigabyte_in_one_record() {
     let bytes = if rounds(0, 1) == 0 { 80 << 20 } else { cairn_wal::MAX_RECORD_BYTES };

@@ -1,8 +1,9 @@
-//! Bits that flip.
+//! Flipped bits.
 
 use super::*;
 
-/// A log that was closed in order, of a few segments; and how many records it has.
+/// Creates a properly closed log of a few segments, and returns its files and the number of its
+/// records.
 fn closed() -> (Vec<(PathBuf, Vec<u8>)>, u64) {
     let fs = memory();
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
@@ -18,8 +19,8 @@ fn closed() -> (Vec<(PathBuf, Vec<u8>)>, u64) {
     (files(&*fs), count)
 }
 
-/// Goal: of a log that was closed, no flipped bit costs a record unseen, changes one, or invents
-/// one; and where it is seen, the rest can be salvaged. Method: flip every bit.
+/// Goal: in a closed log, no flipped bit silently loses, changes or invents a record; and when the
+/// damage is detected, the rest can be salvaged. Method: flip every bit.
 #[test]
 fn every_bit_of_a_closed_log() {
     let (whole, count) = closed();
@@ -29,7 +30,7 @@ fn every_bit_of_a_closed_log() {
     for (file, (path, bytes)) in whole.iter().enumerate() {
         let opened = fs.open(path, OpenOptions::write()).unwrap();
         for bit in 0..bytes.len() * 8 {
-            // Zeros of the header page and behind the records: a few of them will do.
+            // In the zeros of the header page and after the records, a sample of the bits suffices.
             let zeros = bytes[bit / 8 / 64 * 64..][..64].iter().all(|&byte| byte == 0);
             if zeros && bit % 509 != 0 {
                 continue;
@@ -63,8 +64,8 @@ fn every_bit_of_a_closed_log() {
     assert!(seen > 50_000 && flips == seen + unseen, "{seen}");
 }
 
-/// Goal: under the strictest mode a flipped bit of anything that is covered by a checksum is an
-/// error. Method: flip the bits of both headers and of records; only padding and zeros pass.
+/// Goal: in the strict mode, a flipped bit in anything covered by a checksum is an error. Method:
+/// flip bits of both headers and of records; only padding and zeros pass.
 #[test]
 fn strict_mode_sees_headers_too() {
     let (whole, _) = closed();
@@ -79,9 +80,9 @@ fn strict_mode_sees_headers_too() {
     }
 }
 
-/// Goal: of a log that was closed, no record goes without a word where zeros stand in its place,
-/// which by themselves look like the end. Method: each record of it, and each with all that follow
-/// it up to the mark, zeroed in turn.
+/// Goal: in a closed log, no record is silently lost when it is replaced by zeros, which on their
+/// own look like the end. Method: each record, and each one with all that follow up to the mark,
+/// zeroed in turn.
 #[test]
 fn zeros_in_place_of_records() {
     let (whole, count) = closed();
@@ -106,8 +107,8 @@ fn zeros_in_place_of_records() {
     }
 }
 
-/// Goal: a salvage finds the record behind a damaged one, wherever that is in what it reads at a
-/// time. Method: damaged records of all lengths around that, with a sound one behind.
+/// Goal: a salvage finds the record after a damaged one, wherever it lies in the read window.
+/// Method: damaged records of all lengths around the window size, each followed by a sound one.
 #[test]
 fn salvage_across_windows() {
     for len in (4000..4200).chain(8150..8250) {
@@ -125,8 +126,8 @@ fn salvage_across_windows() {
     }
 }
 
-/// Goal: a log that was not closed loses, by a flipped bit, the records from there on at most; and
-/// none that a later record or header says were synced. Method: flip a bit in every byte.
+/// Goal: in a log that was not closed, a flipped bit loses at most the records from there on, and
+/// none that a later record or header proves to be synced. Method: flip a bit in every byte.
 #[test]
 fn every_byte_of_an_open_log() {
     let fs = memory();
@@ -170,7 +171,7 @@ fn every_byte_of_an_open_log() {
     assert!(corrupt > 1000 && cut > 500, "{corrupt} {cut}");
 }
 
-/// Goal: damage to many places at once never invents or reorders records, in any mode. Method:
+/// Goal: damage in many places at once never invents or reorders records, in any mode. Method:
 /// random blocks of garbage, zeros, or other blocks of the same files.
 #[test]
 fn blocks_swapped_and_lost() {

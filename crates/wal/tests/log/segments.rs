@@ -1,12 +1,12 @@
-//! Segments: how they follow each other, are released and written again.
+//! The life of segments: rotation, release and recycling.
 
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, FaultOptions, Operation};
 
 use super::*;
 
-/// Goal: segments rotate when they are full and when asked, an empty one does not, and positions
-/// say where things are.
+/// Goal: segments rotate when they are full and on request, an empty one does not rotate, and
+/// positions are accurate.
 #[test]
 fn rotation() {
     let fs = memory();
@@ -22,14 +22,14 @@ fn rotation() {
     assert_eq!(log.stats().segments, u64::from(lsns.last().unwrap().segment()));
     log.sync().unwrap();
     assert_eq!(recover(&fs, second, Mode::Strict).unwrap().numbers(), (0..200).collect::<Vec<_>>());
-    // From the end of a segment, the next record is in the next one.
+    // From the end of a segment, the next record is in the following one.
     let edge = lsns.windows(2).find(|pair| pair[0].segment() < pair[1].segment()).unwrap()[0];
     let index = lsns.iter().position(|lsn| *lsn == edge).unwrap();
     assert_eq!(recover(&fs, edge, Mode::Strict).unwrap().records.len(), 199 - index);
 }
 
 /// Goal: records larger than a segment work, before and after small ones, and their files are not
-/// kept for later.
+/// kept for recycling.
 #[test]
 fn large_records() {
     let fs = memory();
@@ -48,9 +48,9 @@ fn large_records() {
     assert!(kept.is_empty(), "{:?}", names(&*fs));
 }
 
-/// Goal: released segments are written again, no more of them kept than was asked for, and what is
-/// left of their earlier lives is never taken for records. Method: many rounds of filling and
-/// releasing; a recovery in each; how many files there are.
+/// Goal: released segments are recycled, no more of them are kept than configured, and bytes of
+/// their earlier uses are never taken for records. Method: many rounds of filling and releasing; in
+/// each, recover and count the files.
 #[test]
 fn recycling() {
     for recycled_max in [0, 1, 3] {
@@ -61,8 +61,7 @@ fn recycling() {
         for round in 0..18 {
             let numbers_end = (round + 1) * 300;
             append(&mut appender, round * 300..numbers_end).unwrap();
-            // So that stale records, were they taken for records, say that something had been
-            // synced.
+            // If stale records were accepted, they would now claim that something had been synced.
             log.sync().unwrap();
             append(&mut appender, 1 << 32..(1 << 32) + 1).unwrap();
             for mode in [Mode::TolerateTornTail, Mode::Strict, Mode::Salvage] {
@@ -83,8 +82,8 @@ fn recycling() {
     }
 }
 
-/// Goal: a log with few records takes little room, one with many is written in segments of the full
-/// size, and one that is trimmed is small again; all records are there.
+/// Goal: a log with few records takes little space, one with many uses segments of the full size,
+/// and a trimmed one is small again; all records are there.
 #[test]
 fn growth() {
     const FULL: u32 = 4 * SMALL;
@@ -102,7 +101,7 @@ fn growth() {
         }
         assert_eq!(sizes(), [SMALL, 2 * SMALL, FULL, FULL, FULL, FULL], "round {round}");
         assert_eq!(recover(&fs, start, Mode::Strict).unwrap().records.len(), count);
-        // Of the four of the full size two are kept.
+        // Two of the four segments of the full size are kept.
         log.release_before(appender.rotate().unwrap()).unwrap();
         assert_eq!(sizes(), [FULL; 3]);
         log.trim().unwrap();
@@ -115,9 +114,9 @@ fn growth() {
     }
 }
 
-/// Goal: what the helper has prepared is as small as the rest after [`Log::trim`], its number is
-/// not lost, and it is of use. Method: trim with a large segment ready, at a power loss at each
-/// operation as well.
+/// Goal: after [`Log::trim`], the prepared segment is as small as the rest, its number is not lost,
+/// and it is used. Method: trim with a large segment prepared, also with a power loss at each
+/// operation.
 #[test]
 fn trimming_what_is_prepared() {
     const FULL: usize = 64 << 10;
@@ -126,7 +125,7 @@ fn trimming_what_is_prepared() {
     let options = small().segment_bytes(FULL as u32).first_segment_bytes(SMALL).background(true);
     let (log, mut appender, _) = open(&disk, &options, 1).unwrap();
     let prepared = |number: u32, bytes: usize| {
-        // The helper does what it was asked for, or the test hangs.
+        // The helper does its work, or the test hangs.
         let path = PathBuf::from(DIR).join(format!("{number:06}.wal"));
         while !fs.exists(&path).unwrap() || fs.metadata(&path).unwrap().len != bytes as u64 {
             std::thread::yield_now();
@@ -159,9 +158,9 @@ fn trimming_what_is_prepared() {
     assert_eq!(found, (0..numbers.end + 3).collect::<Vec<_>>());
 }
 
-/// Goal: a prepared segment that cannot be removed costs nothing but its room: its number and its
-/// file are those of the next one, and all that is appended is found. Method: its removal fails,
-/// then records up to several segments later, with and without a helper.
+/// Goal: a prepared segment that cannot be removed costs only its space: the next segment uses its
+/// number and its file, and all appended records are found. Method: its removal fails, then records
+/// up to several segments later, with and without a helper.
 #[test]
 fn a_prepared_segment_that_stays() {
     for helper in [false, true] {
@@ -179,7 +178,7 @@ fn a_prepared_segment_that_stays() {
         };
         fill(&mut appender, 5);
         let next = PathBuf::from(DIR).join("000006.wal");
-        // The helper does what it was asked for, or the test hangs.
+        // The helper does its work, or the test hangs.
         while helper && fs.metadata(&next).map_or(0, |file| file.len) != 64 << 10 {
             std::thread::yield_now();
         }
@@ -195,8 +194,8 @@ fn a_prepared_segment_that_stays() {
     }
 }
 
-/// Goal: only whole segments before a position go, never the one being written nor one that
-/// somebody still fills.
+/// Goal: a release removes only complete segments before a position, never the current one nor one
+/// with an open reservation.
 #[test]
 fn release_is_careful() {
     let fs = memory();
@@ -214,15 +213,16 @@ fn release_is_careful() {
     log.release_before(Lsn::from(u64::MAX)).unwrap();
     let found = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap();
     assert!(found.records.iter().all(|(lsn, _)| lsn.segment() == last.segment()));
-    // What is released counts as synced: nobody waits for it.
+    // Released records count as synced, so no thread waits for them.
     assert!(log.synced() > *inside);
     log.sync_to(*inside).unwrap();
     assert!(log.synced() < last);
 }
 
-/// Goal: where the caller knows that nothing was released, each segment before the newest is
-/// missed, the oldest as well; where one was, before the newest was begun, it is not. Method: take
-/// away each in turn, of a log and of one that was opened again with a part of it released.
+/// Goal: when the caller knows that nothing was released, every missing segment before the newest
+/// is detected, including the oldest; a segment released before the newest was begun is not missed.
+/// Method: remove each in turn, from a log and from one that was reopened with a part of it
+/// released.
 #[test]
 fn segments_that_are_gone() {
     let fs = memory();
@@ -251,7 +251,7 @@ fn segments_that_are_gone() {
     let whole = files(&*fs);
     assert!(whole.len() > 4, "{:?}", names(&*fs));
     each_is_missed(&whole, 300);
-    // Some are released, and a newer one says so.
+    // Some are released, and a newer segment records that.
     log.release_before(lsns[150]).unwrap();
     log.trim().unwrap();
     appender.rotate().unwrap();
@@ -263,9 +263,9 @@ fn segments_that_are_gone() {
     each_is_missed(&files(&*fs), kept);
 }
 
-/// Goal: no position is handed out that somebody may have seen before, wherever an opening of a log
-/// without records is cut off. Method: all is released but the newest segment, which is empty, and
-/// cut as the log is left; crash images of each operation of the next opening.
+/// Goal: no position is handed out twice, wherever the opening of a log without records is
+/// interrupted. Method: everything is released except the newest segment, which is empty, and
+/// truncated by closing the log; crash images at each operation of the next opening.
 #[test]
 fn positions_only_rise() {
     for is_left in [false, true] {
@@ -300,8 +300,8 @@ fn positions_only_rise() {
     }
 }
 
-/// Goal: opening takes over what earlier lives left: free files, prepared ones, segments before the
-/// start.
+/// Goal: opening takes over the leftovers of earlier processes: free files, prepared ones, segments
+/// before the start.
 #[test]
 fn leftovers() {
     let fs = memory();
@@ -332,10 +332,10 @@ fn leftovers() {
     assert_eq!((found.last(), appender.position().segment()), (Some(&309), 101));
 }
 
-/// Goal: a log that is left gives back what it has allocated and keeps its records: whole, at a
-/// power loss at any moment of it, for who reads it meanwhile, and for the next life. Method:
-/// synced records of which none may go, a prepared and a kept segment, crash images at each
-/// operation, a recovery that began before.
+/// Goal: closing a log gives back its allocated space and keeps its records complete: after a power
+/// loss at any moment of it, for a concurrent reader, and for the next opening. Method: synced
+/// records, a prepared and a kept segment, crash images at each operation, and a recovery that
+/// began before.
 #[test]
 fn closing_gives_room_back() {
     let fs = FaultFs::new(FaultOptions::seeded(3));
@@ -382,8 +382,8 @@ fn closing_gives_room_back() {
     );
 }
 
-/// Goal: a file that a crash left with two names is not written as two. Method: the free name of a
-/// live segment, and two free names of one file.
+/// Goal: a file that a crash left with two names is not written as two files. Method: the free name
+/// of a live segment, and two free names of one file.
 #[test]
 fn files_with_two_names() {
     let fs = memory();
@@ -405,7 +405,7 @@ fn files_with_two_names() {
     assert_eq!(found.numbers(), (0..200).collect::<Vec<_>>());
 }
 
-/// Goal: a log that is needed and is not there is damage, not an empty log.
+/// Goal: a log that is needed but missing is damage, not an empty log.
 #[test]
 fn missing_segments() {
     let fs = memory();
@@ -429,7 +429,7 @@ fn missing_segments() {
     assert!(is_corruption(&nothing.unwrap_err()));
 }
 
-/// Goal: segments of another log, and of a later version, are refused.
+/// Goal: segments of another log or of a later version are refused.
 #[test]
 fn strangers() {
     let make = |seed: u64| {
@@ -456,10 +456,10 @@ fn strangers() {
     assert!(error.to_string().contains("version 3"), "{error}");
 }
 
-/// Goal: a log is closed with its mark on a disk that has no room for one byte more, so that damage
-/// to its last record is told; and segments are as large as they are asked to be, or there is an
-/// error, but for who takes less. Method: appends until there is no room for the next segment, with
-/// records of many lengths; a bit of the last record flipped after the log was closed.
+/// Goal: a log is closed with its mark even when the disk has not one free byte, so that damage to
+/// its last record is detected; and segments have the configured size or fail, unless smaller ones
+/// are allowed. Method: append until there is no space for the next segment, with records of many
+/// lengths; flip a bit of the last record after the log was closed.
 #[test]
 fn closed_on_a_full_disk() {
     for len in 0..40 {
@@ -478,7 +478,7 @@ fn closed_on_a_full_disk() {
         };
         assert!(error.is_full(), "{error}");
         if len % 2 == 0 {
-            // Not one of so few bytes either.
+            // Not even a small one fits.
             log.take_less(true);
             assert!(appender.append(&[&payload]).is_err());
         }

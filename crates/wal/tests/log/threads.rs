@@ -1,4 +1,4 @@
-//! Many threads, on the real disk and on a counted one.
+//! Many threads, on the real disk and on one that counts operations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,8 +7,8 @@ use cairn_vfs::{FaultOptions, Operation, StdFs, thread};
 
 use super::*;
 
-/// Threads append and sync their own records, each told from the others by its number; what was
-/// acknowledged.
+/// Appends and syncs records from several threads, each record identified by its number. Returns
+/// the number of acknowledged records.
 fn hammer(log: &Log, appender: &Mutex<Appender>, threads: u64, each: u64, sync_every: u64) -> u64 {
     let acked = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -32,7 +32,7 @@ fn hammer(log: &Log, appender: &Mutex<Appender>, threads: u64, each: u64, sync_e
     acked.into_inner()
 }
 
-/// All records of all threads are there, those of each thread in its order.
+/// Asserts that all records of all threads are there, each thread's in order.
 fn assert_whole(fs: &Arc<dyn Fs>, dir: &Path, threads: u64, each: u64) {
     let mut recovery = Recovery::open(fs, dir, Lsn::ZERO, &RecoveryOptions::default()).unwrap();
     let mut next = vec![0; threads as usize];
@@ -45,8 +45,8 @@ fn assert_whole(fs: &Arc<dyn Fs>, dir: &Path, threads: u64, each: u64) {
     assert_eq!(next, vec![each; threads as usize]);
 }
 
-/// Goal: threads that append and sync side by side lose nothing and mix nothing up, over rotations,
-/// with the helper thread and without, on the real disk and in memory.
+/// Goal: concurrent threads that append and sync lose nothing and mix nothing up, across rotations,
+/// with and without the helper, on the real disk and in memory.
 #[test]
 fn threads_append_side_by_side() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,8 +73,8 @@ fn threads_append_side_by_side() {
     }
 }
 
-/// Goal: one thread that syncs every record costs a flush for each, several never more than that.
-/// Method: a disk that counts.
+/// Goal: a thread that syncs every record costs one flush per record, and several threads never
+/// cost more than that. Method: a disk that counts.
 #[test]
 fn no_sync_is_done_twice() {
     for threads in [1, 2, 8] {
@@ -92,9 +92,9 @@ fn no_sync_is_done_twice() {
     }
 }
 
-/// Goal: those who wait share a flush. Method: hold a sync up by a reservation that is not
-/// committed; let seven more threads wait; let go, and count. Then once more, with what came before
-/// already synced.
+/// Goal: waiting threads share a flush. Method: delay a sync by an uncommitted reservation; let
+/// seven more threads wait; commit, and count flushes. Repeat with the earlier records already
+/// synced.
 #[test]
 fn waiters_share_a_flush() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(42)));
@@ -117,8 +117,8 @@ fn waiters_share_a_flush() {
     }
 }
 
-/// Goal: positions are handed out, filled, synced, rotated and released by different threads at
-/// once without a deadlock, and the files stay few.
+/// Goal: different threads reserve, fill, sync, rotate and release at once without a deadlock, and
+/// the number of files stays small.
 #[test]
 fn everything_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -155,14 +155,14 @@ fn everything_at_once() {
     assert!(stats.recycled > 5, "{stats:?}");
     drop(log);
     let count = fs.read_dir(dir.path()).unwrap().len();
-    // The one being written, one prepared, two kept.
+    // The current one, one prepared, two kept.
     assert!(count <= 4, "{count} files");
     lock(&appender).append(&[b"an appender outlives its log"]).unwrap();
 }
 
-/// Goal: a log whose helper cannot be started is not opened and says so; nothing of it is left, and
-/// it can be recovered as it was. Its files do not grow with each try. Method: the thread is
-/// refused a few times, then not.
+/// Goal: if the helper cannot be started, opening fails with that error, leaves nothing behind, and
+/// the log can be recovered unchanged. Its files do not grow with each attempt. Method: the thread
+/// is refused a few times, then allowed.
 #[test]
 fn a_helper_that_is_refused() {
     let fs = memory();

@@ -1,9 +1,9 @@
-//! Ends that were torn: zeroed or overwritten at every byte. That a file was cut is told from that:
+//! Torn ends: zeroed or overwritten from every byte on. Truncated files are detected separately,
 //! see `known`.
 
 use super::*;
 
-/// What a tear leaves from some byte on.
+/// The bytes after a tear.
 #[derive(Debug, Clone, Copy)]
 enum Tear {
     Zeros,
@@ -24,9 +24,8 @@ impl Tear {
     }
 }
 
-/// Goal: whatever is left of a torn end, every record before the tear comes back and nothing else;
-/// and the log goes on from there. Method: tear the last of three segments at every byte, in three
-/// ways.
+/// Goal: whatever follows a tear, every record before it comes back and nothing else; and the log
+/// continues from there. Method: tear the last of three segments at every byte, in three ways.
 #[test]
 fn the_last_segment_torn_at_every_byte() {
     let mut rng = SeededRng::new(seed(11));
@@ -56,7 +55,7 @@ fn the_last_segment_torn_at_every_byte() {
                 numbers.len()
             );
             if numbers.len() > least {
-                // The tear fell into the padding, or changed nothing that counts.
+                // The tear fell into padding, or changed no relevant byte.
                 assert!((lsns[least].offset() as usize) < at + 8, "{context}");
             }
             assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{context}");
@@ -70,7 +69,7 @@ fn the_last_segment_torn_at_every_byte() {
     assert!(tears > 3000, "{tears}");
 }
 
-/// The log can be opened, written and read again, however often it is recovered first.
+/// Asserts that the log can be opened, written and read again, repeatedly.
 fn goes_on(fs: &Arc<dyn Fs>, numbers: &[u64], context: &str) {
     let next = numbers.len() as u64;
     for round in 0..2 {
@@ -84,9 +83,9 @@ fn goes_on(fs: &Arc<dyn Fs>, numbers: &[u64], context: &str) {
     assert!(found.into_iter().eq(0..next + 6), "{context}");
 }
 
-/// Goal: a tear in a segment that is followed by others ends the log there if nothing of what is
-/// lost had been synced, and is damage if it had. Method: three segments of which nothing was
-/// synced, all of the first, or a part of the second; tear the second at every byte.
+/// Goal: a tear in a segment that others follow ends the log there if none of the lost records had
+/// been synced, and is damage otherwise. Method: three segments with nothing synced, all of the
+/// first, or a part of the second; tear the second at every byte.
 #[test]
 fn a_segment_in_the_middle_torn() {
     for synced in [0, 1, 2] {
@@ -122,7 +121,7 @@ fn a_segment_in_the_middle_torn() {
                 Ok(found) => {
                     ended += 1;
                     assert!(!lost_synced, "{context}: taken for a torn end");
-                    // A tear of padding costs nothing.
+                    // A tear in padding loses nothing.
                     let whole = found.numbers().len() == lsns.len();
                     assert!(whole || found.records.len() - least <= 1, "{context}");
                     assert!(whole || !found.damage.is_empty(), "{context}");
@@ -144,8 +143,8 @@ fn a_segment_in_the_middle_torn() {
     }
 }
 
-/// Goal: records that a recovery gave up stay given up, also when the torn bytes come back. Method:
-/// tear, recover and write on; then put the torn bytes back where they were.
+/// Goal: records that a recovery abandoned stay abandoned, even if the torn bytes come back.
+/// Method: tear, recover and continue writing; then restore the torn bytes.
 #[test]
 fn what_was_given_up_stays_so() {
     let fs = memory();
@@ -167,8 +166,8 @@ fn what_was_given_up_stays_so() {
     back[file] = whole[file].clone();
     let found = recover(&disk(&back), Lsn::ZERO, Mode::TolerateTornTail).unwrap();
     assert_eq!(found.numbers(), (0..kept + 9).collect::<Vec<_>>());
-    // Nor when the segment that they followed has lost its header: that is damage, and of what can
-    // be salvaged they are no part.
+    // The same holds when the segment that they followed has lost its header: that is damage, and a
+    // salvage does not return them.
     back[file].1[..4096].fill(0);
     let lost = recover(&disk(&back), Lsn::ZERO, Mode::TolerateTornTail).unwrap_err();
     assert!(is_corruption(&lost), "{lost}");

@@ -15,7 +15,7 @@ use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "fjall";
 
 const KEYSPACE: &str = "records";
@@ -85,7 +85,8 @@ impl KvStore for FjallKv {
     }
 
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
-        // A keyspace takes this from itself when it is made, batches from the database.
+        // Single writes use the setting of the keyspace, batches that of the database, so both are
+        // set.
         let manual = settings.durability == Durability::Memory;
         let builder = Database::builder(dir).cache_size(settings.cache_bytes).manual_journal_persist(manual);
         let db = builder.open().map_err(fail)?;

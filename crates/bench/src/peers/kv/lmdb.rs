@@ -1,4 +1,4 @@
-//! LMDB through heed: a mapped copy-on-write B+tree with one writer at a time, every write a
+//! LMDB through heed: a mapped copy-on-write B+tree with one writer at a time. Every write is a
 //! transaction of its own unless batched.
 #![allow(unsafe_code)]
 
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "lmdb";
 
-/// More readers than a run has threads.
+/// More reader slots than a run has threads.
 const READERS_MAX: u32 = 2048;
 
 type Table<'env> = Database<'env, Bytes, Bytes>;
@@ -81,9 +81,9 @@ impl KvStore for LmdbKv {
         if settings.durability != Durability::Sync {
             flags |= EnvFlags::NO_SYNC;
         }
-        // SAFETY: NO_SYNC risks the file at a power loss, which is what was asked for; the
-        // directory is this turn's own, nobody else opens, cuts or rewrites the file while it is
-        // mapped.
+        // SAFETY: NO_SYNC risks the file at a power loss, which the setting accepts; the directory
+        // belongs to this turn, so that nobody else opens, truncates or rewrites the file while it
+        // is mapped.
         let env = unsafe { options.flags(flags).open(dir) }.map_err(fail)?;
         let txn = env.write_txn().map_err(fail)?;
         env.create_databases_and_commit(txn, |opener, txn| {
@@ -97,7 +97,7 @@ impl KvStore for LmdbKv {
 
 struct Open {
     env: Env<WithoutTls>,
-    /// Counts commits, so that readers know when theirs is an old view.
+    /// Number of commits, by which readers detect that their snapshot is stale.
     writes: AtomicU64,
 }
 
@@ -126,19 +126,19 @@ impl KvDb for Open {
 struct Session<'env> {
     open: &'env Open,
     table: Table<'env>,
-    /// The transaction of the last read, with the count of commits that it has seen.
+    /// Transaction of the last read, with the number of commits that it sees.
     view: Option<(u64, RoTxn<'env, WithoutTls>)>,
 }
 
 impl<'env> Session<'env> {
-    /// A view that has every commit in it that returned before.
+    /// Returns a read transaction that sees every commit that has returned.
     fn view(&mut self) -> Result<&RoTxn<'env, WithoutTls>> {
         let writes = self.open.writes.load(Ordering::Acquire);
         match &mut self.view {
             Some((seen, _)) if *seen == writes => {}
             stale => {
-                // An old view would keep its pages from being used again: it goes before the new
-                // one comes.
+                // The stale transaction ends before the new one begins, because it keeps its pages
+                // from being reused.
                 *stale = None;
                 *stale = Some((writes, self.open.env.read_txn().map_err(fail)?));
             }

@@ -1,4 +1,4 @@
-//! The peers of the key-value suite that are Rust crates: opened to be written to and read at once.
+//! Peers of the key-value suite that are Rust crates, for concurrent reads and writes.
 
 pub mod fjall;
 pub mod lmdb;

@@ -1,5 +1,5 @@
-//! redb: a copy-on-write B-tree in pure Rust with one writer at a time, every write a transaction
-//! of its own unless batched.
+//! redb: a copy-on-write B-tree in pure Rust with one writer at a time. Every write is a
+//! transaction of its own unless batched.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,13 +13,14 @@ use crate::error::{Error, Result};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "redb";
 
 const FILE: &str = "data.redb";
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 
-/// Pages of commits that are not durable are not used again, so one in so many is.
+/// Every commit of this number is durable, because redb does not reuse the pages freed by other
+/// commits until then.
 const COMMITS_PER_SYNC: u64 = 1000;
 
 type View = ReadOnlyTable<&'static [u8], &'static [u8]>;
@@ -95,7 +96,7 @@ impl KvStore for RedbKv {
 struct Open {
     db: Database,
     sync: bool,
-    /// Counts commits.
+    /// Number of commits.
     writes: AtomicU64,
 }
 
@@ -133,19 +134,19 @@ impl KvDb for Open {
 
 struct Session<'a> {
     open: &'a Open,
-    /// The table of the last read, with the count of commits that it has seen.
+    /// Table of the last read, with the number of commits that it sees.
     view: Option<(u64, View)>,
 }
 
 impl Session<'_> {
-    /// A view that has every commit in it that returned before.
+    /// Returns a table that sees every commit that has returned.
     fn view(&mut self) -> Result<&View> {
         let writes = self.open.writes.load(Ordering::Acquire);
         match &mut self.view {
             Some((seen, _)) if *seen == writes => {}
             stale => {
-                // An old view would keep its pages from being used again: it goes before the new
-                // one comes.
+                // The stale transaction ends before the new one begins, because it keeps its pages
+                // from being reused.
                 *stale = None;
                 let txn = self.open.db.begin_read().map_err(fail)?;
                 *stale = Some((writes, txn.open_table(TABLE).map_err(fail)?));

@@ -11,7 +11,7 @@ use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "sled";
 
 fn fail(error: impl std::fmt::Display) -> Error {

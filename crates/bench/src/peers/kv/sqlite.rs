@@ -1,5 +1,5 @@
-//! SQLite through rusqlite: one `WITHOUT ROWID` table in WAL mode, every write a transaction of its
-//! own unless batched.
+//! SQLite through rusqlite: one `WITHOUT ROWID` table in WAL mode. Every write is a transaction of
+//! its own unless batched.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::peers::sqlite_wal::{self, Lent, WalFile};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "sqlite";
 
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS records (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID";
@@ -103,7 +103,7 @@ impl KvSession for Session<'_> {
 
     fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
         let _turn = self.open.0.turn();
-        // Rolls back when it is dropped without a commit.
+        // Rolls back if it is dropped without a commit.
         let transaction = self.connection.transaction().map_err(fail)?;
         fill_all(&transaction, fill)?;
         transaction.commit().map_err(fail)

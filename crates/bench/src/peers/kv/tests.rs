@@ -1,5 +1,5 @@
-//! Every peer that is here through every mode, at toy size: what it returns must be what was
-//! written.
+//! Runs every installed peer through every mode at a small size, verifying that reads return the
+//! data written.
 
 use std::path::PathBuf;
 
@@ -35,7 +35,8 @@ fn options(words: &str, durability: Durability) -> Options {
     }
 }
 
-/// On a disk where there is one: syncs to memory would show nothing.
+/// Returns a directory on disk if possible, because syncs to a memory file system would show
+/// nothing.
 fn work_dir() -> PathBuf {
     std::env::current_dir().unwrap().join("../../target/kv-tests")
 }
@@ -83,13 +84,15 @@ macro_rules! peers {
         mod $module {
             use super::*;
 
-            /// Goal: DKV's modes and durable writers, every answer checked.
+            /// Goal: DKV's modes and durable writers answer correctly. Method: every answer is
+            /// checked.
             #[test]
             fn answers_right() {
                 check($store);
             }
 
-            /// Goal: YCSB, db_bench and the long modes, every answer checked.
+            /// Goal: YCSB, db_bench and the long modes answer correctly. Method: every answer is
+            /// checked.
             #[test]
             fn answers_right_in_the_other_suites() {
                 check_more($store);
@@ -106,8 +109,8 @@ peers! {
     sled: kv::sled::SledKv;
 }
 
-/// Goal: RocksDB answers right; without its library it says where that was looked for, and the test
-/// ends there, or with `CAIRN_REQUIRE_ROCKSDB` fails.
+/// Goal: RocksDB answers correctly. Without its library, the error names the place where it was
+/// expected, and the test ends; with `CAIRN_REQUIRE_ROCKSDB` it fails.
 #[test]
 fn rocksdb_answers_right_or_says_what_is_missing() {
     match (rocksdb::kv::RocksDbKv::find(), rocksdb::kv::RocksDbKv::find()) {
@@ -122,8 +125,8 @@ fn rocksdb_answers_right_or_says_what_is_missing() {
     }
 }
 
-/// Goal: LevelDB answers right; without its library it says what was looked for, and the test ends
-/// there, or with `CAIRN_REQUIRE_LEVELDB` fails.
+/// Goal: LevelDB answers correctly. Without its library, the error names the libraries that were
+/// tried, and the test ends; with `CAIRN_REQUIRE_LEVELDB` it fails.
 #[test]
 fn leveldb_answers_right_or_says_what_is_missing() {
     match (leveldb::LevelDb::find(), leveldb::LevelDb::find()) {

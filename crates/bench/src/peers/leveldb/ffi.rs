@@ -1,14 +1,14 @@
-//! The functions of LevelDB's C interface that the lab needs, found in a shared library at run
-//! time. Their signatures are those of `leveldb/c.h`; booleans are `unsigned char` there.
+//! The functions of LevelDB's C interface that the lab needs, loaded from a shared library at run
+//! time. Their signatures are those of `leveldb/c.h`, which has `unsigned char` for booleans.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
 use crate::peers::c_api::{c_api, c_errors};
 
-/// An object of LevelDB, known by address only.
+/// An opaque pointer to an object of LevelDB.
 pub(super) type Opaque = *mut c_void;
-/// Where a call puts its message when it fails.
+/// Out-pointer for the message of a failed call.
 pub(super) type Errors = *mut *mut c_char;
 
 c_api! {

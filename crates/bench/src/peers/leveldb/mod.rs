@@ -1,4 +1,4 @@
-//! LevelDB, from Debian's shared library, found at run time like RocksDB's.
+//! LevelDB, from Debian's shared library, loaded at run time like RocksDB's.
 #![allow(unsafe_code)]
 
 mod ffi;
@@ -17,29 +17,29 @@ use crate::suite_kv::quiet::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "leveldb";
 
-/// The library's name on Debian, which has a letter of its own, and elsewhere.
+/// Names of the library: on Debian, which appends a letter, and on other systems.
 const LIBRARIES: [&str; 2] = ["libleveldb.so.1d", "libleveldb.so.1"];
 
-/// Above every key of the lab: what lies behind it is empty.
+/// A key above every key of the lab. The range from it is empty.
 const BEHIND_ALL: &[u8] = &[0xff; 8];
 
 fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// LevelDB, once its library is loaded.
+/// LevelDB, with its library loaded.
 #[derive(Debug)]
 pub struct LevelDb {
     api: Arc<Api>,
 }
 
 impl LevelDb {
-    /// Loads the library: the one that `CAIRN_LEVELDB_LIB` names, else the system's.
+    /// Loads the library: the one named by `CAIRN_LEVELDB_LIB`, else the system's.
     ///
-    /// Errors: no such library; the message says what was looked for.
+    /// Errors: there is no such library; the message names the libraries that were tried.
     pub fn find() -> Result<LevelDb> {
         if let Some(path) = env::var_os("CAIRN_LEVELDB_LIB") {
             return Ok(LevelDb { api: Api::load(&path)? });
@@ -124,7 +124,7 @@ impl KvStore for LevelDb {
             (api.options_set_filter_policy)(options, filter);
             (options, cache, filter, (api.open)(options, path.as_ptr(), &mut error))
         };
-        // SAFETY: constructors, and a setter on what one of them made.
+        // SAFETY: constructors, and a setter on an object that one of them made.
         let (read, write) = unsafe {
             let (read, write) = ((api.readoptions_create)(), (api.writeoptions_create)());
             (api.writeoptions_set_sync)(write, u8::from(settings.durability == Durability::Sync));
@@ -138,7 +138,7 @@ impl KvStore for LevelDb {
 
 struct Open {
     api: Arc<Api>,
-    /// Null where opening failed.
+    /// Null if opening failed.
     db: Opaque,
     options: Opaque,
     cache: Opaque,
@@ -147,16 +147,16 @@ struct Open {
     write: Opaque,
 }
 
-// SAFETY: LevelDB documents its database as safe for concurrent use; the options are not changed
-// any more.
+// SAFETY: LevelDB documents its database as safe for concurrent use; the options do not change
+// after this.
 unsafe impl Send for Open {}
 // SAFETY: as above.
 unsafe impl Sync for Open {}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // SAFETY: made in `open`, each freed once, the store before what it uses; sessions borrow
-        // it, so none is left.
+        // SAFETY: made in `open`, each freed once, the store before the objects that it uses;
+        // sessions borrow it, so none is left.
         unsafe {
             if !self.db.is_null() {
                 (self.api.close)(self.db);
@@ -173,7 +173,7 @@ impl Drop for Open {
 impl Open {
     fn compact_range(&self, from: Option<&[u8]>) {
         let (start, len) = from.map_or((ptr::null(), 0), |from| (from.as_ptr().cast(), from.len()));
-        // SAFETY: an open store, bytes of this length; null stands for an end.
+        // SAFETY: an open store, bytes of this length; null means an open end.
         unsafe { (self.api.compact_range)(self.db, start, len, ptr::null(), 0) };
     }
 }
@@ -222,14 +222,16 @@ impl Drop for Session<'_> {
     }
 }
 
+/// Borrows bytes of a C library as a slice.
+///
 /// # Safety
-/// `start` must point to `len` bytes that live as long as the result is used, or `len` be 0.
+/// `start` must point to `len` bytes that live as long as the result is used, or `len` must be 0.
 #[inline]
 unsafe fn bytes<'a>(start: *const c_char, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(start.cast(), len) }
 }
 
@@ -237,7 +239,7 @@ impl KvSession for Session<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let Open { api, db, write, .. } = self.open;
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of these lengths, a place for the error.
+        // SAFETY: an open store, its options, bytes of these lengths, an out-pointer for the error.
         unsafe {
             let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
             (api.put)(*db, *write, key_start, key.len(), value_start, value.len(), &mut error);
@@ -259,7 +261,7 @@ impl KvSession for Session<'_> {
         unsafe { (api.writebatch_clear)(self.batch) };
         fill(&mut Filling { api, batch: self.batch })?;
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, a live batch, a place for the error.
+        // SAFETY: an open store, its options, a live batch, an out-pointer for the error.
         unsafe { (api.write)(*db, *write, self.batch, &mut error) };
         api.check(error)
     }
@@ -267,8 +269,8 @@ impl KvSession for Session<'_> {
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let Open { api, db, read, .. } = self.open;
         let (mut error, mut len) = (ptr::null_mut(), 0);
-        // SAFETY: an open store, its options, bytes of this length, places for length and error.
-        // What comes back is ours to free, once.
+        // SAFETY: an open store, its options, bytes of this length, out-pointers for length and
+        // error. The returned value is ours to free, once.
         unsafe {
             let value = (api.get)(*db, *read, key.as_ptr().cast(), key.len(), &mut len, &mut error);
             api.check(error)?;
@@ -283,8 +285,8 @@ impl KvSession for Session<'_> {
 
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Open { api, db, read, .. } = self.open;
-        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows
-        // is used before its next step.
+        // SAFETY: an open store and its options; the iterator is destroyed below, and its key and
+        // value are used before its next step.
         let error = unsafe {
             let iterator = (api.create_iterator)(*db, *read);
             (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());

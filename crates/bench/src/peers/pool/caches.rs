@@ -1,4 +1,4 @@
-//! Caches of a library over the file of pages: look the page up, or read it and put it in.
+//! Library caches over the file of pages: a lookup returns the page, or reads and inserts it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,18 +12,19 @@ use crate::suite_pool::pages::{STAMP_AT, word};
 use crate::suite_pool::store::{chained, each};
 use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
 
-/// quick_cache's name.
+/// Name of quick_cache.
 pub const QUICK_CACHE: &str = "quick_cache";
-/// moka's name.
+/// Name of moka.
 pub const MOKA: &str = "moka";
 
-/// A page in memory, counted: who has looked it up keeps it, whatever the cache does.
+/// A reference-counted page in memory: a session that has looked it up keeps it even if the cache
+/// evicts it.
 type Page = Arc<Buffer>;
 type Hasher = quick_cache::DefaultHashBuilder;
 
-/// What a library's cache has to do.
+/// The operation that a library's cache must provide.
 trait PageCache: Send + Sync + 'static {
-    /// The page, read by `read` if it is not there.
+    /// Returns the page, read by `read` if it is not in the cache.
     fn get(&self, page: u32, read: impl FnOnce() -> Result<Page>) -> Result<Page>;
 }
 
@@ -49,12 +50,12 @@ impl PageCache for moka::sync::Cache<u32, Page, Hasher> {
 pub struct Cache(&'static str);
 
 impl Cache {
-    /// quick_cache: Clock-PRO's kind, in shards.
+    /// quick_cache: a variant of Clock-PRO, in shards.
     pub fn quick_cache() -> Self {
         Cache(QUICK_CACHE)
     }
 
-    /// moka: W-TinyLFU, as Caffeine does it.
+    /// moka: W-TinyLFU, as in Caffeine.
     pub fn moka() -> Self {
         Cache(MOKA)
     }

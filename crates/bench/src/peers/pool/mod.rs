@@ -1,5 +1,5 @@
-//! Caches that can serve as a buffer pool: pages by number, so many of them in memory. What each
-//! one cannot do stands in its settings.
+//! Caches that can serve as a buffer pool: pages by number, with a fixed number of them in memory.
+//! The settings of each one list its restrictions.
 
 pub mod caches;
 pub mod sqlite;

@@ -1,5 +1,5 @@
-//! SQLite's page cache, by rows that fill a page each: what is asked for by number is a leaf of the
-//! table.
+//! SQLite's page cache, accessed through rows that fill a page each, so that a row number selects a
+//! leaf of the table.
 #![allow(unsafe_code)]
 
 use std::ffi::c_int;
@@ -16,17 +16,18 @@ use crate::suite_pool::pages::{STAMP_AT, word};
 use crate::suite_pool::store::each;
 use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
 
-/// Its name.
+/// Name of the contender.
 pub const NAME: &str = "sqlite";
 
-/// Bytes of a page that the row does not fill: the page's header, the cell's, and what keeps the
-/// row from spilling over.
+/// Bytes of a page that the row leaves free for the headers of page and cell, so that it does not
+/// spill into overflow pages.
 const SPARED: usize = 96;
 
-/// Leaves below one inner page, at least: the smallest has 4 KiB, an entry some nine bytes.
+/// Minimum number of leaves below an inner page: the smallest page has 4 KiB, an entry about nine
+/// bytes.
 const FAN_OUT: u32 = 400;
 
-/// The contender.
+/// SQLite as a page store.
 #[derive(Debug, Clone, Copy)]
 pub struct SqlitePages;
 
@@ -80,7 +81,7 @@ impl PageStore for SqlitePages {
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).map_err(fail)?;
-        // With the root and the page that the schema is in.
+        // Includes the root and the page with the schema.
         let inner = setup.reach.div_ceil(FAN_OUT) as usize + 2;
         connection.pragma_update(None, "cache_size", (setup.frames + inner) as i64).map_err(fail)?;
         connection.pragma_update(None, "mmap_size", 0).map_err(fail)?;
@@ -123,8 +124,8 @@ impl Pages for Open {
     fn misses(&self) -> Option<u64> {
         let connection = lock(&self.0);
         let (mut now, mut most): (c_int, c_int) = (0, 0);
-        // SAFETY: an open connection that nobody else uses while this has its mutex, and two places
-        // for the answer.
+        // SAFETY: an open connection that nobody else uses while its mutex is held, and two
+        // out-pointers for the result.
         let code = unsafe {
             ffi::sqlite3_db_status(
                 connection.handle(),

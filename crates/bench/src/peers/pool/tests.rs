@@ -1,5 +1,4 @@
-//! Every peer that is here, over small files: what it says of hits must be what its capacity lets
-//! it have.
+//! Runs every installed peer over small files, verifying that its hits match its capacity.
 
 use crate::peers::pool::caches::Cache;
 use crate::peers::pool::sqlite::SqlitePages;
@@ -9,7 +8,7 @@ use crate::suite_pool::pages::PageFile;
 use crate::suite_pool::store::expected;
 use crate::suite_pool::{Access, PageStore, Setup};
 
-/// Misses of some rounds over pages, after one round that brings them in.
+/// Returns the misses of ten rounds over the pages, after one round that loads them.
 fn misses(store: &dyn PageStore, file: &PageFile, frames: usize, pages: u32) -> u64 {
     let open = store.open(&Setup { file, frames, reach: pages, writes: false }).unwrap();
     let order: Vec<u32> = (0..pages).collect();
@@ -39,7 +38,7 @@ fn check(store: &dyn PageStore) {
     }
 }
 
-/// Goal: the libraries' caches give right pages, and have room for about as many as they are told.
+/// Goal: the libraries' caches return the correct pages, and hold about as many as configured.
 #[test]
 fn caches_have_their_capacity() {
     check(&Cache::quick_cache());

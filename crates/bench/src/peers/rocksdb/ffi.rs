@@ -1,9 +1,8 @@
-//! The few functions of RocksDB's C interface that the lab needs, found in a shared library at run
+//! The functions of RocksDB's C interface that the lab needs, loaded from a shared library at run
 //! time.
 //!
 //! The signatures are those of `rocksdb/c.h`, which RocksDB keeps stable across versions. Booleans
-//! are `unsigned char` there, except for the last argument of the batched lookup, which is a C++
-//! `bool`.
+//! are `unsigned char`, except for the last argument of the batched lookup, which is a C++ `bool`.
 #![allow(unsafe_code)]
 // Names are those of the header.
 #![allow(non_snake_case)]
@@ -12,9 +11,9 @@ use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
 
 use crate::peers::c_api::{c_api, c_errors};
 
-/// An object of RocksDB, known by address only.
+/// An opaque pointer to an object of RocksDB.
 pub(super) type Opaque = *mut c_void;
-/// Where a call puts its message when it fails.
+/// Out-pointer for the message of a failed call.
 pub(super) type Errors = *mut *mut c_char;
 
 c_api! {

@@ -1,5 +1,5 @@
-//! Owners of what RocksDB's C interface returns: stores, table files, options. Outside of this
-//! module and `ffi` nothing of this peer is `unsafe`.
+//! Owners of the objects of RocksDB's C interface: stores, table files, options. Apart from the
+//! bindings, only `kv` and `measured` make unsafe calls of their own.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char};
@@ -18,31 +18,31 @@ fn c_path(path: &Path) -> Result<CString> {
 /// A kind of block cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cache {
-    /// Without locks; for many entries.
+    /// Lock-free, for many entries.
     HyperClock,
-    /// In 2^`shard_bits` parts with a mutex each.
+    /// Split into 2^`shard_bits` shards with a mutex each.
     Lru {
-        /// The logarithm of their number.
+        /// Binary logarithm of the number of shards.
         shard_bits: i32,
     },
 }
 
-/// What a store is opened with.
+/// Options of a store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenOptions {
-    /// 0 none, 1 snappy, 7 zstd.
+    /// Compression type: 0 none, 1 snappy, 7 zstd.
     pub(super) compression: i32,
     /// Read tables through a mapping rather than by `pread`.
     pub(super) mmap_reads: bool,
-    /// Bytes of uncompressed blocks to keep.
+    /// Capacity of the block cache, in bytes of uncompressed blocks.
     pub(super) cache_bytes: usize,
-    /// Which kind of cache keeps them.
+    /// Kind of block cache.
     pub(super) cache: Cache,
-    /// Read tables past the kernel's page cache.
+    /// Bypass the kernel's page cache when reading tables.
     pub(super) direct_reads: bool,
     /// Size of a data block before compression.
     pub(super) block_bytes: usize,
-    /// Bloom filter bits a key.
+    /// Bits of the Bloom filter per key.
     pub(super) filter_bits: f64,
     /// Entries per bucket of the hash index inside data blocks.
     pub(super) hash_ratio: f64,
@@ -60,8 +60,8 @@ impl Options {
     fn new(api: &Arc<Api>, choice: OpenOptions) -> Self {
         let api = api.clone();
         // SAFETY: constructors without preconditions, and setters on the live objects they made.
-        // The table options take over the filter policy; options and cache are counted and freed in
-        // `drop`.
+        // The table options take over the filter policy; options and cache are reference-counted
+        // and freed in `drop`.
         unsafe {
             let options = (api.options_create)();
             (api.options_set_create_if_missing)(options, 1);
@@ -132,12 +132,12 @@ impl Drop for Db {
 }
 
 impl Db {
-    /// Opens the store in `dir`; makes it when `read_only` is false.
+    /// Opens the store in `dir`; creates it if it does not exist, unless `read_only`.
     pub(super) fn open(api: &Arc<Api>, dir: &Path, choice: OpenOptions, read_only: bool) -> Result<Db> {
         let options = Options::new(api, choice);
         let path = c_path(dir)?;
         let mut error = ptr::null_mut();
-        // SAFETY: live options, a zero-terminated path, a place for the error.
+        // SAFETY: live options, a zero-terminated path, an out-pointer for the error.
         let db = unsafe {
             if read_only {
                 (api.open_for_read_only)(options.options, path.as_ptr(), 0, &mut error)
@@ -146,8 +146,8 @@ impl Db {
             }
         };
         api.check(error)?;
-        // SAFETY: `db` is open, since there was no error. A map is checked by its reader or not at
-        // all: verifying a whole block for each lookup is what nobody would do.
+        // SAFETY: `db` is open, since there was no error. Mapped tables are read without checksum
+        // verification, because verifying a whole block per lookup is unrealistic.
         unsafe {
             let column_family = (api.get_default_column_family_handle)(db);
             let read = (api.readoptions_create)();
@@ -161,7 +161,8 @@ impl Db {
         let path = c_path(file)?;
         let list = [path.as_ptr()];
         let mut error = ptr::null_mut();
-        // SAFETY: one zero-terminated path, options made and freed here, a place for the error.
+        // SAFETY: one zero-terminated path, options made and freed here, an out-pointer for the
+        // error.
         unsafe {
             let options = (self.api.ingestexternalfileoptions_create)();
             (self.api.ingestexternalfileoptions_set_move_files)(options, 1);
@@ -171,11 +172,12 @@ impl Db {
         self.api.check(error)
     }
 
-    /// Looks a key up; the value is pinned in the block cache while `visit` sees it, not copied.
+    /// Looks a key up. The value is pinned in the block cache during `visit`, not copied.
     #[inline]
     pub(super) fn get(&self, key: &[u8], visit: impl FnOnce(Option<&[u8]>)) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its read options, a key of this length, a place for the error.
+        // SAFETY: an open store, its read options, a key of this length, an out-pointer for the
+        // error.
         let slice =
             unsafe { (self.api.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error) };
         self.api.check(error)?;
@@ -184,7 +186,7 @@ impl Db {
         Ok(())
     }
 
-    /// Looks a batch of keys up at once.
+    /// Looks up a batch of keys with one call.
     pub(super) fn get_many(
         &self,
         keys: &[&[u8]],
@@ -217,7 +219,7 @@ impl Db {
         outcome
     }
 
-    /// Shows a value and lets go of it.
+    /// Passes a value to `visit` and releases it.
     ///
     /// # Safety
     /// `slice` must be null or a pinned slice that nobody else frees.
@@ -227,7 +229,7 @@ impl Db {
             return visit(None);
         }
         let mut len = 0;
-        // SAFETY: a live slice; the bytes stay until it is destroyed below.
+        // SAFETY: a live slice; the bytes are valid until it is destroyed below.
         unsafe {
             let start = (self.api.pinnableslice_value)(slice, &mut len);
             let value = if len == 0 { &[][..] } else { std::slice::from_raw_parts(start.cast(), len) };
@@ -237,7 +239,7 @@ impl Db {
     }
 }
 
-/// The arrays that a batched lookup takes, kept between batches.
+/// The arrays for a batched lookup, reused between batches.
 #[derive(Default)]
 pub(super) struct Batch {
     keys: Vec<*const c_char>,
@@ -258,13 +260,14 @@ impl Batch {
         self.errors.resize(keys.len(), ptr::null_mut());
     }
 
-    /// Keys, their lengths, room for values, room for errors: as many of each as there are keys.
+    /// Returns the arrays of keys, lengths, values and errors, each with as many elements as there
+    /// are keys.
     pub(super) fn arrays(&mut self) -> (*const *const c_char, *const usize, *mut Opaque, *mut *mut c_char) {
         let Batch { keys, lengths, values, errors } = self;
         (keys.as_ptr(), lengths.as_ptr(), values.as_mut_ptr(), errors.as_mut_ptr())
     }
 
-    /// What the call has left in that room: for each key a value or an error, or neither.
+    /// Returns the results of the call: for each key a value or an error, or neither.
     pub(super) fn answers(&self) -> impl Iterator<Item = (Opaque, *mut c_char)> {
         self.values.iter().copied().zip(self.errors.iter().copied())
     }
@@ -289,16 +292,16 @@ impl TableWriter {
         let table = TableWriter { api: api.clone(), _options: options, environment, writer };
         let path = c_path(file)?;
         let mut error = ptr::null_mut();
-        // SAFETY: a live writer, a zero-terminated path, a place for the error.
+        // SAFETY: a live writer, a zero-terminated path, an out-pointer for the error.
         unsafe { (api.sstfilewriter_open)(table.writer, path.as_ptr(), &mut error) };
         api.check(error)?;
         Ok(table)
     }
 
-    /// Adds a record; keys must ascend.
+    /// Adds a record; keys must be in ascending order.
     pub(super) fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: a live writer, bytes of these lengths, a place for the error.
+        // SAFETY: a live writer, bytes of these lengths, an out-pointer for the error.
         unsafe {
             (self.api.sstfilewriter_put)(
                 self.writer,
@@ -312,10 +315,10 @@ impl TableWriter {
         self.api.check(error)
     }
 
-    /// Writes what is left and syncs the file.
+    /// Writes the remaining data and syncs the file.
     pub(super) fn finish(self) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: a live writer, a place for the error.
+        // SAFETY: a live writer, an out-pointer for the error.
         unsafe { (self.api.sstfilewriter_finish)(self.writer, &mut error) };
         self.api.check(error)
     }
@@ -331,8 +334,8 @@ impl Drop for TableWriter {
     }
 }
 
-/// How many blocks this thread has read past the cache since this was made: RocksDB counts for each
-/// thread by itself.
+/// Counts the blocks that this thread reads past the cache, from the creation of the counter on.
+/// RocksDB counts per thread.
 pub(super) struct BlockReads {
     api: Arc<Api>,
     context: Opaque,
@@ -345,7 +348,7 @@ const PERF_COUNTS: i32 = 2;
 const BLOCK_READ_COUNT: i32 = 2;
 
 impl BlockReads {
-    /// Makes RocksDB count from now on, in this thread.
+    /// Enables RocksDB's counters in this thread.
     pub(super) fn new(api: &Arc<Api>) -> Self {
         // SAFETY: both have no preconditions; the context is freed in `drop`.
         let context = unsafe {
@@ -357,10 +360,10 @@ impl BlockReads {
         reads
     }
 
-    /// So far. To be asked by the thread that made it, which the context does not leave: it is
-    /// neither `Send` nor `Sync`.
+    /// Returns the count so far. Only the thread that created the counter can call it, because the
+    /// type is neither `Send` nor `Sync`.
     pub(super) fn since(&self) -> u64 {
-        // SAFETY: a live context; RocksDB reads the counts of the thread that calls.
+        // SAFETY: a live context; RocksDB reads the counts of the calling thread.
         let now = unsafe { (self.api.perfcontext_metric)(self.context, BLOCK_READ_COUNT) };
         now.saturating_sub(self.before)
     }

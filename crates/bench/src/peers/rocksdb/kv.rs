@@ -1,5 +1,4 @@
-//! RocksDB as an ordered key-value store that is written to, from the same library as the constant
-//! one.
+//! RocksDB as a writable, ordered key-value store, from the same library as the constant one.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -18,23 +17,24 @@ use crate::error::Result;
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
-/// Between looks at what the background does.
+/// Interval between checks of background work.
 const POLL: Duration = Duration::from_millis(2);
 
-/// Looks that find nothing running, and nothing due, before it is believed.
+/// Number of consecutive checks without running or pending work after which the store counts as
+/// idle.
 const QUIET_POLLS: u32 = 3;
 
-/// Looks that find nothing running although a compaction is due, before it is believed that none
-/// will run: a tree may stay due for good when its picker finds nothing to merge.
+/// Number of checks without running work after which a pending compaction counts as stuck: a tree
+/// may stay due forever if its picker finds nothing to merge.
 const DUE_POLLS: u32 = 100;
 
-/// RocksDB's defaults for the first sorted level and its files, said all the same.
+/// RocksDB's defaults for the size of the first level and of its files, set explicitly.
 const LEVEL_BASE_BYTES: u64 = 256 << 20;
 const FILE_BYTES: u64 = 64 << 20;
-/// Load of the hash index in a data block.
+/// Load factor of the hash index in a data block.
 const HASH_RATIO: f64 = 0.75;
 
-/// RocksDB, once its library is loaded.
+/// RocksDB, with its library loaded.
 #[derive(Debug)]
 pub struct RocksDbKv {
     api: Arc<Api>,
@@ -42,7 +42,7 @@ pub struct RocksDbKv {
 }
 
 impl RocksDbKv {
-    /// As [`RocksDb::find`], and with the same errors.
+    /// Like [`RocksDb::find`], with the same errors.
     pub fn find() -> Result<RocksDbKv> {
         let RocksDb { api, version } = RocksDb::find()?;
         Ok(RocksDbKv { api, version })
@@ -111,8 +111,9 @@ impl KvStore for RocksDbKv {
         let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
         let mut error = ptr::null_mut();
         // SAFETY: constructors without preconditions, setters on the live objects they made, a
-        // zero-terminated path and a place for the error. The table options take over the filter
-        // policy; options and cache are counted, and an open store keeps its own references.
+        // zero-terminated path and an out-pointer for the error. The table options take over the
+        // filter policy; options and cache are reference-counted, and an open store keeps its own
+        // references.
         let db = unsafe {
             let options = (api.options_create)();
             let table = (api.block_based_options_create)();
@@ -139,7 +140,7 @@ impl KvStore for RocksDbKv {
             db
         };
         api.check(error)?;
-        // SAFETY: constructors, and setters on what they made; freed when `Open` is dropped.
+        // SAFETY: constructors, and setters on the objects they made; freed when `Open` is dropped.
         let open = unsafe {
             let (read, write) = ((api.readoptions_create)(), (api.writeoptions_create)());
             (api.writeoptions_set_sync)(write, u8::from(settings.durability == Durability::Sync));
@@ -180,7 +181,7 @@ impl Drop for Open {
 impl Open {
     fn property(&self, name: &CStr) -> Option<u64> {
         let mut value = 0;
-        // SAFETY: an open store, a zero-terminated name, a place for the value.
+        // SAFETY: an open store, a zero-terminated name, an out-pointer for the value.
         let unknown = unsafe { (self.api.property_int)(self.db, name.as_ptr(), &mut value) };
         (unknown == 0).then_some(value)
     }
@@ -205,7 +206,7 @@ impl KvDb for Open {
 
     fn flush(&self) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, options made and freed here, a place for the error.
+        // SAFETY: an open store, options made and freed here, an out-pointer for the error.
         unsafe {
             let options = (self.api.flushoptions_create)();
             (self.api.flushoptions_set_wait)(options, 1);
@@ -217,7 +218,7 @@ impl KvDb for Open {
 
     fn compact(&self) -> Result<()> {
         self.flush()?;
-        // SAFETY: an open store; null keys stand for both ends.
+        // SAFETY: an open store; null keys mean open ends.
         unsafe { (self.api.compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
         Ok(())
     }
@@ -228,7 +229,8 @@ impl KvDb for Open {
 
     fn wait_idle(&self) -> Result<()> {
         let clock = SystemClock::new();
-        // Between a flush and the compaction that it calls for there is a moment without either.
+        // For a moment between a flush and the compaction that it triggers, neither is running, so
+        // a single check is not enough.
         let (mut quiet, mut due) = (0, 0);
         while quiet < QUIET_POLLS && due < DUE_POLLS {
             let is_due = self.property(c"rocksdb.compaction-pending").unwrap_or(0) > 0;
@@ -277,7 +279,7 @@ impl KvSession for Session<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let Open { api, db, write, .. } = self.open;
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of these lengths, a place for the error.
+        // SAFETY: an open store, its options, bytes of these lengths, an out-pointer for the error.
         unsafe {
             let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
             (api.put)(*db, *write, key_start, key.len(), value_start, value.len(), &mut error);
@@ -288,7 +290,7 @@ impl KvSession for Session<'_> {
     fn delete(&mut self, key: &[u8]) -> Result<()> {
         let Open { api, db, write, .. } = self.open;
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of this length, a place for the error.
+        // SAFETY: an open store, its options, bytes of this length, an out-pointer for the error.
         unsafe { (api.delete)(*db, *write, key.as_ptr().cast(), key.len(), &mut error) };
         api.check(error)
     }
@@ -299,7 +301,7 @@ impl KvSession for Session<'_> {
         unsafe { (api.writebatch_clear)(self.batch) };
         fill(&mut Filling { api, batch: self.batch })?;
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, a live batch, a place for the error.
+        // SAFETY: an open store, its options, a live batch, an out-pointer for the error.
         unsafe { (api.write)(*db, *write, self.batch, &mut error) };
         api.check(error)
     }
@@ -307,7 +309,7 @@ impl KvSession for Session<'_> {
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let Open { api, db, read, .. } = self.open;
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of this length, a place for the error.
+        // SAFETY: an open store, its options, bytes of this length, an out-pointer for the error.
         let slice = unsafe { (api.get_pinned)(*db, *read, key.as_ptr().cast(), key.len(), &mut error) };
         api.check(error)?;
         if slice.is_null() {
@@ -352,8 +354,8 @@ impl KvSession for Session<'_> {
 
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Open { api, db, read, .. } = self.open;
-        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows
-        // is used before its next step.
+        // SAFETY: an open store and its options; the iterator is destroyed below, and its key and
+        // value are used before its next step.
         let error = unsafe {
             let iterator = (api.create_iterator)(*db, *read);
             (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
@@ -375,14 +377,14 @@ impl KvSession for Session<'_> {
     }
 }
 
-/// Shows a value and lets go of it.
+/// Passes a value to `visit` and releases it.
 ///
 /// # Safety
 /// `slice` must be a pinned slice that nobody else frees.
 #[inline]
 unsafe fn visit_slice(api: &Api, slice: Opaque, visit: impl FnOnce(&[u8])) {
     let mut len = 0;
-    // SAFETY: a live slice; the bytes stay until it is destroyed.
+    // SAFETY: a live slice; the bytes are valid until it is destroyed.
     unsafe {
         let start = (api.pinnableslice_value)(slice, &mut len);
         visit(bytes(start, len));
@@ -390,14 +392,16 @@ unsafe fn visit_slice(api: &Api, slice: Opaque, visit: impl FnOnce(&[u8])) {
     }
 }
 
+/// Borrows bytes of a C library as a slice.
+///
 /// # Safety
-/// `start` must point to `len` bytes that live as long as the result is used, or `len` be 0.
+/// `start` must point to `len` bytes that live as long as the result is used, or `len` must be 0.
 #[inline]
 unsafe fn bytes<'a>(start: *const std::ffi::c_char, len: usize) -> &'a [u8] {
     if len == 0 {
         return &[];
     }
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts(start.cast(), len) }
 }
 

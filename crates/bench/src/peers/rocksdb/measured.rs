@@ -1,4 +1,5 @@
-//! RocksDB as the simulator's oracle: opened by an options string, asked for its own statistics.
+//! RocksDB as the reference for validating the simulator: opened with an options string, and read
+//! for its own statistics.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -17,21 +18,20 @@ use super::{fail, library_path, version_of};
 use crate::error::Result;
 use crate::suite_sim::{Level, MeasuredStore, Totals};
 
-/// Between looks at what the background does.
+/// Interval between checks of background work.
 const POLL: Duration = Duration::from_micros(500);
 
-/// Looks that find nothing running although something is due, before it is believed that nothing
-/// will run.
+/// Number of checks without running work after which pending work counts as stuck.
 const QUIET_POLLS: u32 = 60;
 
-/// A look that took this many times longer than it should says that the machine is busy, and
-/// nothing about the store.
+/// A check that takes this many times its interval shows that the machine is busy, and is not
+/// evidence about the store.
 const BUSY_MACHINE: u32 = 3;
 
-/// Looks after which the store is believed to be quiet on the busiest machine.
+/// Number of checks after which the store counts as idle even on the busiest machine.
 const POLLS_MAX: u32 = 400;
 
-/// A library of RocksDB.
+/// A loaded RocksDB library.
 #[derive(Debug, Clone)]
 pub struct Library {
     api: Arc<Api>,
@@ -39,10 +39,10 @@ pub struct Library {
 }
 
 impl Library {
-    /// Loads the library: this one; else `CAIRN_ROCKSDB_LIB`; else Debian's, by the names that its
-    /// packages have; else the setup script's.
+    /// Loads the library: `path` if given; else `CAIRN_ROCKSDB_LIB`; else Debian's, by the names in
+    /// its packages; else that of the setup script.
     ///
-    /// Errors: none of them is there.
+    /// Errors: none of them exists.
     pub fn find(path: Option<&Path>) -> Result<Library> {
         if let Some(path) = path {
             let api = Api::load(path.as_os_str())
@@ -68,13 +68,13 @@ impl Library {
         ))
     }
 
-    /// Which one it is.
+    /// Returns the path or name of the library.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A new store with the options of `config`. Memtables are flushed when they are full if
-    /// `fills`, else only when asked; the log is written if `logs`.
+    /// Creates a store with the options of `config`. If `fills`, memtables are flushed when they
+    /// are full, else only on request. If `logs`, the write-ahead log is written.
     pub fn open(&self, dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<RocksDbMeasured> {
         let mut text = rocksdb_string(&config.options).map_err(fail)?;
         if !fills {
@@ -86,8 +86,8 @@ impl Library {
         let api = self.api.clone();
         let mut error = ptr::null_mut();
         // SAFETY: constructors without preconditions, setters on the live objects they made,
-        // zero-terminated texts and a place for the error. Options are freed when the store is
-        // dropped, as its statistics are read through them.
+        // zero-terminated texts and an out-pointer for the error. Options are freed when the store
+        // is dropped, because its statistics are read through them.
         unsafe {
             let base = (api.options_create)();
             let options = (api.options_create)();
@@ -139,7 +139,7 @@ impl Drop for RocksDbMeasured {
 impl RocksDbMeasured {
     fn property(&self, name: &CStr) -> u64 {
         let mut value = 0;
-        // SAFETY: an open store, a zero-terminated name, a place for the value.
+        // SAFETY: an open store, a zero-terminated name, an out-pointer for the value.
         let unknown = unsafe { (self.api.property_int)(self.db, name.as_ptr(), &mut value) };
         if unknown == 0 { value } else { 0 }
     }
@@ -154,8 +154,8 @@ impl RocksDbMeasured {
     }
 
     fn statistics(&self) -> String {
-        // SAFETY: live options with statistics; the text is the caller's, zero-terminated, and
-        // freed once.
+        // SAFETY: live options with statistics; the text is zero-terminated, owned by the caller,
+        // and freed once.
         unsafe {
             let text = (self.api.options_statistics_get_string)(self.options);
             if text.is_null() {
@@ -168,7 +168,7 @@ impl RocksDbMeasured {
     }
 }
 
-/// The count of a ticker in the statistics' text.
+/// Returns the count of a ticker from the text of the statistics.
 fn ticker(text: &str, name: &str) -> f64 {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(name));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0.0)
@@ -181,7 +181,7 @@ impl MeasuredStore for RocksDbMeasured {
 
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, its options, bytes of these lengths, a place for the error.
+        // SAFETY: an open store, its options, bytes of these lengths, an out-pointer for the error.
         unsafe {
             let (start, data) = (key.as_ptr().cast(), value.as_ptr().cast());
             (self.api.put)(self.db, self.write, start, key.len(), data, value.len(), &mut error);
@@ -213,7 +213,7 @@ impl MeasuredStore for RocksDbMeasured {
 
     fn flush(&mut self) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: an open store, options made and freed here, a place for the error.
+        // SAFETY: an open store, options made and freed here, an out-pointer for the error.
         unsafe {
             let options = (self.api.flushoptions_create)();
             (self.api.flushoptions_set_wait)(options, 1);
@@ -225,9 +225,9 @@ impl MeasuredStore for RocksDbMeasured {
 
     fn settle(&mut self) -> Result<()> {
         let clock = SystemClock::new();
-        // Between a flush and the compaction that it calls for there is a moment without either. A
-        // compaction that is due may also stay so for good: universal trees of enough runs have
-        // none that may be merged.
+        // For a moment between a flush and the compaction that it triggers, neither is running. A
+        // compaction may also stay pending forever: a universal tree may have enough runs but none
+        // that can be merged.
         let (mut quiet, mut idle) = (0, 0);
         while quiet < QUIET_POLLS && idle < POLLS_MAX {
             let start = clock.now();
@@ -260,7 +260,7 @@ impl MeasuredStore for RocksDbMeasured {
 
     fn levels(&self) -> Vec<Level> {
         let mut levels: Vec<Level> = Vec::new();
-        // SAFETY: an open store; the list is freed once, and asked for indices below its count.
+        // SAFETY: an open store; the list is freed once, and indices are below its count.
         unsafe {
             let files = (self.api.livefiles)(self.db);
             for at in 0..(self.api.livefiles_count)(files) {

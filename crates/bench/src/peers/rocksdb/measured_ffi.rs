@@ -1,5 +1,5 @@
-//! The functions of RocksDB's C interface that validation of the simulator needs: all of them are
-//! in 7.8 and in 11.8.
+//! The functions of RocksDB's C interface for validating the simulator. All of them exist in 7.8
+//! and in 11.8.
 #![allow(unsafe_code)]
 // Names are those of the header.
 #![allow(non_snake_case)]

@@ -1,8 +1,8 @@
-//! RocksDB, read-only, from a shared library that is found at run time: its build would take a
-//! quarter of an hour, and the library inside its Java package exports the C interface whole.
+//! RocksDB, read-only, from a shared library that is loaded at run time. Building it would take a
+//! quarter of an hour, and the library inside its Java package exports the whole C interface.
 //!
-//! Loaded as an expert would load data that never changes: sorted, into one table file, moved into
-//! the last level.
+//! Data is loaded as an expert would load data that never changes: sorted, into one table file,
+//! moved into the last level.
 
 mod ffi;
 mod handles;
@@ -27,20 +27,20 @@ use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, KeyBatch};
 
-/// The store's name.
+/// Name of the store.
 pub const NAME: &str = "rocksdb";
 
-/// Over every data set of the suite, so that a warm lookup decompresses and reads nothing.
+/// Larger than every data set of the suite, so that a warm lookup neither decompresses nor reads.
 const CACHE_BYTES: usize = 4 << 30;
 
-/// Keys in a batched lookup; RocksDB itself works in groups of 32.
+/// Keys per batched lookup; RocksDB itself works in groups of 32.
 const BATCH_KEYS: usize = 32;
 
 fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// Where the shared library is looked for: `CAIRN_ROCKSDB_LIB`, else `lib/librocksdb.so` in the
+/// Returns the path of the shared library: `CAIRN_ROCKSDB_LIB`, else `lib/librocksdb.so` in the
 /// cache directory.
 pub fn library_path() -> PathBuf {
     match env::var_os("CAIRN_ROCKSDB_LIB") {
@@ -49,7 +49,7 @@ pub fn library_path() -> PathBuf {
     }
 }
 
-/// RocksDB, once its library is loaded.
+/// RocksDB, with its library loaded.
 #[derive(Debug)]
 pub struct RocksDb {
     api: Arc<Api>,
@@ -57,9 +57,9 @@ pub struct RocksDb {
 }
 
 impl RocksDb {
-    /// Loads the library and asks a small store for its version.
+    /// Loads the library and reads its version from a small store.
     ///
-    /// Errors: no such library, or not a RocksDB; the message says where it was looked for.
+    /// Errors: there is no such library, or it is not RocksDB; the message names the expected path.
     pub fn find() -> Result<RocksDb> {
         let api = load()?;
         let scratch = Scratch::temporary("rocksdb")?;
@@ -70,7 +70,8 @@ impl RocksDb {
     }
 }
 
-/// Errors: no such library, or not a RocksDB; the message says where it was looked for.
+/// Loads the library. Errors: there is no such library, or it is not RocksDB; the message names the
+/// expected path.
 fn load() -> Result<Arc<Api>> {
     let path = library_path();
     if !StdFs::new().exists(&path)? {
@@ -82,7 +83,7 @@ fn load() -> Result<Arc<Api>> {
     Api::load(path.as_os_str())
 }
 
-/// Opening a store writes its options, and the version above them.
+/// Reads the version from the options file, which RocksDB writes when it opens a store.
 fn version_of(dir: &Path) -> Result<Option<String>> {
     for file in data_files(dir)? {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -169,7 +170,8 @@ impl ConstantStore for RocksDb {
         db.ingest(&file)?;
         drop(db);
         StdFs::new().sync_dir(dir)?;
-        // Sorted like a B-tree: index blocks alone would compare with nothing.
+        // The records are sorted, as in a B-tree. The size of the index blocks alone would not be
+        // comparable with other stores.
         Ok(Built { index_bytes: None })
     }
 

@@ -1,4 +1,4 @@
-//! RocksDB's block cache, by records that fill a block each, read from one table through it.
+//! RocksDB's block cache as a buffer pool: one table whose records fill a block each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,23 +15,23 @@ use crate::suite_pool::pages::{STAMP_AT, word};
 use crate::suite_pool::store::each;
 use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
 
-/// Bytes of a page that the record does not fill, so that a block with it is no longer than a page.
+/// Bytes of a page that the record leaves free, so that its block is not longer than a page.
 const SPARED: usize = 64;
 
-/// What the cache charges for a block beyond its bytes: the entry, the block's own description,
-/// what the allocator rounds up.
+/// Bytes that the cache charges for a block beyond its data: the entry, the block's metadata, and
+/// the rounding of the allocator.
 const CHARGED_MORE: usize = 512;
 
-/// A cache of fewer pages than this has one shard: one of sixty-four would have room for none of
-/// them.
+/// Below this number of pages, the cache has one shard: with sixty-four, each would be too small
+/// for a block.
 const SHARDED_FROM: usize = 4096;
 
-/// The contender.
+/// RocksDB as a page store.
 #[derive(Debug)]
 pub struct RocksDbPages(RocksDb);
 
 impl RocksDbPages {
-    /// Loads the library. Errors: no such library, or not a RocksDB.
+    /// Loads the library. Errors: there is no such library, or it is not RocksDB.
     pub fn find() -> Result<Self> {
         RocksDb::find().map(RocksDbPages)
     }
@@ -110,8 +110,8 @@ impl RocksDbPages {
         if setup.file.direct {
             return Ok(());
         }
-        // Whoever writes a table drops it from the kernel's page cache, where everybody else's file
-        // is.
+        // RocksDB drops a table that it writes from the kernel's page cache. Reading the table
+        // restores it, because the files of all other contenders are cached.
         for path in crate::engine::data_files(dir)? {
             let file = StdFs::new().open(&path, FileOptions::read())?;
             let (len, mut at) = (file.len()?, 0);
@@ -142,7 +142,7 @@ impl Pages for Open {
     }
 }
 
-/// In the thread that made it: RocksDB counts for each by itself.
+/// Stays in the thread that created it, because RocksDB counts per thread.
 struct Reader<'a> {
     open: &'a Open,
     reads: BlockReads,

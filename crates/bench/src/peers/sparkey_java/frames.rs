@@ -1,7 +1,7 @@
-//! Records and keys as the Java side reads them.
+//! Records and keys in the form in which the Java process reads them.
 //!
 //! ```text
-//!   records   u32 key length | u32 value length | key | value      little-endian, one after the other
+//!   records   u32 key length | u32 value length | key | value      little-endian, back to back
 //!   keys      u32 key length | key
 //! ```
 
@@ -13,7 +13,7 @@ use crate::digest::Outline;
 use crate::error::Result;
 use crate::workload::{Dataset, ReadOrder};
 
-/// Collected before each write.
+/// Bytes collected before each write.
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// Writes all records of `data`.
@@ -29,8 +29,8 @@ pub fn write_records(path: &Path, data: &Dataset) -> Result<()> {
     out.flush()
 }
 
-/// Writes the keys of the first chunks of `order`, `keys_max` or a few more, and returns what they
-/// must give.
+/// Writes the keys of the first chunks of `order`, at least `keys_max` of them, and returns the
+/// digest of their values.
 pub fn write_keys(path: &Path, order: &ReadOrder, keys_max: usize) -> Result<Outline> {
     let mut out = Output::create(path)?;
     let mut expected = Outline::default();

@@ -6,32 +6,33 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::{Fs, StdFs};
 
-/// Where distributions put their JVMs.
+/// Directory in which distributions install their JVMs.
 const JVM_DIR: &str = "/usr/lib/jvm";
 
-/// One installation that runs the jar.
+/// An installation that can run the jar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Jdk {
-    /// Its `java`.
+    /// Path of its `java`.
     pub launcher: PathBuf,
-    /// 8, 17, 25, …
+    /// Major version: 8, 17, 25, …
     pub major: u32,
     /// Name and full version of the virtual machine.
     pub description: String,
-    /// What contenders call it: the major version; where two of that are installed, the full one.
+    /// Label in the names of contenders: the major version, or the full one if several
+    /// installations have the same major version.
     pub label: String,
 }
 
 impl Jdk {
-    /// Reads what the jar prints about versions: `sparkey 3.2.5, jmh 1.37, OpenJDK 64-Bit Server VM
-    /// 17.0.15+6`. Returns Sparkey's version as well. `None` when the line is another.
+    /// Parses the version line of the jar: `sparkey 3.2.5, jmh 1.37, OpenJDK 64-Bit Server VM
+    /// 17.0.15+6`. Also returns Sparkey's version. `None` for any other line.
     pub fn from_version(launcher: &Path, line: &str) -> Option<(Jdk, String)> {
         let mut parts = line.trim().splitn(3, ", ");
         let sparkey = parts.next()?.strip_prefix("sparkey ")?.to_owned();
         parts.next()?.strip_prefix("jmh ")?;
         let description = parts.next()?.to_owned();
         let number = description.rsplit(' ').next()?;
-        // Java 8 called itself 1.8.
+        // The version number of Java 8 is 1.8.
         let number = number.strip_prefix("1.").unwrap_or(number);
         let digits = number.split(|c: char| !c.is_ascii_digit()).next()?;
         let major: u32 = digits.parse().ok()?;
@@ -39,8 +40,8 @@ impl Jdk {
         Some((Jdk { launcher: launcher.to_owned(), major, description, label }, sparkey))
     }
 
-    /// Labels of several by their full version where the major one does not tell them apart, and by
-    /// the whole description where that does not either.
+    /// Makes labels unique: the full version if several have the same major version, or the whole
+    /// description if several have the same full version.
     pub(super) fn tell_apart(jdks: &mut [Jdk]) {
         let shared: Vec<bool> =
             jdks.iter().map(|jdk| jdks.iter().filter(|other| other.major == jdk.major).count() > 1).collect();
@@ -53,8 +54,8 @@ impl Jdk {
     }
 }
 
-/// The `java` launchers of `JAVA_HOME`, `PATH` and the system's JVM directory, each once however
-/// many links lead to it.
+/// Returns the `java` launchers in `JAVA_HOME`, `PATH` and the system's JVM directory, with links
+/// resolved and duplicates removed.
 pub fn installed() -> Vec<PathBuf> {
     let fs = StdFs::new();
     let mut candidates = Vec::new();
@@ -75,7 +76,7 @@ pub fn installed() -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Goal: versions old and new are understood, other words are not.
+    /// Goal: old and new version numbers are parsed, other lines are not.
     #[test]
     fn versions_are_read() {
         let read =
@@ -88,8 +89,8 @@ mod tests {
         assert_eq!(read(""), None);
     }
 
-    /// Goal: no two JDKs share a contender's name. Method: one alone of its major version, two of
-    /// another, two vendors of one full version.
+    /// Goal: no two JDKs share a contender's name. Method: one JDK with a unique major version, two
+    /// with the same major version, two vendors with the same full version.
     #[test]
     fn labels_differ() {
         let descriptions = ["VM 8u1", "VM 17.0.15+6", "VM 17.0.9+1", "A VM 21.0.1", "B VM 21.0.1"];

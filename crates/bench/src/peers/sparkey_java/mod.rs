@@ -1,8 +1,8 @@
 //! Sparkey's own Java library, run by JMH in a process of its own.
 //!
-//! Which readers there are is asked, not listed: of every JDK that is installed, and for every
-//! file, since some readers open uncompressed files only. The Java side and its file formats:
-//! `testing/java/README.md`.
+//! The available readers are queried from every installed JDK and for every file, since some
+//! readers open only uncompressed files. `testing/java/README.md` describes the Java program and
+//! its file formats.
 
 mod frames;
 mod jdk;
@@ -22,13 +22,13 @@ use crate::error::{Error, Result};
 use crate::process::{self, Stop};
 use crate::runner::job::BuildOutcome;
 
-/// The family of all its contenders.
+/// Family of all its contenders.
 pub const FAMILY: &str = "sparkey-java";
 
-/// Block size of compressed logs in bytes, for Cairn's Sparkey writer as well.
+/// Block size of compressed logs in bytes, also for Cairn's Sparkey writer.
 pub const BLOCK_BYTES: u32 = 4096;
 
-/// How Sparkey's index is built.
+/// The method by which Sparkey builds its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Construction {
     /// In a hash table in memory, by random writes.
@@ -38,10 +38,10 @@ pub enum Construction {
 }
 
 impl Construction {
-    /// Both.
+    /// Both methods.
     pub const ALL: [Construction; 2] = [Construction::InMemory, Construction::Sorting];
 
-    /// The contender that builds so.
+    /// Returns the name of the contender that builds in this way.
     pub fn contender(self) -> &'static str {
         match self {
             Construction::InMemory => "sparkey-java in-memory build",
@@ -57,12 +57,12 @@ impl Construction {
     }
 }
 
-/// How a value is taken out of a reader.
+/// The API that reads a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
-    /// `getAsEntry`, the value read into a buffer that the thread keeps.
+    /// `getAsEntry`, which reads the value into a buffer that the thread reuses.
     Entry,
-    /// `getAsByteArray`, a new array for every value.
+    /// `getAsByteArray`, which allocates a new array for every value.
     Bytes,
 }
 
@@ -75,12 +75,12 @@ impl Api {
     }
 }
 
-/// Which of Java's readers to measure.
+/// Selection of the Java readers to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// Ways to take values out; each is a contender.
+    /// APIs; each is a contender.
     pub apis: Vec<Api>,
-    /// Every reader on every JDK that has it; otherwise on the newest of them.
+    /// True to measure every reader on every JDK that has it; false for only the newest of them.
     pub every_jdk: bool,
 }
 
@@ -89,30 +89,30 @@ pub struct Choice {
 pub struct SparkeyJava {
     jar: PathBuf,
     jdks: Vec<Jdk>,
-    /// Readers of an uncompressed store, each with the JDK that offers it.
+    /// Readers of an uncompressed store, each with a JDK that provides it.
     offered: Vec<(String, Jdk)>,
-    /// Sparkey's version, as the jar says.
+    /// Sparkey's version, as reported by the jar.
     pub version: String,
 }
 
-/// One way for Java to read a file.
+/// A Java reader with the API and the JDK to measure it on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JavaReader {
-    /// Sparkey's name for it.
+    /// Sparkey's name of the reader.
     pub name: String,
-    /// How values are taken out.
+    /// The API that reads values.
     pub api: Api,
     jdk: Jdk,
 }
 
 impl JavaReader {
-    /// The contender's name.
+    /// Returns the name of the contender.
     pub fn contender(&self) -> String {
         format!("sparkey-java {} {} (JDK {})", self.name, self.api.word(), self.jdk.label)
     }
 
-    /// How it runs: a process for each repetition, or one for all; where values are compressed,
-    /// with so many keys.
+    /// Returns the settings of the runs: a process per repetition or one for all, and the maximum
+    /// number of keys for compressed values.
     pub fn settings(&self, fresh: bool, keys_max_compressed: usize) -> Settings {
         let processes =
             if fresh { "one process a repetition" } else { "one process, an iteration a repetition" };
@@ -126,22 +126,22 @@ impl JavaReader {
     }
 }
 
-/// What a reader is asked under JMH.
+/// The parameters of a JMH run.
 #[derive(Debug, Clone, Copy)]
 pub struct JavaRun<'a> {
-    /// The store's index; the log lies beside it.
+    /// The index of the store; the log is next to it.
     pub index: &'a Path,
-    /// The keys, as [`write_keys`] writes them.
+    /// The file of keys, written by [`write_keys`].
     pub keys: &'a Path,
-    /// What they must give.
+    /// The expected digest.
     pub expected: Outline,
-    /// Threads.
+    /// Number of threads.
     pub threads: u32,
     /// Iterations of the same length before the measured ones.
     pub warm_up: u32,
     /// Measured iterations.
     pub iterations: u32,
-    /// Length of one, in seconds.
+    /// Length of an iteration, in seconds.
     pub seconds: f64,
 }
 
@@ -161,7 +161,7 @@ struct BenchReport {
     digest: u64,
 }
 
-/// Where the jar is looked for: `CAIRN_SPARKEY_JAR`, else `java/sparkey-bench.jar` in the cache
+/// Returns the path of the jar: `CAIRN_SPARKEY_JAR`, else `java/sparkey-bench.jar` in the cache
 /// directory.
 pub fn jar_path() -> PathBuf {
     match env::var_os("CAIRN_SPARKEY_JAR") {
@@ -171,9 +171,9 @@ pub fn jar_path() -> PathBuf {
 }
 
 impl SparkeyJava {
-    /// Finds the jar and every JDK that can run it, newest first.
+    /// Finds the jar and every JDK that can run it, ordered from the newest.
     ///
-    /// Errors: [`Error::Engine`] saying what is missing and where it was looked for.
+    /// Errors: [`Error::Engine`] naming the missing part and its expected place.
     pub fn find(stop: &Stop) -> Result<SparkeyJava> {
         let jar = jar_path();
         let fail = |what: String| Error::engine(FAMILY, what);
@@ -206,7 +206,7 @@ impl SparkeyJava {
             return Err(fail(refused.join("; ")));
         }
         java.jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.major));
-        // One of each: a second installation of the same build would only be measured twice.
+        // Only one installation of each build is kept; a second one would be measured twice.
         let mut seen = std::collections::HashSet::new();
         java.jdks.retain(|jdk| seen.insert(jdk.description.clone()));
         Jdk::tell_apart(&mut java.jdks);
@@ -214,12 +214,12 @@ impl SparkeyJava {
         Ok(java)
     }
 
-    /// The JDKs, newest first.
+    /// Returns the JDKs, ordered from the newest.
     pub fn jdks(&self) -> &[Jdk] {
         &self.jdks
     }
 
-    /// How a store is built.
+    /// Returns the settings of a build.
     pub fn build_settings(&self, construction: Construction) -> Settings {
         settings([
             ("construction", construction.word()),
@@ -253,8 +253,8 @@ impl SparkeyJava {
             construction.word(),
         ]);
         let report: BuildReport = parse(&process::run(command, b"", stop)?)?;
-        // Sparkey leaves its files to the kernel; every other build in the table ends on stable
-        // storage.
+        // Sparkey does not sync its files, while every other build in the table ends on stable
+        // storage. So the lab syncs them and adds the time.
         let clock = SystemClock::new();
         let start = clock.now();
         let fs = StdFs::new();
@@ -271,17 +271,17 @@ impl SparkeyJava {
         })
     }
 
-    /// The readers of an uncompressed store.
+    /// Returns the selected readers of an uncompressed store.
     pub fn offered(&self, choice: &Choice) -> Vec<JavaReader> {
         choose(&self.offered, choice)
     }
 
-    /// The readers that open this store.
+    /// Returns the selected readers that can open this store.
     pub fn readers(&self, index: &Path, choice: &Choice, stop: &Stop) -> Result<Vec<JavaReader>> {
         Ok(choose(&self.reader_names(Some(index), stop)?, choice))
     }
 
-    /// Names of readers with the JDK that has them, newest JDK first.
+    /// Returns names of readers with the JDK that provides them, ordered from the newest JDK.
     fn reader_names(&self, index: Option<&Path>, stop: &Stop) -> Result<Vec<(String, Jdk)>> {
         let mut names = Vec::new();
         for jdk in &self.jdks {
@@ -297,11 +297,11 @@ impl SparkeyJava {
         Ok(names)
     }
 
-    /// Runs a reader in a new JVM; one figure in lookups a second for each measured iteration.
+    /// Runs a reader in a new JVM and returns the lookups per second of each measured iteration.
     ///
-    /// The Java side looks every key up once before that, through the API that is measured. Errors:
-    /// [`Error::WrongOutline`] when the answers are not `expected`, Java's own words when the
-    /// reader fails.
+    /// The Java program first looks every key up once through the same API. Errors:
+    /// [`Error::WrongOutline`] if the answers are not `expected`; [`Error::Process`] with Java's
+    /// output if the reader fails.
     pub fn bench(&self, reader: &JavaReader, run: &JavaRun<'_>, stop: &Stop) -> Result<Vec<f64>> {
         let json = run.keys.with_extension("json");
         let mut command = self.command(&reader.jdk.launcher, &["bench", "--forks", "0"])?;
@@ -330,8 +330,8 @@ impl SparkeyJava {
 
     fn command(&self, launcher: &Path, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new(launcher);
-        // JMH refuses to run beside another JMH of the same machine, which may be a test's. The lab
-        // itself runs one at a time, and what another costs shows in the intervals.
+        // JMH refuses to run next to another JMH on the same machine, which may belong to a test.
+        // The lab itself runs one at a time, and interference of others shows in the intervals.
         command.arg("-Djmh.ignoreLock=true").arg("-cp").arg(&self.jar).arg("cairn.Main").args(arguments);
         Ok(command)
     }

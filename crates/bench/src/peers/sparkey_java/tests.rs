@@ -2,9 +2,9 @@ use super::*;
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ReadOrder, ValueShape};
 
-/// Goal: Java builds a store, its readers answer right by both APIs, and a wrong expectation is
-/// refused. Method: a small store per compression and construction; without jar or JDK the message
-/// says where they were looked for.
+/// Goal: Java builds a store, its readers answer correctly through both APIs, and a wrong
+/// expectation is rejected. Method: a small store per compression and construction. Without jar or
+/// JDK, the message names their expected places.
 #[test]
 fn java_builds_and_reads_or_says_what_is_missing() {
     let stop = Stop::default();
@@ -49,8 +49,8 @@ fn java_builds_and_reads_or_says_what_is_missing() {
     }
 }
 
-/// Goal: frames are as documented, and a limit ends after whole chunks with the outline of just
-/// those.
+/// Goal: frames have the documented format, and a limit takes whole chunks and returns the outline
+/// of just those.
 #[test]
 fn frames_are_as_documented() {
     let scratch = Scratch::temporary("frames").unwrap();
@@ -70,8 +70,8 @@ fn frames_are_as_documented() {
     assert_eq!(outline.sum, 1_024 * ((1 + 48 * 48) + (1 + 48 * 49)));
 }
 
-/// Goal: a reader is measured on every JDK or on the newest that has it, with each way to take
-/// values out.
+/// Goal: a reader is measured on every JDK, or on the newest that has it, through each selected
+/// API.
 #[test]
 fn readers_are_chosen() {
     let jdk = |major: u32| Jdk {

@@ -1,4 +1,4 @@
-//! SQLite through rusqlite: WAL mode, a connection for each client thread.
+//! SQLite through rusqlite: WAL mode, a connection per client thread.
 
 use std::path::Path;
 use std::sync::MutexGuard;
@@ -16,7 +16,7 @@ use crate::suite_sql::{
 };
 use crate::workload::Durability;
 
-/// The engine's name.
+/// Name of the engine.
 pub const NAME: &str = "sqlite";
 
 /// SQLite in WAL mode.
@@ -99,13 +99,14 @@ impl SqlDb for Open {
 
     fn analyze(&self) -> Result<()> {
         self.lend()?.execute_batch("ANALYZE").map_err(fail)?;
-        // A connection reads statistics when it reads the schema.
+        // A connection reads statistics only when it reads the schema, so existing connections are
+        // closed.
         self.0.forget();
         Ok(())
     }
 
     fn settle(&self) -> Result<()> {
-        // It answers with a row, which nobody asked for.
+        // The pragma returns a row, which is not needed.
         let connection = self.lend()?;
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(fail)
     }
@@ -124,7 +125,7 @@ struct Session<'c> {
     db: &'c Open,
     connection: &'c Connection,
     statements: Vec<Statement<'c>>,
-    /// While a transaction is open.
+    /// Held while a transaction is open.
     writing: Option<MutexGuard<'c, ()>>,
 }
 
@@ -134,8 +135,8 @@ impl<'c> Session<'c> {
         self.statements.get_mut(prepared.0).ok_or_else(missing)
     }
 
-    /// The writers' turn for one statement, unless the session has it already or the statement only
-    /// reads.
+    /// Takes the writers' mutex for one statement, unless the session holds it already or the
+    /// statement is read-only.
     fn turn_for(&self, statement: &Statement<'_>) -> Option<MutexGuard<'c, ()>> {
         (self.writing.is_none() && !statement.readonly()).then(|| self.db.0.turn())
     }
@@ -146,7 +147,7 @@ impl<'c> Session<'c> {
 }
 
 impl SqlSession for Session<'_> {
-    // Texts that come again are kept, as Cairn keeps them: rusqlite's users get that from
+    // Repeated texts are prepared once, as in Cairn; users of rusqlite get that by
     // `prepare_cached`.
     fn execute(&mut self, sql: &str) -> Result<u64> {
         let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
@@ -196,7 +197,7 @@ impl SqlSession for Session<'_> {
     }
 }
 
-/// Runs a statement to its end, also one that answers with rows.
+/// Runs a statement to its end, even if it returns rows.
 fn changed(statement: &mut Statement<'_>) -> Result<u64> {
     if statement.column_count() == 0 {
         return statement.raw_execute().map(|count| count as u64).map_err(fail);

@@ -1,4 +1,4 @@
-//! What every engine has to get right before it is measured.
+//! Correctness tests that every engine must pass before it is measured.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::scratch::Scratch;
 use crate::suite_sql::{Cell, Rows, SqlDb, SqlSettings, SqlStore};
 use crate::workload::Durability;
 
-/// Everybody who is here. With `CAIRN_REQUIRE_SQL_PEERS=1` somebody missing fails the test.
+/// Returns every available engine. With `CAIRN_REQUIRE_SQL_PEERS=1` a missing one fails the test.
 fn stores() -> Vec<Box<dyn SqlStore>> {
     let mut stores: Vec<Box<dyn SqlStore>> = vec![Box::new(super::sqlite::Sqlite)];
     let must = std::env::var_os("CAIRN_REQUIRE_SQL_PEERS").is_some();
@@ -27,7 +27,7 @@ fn open(store: &dyn SqlStore, durability: Durability) -> (Scratch, Box<dyn SqlDb
     (scratch, db)
 }
 
-/// Three rows, with what is hard to quote and nothing.
+/// Three rows, with texts that are hard to quote and with NULLs.
 struct Three;
 
 impl Rows for Three {
@@ -44,8 +44,9 @@ fn rows(db: &dyn SqlDb, sql: &str) -> Vec<String> {
     rows
 }
 
-/// Goal: what goes in comes out, by load, by text and by prepared statements, with every type that
-/// the lab has. Method: the same statements to everybody, and the same rows expected.
+/// Goal: values are stored and returned unchanged, by load, by text and by prepared statements, for
+/// every type that the lab has. Method: the same statements on every engine, with the same expected
+/// rows.
 #[test]
 fn values_come_back() {
     for store in stores() {
@@ -88,8 +89,8 @@ fn values_come_back() {
     }
 }
 
-/// Goal: transactions are that: nothing of one that is undone stays, and errors are told. Method:
-/// one each, and a statement that is none.
+/// Goal: a rolled-back transaction leaves nothing, and errors are reported. Method: one transaction
+/// of each outcome, and an invalid statement.
 #[test]
 fn transactions_and_errors() {
     for store in stores() {

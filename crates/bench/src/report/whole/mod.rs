@@ -1,5 +1,5 @@
-//! The page about a run over all suites: an overview, an article for each engine, and what they
-//! share.
+//! The page of a run over all suites: an overview, an article for each engine, and the machine that
+//! they share.
 
 mod overview;
 mod sim;
@@ -19,10 +19,10 @@ use crate::stats;
 use crate::suite_all::text::duration;
 use crate::suite_all::{SuiteResult, Whole};
 
-/// A page is never larger than this.
+/// Maximum size of a page.
 pub const BYTES_MAX: usize = 5_000_000;
 
-/// What raw data a page carries.
+/// The raw data that a page contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Raw {
     /// Everything, samples included.
@@ -33,7 +33,8 @@ enum Raw {
     Nothing,
 }
 
-/// What a page shows and carries: what is given up first when it is too large stands last.
+/// The forms of a page, richest first. A page that is too large takes the next form, which gives up
+/// more.
 const FORMS: [(Depth, Raw); 5] = [
     (Depth::ALL, Raw::Samples),
     (Depth::ALL, Raw::Figures),
@@ -42,17 +43,18 @@ const FORMS: [(Depth, Raw); 5] = [
     (Depth { table: false, choices: false }, Raw::Nothing),
 ];
 
-/// The whole document, in the richest form that fits.
+/// Returns the whole document, in the richest form that fits.
 pub(super) fn document(whole: &Whole, dir: &Path) -> String {
     within(whole, dir, BYTES_MAX)
 }
 
-/// The richest form that fits into so many bytes, which are those of [`BYTES_MAX`] except in tests.
+/// Returns the richest form that fits into `bytes_max` bytes, which is [`BYTES_MAX`] except in
+/// tests.
 fn within(whole: &Whole, dir: &Path, bytes_max: usize) -> String {
     let overview = overview::sections(whole);
     let mut shown: Option<(Depth, String)> = None;
     for (depth, raw) in FORMS {
-        // Sections are the costly part, and the same for every form of the raw data.
+        // Sections are the expensive part, and do not depend on the form of the raw data.
         let main = match shown.take() {
             Some((known, main)) if known == depth => main,
             _ => articles(whole, depth),
@@ -70,7 +72,7 @@ fn within(whole: &Whole, dir: &Path, bytes_max: usize) -> String {
     render(whole, &format!("<article id=\"overview\">{overview}</article>{stubs}"), Raw::Nothing)
 }
 
-/// In the place of an article, where not even its plainest form fits.
+/// Returns a replacement for an article that does not fit even in its plainest form.
 fn stub(suite: &SuiteResult, dir: &Path) -> String {
     let word = suite.suite.word();
     let file = dir.join("suites").join(format!("{word}.json"));
@@ -82,8 +84,8 @@ fn stub(suite: &SuiteResult, dir: &Path) -> String {
     )
 }
 
-/// What the page does without, in a sentence with where to find it; empty where it has everything.
-/// Markup.
+/// Says in a sentence what the page leaves out and where to find it; empty if it leaves out
+/// nothing. Markup.
 fn left_out(depth: Depth, raw: Raw, dir: &Path, bytes_max: usize) -> String {
     let mut missing: Vec<&str> = Vec::new();
     match raw {
@@ -109,7 +111,7 @@ fn left_out(depth: Depth, raw: Raw, dir: &Path, bytes_max: usize) -> String {
     )
 }
 
-/// The page around its articles.
+/// Renders the page around its articles.
 fn render(whole: &Whole, articles: &str, raw: Raw) -> String {
     let links: String = std::iter::once(("overview", "Overview"))
         .chain(
@@ -185,7 +187,7 @@ fn articles(whole: &Whole, depth: Depth) -> String {
     measured.map(|suite| article(suite, depth, shared)).collect()
 }
 
-/// The probes that only this suite takes, such as what its own loop costs.
+/// Renders the probes that only this suite takes, such as the cost of its own loop.
 fn own_probes(run: &Run, shared: &[Probe]) -> String {
     let own = |probe: &&Probe| !shared.iter().any(|known| known.name == probe.name);
     let own: Vec<&Probe> = run.probes.iter().filter(own).collect();
@@ -198,10 +200,10 @@ fn own_probes(run: &Run, shared: &[Probe]) -> String {
     )
 }
 
-/// What a page of its own would show of a suite's run.
+/// Renders the content that a suite's run would have on a page of its own.
 ///
-/// It stands in a `<noscript>`: elements to a browser without scripts, text to others until the
-/// article is opened.
+/// The article is wrapped in a `<noscript>`. A browser without scripts parses it as elements. Other
+/// browsers keep it as text until the article is opened.
 fn article(suite: &SuiteResult, depth: Depth, shared: &[Probe]) -> String {
     let word = suite.suite.word();
     let (links, body, data) = match (&suite.run, &suite.sim) {

@@ -1,5 +1,5 @@
-//! The first article: what ran, who is ahead of whom, what was left out; and the last: machine and
-//! command.
+//! The first article: the suites that ran, who is ahead of whom, and what was left out. Also the
+//! last one: machine and command.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use crate::results::Contender;
 use crate::suite_all::text::duration;
 use crate::suite_all::{PartState, PartSummary, SuiteResult, Whole};
 
-/// Topics of one side and suite that the overview lists; the suite's own article has all.
+/// Maximum number of topics per suite and side in the overview. The suite's own article lists all.
 const TOPICS_MAX: usize = 8;
 
-/// All sections of the overview.
+/// Returns all sections of the overview.
 pub(super) fn sections(whole: &Whole) -> String {
     let told: Vec<(&SuiteResult, Claims)> = whole
         .suites
@@ -26,7 +26,7 @@ pub(super) fn sections(whole: &Whole) -> String {
     [table(whole, &told, level), wins_and_losses(&told, level), failures(whole), left_out(whole)].concat()
 }
 
-/// A line for each suite.
+/// Renders a table with one row per suite.
 fn table(whole: &Whole, told: &[(&SuiteResult, Claims)], level: &str) -> String {
     let row = |suite: &SuiteResult| {
         let claims = told.iter().find(|(known, _)| known.suite == suite.suite).map(|(_, claims)| claims);
@@ -70,7 +70,7 @@ fn table(whole: &Whole, told: &[(&SuiteResult, Claims)], level: &str) -> String 
     )
 }
 
-/// What a sceptical reader should know of the run as a whole.
+/// Renders the notes that a sceptical reader should see about the run as a whole.
 fn notes(whole: &Whole) -> String {
     let mut notes = Vec::new();
     if whole.head.options.mode_word() == "quick" {
@@ -106,14 +106,14 @@ fn notes(whole: &Whole) -> String {
     format!("<div class=\"trust\"><h3>How far to trust this</h3><ul>{items}</ul></div>")
 }
 
-/// Parts by suite and name. Markup.
+/// Lists parts by suite and name. Markup.
 fn names<'w>(parts: impl Iterator<Item = (&'w SuiteResult, &'w PartSummary)>) -> String {
     let names: Vec<String> =
         parts.map(|(suite, part)| escape(&format!("{} {}", suite.suite.word(), part.name))).collect();
     names.join(", ")
 }
 
-/// Both directions, with the same room for each.
+/// Renders wins and losses, with the same space for each.
 fn wins_and_losses(told: &[(&SuiteResult, Claims)], level: &str) -> String {
     let mut out = String::new();
     for (suite, claims) in told {
@@ -141,9 +141,10 @@ fn wins_and_losses(told: &[(&SuiteResult, Claims)], level: &str) -> String {
     )
 }
 
-/// `failures` are of Cairn's own: where they stand, nobody can say that it is behind nowhere.
+/// Renders one block of topics. `failures` are those of Cairn's own contenders. When there are any,
+/// the block cannot say that Cairn is behind nowhere.
 fn block(suite: &SuiteResult, (claims, failures): (&[&Claim], &[String]), tone: &str, title: &str) -> String {
-    // A topic with everybody who differs in it, in the order of its largest difference.
+    // Each topic with all peers that differ in it, in the order of the topic's largest difference.
     let mut topics: Vec<(&str, Vec<&str>)> = Vec::new();
     for claim in claims {
         match topics.iter_mut().find(|(topic, _)| *topic == claim.topic) {
@@ -173,7 +174,7 @@ fn block(suite: &SuiteResult, (claims, failures): (&[&Claim], &[String]), tone: 
     )
 }
 
-/// Parts and contenders that failed, with their errors.
+/// Lists parts and contenders that failed, with their errors.
 fn failures(whole: &Whole) -> String {
     let mut items = String::new();
     for suite in &whole.suites {
@@ -197,7 +198,7 @@ fn failures(whole: &Whole) -> String {
     format!("<section id=\"failed\"><h2>Failures</h2><div class=\"trust\"><ul>{items}</ul></div></section>")
 }
 
-/// Who was not here, once each, with what to install.
+/// Lists the contenders that were left out, once each, with the software to install.
 fn left_out(whole: &Whole) -> String {
     let mut lines: BTreeSet<(String, String)> = BTreeSet::new();
     for suite in &whole.suites {
@@ -225,7 +226,8 @@ fn left_out(whole: &Whole) -> String {
     )
 }
 
-/// What all suites share: hardware, probes of each sitting, and how to do it again.
+/// Renders the information that all suites share: hardware, probes of each sitting, and how to
+/// repeat the run.
 pub(super) fn machine_and_repeat(whole: &Whole, has_raw: bool) -> String {
     let machine = whole.head.sittings.first().map(|sitting| sitting.machine.as_slice()).unwrap_or_default();
     let fields: String = machine.iter().map(|(name, value)| setup::pair(name, value)).collect();

@@ -1,4 +1,4 @@
-//! What the simulator predicted beside what real stores did.
+//! The simulator's predictions beside the measurements of real stores.
 
 use crate::report::html::escape;
 use crate::report::model::Look;
@@ -6,10 +6,10 @@ use crate::report::scatter::{Axis, Dot, Scatter};
 use crate::report::table;
 use crate::suite_sim::{Comparison, Quantity, Report, Verdict};
 
-/// In the place of a sentence about data.
+/// Takes the place of the sentence about data in other articles.
 pub(super) const ABOUT: &str = "Each real store received the same writes that the simulator draws; its own statistics are shown next to the prediction.";
 
-/// All sections.
+/// Returns all sections.
 pub(super) fn sections(report: &Report) -> String {
     let verdicts = || report.comparisons.iter().flat_map(|comparison| &comparison.verdicts);
     let limited: Vec<&Verdict> = verdicts().filter(|verdict| verdict.limit.is_some()).collect();
@@ -31,7 +31,7 @@ pub(super) fn sections(report: &Report) -> String {
     out + "</section>" + &figures(report)
 }
 
-/// Write amplification, one point a case: on the line from corner to corner a prediction is exact.
+/// Renders write amplification with one point per case. On the diagonal, a prediction is exact.
 fn chart(report: &Report) -> String {
     let dot = |(at, comparison): (usize, &Comparison)| {
         let verdict = comparison.verdict(Quantity::WriteAmplification)?;

@@ -1,4 +1,4 @@
-//! The page about all suites: sound markup, both directions, what was left out, and its size.
+//! Tests of the page about all suites: well-formed markup, wins and losses, omissions, and size.
 
 use std::path::Path;
 
@@ -23,10 +23,10 @@ fn suite(suite: SuiteName, parts: &[&str], missing: Option<&str>) -> SuitePlan {
     }
 }
 
-/// What a part of a suite has left.
+/// The outcome of a suite's part.
 type Left = (PartState, Option<Content>);
 
-/// A run of these suites in which each part left this.
+/// Returns a run of these suites in which each part has the outcome that `left` returns.
 fn whole(plans: &[SuitePlan], left: &dyn Fn(SuiteName, &str) -> Left) -> Whole {
     let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
     let probes = vec![Probe { name: "fdatasync p50".to_owned(), value: 0.1, unit: "ms".to_owned() }];
@@ -69,9 +69,9 @@ fn simulated() -> Content {
     Content::Sim(serde_json::from_value::<Report>(report).unwrap())
 }
 
-/// Goal: one page has an article for each suite with ids of its own, an overview that tells wins
-/// and losses, failures and what is missing, probes, and all raw results. Method: two suites with
-/// the same figures, one that was left out, one that failed, and the simulator.
+/// Goal: the page has an article for each suite with ids of its own, an overview with wins, losses,
+/// failures and missing software, probes, and all raw results. Method: two suites with the same
+/// values, one that was left out, one that failed, and the simulator.
 #[test]
 fn everything_is_on_the_page() {
     let plans = [
@@ -95,8 +95,8 @@ fn everything_is_on_the_page() {
         .map(|tag| tag.get("id").unwrap_or_default())
         .collect();
     assert_eq!(articles, ["overview", "hash", "kv", "sim", ""]);
-    // An engine's article is elements only to a browser without scripts: the page would open too
-    // slowly otherwise.
+    // An engine's article is elements only to a browser without scripts. Otherwise the page would
+    // open too slowly.
     let begins = |id: &str| html.contains(&format!("<article id=\"{id}\"><noscript><h2"));
     assert!(["hash", "kv", "sim"].into_iter().all(begins) && !begins("overview"));
     assert_eq!(html.matches("</noscript></article>").count(), 3);
@@ -134,7 +134,7 @@ fn everything_is_on_the_page() {
     assert_eq!(html, document(&whole, Path::new(DIR)), "equal runs give equal pages");
 }
 
-/// Goal: nothing measured is a page too.
+/// Goal: an empty run has a page too.
 #[test]
 fn an_empty_run_has_a_page() {
     let whole = whole(&[suite(SuiteName::Kv, &[], Some("nothing here"))], &|_, _| (PartState::Done, None));
@@ -142,9 +142,9 @@ fn an_empty_run_has_a_page() {
     assert!(page.text.contains("nothing here") && page.text.contains("Left out"), "{}", page.text);
 }
 
-/// Goal: a page stays under its limit however much was measured, and says what it gave up and where
-/// that is. Method: ever more cases, and settings that are too long by themselves, against a tenth
-/// of the real limit.
+/// Goal: a page stays below its limit however much was measured, and says what it gave up and where
+/// to find it. Method: more and more cases, and settings that are too long by themselves, against a
+/// tenth of the real limit.
 #[test]
 fn pages_have_a_bound() {
     const BOUND: usize = BYTES_MAX / 10;
@@ -160,7 +160,7 @@ fn pages_have_a_bound() {
         for case in 0..cases {
             run.measurements.extend(base.iter().cloned().map(|mut m| {
                 m.case.entries = 1000 + case;
-                // Held against nobody: a bootstrap for each would take minutes.
+                // Unverified results are not compared. A bootstrap for each would take minutes.
                 m.verified = false;
                 m
             }));
@@ -178,8 +178,8 @@ fn pages_have_a_bound() {
     assert!(told(&run).contains("Too many figures for this page"));
 }
 
-/// Goal: a page about a run in which ours failed says so where it says who is ahead, and not that
-/// it was left out. Method: a suite with figures of peers alone.
+/// Goal: if ours failed, the page says so in the verdict and does not list it as left out. Method:
+/// a suite with measurements of peers only.
 #[test]
 fn our_failures_are_no_ties() {
     let plans = [suite(SuiteName::Kv, &["seq"], None)];
@@ -193,8 +193,8 @@ fn our_failures_are_no_ties() {
     });
     let (_, page) = page(&whole);
     let told = "cairn: failed in 1 case: seq: <no> space";
-    // Beside the wins, among what failed, and in the suite's own article: its sentence, and how far
-    // to trust it.
+    // The failure is listed beside the wins, among the failures, and in the suite's own article: in
+    // its sentence and in its notes on trust.
     assert!(page.text.matches(told).count() >= 4, "{}", page.text);
     assert!(page.text.contains("done, cairn failed in 1"), "{}", page.text);
     assert!(!page.text.contains("Key-value store: cairn"), "it was not left out: {}", page.text);

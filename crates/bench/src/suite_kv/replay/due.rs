@@ -1,13 +1,15 @@
-//! When operations are due at recorded speed, where many have the same time: a recorder looks at
-//! the clock now and then, and other clocks have whole seconds.
+//! The times at which operations are due at recorded speed, when many of them have the same time. A
+//! recorder reads the clock only now and then, and some clocks count whole seconds.
 //!
 //! ```text
-//!   recorded   0 0 0 0 . . . . . . . . . 80 80 . . . . . 120      all of a run would be due at once, each charged for those before it
-//!   due        0     20     40     60    80     100      120      evenly, up to the next time of the same lane
+//!   recorded   0 0 0 0 . . . . . . . . . 80 80 . . . . . 120      a whole run with the same time
+//!   due        0     20     40     60    80     100      120      spread evenly to the next time
 //! ```
 //!
-//! A batch is due as one. Before a pause, and before the end, there is no such time: the operations
-//! keep the pace of those before them.
+//! With the recorded times, all operations of a run would be due at once, and each would be charged
+//! for those before it. Runs are spread per lane. A batch is due as one operation. Before a pause
+//! and at the end of the trace there is no useful next time, so the operations keep the pace of
+//! those before them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -15,34 +17,34 @@ use cairn_trace::{Event, Trace};
 
 use crate::error::Result;
 
-/// After so long without an operation a recorder looks at the clock for each one. A longer way to
+/// After this long without an operation, a recorder reads the clock for each one. A longer gap to
 /// the next time is a pause, or one step of a coarse clock.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// Operations of a lane that have the same time, one after the other.
+/// Consecutive operations of a lane with the same recorded time.
 #[derive(Debug)]
 struct Run {
     time_ns: u64,
-    /// From one to the next.
+    /// Time between two of its operations.
     each_ns: f64,
 }
 
-/// Where a lane is.
+/// The position of a lane.
 #[derive(Debug, Default)]
 struct Lane {
     time_ns: u64,
-    /// Operations that have had this time so far, a batch as one.
+    /// Number of operations with this time so far; a batch counts once.
     operations: u64,
-    /// From one to the next.
+    /// Time between two operations.
     each_ns: f64,
-    /// When the last one is due.
+    /// The time at which the last operation is due.
     due_ns: u64,
 }
 
-/// Hands the first `most` operations of a trace to `add`, each with the time at which it is due, in
-/// the order of these.
+/// Passes the first `most` operations of a trace to `add`, each with the time at which it is due,
+/// in the order of these times.
 ///
-/// Errors: records that are damaged behind a sound checksum; those of `add`.
+/// Errors: records that are damaged although their checksum is correct; those of `add`.
 pub(super) fn each<'t>(
     trace: &'t Trace,
     most: usize,
@@ -50,8 +52,8 @@ pub(super) fn each<'t>(
 ) -> Result<()> {
     let mut runs = runs(trace, most)?;
     let mut lanes: HashMap<u32, Lane> = HashMap::new();
-    // Of several lanes: what is due later than the next time of another one. By number, too, so
-    // that a batch stays together.
+    // With several lanes, operations that are due later than the next time of another lane wait
+    // here. The number is part of the key so that a batch stays together.
     let mut waiting: BTreeMap<(u64, usize), Event<'t>> = BTreeMap::new();
     let is_alone = trace.lanes() <= 1;
     for (number, event) in trace.events().take(most).enumerate() {
@@ -76,7 +78,7 @@ pub(super) fn each<'t>(
     waiting.values().try_for_each(add)
 }
 
-/// By lane, its runs of more than one operation.
+/// Returns the runs of more than one operation, by lane.
 fn runs(trace: &Trace, most: usize) -> Result<HashMap<u32, VecDeque<Run>>> {
     let step_ns = trace.step_ns();
     let mut lanes: HashMap<u32, (Lane, VecDeque<Run>)> = HashMap::new();
@@ -100,13 +102,13 @@ fn runs(trace: &Trace, most: usize) -> Result<HashMap<u32, VecDeque<Run>>> {
 }
 
 impl Lane {
-    /// True for an operation that is not of the batch of the one before.
+    /// Returns true for an operation that is not part of the previous one's batch.
     fn is_new(&self, event: &Event<'_>) -> bool {
         !event.joined || self.operations == 0
     }
 
-    /// Ends the run, `gap_ns` before the lane's next time. `None` where it is of one operation.
-    /// `each_ns` stays what it was last without a pause.
+    /// Ends the run `gap_ns` before the lane's next time. Returns `None` for a run of one
+    /// operation. After a pause, `each_ns` keeps its last value.
     fn end(&mut self, gap_ns: Option<u64>, step_ns: u64) -> Option<Run> {
         let operations = self.operations as f64;
         let each_ns = match gap_ns {
@@ -114,7 +116,7 @@ impl Lane {
                 self.each_ns = gap_ns as f64 / operations;
                 self.each_ns
             }
-            // They came somewhere within the step.
+            // The operations happened at unknown moments within the step.
             _ if step_ns >= PAUSE_NS => step_ns as f64 / operations,
             _ => self.each_ns.min(PAUSE_NS as f64 / operations),
         };
@@ -123,7 +125,7 @@ impl Lane {
         is_run.then_some(Run { time_ns: self.time_ns, each_ns })
     }
 
-    /// Goes on to the next operation, at `time_ns`, and says when it is due.
+    /// Advances to the next operation, recorded at `time_ns`, and computes when it is due.
     fn go_on(&mut self, time_ns: u64, runs: &mut VecDeque<Run>) {
         if self.operations == 0 || time_ns != self.time_ns {
             let run = runs.front().is_some_and(|run| run.time_ns == time_ns).then(|| runs.pop_front());

@@ -1,10 +1,12 @@
-//! The keys of a trace, numbered, in a form that every store takes.
+//! The numbered keys of a trace, in a form that every store accepts.
 //!
 //! ```text
-//!   raw      the key itself; over 511 bytes its beginning and a hash of it
-//!   hashed   the hash, and dots up to the length of the real key
-//!   both     behind four bytes of keyspace, in all keys or in none: where there are several keyspaces, or an empty key is stored
+//!   raw      the key itself; if longer than 511 bytes, its beginning and a hash of it
+//!   hashed   the hash, padded with dots to the length of the original key
 //! ```
+//!
+//! If there are several keyspaces, or an empty key is stored, all keys of either form begin with
+//! four bytes of keyspace; otherwise none does.
 
 use std::collections::HashMap;
 
@@ -22,15 +24,15 @@ pub(super) struct KeyTable {
     form: KeyForm,
     prefixed: bool,
     numbers: HashMap<(u32, Box<[u8]>), u32>,
-    /// All keys, one after the other.
+    /// All keys, one after another.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     shortened: u64,
 }
 
 impl KeyTable {
-    /// Without keys yet, for the first `most` operations of a trace. Looks through them for what
-    /// decides the form.
+    /// Creates a table without keys for the first `most` operations of a trace. Scans these
+    /// operations to decide on the form of the keys.
     pub fn new(trace: &Trace, most: usize) -> Result<KeyTable> {
         let mut prefixed = false;
         for event in trace.events().take(most) {
@@ -46,9 +48,9 @@ impl KeyTable {
         })
     }
 
-    /// The number of an event's key, and whether it is a new one.
+    /// Returns the number of an event's key, and whether the key is new.
     ///
-    /// Errors: [`Error::Invalid`] for more keys than there are numbers.
+    /// Errors: [`Error::Invalid`] if there are more keys than numbers.
     pub fn number(&mut self, event: &Event<'_>) -> Result<(u32, bool)> {
         let name = (event.keyspace, Box::from(event.key));
         if let Some(number) = self.numbers.get(&name) {
@@ -62,7 +64,7 @@ impl KeyTable {
         }
         let room = KEY_BYTES_MAX - (self.bytes.len() - start);
         match self.form {
-            // BOUND: the length that a trace claims is cut before it is believed.
+            // BOUND: the length that a trace claims is limited before it is used.
             KeyForm::Hashed => {
                 let length = (event.key_bytes as usize).max(HASH_BYTES);
                 self.shortened += u64::from(length > room);
@@ -81,7 +83,7 @@ impl KeyTable {
         Ok((number, true))
     }
 
-    /// A key's bytes.
+    /// Returns the bytes of a key.
     #[inline]
     pub fn get(&self, number: u32) -> &[u8] {
         let number = number as usize;
@@ -90,34 +92,34 @@ impl KeyTable {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// How many.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Bytes of all keys.
+    /// Returns the total bytes of all keys.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Keys that are longer than every store takes.
+    /// Returns the number of keys that were cut because some store could not accept their length.
     pub fn shortened(&self) -> u64 {
         self.shortened
     }
 
-    /// Every key begins with its keyspace.
+    /// Returns whether every key begins with its keyspace.
     pub fn is_prefixed(&self) -> bool {
         self.prefixed
     }
 
-    /// Numbers are not asked for any more.
+    /// Frees the map from keys to numbers, which is no longer needed.
     pub fn close(&mut self) {
         self.numbers = HashMap::new();
     }
 }
 
-/// A key of another keyspace would be taken for one of the default one, and some stores take no
-/// empty key.
+/// Returns whether keys need a prefix: without it, a key of another keyspace would be taken for one
+/// of the default keyspace, and some stores do not accept empty keys.
 fn needs_prefix(event: &Event<'_>) -> bool {
     match event.detail {
         Detail::DeleteRange { .. } | Detail::Statement(_) => false,

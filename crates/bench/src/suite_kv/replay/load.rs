@@ -7,28 +7,27 @@ use super::keys::KeyTable;
 use crate::error::Result;
 use crate::suite_kv::keys::KEY_BYTES_MAX;
 
-/// Values over this are cut: what every store takes without a setting of its own.
+/// Longer values are cut. This is the longest that every store accepts without a special setting.
 const VALUE_BYTES_MAX: u64 = 16 << 20;
-/// The length of values that nobody knows, where the trace has none at all.
+/// The assumed length of values of unknown length, if the trace has no value at all.
 const VALUE_BYTES: u32 = 100;
-/// Operations of a trace that are taken at most: they are kept in memory, 24 bytes each.
+/// Maximum number of operations of a trace. They are kept in memory, 24 bytes each.
 const OPERATIONS_MAX: u64 = 200_000_000;
 
-/// What of a trace is taken.
+/// The part of a trace to take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Threads that share the operations.
+    /// Number of threads that share the operations.
     pub threads: usize,
-    /// What is done before the first of them, and not replayed: the store begins with what it
-    /// leaves.
+    /// Number of operations to skip at the beginning. The store begins with their result.
     pub passed_over: u64,
-    /// Operations at most.
+    /// Maximum number of operations.
     pub operations_max: Option<u64>,
-    /// It matters when they are due.
+    /// Whether the times at which operations are due matter.
     pub timed: bool,
 }
 
-/// What is done.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
     Get,
@@ -40,30 +39,30 @@ pub(super) enum Doing {
 /// One operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
-    /// When it is due at recorded speed.
+    /// The time at which it is due at recorded speed.
     pub due_ns: u64,
     pub key: u32,
     pub doing: Doing,
-    /// One with the step before it: a batch of writes, a multi-get.
+    /// Joined with the step before it, into a batch of writes or a multi-get.
     pub joined: bool,
-    /// The version that a lookup must see or a put writes; 0 is absent. Of a scan, which one it is.
+    /// The version that a lookup must see or a put writes; 0 means absent. For a scan, its index.
     pub version: u32,
-    /// Bytes of that version's value; of a scan, the entries to read, one at least.
+    /// Length of that version's value. For a scan, the number of entries to read, at least one.
     pub amount: u32,
 }
 
-/// What a key holds: its write, 0 for none, and the value's length.
+/// The content of a key: the version of its last write, 0 for none, and the value's length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Held {
     pub version: u32,
     pub bytes: u32,
 }
 
-/// A key while the trace is read.
+/// A key while the trace is loaded.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     now: Held,
-    /// What it held before the trace; `None` where the length is unknown and still to be chosen.
+    /// Its content before the trace; `None` if the length is unknown and still to be chosen.
     before: Option<Held>,
     writes: u32,
 }
@@ -73,17 +72,17 @@ struct Known {
 pub struct Loaded {
     source: String,
     keys: KeyTable,
-    /// What is there before.
+    /// Contents of the keys before the replay.
     pub(super) before: Vec<Held>,
-    /// What is there after.
+    /// Contents of the keys after the replay.
     pub(super) after: Vec<Held>,
-    /// Operations, by thread.
+    /// The operations, by thread.
     pub(super) steps: Vec<Vec<Step>>,
-    /// Scans among them.
+    /// Number of scans among them.
     pub(super) scans: usize,
-    /// Entries that these read when they were recorded.
+    /// Number of entries that these scans read when they were recorded.
     pub(super) scan_entries: u64,
-    /// Bytes of keys and values that writes hand over.
+    /// Bytes of keys and values that are passed to writes.
     pub(crate) written_bytes: u64,
     inserts: u64,
     notes: Vec<String>,
@@ -91,7 +90,7 @@ pub struct Loaded {
     value_bytes_max: u32,
 }
 
-/// Sums while the trace is read.
+/// Totals while the trace is loaded.
 #[derive(Debug, Default)]
 struct Counts {
     merges: u64,
@@ -103,18 +102,18 @@ struct Counts {
     scans: u64,
     scan_entries: u64,
     inserts: u64,
-    /// Lookups that found something else than the operations before them leave.
+    /// Lookups whose recorded result contradicts the operations before them.
     contradicted: u64,
-    /// Operations of batches and multi-gets that another thread does than the one before.
+    /// Operations of batches and multi-gets that run on another thread than the operation before.
     parted: u64,
 }
 
-/// Operations that can be done as one.
+/// Kinds of operations that can be joined into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Together {
     Lookups,
     Writes,
-    /// Never.
+    /// Never joined.
     Scan,
 }
 
@@ -133,7 +132,7 @@ impl Loaded {
         Loaded::with_room(trace, limits, OPERATIONS_MAX)
     }
 
-    /// As [`Loaded::new`], where memory has room for so many operations.
+    /// Like [`Loaded::new`], with memory for at most `room` operations.
     pub(super) fn with_room(trace: &Trace, limits: Limits, room: u64) -> Result<Loaded> {
         let asked = limits.operations_max.unwrap_or(u64::MAX);
         let most = usize::try_from(asked.min(room)).unwrap_or(usize::MAX);
@@ -157,7 +156,7 @@ impl Loaded {
         }
         let mut loaded = loading.finish(trace);
         let there = trace.records();
-        // What is missing at the end does not matter to who stops before it.
+        // Missing operations at the end do not matter if the replay stops before them.
         if there <= end as u64 {
             loaded.notes.splice(0..0, trace.ending().flaw());
         } else if asked > room {
@@ -166,75 +165,75 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// What was traced.
+    /// Returns the description of the traced program.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Operations.
+    /// Returns the number of operations.
     pub fn operations(&self) -> u64 {
         self.steps.iter().map(|steps| steps.len() as u64).sum()
     }
 
-    /// Different keys.
+    /// Returns the number of distinct keys.
     pub fn keys(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// Keys that are there before.
+    /// Returns the number of keys that exist before the replay.
     pub fn initial(&self) -> u64 {
         self.before.iter().filter(|held| held.version > 0).count() as u64
     }
 
-    /// What of the trace is replayed otherwise than it was, in sentences without a full stop.
+    /// Returns the differences between the replay and the trace, in sentences without a full stop.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The mean length of keys.
+    /// Returns the mean length of keys.
     pub fn key_bytes_mean(&self) -> usize {
         self.keys.bytes() / self.keys.len().max(1)
     }
 
-    /// The mean length of the values of all operations that have one.
+    /// Returns the mean length of the values of all operations that have one.
     pub fn value_bytes_mean(&self) -> usize {
         (self.value_bytes.0 / self.value_bytes.1.max(1)) as usize
     }
 
-    /// The longest value.
+    /// Returns the length of the longest value.
     pub(super) fn value_bytes_max(&self) -> usize {
         self.value_bytes_max as usize
     }
 
-    /// Keys that are there after.
+    /// Returns the number of keys that exist after the replay.
     pub fn left(&self) -> u64 {
         self.after.iter().filter(|held| held.version > 0).count() as u64
     }
 
-    /// Writes of keys that were not there.
+    /// Returns the number of writes of keys that did not exist.
     pub fn inserts(&self) -> u64 {
         self.inserts
     }
 
-    /// Address space for the file of a store that maps it: much more than it holds, in whole pages
-    /// of any system.
+    /// Returns the address space for a store that maps its file. It is much larger than the data,
+    /// and a multiple of every system's page size.
     pub fn map_bytes(&self) -> u64 {
         (self.bytes_max().saturating_mul(8)).max(1 << 30).next_multiple_of(1 << 20)
     }
 
-    /// Bytes that a store holds at most, generously.
+    /// Returns a generous upper bound for the bytes in a store.
     fn bytes_max(&self) -> u64 {
         let values: u64 = self.before.iter().map(|held| u64::from(held.bytes)).sum();
         self.keys.bytes() as u64 + values + self.written_bytes + 4096 * self.keys() / 16
     }
 
-    /// A key's bytes.
+    /// Returns the bytes of a key.
     #[inline]
     pub(super) fn key(&self, number: u32) -> &[u8] {
         self.keys.get(number)
     }
 
-    /// Bytes of keys and values that are there after the replay.
+    /// Returns the bytes of keys and values that exist after the replay.
     pub(super) fn live_bytes(&self) -> u64 {
         let live = self.after.iter().enumerate().filter(|(_, held)| held.version > 0);
         live.map(|(number, held)| (self.key(number as u32).len() as u64) + u64::from(held.bytes)).sum()
@@ -249,11 +248,12 @@ struct Loading {
     written_bytes: u64,
     value_bytes: (u64, u64),
     value_bytes_max: u32,
-    /// What comes is not replayed, but leaves what the store begins with.
+    /// The current operations are not replayed. They determine the contents with which the store
+    /// begins.
     passing: bool,
-    /// The last event was not replayed, so what is joined to it begins anew.
+    /// The last event was not replayed, so an event joined to it begins a new group.
     broken: bool,
-    /// The thread of the step before, and what can be joined to it.
+    /// The thread of the previous step, and the operations that can be joined to it.
     before: Option<(usize, Together)>,
 }
 
@@ -329,7 +329,7 @@ impl Loading {
         Ok(())
     }
 
-    /// From here on it is replayed: what the keys hold now is what they held before.
+    /// Starts the replayed part: the current contents of the keys become those before the replay.
     fn begin(&mut self) {
         self.passing = false;
         self.broken = true;
@@ -342,7 +342,7 @@ impl Loading {
         }
     }
 
-    /// What a key held before the trace, going by the first that is done with it.
+    /// Infers the content of a key before the trace from the first operation on it.
     fn first_met(&mut self, event: &Event<'_>, number: u32, doing: Doing) {
         let before = match (doing, event.detail) {
             (Doing::Get, Detail::Get(Some(found))) => {
@@ -356,17 +356,17 @@ impl Loading {
                 self.counts.unknown += 1;
                 None
             }
-            // Whether a scan's start is a key nobody knows.
+            // Whether a scan's start exists as a key is unknown.
             (Doing::Put | Doing::Scan, _) => Some(Held::default()),
         };
         if let Some(known) = self.known.get_mut(number as usize) {
             known.before = before;
-            // Of an unknown length for now; `finish` puts it in.
+            // The length is unknown for now. `finish` fills it in.
             known.now = before.unwrap_or(Held { version: 1, bytes: u32::MAX });
         }
     }
 
-    /// The version that a step sees or writes, and its length.
+    /// Returns the version that a step sees or writes, and its length.
     fn outcome(&mut self, event: &Event<'_>, number: u32, doing: Doing) -> (u32, u32) {
         let key_bytes = u64::from(event.key_bytes);
         let length = match event.detail {

@@ -1,15 +1,15 @@
-//! The operations of a trace, done again: at full speed or at the speed they were recorded with,
-//! every answer checked.
+//! Replays the operations of a trace, at full speed or at recorded speed, and checks every answer.
 //!
 //! ```text
-//!   trace ─► load: operations on numbered keys, what each must see, by thread     keys that were there before ─► loaded, settled
-//!         ─► play: one thread for each part; latencies by kind                    then the whole store is held against the model
+//!   trace ─► load: operations on numbered keys with expected results, by thread
+//!         ─► play: initial keys loaded and settled ─ operations, one thread for each part, with
+//!                  latencies by kind ─ the whole store compared with the model
 //! ```
 //!
 //! At full speed there are turns for throughput and one for latencies. At recorded speed each turn
-//! gives both: an operation's latency counts from when it was due, so a store that stalls is
-//! charged for everybody who waited (what is otherwise left out has the name of coordinated
-//! omission). Operations that were recorded with the same time are due one after the other.
+//! gives both. An operation's latency then counts from the time it was due, so that a stall is
+//! charged to the store for every operation that waited (ignoring these waits is called coordinated
+//! omission). Operations that were recorded with the same time are due one after another.
 
 mod due;
 mod keys;
@@ -45,31 +45,31 @@ use self::values::Bodies;
 /// The suite's name in stored runs.
 pub const NAME: &str = "replay";
 
-/// What is replayed, and how.
+/// The trace to replay, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// The trace.
+    /// Path of the trace.
     pub trace: PathBuf,
-    /// What it is called in results: its file's name without the extension.
+    /// Name of the trace in results: its file name without the extension.
     pub name: String,
-    /// How many times as fast as recorded; `None` for as fast as it goes.
+    /// Factor on the recorded speed; `None` for full speed.
     pub speed: Option<f64>,
-    /// By how many threads.
+    /// Number of threads.
     pub threads: u32,
-    /// What of the trace's beginning is taken to be over already: the store begins with what it
-    /// left. At full speed.
+    /// Number of operations to skip at the beginning of the trace. The store begins with their
+    /// result. Only at full speed.
     #[serde(default)]
     pub passed_over: u64,
-    /// Operations to take from there; `None` for all.
+    /// Maximum number of operations to take after these; `None` for all.
     pub operations_max: Option<u64>,
-    /// Whether a second throughput counts the time until everything is written out and merged, and
-    /// bytes of an entry are measured.
+    /// Whether to measure a second throughput that includes the time until everything is written
+    /// out and merged, and the bytes per entry.
     #[serde(default)]
     pub settled: bool,
 }
 
 impl Replay {
-    /// The replay of a trace at full speed by one thread.
+    /// Creates a replay of a trace at full speed by one thread.
     pub fn new(trace: &Path) -> Replay {
         let name =
             trace.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
@@ -84,9 +84,9 @@ impl Replay {
         }
     }
 
-    /// Reads the trace.
+    /// Loads the trace.
     ///
-    /// Errors: [`Error::Trace`]; [`Error::Invalid`] for a trace that cannot be replayed so.
+    /// Errors: [`Error::Trace`]; [`Error::Invalid`] for a trace that cannot be replayed this way.
     pub fn load(&self) -> Result<Loaded> {
         if !(1..=1024).contains(&self.threads) {
             return Err(Error::invalid(format!("threads {}: expected 1 to 1024", self.threads)));
@@ -109,15 +109,15 @@ impl Replay {
     }
 }
 
-/// Replays a trace on every store that was asked for and is here. Of `options` it takes those that
-/// are about stores, rounds and where.
+/// Replays a trace on all requested stores that are available. Of `options`, only those for stores,
+/// rounds and directories apply.
 ///
-/// Errors: as [`Replay::load`], and as [`super::run`].
+/// Errors: those of [`Replay::load`] and of [`super::run`].
 pub fn run(options: &Options, replay: &Replay, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     run_with(options, replay, catalog::select(&options.dbs)?, progress, stop)
 }
 
-/// As [`run`], with stores of the caller's choice.
+/// Like [`run`], with stores of the caller's choice.
 pub fn run_with(
     options: &Options,
     replay: &Replay,
@@ -159,14 +159,14 @@ pub fn run_with(
     notes.iter().for_each(|note| data += &format!(" {note}."));
     data += &format!(" For every store: {}.", options.stores_sentence());
     drop(loaded);
-    // The sentence says it all.
+    // The data sentence contains all settings.
     let planned = Planned { suite: NAME, groups: vec![group], data, settings: BTreeMap::new() };
     super::run_planned(options, &planned, catalog, progress, stop)
 }
 
 impl Loaded {
-    /// What is replayed otherwise than it was, of the operations and of what scans find, in
-    /// sentences without a full stop.
+    /// Returns the differences between the replay and the trace, in operations and in the results
+    /// of scans, in sentences without a full stop.
     pub(crate) fn all_notes(&self) -> Vec<String> {
         let mut notes = self.notes().to_vec();
         let expected = scans::expected(self, &Bodies::new(self.value_bytes_max()));
@@ -181,11 +181,11 @@ impl Loaded {
     }
 }
 
-/// One turn.
+/// Runs one turn.
 pub(super) fn turn(turn: &Turn<'_>, replay: &Replay) -> Result<KvOutcome> {
     let loaded = replay.load()?;
     play::run(turn, replay, &loaded)
 }
 
-/// What is measured by kind; the rest is only done.
+/// The kinds of operations that are measured separately. Others are only performed.
 pub(super) const KINDS: [Kind; 4] = [Kind::Get, Kind::Put, Kind::Delete, Kind::Scan];

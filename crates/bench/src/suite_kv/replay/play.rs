@@ -1,5 +1,5 @@
-//! One turn: what was there before is loaded, the steps are done, the store is held against what it
-//! should hold.
+//! One turn: the initial contents are loaded, the steps are performed, and the store is compared
+//! with its expected contents.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::suite_kv::job::{Done, KvMetric, KvOutcome};
 use crate::suite_kv::store::KvSession;
 use crate::suite_kv::turn::{Hand, Open, Span, Turn, add_spans, rate};
 
-/// Puts of the load in one batch.
+/// Number of puts in one batch of the load.
 const LOAD_BATCH: usize = 1_000;
-/// The end of a pause is waited for without sleep, which is late by up to this.
+/// The end of a wait is spun instead of slept, because sleep can end this much late.
 const SPIN: Duration = Duration::from_micros(200);
 
-/// What one thread found.
+/// The results of one thread.
 struct Part {
     span: Span,
-    /// In the order of [`KINDS`].
+    /// Latencies, in the order of [`KINDS`].
     latencies: Vec<Latencies>,
-    /// How late operations began that were waited for: the lab's own part of their latencies.
+    /// How late operations began after a wait: the lab's own part of their latencies.
     late: Latencies,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn run(turn: &Turn<'_>, replay: &Replay, loaded: &Loaded) -> Result<K
     Ok(outcome)
 }
 
-/// Puts in what was there before, in the order of the keys.
+/// Loads the initial contents, in key order.
 fn load(open: &Open<'_>, loaded: &Loaded, bodies: &Bodies) -> Result<()> {
     let there = loaded.before.iter().enumerate().filter(|(_, held)| held.version > 0);
     let mut numbers: Vec<u32> = there.map(|(number, _)| number as u32).collect();
@@ -106,8 +106,8 @@ struct Player<'a> {
     loaded: &'a Loaded,
     bodies: &'a Bodies,
     scans: Vec<Expected>,
-    /// When operations at 0 ns are due: the moment at which the first thread begins, which is when
-    /// all of them are ready.
+    /// The time at which operations at 0 ns are due. It is the time when the first thread begins,
+    /// at which all threads are ready.
     start: OnceLock<Duration>,
 }
 
@@ -123,7 +123,7 @@ impl Player<'_> {
         }
     }
 
-    /// One thread's steps. Steps that belong together are one operation.
+    /// Performs the steps of one thread. Joined steps are one operation.
     fn play(&self, index: usize, hand: &mut Hand<'_>) -> Result<Part> {
         let steps = self.loaded.steps.get(index).map_or(&[][..], Vec::as_slice);
         let timed = self.turn.job.timed || self.replay.speed.is_some();
@@ -152,7 +152,7 @@ impl Player<'_> {
         Ok(Part { span, latencies, late })
     }
 
-    /// Waits until a step is due, and says when that was; `None` at full speed.
+    /// Waits until a step is due, and returns that time; `None` at full speed.
     fn wait(&self, step: &Step, start: Duration, late: &mut Latencies) -> Option<Duration> {
         let speed = self.replay.speed?;
         let due = start + Duration::from_nanos((step.due_ns as f64 / speed) as u64);
@@ -224,8 +224,9 @@ impl Player<'_> {
         }
     }
 
-    /// Entries must ascend from the key on, and be those that are there; with several threads, as
-    /// many as are there all the time.
+    /// Performs a scan and checks it. Entries must ascend from the start key and be exactly the
+    /// existing ones. With several threads, there must be at least as many as exist throughout the
+    /// replay.
     fn scan(&self, step: &Step, session: &mut dyn KvSession) -> Result<()> {
         let from = self.loaded.key(step.key);
         let mut seen = Seen::default();
@@ -262,7 +263,7 @@ impl Player<'_> {
     #[cold]
     fn wrong_get(&self, step: &Step, session: &mut dyn KvSession) -> Error {
         let expected = (step.version > 0).then(|| self.value_of(step));
-        // Asked once more only to show what was wrong with it; the verdict stands.
+        // The key is looked up again only to report the wrong answer. The error stands in any case.
         let mut got = None;
         let _ = session.get(self.loaded.key(step.key), &mut |value| got = Some(value.to_vec()));
         self.wrong(step.key, expected, got.as_deref())
@@ -282,7 +283,7 @@ impl Player<'_> {
         }
     }
 
-    /// Reads the whole store in order and holds every entry against what it should be.
+    /// Reads the whole store in order and compares every entry with its expected content.
     fn check_all(&self, session: &mut dyn KvSession) -> Result<()> {
         let live = self.loaded.after.iter().enumerate().filter(|(_, held)| held.version > 0);
         let mut numbers: Vec<u32> = live.map(|(number, _)| number as u32).collect();

@@ -1,25 +1,25 @@
-//! What scans must read: worked out before the clock starts, since nobody can tell from the entries
-//! alone that one is missing.
+//! The expected results of scans. They are computed before the clock starts, because the entries
+//! alone do not reveal that one is missing.
 //!
-//! With one thread it is known what the store holds at each scan, so the entries that it must read
-//! are, in number and in content. With several it is known which keys are there all the time, so
-//! how many at least.
+//! With one thread, the contents of the store at each scan are known, and so are number and
+//! contents of the entries that the scan must read. With several threads, it is known which keys
+//! exist throughout the replay, and so the minimum number of entries.
 
 use std::collections::BTreeSet;
 
 use super::load::{Doing, Held, Loaded};
 use super::values::Bodies;
 
-/// What one scan must read.
+/// The expected result of one scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Expected {
-    /// Exactly this.
+    /// Exactly these entries.
     Exactly(Seen),
-    /// So many entries at least.
+    /// At least this many entries.
     AtLeast(u32),
 }
 
-/// Entries that were read: how many, and a digest of them.
+/// The entries that were read: their number and a digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Seen {
     pub entries: u32,
@@ -27,8 +27,8 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Adds an entry by the lengths and the ends of key and value: some two nanoseconds, the same
-    /// for every store.
+    /// Adds an entry by the lengths and the ends of key and value. Costs about two nanoseconds, the
+    /// same for every store.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let lengths = ((key.len() as u64) << 32) | value.len() as u64;
@@ -51,7 +51,7 @@ fn short(bytes: &[u8]) -> u64 {
     bytes.iter().fold(1, |all, byte| all << 8 | u64::from(*byte))
 }
 
-/// What each scan must read, by its number.
+/// Returns the expected result of each scan, by its index.
 pub(super) fn expected(loaded: &Loaded, bodies: &Bodies) -> Vec<Expected> {
     if loaded.scans == 0 {
         return Vec::new();
@@ -110,7 +110,7 @@ fn at_least(loaded: &Loaded, order: &[u32], ranks: &[u32]) -> Vec<Expected> {
             *place = false;
         }
     }
-    // For each rank, how many keys from there on are there all the time.
+    // For each rank, the number of keys from there on that exist throughout the replay.
     let mut from = vec![0_u32; order.len()];
     let mut count = 0;
     for (rank, number) in order.iter().enumerate().rev() {
@@ -130,7 +130,7 @@ fn at_least(loaded: &Loaded, order: &[u32], ranks: &[u32]) -> Vec<Expected> {
     all
 }
 
-/// How many entries the scans of a replay read, at least.
+/// Returns how many entries the scans of a replay read at least.
 pub(super) fn entries(expected: &[Expected]) -> u64 {
     let read = expected.iter().map(|one| match one {
         Expected::Exactly(seen) => u64::from(seen.entries),

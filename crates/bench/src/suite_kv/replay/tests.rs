@@ -11,7 +11,7 @@ use crate::suite_hash::Silent;
 use crate::suite_kv::KvCatalog;
 use crate::suite_kv::testing::{Fault, Planted};
 
-/// Adds events, one a microsecond.
+/// Adds events, one per microsecond.
 struct Making {
     writer: Writer,
     now: u64,
@@ -40,7 +40,7 @@ impl Making {
     }
 }
 
-/// A trace with every kind of operation over 200 keys, half of which were there before.
+/// Writes a trace with every kind of operation over 200 keys, half of which existed before.
 fn make(path: &Path, keys: KeyForm) {
     let mut making = Making::new(path, keys, true);
     let get = |found: Option<u64>| Detail::Get(Some(found));
@@ -82,9 +82,9 @@ fn scratch() -> Scratch {
     Scratch::in_dir(&std::env::temp_dir(), "replay-test").unwrap()
 }
 
-/// Goal: a trace is replayed on a store, by one thread and by several, and its figures are there.
-/// Method: a map in memory, and Cairn's own store in a process of the test; raw keys and hashed
-/// ones.
+/// Goal: a trace is replayed on a store by one thread and by several, and its measurements are
+/// recorded. Method: a map in memory, and Cairn's own store within the test's process; raw keys and
+/// hashed ones.
 #[test]
 fn traces_are_replayed() {
     let scratch = scratch();
@@ -133,8 +133,8 @@ fn traces_are_replayed() {
     }
 }
 
-/// Goal: a store that answers wrong has no figures. Method: each fault that a replay can meet,
-/// planted in a map.
+/// Goal: a store that gives wrong answers has no measurements. Method: each fault that a replay can
+/// meet, planted in a map.
 #[test]
 fn wrong_answers_are_found() {
     let scratch = scratch();
@@ -158,7 +158,7 @@ fn wrong_answers_are_found() {
     }
 }
 
-/// Goal: at recorded speed a replay takes as long as it took, and latencies count from when
+/// Goal: at recorded speed a replay takes the recorded time, and latencies count from when
 /// operations were due. Method: a trace over 40 ms, at its own speed and at twice that.
 #[test]
 fn recorded_speed() {
@@ -182,8 +182,8 @@ fn recorded_speed() {
     }
 }
 
-/// Due times in microseconds, of a trace with operations at such ones, each joined to the one
-/// before or not.
+/// Returns the due times, in microseconds, of a trace with operations at the given times, each
+/// joined to the previous one or not.
 fn due_micros(path: &Path, events: &[(u64, bool)], speed: Option<f64>) -> Vec<u64> {
     let mut making = Making::new(path, KeyForm::Raw, true);
     for (micros, joined) in events {
@@ -195,9 +195,9 @@ fn due_micros(path: &Path, events: &[(u64, bool)], speed: Option<f64>) -> Vec<u6
     loaded.steps[0].iter().map(|step| step.due_ns / 1_000).collect()
 }
 
-/// Goal: operations that share a time are due one after the other at recorded speed, and as they
-/// stand otherwise. Method: runs as a recorder leaves them, with a batch, a pause and an end; a
-/// clock of whole seconds, with seconds that have nothing; times that are all the same.
+/// Goal: operations with the same time are due one after another at recorded speed, and keep their
+/// times otherwise. Method: runs as a recorder leaves them, with a batch, a pause and an end; a
+/// clock of whole seconds, with empty seconds; times that are all the same.
 #[test]
 fn equal_times_are_spread() {
     let scratch = scratch();
@@ -212,8 +212,9 @@ fn equal_times_are_spread() {
     assert_eq!(due_micros(&path("d"), &[(0, false); 3], Some(1.0)), [0, 0, 0]);
 }
 
-/// Goal: of several threads each run is spread by itself, and what is due first comes first.
-/// Method: two threads that record in turns, under a clock of the test's.
+/// Goal: with several threads each run is spread by itself, and operations come in the order in
+/// which they are due. Method: two threads that record in turns, under a clock that the test
+/// controls.
 #[test]
 fn lanes_are_spread_by_themselves() {
     let scratch = scratch();
@@ -251,8 +252,9 @@ fn lanes_are_spread_by_themselves() {
     assert_eq!(seen, expected);
 }
 
-/// Goal: a trace that does not fit is told to be cut, and one that is cut as asked is not. Method:
-/// room for three operations.
+/// Goal: a trace that does not fit is cut with a note, and one that is cut as requested has no
+/// note.
+/// Method: room for three operations.
 #[test]
 fn what_has_no_room_is_told() {
     let scratch = scratch();
@@ -267,8 +269,8 @@ fn what_has_no_room_is_told() {
     }
 }
 
-/// Goal: the constant store takes part where a trace only reads, and says so where it does not.
-/// Method: lookups of present and absent keys, alone and together; the same with a write.
+/// Goal: the constant store takes part if a trace only reads, and reports why not otherwise.
+/// Method: lookups of present and absent keys, single and joined; the same with a write.
 #[test]
 fn the_constant_store_takes_part() {
     let scratch = scratch();
@@ -295,8 +297,8 @@ fn the_constant_store_takes_part() {
     }
 }
 
-/// Goal: what cannot be replayed is refused with the reason, and what is replayed otherwise is
-/// told.
+/// Goal: a trace that cannot be replayed is refused with the reason, and differences in the replay
+/// are noted.
 #[test]
 fn refusals_and_notes() {
     let scratch = scratch();
@@ -350,7 +352,7 @@ fn measured(scratch: &Scratch, replay: &Replay, fault: Fault) -> Run {
 }
 
 /// Goal: keys of different keyspaces, and the empty key, are different keys of the store. Method:
-/// those that would be the same one after the other, with different values, each looked up.
+/// keys that would collide without a prefix, with different values, each looked up.
 #[test]
 fn keys_stay_apart() {
     let scratch = scratch();
@@ -372,14 +374,14 @@ fn keys_stay_apart() {
     assert!(keys.len() == 4 && !keys.contains(&b""[..]), "{keys:?}");
     assert!(loaded.notes().iter().any(|note| note.contains("keyspace")), "{:?}", loaded.notes());
     assert!(!measured(&scratch, &Replay::new(&path), Fault::None).measurements.is_empty());
-    // Where there is neither, keys are as they were.
+    // With a single keyspace and no empty key, keys stay unchanged.
     trace_of(&scratch.path().join("one"), KeyForm::Raw, &events[..1]);
     assert_eq!(Replay::new(&scratch.path().join("one")).load().unwrap().key(0), b"\0\0\0\x01a");
 }
 
-/// Goal: a trace that claims a length is not believed before it is checked, and one long key does
-/// not end everything. Method: a hashed key of 4 GiB, a raw one of 60 kB and another that differs
-/// from it at its end only.
+/// Goal: a length that a trace claims is checked before it is used, and one long key does not end
+/// the replay. Method: a hashed key of 4 GiB, a raw one of 60 kB and another that differs from it
+/// only at its end.
 #[test]
 fn long_keys_are_shortened() {
     let scratch = scratch();
@@ -400,9 +402,9 @@ fn long_keys_are_shortened() {
     assert!(!measured(&scratch, &Replay::new(&path("raw")), Fault::None).measurements.is_empty());
 }
 
-/// Goal: entries that a scan leaves out are missed, with one thread and with several, and what the
-/// trace's own scans have read more is told. Method: a store with gaps in its scans, and one that
-/// is right; scans that have read more than the trace knows of.
+/// Goal: entries that a scan omits are noticed, with one thread and with several, and it is noted
+/// if the recorded scans read more. Method: a store with gaps in its scans, and a correct one;
+/// scans that read more entries than the trace knows.
 #[test]
 fn scans_are_counted() {
     let scratch = scratch();
@@ -415,7 +417,7 @@ fn scans_are_counted() {
     }
     events.extend([scan(&keys[5], 10), scan(&keys[45], 10), scan(&[], 3)]);
     trace_of(&path, KeyForm::Raw, &events);
-    // Of a scan that found nothing nothing is missing.
+    // A scan that found nothing misses nothing.
     trace_of(&scratch.path().join("none"), KeyForm::Raw, &[event(0, b"a", Detail::Put(1)), scan(b"b", 0)]);
     let none = Replay::new(&scratch.path().join("none"));
     assert_eq!(none.load().unwrap().all_notes(), Vec::<String>::new());
@@ -426,8 +428,8 @@ fn scans_are_counted() {
         assert!(!right.measurements.is_empty(), "{:?}", right.contenders);
         let told = right.data.contains("of the recorded 23 entries") && right.data.contains("scans read 18");
         assert!(told, "{}", right.data);
-        // The check at the end of everything would miss the entry as well; the first wrong answer
-        // ends a turn before that.
+        // The check at the end would notice the missing entry too. The first wrong answer ends a
+        // turn before that.
         let wrong = measured(&scratch, &replay, Fault::ScansWithGaps);
         let reason = wrong.contenders[0].skipped.clone().unwrap_or_default();
         let expected = if threads == 1 { "gave entries that differ" } else { "a scan of" };
@@ -435,9 +437,8 @@ fn scans_are_counted() {
     }
 }
 
-/// Goal: what is done otherwise than it was is told with a count. Method: lookups that contradict
-/// the writes before them, batches over keys of several threads, a scan among writes that belong
-/// together.
+/// Goal: differences in the replay are noted with their counts. Method: lookups that contradict the
+/// writes before them, batches over keys of several threads, a scan among joined writes.
 #[test]
 fn contradictions_are_told() {
     let scratch = scratch();

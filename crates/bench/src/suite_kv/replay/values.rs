@@ -1,12 +1,13 @@
-//! Values of any length that say which write of which key they are, at no cost but a copy.
+//! Values of any length that identify the write of the key to which they belong, at the cost of a
+//! copy.
 //!
-//! All are parts of one block of random bytes; where a value begins follows from its key and its
-//! write. Another value that begins at the same place has a chance of one in a million, and a
-//! changed byte is seen.
+//! All values are parts of one block of random bytes. A value's key and write determine where it
+//! begins. With a probability of one in a million another value begins at the same place, and a
+//! changed byte is always detected.
 
 use cairn_vfs::{Rng, SeededRng};
 
-/// Places where a value can begin.
+/// Number of places where a value can begin.
 const PLACES: usize = 1 << 20;
 
 /// Makes and checks values.
@@ -16,14 +17,14 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
-    /// For values of at most `bytes_max` bytes.
+    /// Creates a maker of values of at most `bytes_max` bytes.
     pub(super) fn new(bytes_max: usize) -> Bodies {
         let mut bytes = vec![0; PLACES + bytes_max];
         SeededRng::new(1).fill(&mut bytes);
         Bodies { bytes }
     }
 
-    /// Write `version` of key `number`, of `length` bytes.
+    /// Returns the value of write `version` of key `number`, of `length` bytes.
     #[inline]
     pub(super) fn value(&self, number: u32, version: u32, length: u32) -> &[u8] {
         let mixed = (u64::from(number) << 32 | u64::from(version)).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,8 @@
-//! Operations drawn in advance, with what each must see.
+//! Operations drawn in advance, with the versions that each must see.
 //!
-//! Records are numbered from 0; those of the load first, then inserts. Each thread inserts numbers
-//! of its own, so that what it may ask for is known without a word between threads: the records
-//! that were there before, and its own.
+//! Records are numbered from 0: first the loaded ones, then inserts. Each thread inserts numbers of
+//! its own. So the records that it may access are known without communication between threads:
+//! those that existed before, and its own.
 
 use cairn_vfs::{Rng, SeededRng};
 
@@ -15,13 +15,13 @@ use crate::workload::{Distribution, Sampler, Zipf};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     pub(super) kind: Kind,
-    /// The record.
+    /// Number of the record.
     pub(super) number: u64,
     /// The version that it writes.
     pub(super) writes: u32,
-    /// The version that it must see where one thread runs alone.
+    /// The version that it must see if only one thread runs.
     pub(super) sees: u32,
-    /// Records of a scan.
+    /// Number of records in a scan.
     pub(super) length: u64,
 }
 
@@ -39,37 +39,37 @@ impl Stream {
     }
 }
 
-/// Draws streams one after the other, and knows what they leave.
+/// Draws streams one after another, and tracks the contents that they leave.
 #[derive(Debug)]
 pub(super) struct Drawing {
     seed: u64,
     records: u64,
-    /// Versions count upwards over the whole run.
+    /// The last version. Versions increase over the whole run.
     version: u32,
     model: Model,
-    /// False once several threads have written: who came last is then unknown.
+    /// False once several threads have written, because the order of their writes is unknown.
     known: bool,
 }
 
 impl Drawing {
-    /// For a store that holds `records` records.
+    /// Creates a drawing for a store that holds `records` records.
     pub(super) fn new(records: u64, seed: u64) -> Self {
         let mut model = Model::new(records);
         (0..records).for_each(|number| model.set(number, LOADED));
         Drawing { seed, records, version: LOADED, model, known: true }
     }
 
-    /// Records after all that was drawn.
+    /// Returns the number of records after everything that was drawn.
     pub(super) fn records(&self) -> u64 {
         self.records
     }
 
-    /// What the store must hold in the end, where that is known.
+    /// Returns the expected final contents of the store, if they are known.
     pub(super) fn model(&self) -> Option<&Model> {
         self.known.then_some(&self.model)
     }
 
-    /// The streams of `threads` threads, `operations` operations together.
+    /// Draws the streams of `threads` threads, with `operations` operations in total.
     pub(super) fn draw(&mut self, spec: &Spec, operations: u64, threads: u32) -> Vec<Stream> {
         let threads = threads.max(1);
         self.known &= threads == 1;
@@ -79,7 +79,7 @@ impl Drawing {
             let share = operations / u64::from(threads) + u64::from(thread < operations % u64::from(threads));
             self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(thread + 1);
             let mut dice = Dice::new(spec, before, self.seed);
-            // The inserts of one thread have numbers in a row, behind those of the threads before
+            // The inserts of one thread have consecutive numbers, after those of the threads before
             // it.
             let (first_own, mut own) = (self.records, 0);
             let mut stream = Vec::with_capacity(share as usize);
@@ -95,7 +95,7 @@ impl Drawing {
         streams
     }
 
-    /// Fills in what the operation writes and sees.
+    /// Fills in the versions that the operation writes and sees.
     fn note(&mut self, mut operation: Operation) -> Operation {
         self.model.grow(operation.number + 1);
         operation.sees = self.model.version(operation.number);
@@ -113,7 +113,7 @@ struct Dice {
     rng: SeededRng,
     shares: [f64; 5],
     records: Sampler,
-    /// For the newest records, whose number grows as the thread inserts.
+    /// Draws among the newest records, whose number grows as the thread inserts.
     newest: Option<Zipf>,
     lengths: Option<Zipf>,
 }
@@ -129,8 +129,8 @@ impl Dice {
         Dice { rng: SeededRng::new(seed), shares: spec.mix.shares(), records: sampler, newest, lengths }
     }
 
-    /// One operation of a thread that has inserted `own` records so far, numbered from `first_own`,
-    /// beside the `before` records that were there when the workload began.
+    /// Draws one operation of a thread that has inserted `own` records so far, numbered from
+    /// `first_own`. `before` records existed when the workload began.
     fn roll(&mut self, spec: &Spec, before: u64, first_own: u64, own: u64) -> Operation {
         let total: f64 = self.shares.iter().sum();
         let mut rest = self.rng.unit() * total;
@@ -142,7 +142,7 @@ impl Dice {
                 rest -= share;
                 (rest < 0.0).then_some(kind)
             })
-            // Rounding: the last that has a share.
+            // Rounding can leave none; the last kind with a share is taken then.
             .unwrap_or_else(|| {
                 let last = self.shares.iter().rposition(|share| *share > 0.0).unwrap_or(0);
                 Kind::ALL[last]
@@ -151,7 +151,8 @@ impl Dice {
             (Kind::Insert, _) => first_own + own,
             (_, None) => self.records.draw(),
             (_, Some(zipf)) => {
-                // Rank 0 is the newest of all: first this thread's own, then those from before.
+                // Rank 0 is the newest record. This thread's own records come first, then those
+                // from before.
                 let rank = zipf.draw(&mut self.rng);
                 if rank < own {
                     first_own + own - 1 - rank

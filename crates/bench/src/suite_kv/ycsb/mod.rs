@@ -1,10 +1,10 @@
-//! YCSB's workloads: records are loaded once, then each workload runs on what the ones before have
-//! left.
+//! YCSB's workloads: records are loaded once, then each workload runs on the contents that the
+//! previous ones left.
 //!
-//! Every operation is drawn before the clock starts, with its key: a zipfian draw costs as much as
-//! some lookups. With one thread it is known which write each read must see; with several, reads
-//! are held against the writes that exist. Each workload runs twice: for throughput, then, shorter,
-//! with the clock around each operation.
+//! Every operation is drawn before the clock starts, together with its key, because a zipfian draw
+//! costs as much as several lookups. With one thread, it is known which write each read must see.
+//! With several, reads are compared with all existing writes. Each workload runs twice: for
+//! throughput, then a shorter time with the clock around each operation.
 
 mod draw;
 mod spec;
@@ -24,27 +24,27 @@ use crate::error::Result;
 use crate::histogram::Latencies;
 use crate::workload::Permutation;
 
-/// The pass for latencies has this share of a workload's operations.
+/// Divisor for the number of operations in the pass for latencies.
 pub(crate) const TIMED_SHARE: u64 = 4;
 
-/// Some workloads over the same records.
+/// Several workloads over the same records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct YcsbRun {
-    /// Records before the first operation.
+    /// Number of records before the first operation.
     pub records: u64,
-    /// Operations of each workload that does not say itself.
+    /// Number of operations of each workload that does not define its own.
     pub operations: u64,
-    /// Threads of each workload that does not say itself.
+    /// Number of threads of each workload that does not define its own.
     pub threads: u32,
-    /// In the order in which they run.
+    /// The workloads, in the order in which they run.
     pub specs: Vec<Spec>,
-    /// Whether a second throughput counts the time until everything is written out and merged: a
-    /// turn that ends within the write buffer shows none of that work.
+    /// Whether to measure a second throughput that includes the time until everything is written
+    /// out and merged. A turn that ends before the write buffer is full shows none of that work.
     #[serde(default)]
     pub settled: bool,
 }
 
-/// What an operation is.
+/// The kind of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Read,
@@ -83,7 +83,8 @@ pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
         })
         .collect();
     let keys = turn.keys(drawing.records())?;
-    // Prepared before the store is opened and kept until its memory was read: they are none of it.
+    // Prepared before the store is opened and kept until its memory is read, so that they do not
+    // count as the store's memory.
     let order = Permutation::new(run.records, turn.job.seed);
     let loaded = Tape::new(keys, (0..run.records).map(|place| order.apply(place)).collect());
     let passes: Vec<[Vec<Lane<'_>>; 2]> =
@@ -108,7 +109,8 @@ pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
         }
         if run.settled && spec.mix.writes() > 0.0 {
             let count = |lanes: &[Lane<'_>]| lanes.iter().map(|lane| lane.tape.len()).sum::<usize>() as f64;
-            // Both passes have left work; the one for latencies its part.
+            // Both passes have left background work. The pass for latencies pays for its part of
+            // it.
             let part = count(plain) / (count(plain) + count(timed));
             let seconds = count(plain) / per_sec + open.settle()? * part;
             outcome.add(&done, KvMetric::SettledThroughput, count(plain) / seconds);
@@ -116,7 +118,8 @@ pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
         last = done;
     }
     open.memory_rise();
-    // With one thread the end is known; with several it depends on who came last.
+    // With one thread the final contents are known. With several they depend on the order of
+    // writes.
     if let Some(model) = drawing.model() {
         model.check_all(turn, &mut *open.db.session()?, keys, &last)?;
     }
@@ -138,7 +141,7 @@ fn done_of(run: &YcsbRun, operation: &str, dataset: &str, keys: &str, threads: u
     }
 }
 
-/// One thread's operations with their keys.
+/// The operations of one thread with their keys.
 struct Lane<'a> {
     operations: &'a [draw::Operation],
     tape: Tape,
@@ -149,7 +152,7 @@ fn lanes(keys: KeyMaker, streams: &[Stream]) -> Vec<Lane<'_>> {
     streams.iter().map(lane).map(|(operations, tape)| Lane { operations, tape }).collect()
 }
 
-/// Puts all records, in an order that has nothing to do with that of the keys.
+/// Puts all records, in an order unrelated to the key order.
 fn load(turn: &Turn<'_>, open: &Open<'_>, run: &YcsbRun, tape: &Tape, outcome: &mut KvOutcome) -> Result<()> {
     let values = turn.values()?;
     let spans = open.run(1, false, |_, hand| {
@@ -174,10 +177,10 @@ struct Workload<'a> {
     keys: KeyMaker,
 }
 
-/// What one thread did in a pass.
+/// The results of one thread in a pass.
 struct Pass {
     span: Span,
-    /// By the place of [`Kind::ALL`].
+    /// Latencies, by index in [`Kind::ALL`].
     latencies: [Latencies; 5],
 }
 
@@ -212,7 +215,7 @@ impl Workload<'_> {
 /// Operations whose answers are checked.
 struct Checked<'a> {
     workload: &'a Workload<'a>,
-    /// True where it is known which write a read must see.
+    /// True if it is known which write a read must see.
     exact: bool,
 }
 
@@ -261,8 +264,8 @@ impl Checked<'_> {
         Err(self.workload.turn.wrong(&done, number, Some(&expected), got.as_deref()))
     }
 
-    /// Numbers of keys have no gaps below the records of the load, so a scan must give them one
-    /// after the other.
+    /// Performs a scan and checks it. The numbers of the loaded records have no gaps, so a scan
+    /// must return them consecutively.
     fn scan(
         &self,
         session: &mut dyn KvSession,

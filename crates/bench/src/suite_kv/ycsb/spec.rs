@@ -1,47 +1,47 @@
-//! What YCSB's core workloads are made of: the six that everybody quotes, and property files.
+//! The definitions of YCSB's core workloads: the six common ones, and property files.
 //!
 //! After Cooper et al., "Benchmarking Cloud Serving Systems with YCSB" (SoCC 2010), and the
-//! property names of its core workload. A record is one value here: the fields of a row together.
+//! property names of its core workload. A record is one value here that holds all fields of a row.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::workload::Distribution;
 
-/// The shares of a workload's operations; they need not add up to one.
+/// The shares of a workload's operations. They need not add up to one.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Mix {
     /// Lookups of one record.
     pub read: f64,
-    /// Writes of records that are there.
+    /// Writes of existing records.
     pub update: f64,
-    /// Short scans from a record on.
+    /// Short scans that begin at a record.
     pub scan: f64,
-    /// New records.
+    /// Inserts of new records.
     pub insert: f64,
     /// A lookup, then a write of the same record.
     pub read_modify_write: f64,
 }
 
 impl Mix {
-    /// The shares that write.
+    /// Returns the sum of the shares that write.
     pub(crate) fn writes(&self) -> f64 {
         self.update + self.insert + self.read_modify_write
     }
 
-    /// All shares together; over 0.
+    /// Returns the sum of all shares; always above 0.
     pub(crate) fn total(&self) -> f64 {
         self.shares().iter().sum::<f64>().max(f64::MIN_POSITIVE)
     }
 
-    /// The shares in the order of [`super::Kind`].
+    /// Returns the shares in the order of [`super::Kind`].
     pub(super) fn shares(&self) -> [f64; 5] {
         [self.read, self.update, self.scan, self.insert, self.read_modify_write]
     }
 }
 
-/// How long scans are.
+/// The distribution of scan lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScanLength {
@@ -54,29 +54,29 @@ pub enum ScanLength {
 /// One workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its name in the results: `ycsb-a`, or after the property file.
+    /// Name of the workload in the results: `ycsb-a`, or that of the property file.
     pub name: String,
-    /// What is done how often.
+    /// The shares of operations.
     pub mix: Mix,
-    /// How records are chosen.
+    /// The distribution of the accessed records.
     pub distribution: Distribution,
     /// The longest scan, in records.
     pub scan_max: u64,
-    /// How scan lengths are drawn.
+    /// The distribution of scan lengths.
     pub scan_length: ScanLength,
-    /// Records before the first operation; `None` for as many as the run says.
+    /// Number of records before the first operation; `None` for the run's number.
     pub records: Option<u64>,
-    /// Operations; `None` for as many as the run says.
+    /// Number of operations; `None` for the run's number.
     pub operations: Option<u64>,
-    /// Bytes of a record: YCSB's ten fields of a hundred bytes unless said otherwise.
+    /// Length of a record in bytes: YCSB's ten fields of a hundred bytes unless specified.
     pub value_bytes: usize,
-    /// Threads; `None` for as many as the run says.
+    /// Number of threads; `None` for the run's number.
     pub threads: Option<u32>,
 }
 
 /// YCSB's `zipfianconstant`.
 const THETA: f64 = 0.99;
-/// YCSB's `recordcount` where nobody says: none of its workloads has a default.
+/// YCSB's defaults for `fieldcount` and `fieldlength`, and the core workloads' `maxscanlength`.
 const FIELDS: usize = 10;
 const FIELD_BYTES: usize = 100;
 const SCAN_MAX: u64 = 100;
@@ -101,7 +101,7 @@ impl Spec {
         }
     }
 
-    /// One of the six core workloads, by its letter.
+    /// Returns one of the six core workloads, by its letter.
     pub fn core(letter: char) -> Option<Spec> {
         let mix = |read, update, scan, insert, read_modify_write| Mix {
             read,
@@ -123,7 +123,7 @@ impl Spec {
         Some(Spec { mix, distribution, scan_max: SCAN_MAX, ..Spec::new(&format!("ycsb-{letter}")) })
     }
 
-    /// Checks that something is done, and that it can be done.
+    /// Checks that the workload performs operations, and that they are possible.
     pub fn check(&self) -> Result<()> {
         let refuse = |what: String| Err(Error::invalid(format!("{}: {what}", self.name)));
         let shares = self.mix.shares();
@@ -148,11 +148,11 @@ impl Spec {
         self.distribution.check()
     }
 
-    /// Reads the text of a property file, then what was given beside it as `name=value`; the later
-    /// of two counts. `name` is the workload's in the results. Also returns the properties that
-    /// mean nothing here, for a note.
+    /// Parses the text of a property file, and then additional properties `more` of the form
+    /// `name=value`. A later property overrides an earlier one. `name` is the name of the workload
+    /// in the results. Also returns the properties that are not supported, for a note.
     ///
-    /// Errors: [`Error::Invalid`] naming the property and what was expected of it.
+    /// Errors: [`Error::Invalid`] naming the property and the expected value.
     pub fn from_properties(name: &str, text: &str, more: &[String]) -> Result<(Spec, Vec<String>)> {
         let mut properties = Properties { spec: Spec::new(name), ..Properties::default() };
         for line in logical_lines(text).iter().chain(more) {
@@ -168,7 +168,7 @@ impl Spec {
     }
 }
 
-/// What is gathered while properties are read.
+/// The state of parsing properties.
 struct Properties {
     spec: Spec,
     fields: usize,
@@ -185,7 +185,7 @@ impl Default for Properties {
 }
 
 impl Properties {
-    /// One `name=value`. As in Java's property files, `:` and a blank part them too.
+    /// Parses one `name=value`. As in Java's property files, `:` and a space are separators too.
     fn set(&mut self, line: &str) -> Result<()> {
         let line = line.trim();
         let end = line.find(['=', ':', ' ', '\t']).unwrap_or(line.len());
@@ -219,7 +219,8 @@ impl Properties {
             "hotspotdatafraction" => self.hot.0 = share()?,
             "hotspotopnfraction" => self.hot.1 = share()?,
             "threadcount" | "threads" => spec.threads = Some(number(name, value, "a whole number")?),
-            // What these say is so here anyway, or cannot matter to a store of whole records.
+            // These properties describe how the suite works anyway, or cannot matter to a store of
+            // whole records.
             "workload" | "readallfields" | "writeallfields" | "table" | "insertorder" | "dataintegrity" => {}
             other => self.unknown.push(other.to_owned()),
         }
@@ -233,7 +234,7 @@ fn distribution(value: &str) -> Result<Distribution> {
         "zipfian" => Ok(zipfian()),
         "latest" => Ok(Distribution::Latest { theta: THETA }),
         "sequential" => Ok(Distribution::Sequential),
-        // Its two fractions are properties of their own.
+        // Its two fractions are separate properties.
         "hotspot" => Ok(Distribution::HotSet { fraction: 0.2, probability: 0.8 }),
         _ => Err(expected("requestdistribution", value, "uniform, zipfian, latest, sequential or hotspot")),
     }
@@ -247,7 +248,8 @@ fn expected(name: &str, value: &str, what: &str) -> Error {
     Error::invalid(format!("property {name}={value}: expected {what}"))
 }
 
-/// Lines without comments and blanks, those that end in a backslash joined with the next.
+/// Returns the lines without comments and blank lines. A line that ends in a backslash is joined
+/// with the next.
 fn logical_lines(text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = String::new();
@@ -270,8 +272,8 @@ fn logical_lines(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Goal: a property file as YCSB ships them is understood, later words win, and what means
-    /// nothing is told. Method: comments, joined lines, all three separators.
+    /// Goal: property files as YCSB ships them are understood, later properties win, and
+    /// unsupported ones are reported. Method: comments, joined lines, all three separators.
     #[test]
     fn property_files_are_read() {
         let text = "# Workload X\n!also\nrecordcount=1000\noperationcount: 2000\nworkload=site.ycsb.workloads.CoreWorkload\n\
@@ -290,7 +292,7 @@ mod tests {
         assert_eq!(unknown, ["measurementtype"]);
     }
 
-    /// Goal: properties that cannot be meant are refused by name.
+    /// Goal: invalid properties are refused by name.
     #[test]
     fn wrong_properties_are_refused() {
         for (text, word) in [

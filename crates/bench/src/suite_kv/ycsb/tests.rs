@@ -8,9 +8,9 @@ use crate::suite_kv::job::{KvJob, KvWorkload, Shape, carry_out_with};
 use crate::suite_kv::testing::{COPY_BYTES, Fault, Planted, SETTLES_IN};
 use crate::workload::Distribution;
 
-/// Goal: shares are what the workload says, and every operation asks for a record that exists by
-/// then. Method: each core workload with one thread and with three; per thread, records before and
-/// its own inserts.
+/// Goal: shares match the workload, and every operation accesses a record that exists by then.
+/// Method: each core workload with one thread and with three; per thread, earlier records and its
+/// own inserts.
 #[test]
 fn streams_follow_their_workload() {
     for letter in 'a'..='f' {
@@ -44,7 +44,7 @@ fn streams_follow_their_workload() {
     }
 }
 
-/// Goal: reads see the write before them. Method: one thread of workload A; versions are followed
+/// Goal: reads see the write before them. Method: one thread of workload A, with versions tracked
 /// by hand.
 #[test]
 fn versions_are_followed() {
@@ -65,8 +65,8 @@ fn versions_are_followed() {
     assert!((0..50).all(|number| model.version(number) == versions[number as usize]));
 }
 
-/// Goal: workload D asks for the newest. Method: half of its reads are for the newest tenth of what
-/// is there by then.
+/// Goal: workload D accesses the newest records. Method: half of its reads access the newest tenth
+/// of the records that exist by then.
 #[test]
 fn latest_is_latest() {
     let spec = Spec::core('d').unwrap();
@@ -106,8 +106,9 @@ fn figure(fault: Fault, metric: KvMetric) -> Option<f64> {
 }
 
 /// Goal: work that a pass leaves to the background is part of its settled throughput, and of no
-/// other. Method: a store whose every flush takes a while; of the two passes the first has four
-/// fifths of the operations.
+/// other.
+/// Method: a store whose every flush takes a while; of the two passes the first has four fifths of
+/// the operations.
 #[test]
 fn what_is_left_for_later_counts() {
     let of = |metric| figure(Fault::SettlesLate, metric).unwrap();
@@ -117,11 +118,11 @@ fn what_is_left_for_later_counts() {
     assert!(plain > settled, "{plain} {settled}");
 }
 
-/// Goal: what the check at the end takes is not the store's memory. Method: a store that copies
-/// everything when all of it is read.
+/// Goal: the memory of the final check does not count as the store's. Method: a store that copies
+/// everything in a full scan.
 #[test]
 fn checks_are_not_the_stores_memory() {
-    // Unknown where the process had a higher peak before.
+    // Unknown if the process had a higher peak before.
     if let Some(bytes) = figure(Fault::CopiesInScans, KvMetric::PeakMemory) {
         assert!(bytes < COPY_BYTES as f64 / 2.0, "{bytes}");
     }

@@ -1,14 +1,14 @@
-//! Answers of TPC-H: which are the same, though one engine has decimal numbers and another one
-//! floating-point ones.
+//! Compares answers of TPC-H, some of which come from engines with decimal numbers and others from
+//! engines with floating-point numbers.
 
 use crate::suite_sql::{Cell, date_text};
 
-/// TPC-H allows a hundredth in sums of money; a millionth of a larger number is what adding up in
-/// another order may cost.
+/// TPC-H tolerates a hundredth in sums of money. For larger numbers, a millionth covers the effect
+/// of adding in another order.
 const ABSOLUTE: f64 = 0.01;
 const RELATIVE: f64 = 1e-6;
 
-/// A value that is kept.
+/// A stored value.
 #[derive(Debug, Clone, PartialEq)]
 enum Kept {
     Null,
@@ -34,7 +34,7 @@ impl Grid {
         self.0.push(row.iter().map(kept).collect());
     }
 
-    /// Rows that an `ORDER BY` leaves open, in an order that is not: by their texts.
+    /// Returns the rows sorted by their texts, for rows whose order `ORDER BY` does not determine.
     fn sorted(&self) -> Vec<&Vec<Kept>> {
         let texts = |row: &Vec<Kept>| -> Vec<String> {
             let text = |kept: &Kept| if let Kept::Text(text) = kept { Some(text.clone()) } else { None };
@@ -46,13 +46,13 @@ impl Grid {
     }
 }
 
-/// Where an answer is not what is expected; `None` where it is.
+/// Returns the first difference between an answer and the expected one, or `None` if they agree.
 pub fn differs(expected: &Grid, got: &Grid) -> Option<String> {
     if expected.0.len() != got.0.len() {
         return Some(format!("expected {} rows, got {}", expected.0.len(), got.0.len()));
     }
     let place = first(expected.0.iter().zip(&got.0))?;
-    // Rows that are alike in what they are ordered by may stand either way.
+    // Rows with equal sort keys may come in any order.
     first(expected.sorted().into_iter().zip(got.sorted())).map(|_| place)
 }
 
@@ -82,7 +82,7 @@ mod tests {
         grid
     }
 
-    /// Goal: what rounding and open orders make of an answer is let through, and nothing else.
+    /// Goal: differences due to rounding and undetermined order are tolerated, and no others.
     #[test]
     fn answers_alike() {
         let (a, b) = ([Cell::Text("a"), Cell::Real(1e9)], [Cell::Text("b"), Cell::Int(7)]);

@@ -5,7 +5,7 @@ use tpchgen::q_and_a::queries;
 
 use crate::suite_sql::Dialect;
 
-/// What stands for `:1`, `:2`, … in each query.
+/// The values of `:1`, `:2`, … in each query.
 const PARAMETERS: [&[&str]; super::QUERIES] = [
     &["90"],
     &["15", "BRASS", "EUROPE"],
@@ -17,7 +17,7 @@ const PARAMETERS: [&[&str]; super::QUERIES] = [
     &["BRAZIL", "AMERICA", "ECONOMY ANODIZED STEEL"],
     &["green"],
     &["1993-10-01"],
-    // The second one depends on the scale factor.
+    // The second parameter depends on the scale factor.
     &["GERMANY"],
     &["MAIL", "SHIP", "1994-01-01"],
     &["special", "requests"],
@@ -32,7 +32,7 @@ const PARAMETERS: [&[&str]; super::QUERIES] = [
     &["13", "31", "23", "29", "30", "18", "17"],
 ];
 
-/// How many rows of an answer are asked for, where not all.
+/// Returns the maximum number of rows of an answer, if it is limited.
 fn limit(number: usize) -> Option<u32> {
     match number {
         2 | 18 | 21 => Some(100),
@@ -42,7 +42,7 @@ fn limit(number: usize) -> Option<u32> {
     }
 }
 
-/// The text of a query, by its number from 1. Empty for a number that has none.
+/// Returns the text of a query, by its number from 1. Empty if there is no such query.
 pub fn sql(number: usize, scale: f64, dialect: Dialect) -> String {
     let text = i32::try_from(number).ok().and_then(queries::query).unwrap_or_default();
     let text = if number == 15 { without_view(text) } else { text.to_owned() };
@@ -53,13 +53,13 @@ pub fn sql(number: usize, scale: f64, dialect: Dialect) -> String {
     if number == 11 {
         parameters.push(format!("{:.10}", 0.0001 / scale));
     }
-    // From the last one, since :1 is also how :10 begins.
+    // Starts with the last parameter, because :1 is also a prefix of :10.
     for (index, value) in parameters.iter().enumerate().rev() {
         text = text.replace(&format!(":{}", index + 1), value);
     }
     text = text.replace("day (3)", "day");
     if number == 13 {
-        // Not everybody takes names of columns behind that of a subquery.
+        // Not every engine supports column names behind the name of a subquery.
         text = text.replace("count(o_orderkey)\n", "count(o_orderkey) as c_count\n");
         text = text.replace("c_orders (c_custkey, c_count)", "c_orders");
     }
@@ -69,7 +69,7 @@ pub fn sql(number: usize, scale: f64, dialect: Dialect) -> String {
     if dialect == Dialect::Sqlite { for_sqlite(number, &text) } else { text }
 }
 
-/// The view of query 15 as a table of the query itself, so that it is one statement.
+/// Turns the view of query 15 into a common table expression, so that the query is one statement.
 fn without_view(text: &str) -> String {
     let text = text.replace("revenue:s", "revenue");
     let text = text.replacen("create view revenue (supplier_no, total_revenue) as", "with revenue as (", 1);
@@ -83,9 +83,9 @@ fn without_view(text: &str) -> String {
     text.split_once("drop view").map_or_else(|| text.clone(), |(query, _)| query.trim().to_owned())
 }
 
-/// SQLite keeps dates as text and calculates with them by functions. Where its planner does not see
-/// a join inside of an `OR`, it is taken out of it; and since 0.06 + 0.01 is less than 0.07 in
-/// floating point, that sum is done here.
+/// Adapts a query to SQLite, which stores dates as text and computes with them by functions. Its
+/// planner does not recognize a join condition inside `OR`, so the condition is moved out. In
+/// floating point 0.06 + 0.01 is less than 0.07, so the sum is computed here.
 fn for_sqlite(number: usize, text: &str) -> String {
     let mut text = dates(text);
     text = between(&text, "extract(year from ", ")", |column| {
@@ -104,7 +104,7 @@ fn for_sqlite(number: usize, text: &str) -> String {
     }
 }
 
-/// `date '1994-01-01' + interval '1' year` as `date('1994-01-01', '+1 year')`, and `date
+/// Rewrites `date '1994-01-01' + interval '1' year` as `date('1994-01-01', '+1 year')`, and `date
 /// '1994-01-01'` as text.
 fn dates(text: &str) -> String {
     let mut out = String::new();
@@ -131,7 +131,7 @@ fn dates(text: &str) -> String {
     out + rest
 }
 
-/// Rewrites what stands between two texts, with them.
+/// Rewrites the text between two delimiters, including the delimiters.
 fn between(text: &str, start: &str, end: &str, rewrite: impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -148,7 +148,7 @@ fn between(text: &str, start: &str, end: &str, rewrite: impl Fn(&str) -> String)
 mod tests {
     use super::*;
 
-    /// Goal: every query is one statement with all its parameters in it, in every dialect.
+    /// Goal: every query is one statement that contains all its parameters, in every dialect.
     #[test]
     fn queries_are_whole() {
         for number in 1..=crate::suite_sql::tpch::QUERIES {

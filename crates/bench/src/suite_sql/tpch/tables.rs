@@ -10,17 +10,17 @@ use tpchgen::generators::{
 use crate::error::{Error, Result};
 use crate::suite_sql::{Cell, Dialect, Rows};
 
-/// How a column's text becomes a value.
+/// How the text of a column becomes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Int,
-    /// Two digits behind the point, which a whole number may lack.
+    /// Two digits after the point, which may be absent from whole numbers.
     Money,
     /// A date, or any other text.
     Text,
 }
 
-/// A column: its name, its type, and how its text becomes a value.
+/// A column: its name, its type, and the conversion of its text.
 #[derive(Debug, Clone, Copy)]
 pub struct Column(&'static str, &'static str, Kind);
 
@@ -48,7 +48,7 @@ pub struct TableOf {
     key: &'static str,
 }
 
-/// Those that others refer to first.
+/// The tables, each after those that it refers to.
 pub const TABLES: [TableOf; 8] = [
     TableOf {
         name: "region",
@@ -157,8 +157,8 @@ pub const TABLES: [TableOf; 8] = [
     },
 ];
 
-/// Indexes of foreign keys, for whoever joins by them. DuckDB does not: it is given no keys either,
-/// as its makers do.
+/// Returns indexes of foreign keys, for engines that use them in joins. DuckDB does not use them.
+/// Its tables have no keys either, as in its makers' own setup.
 pub fn indexes(dialect: Dialect) -> &'static [&'static str] {
     if dialect == Dialect::DuckDb {
         return &[];
@@ -174,13 +174,13 @@ pub fn indexes(dialect: Dialect) -> &'static [&'static str] {
     ]
 }
 
-/// Rows of `lineitem`, about: what the size of a data set is told by.
+/// Returns the approximate number of rows in `lineitem`, which represents the size of a data set.
 pub fn line_items(scale: f64) -> u64 {
     (scale * 6_000_000.0).round() as u64
 }
 
 impl TableOf {
-    /// What makes it.
+    /// Returns the statement that creates the table.
     pub fn create(&self, dialect: Dialect) -> String {
         let columns: Vec<String> =
             self.columns.iter().map(|Column(name, kind, _)| format!("{name} {kind} NOT NULL")).collect();
@@ -189,7 +189,7 @@ impl TableOf {
         format!("CREATE TABLE {} ({}{key})", self.name, columns.join(", "))
     }
 
-    /// Its rows.
+    /// Returns the rows of the table.
     pub fn rows(&self, scale: f64) -> TpchRows {
         TpchRows { table: *self, scale }
     }
@@ -206,7 +206,7 @@ impl Rows for TpchRows {
     fn each(&mut self, visit: &mut dyn FnMut(&[Cell<'_>]) -> Result<()>) -> Result<()> {
         let columns = self.table.columns;
         let mut line = String::new();
-        // Each prints itself as a line with a bar behind every column.
+        // Each row prints itself as a line with a bar behind every column.
         macro_rules! rows {
             ($generator:ident) => {
                 for row in $generator::new(self.scale, 1, 1).iter() {
@@ -249,7 +249,7 @@ fn cells<'l>(columns: &[Column], line: &'l str) -> Result<Vec<Cell<'l>>> {
 mod tests {
     use super::*;
 
-    /// Goal: every table has rows, each with a value for every column. Method: all of them at a
+    /// Goal: every table has rows, each with a value for every column. Method: all tables at a
     /// small scale.
     #[test]
     fn tables_have_rows() {

@@ -8,40 +8,40 @@ use parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescPtr;
 
-/// Digits behind the point of a decimal.
+/// The maximum number of digits after the point of a decimal.
 const SCALE_MAX: usize = 76;
 
 /// A value.
 #[derive(Debug, PartialEq)]
 pub enum Cell<'a> {
-    /// There is none.
+    /// The value is null.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
-    /// An integer, a time or a decimal, as JSON and people write it.
+    /// An integer, a time or a decimal, in the notation of JSON.
     Digits(String),
     /// A floating point number.
     Number(f64),
-    /// A text or bytes.
+    /// A string or bytes.
     Bytes(&'a [u8]),
 }
 
-/// What values mean, beyond how they are stored.
+/// The interpretation of stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
-    /// Nothing more.
+    /// No interpretation.
     Plain,
-    /// Bits of an integer without a sign.
+    /// An unsigned integer.
     Unsigned,
-    /// An integer, so many of whose digits stand behind the point.
+    /// A decimal: an integer with this many digits after the point.
     Decimal(usize),
-    /// A text: UTF-8.
+    /// A string in UTF-8.
     Text,
-    /// Two bytes of a floating point number.
+    /// A floating point number of two bytes.
     Half,
 }
 
-/// Values of a batch, those that are null left out.
+/// The values of a batch, without nulls.
 #[derive(Debug)]
 enum Values {
     Bool(Vec<bool>),
@@ -54,9 +54,9 @@ enum Values {
     Fixed(Vec<FixedLenByteArray>),
 }
 
-/// A column.
+/// A column of a file.
 pub struct Column {
-    /// Its number among the leaves of the schema.
+    /// Its index among the leaves of the schema.
     pub leaf: usize,
     /// Its name.
     pub name: String,
@@ -64,15 +64,16 @@ pub struct Column {
     meaning: Meaning,
     reader: Option<ColumnReader>,
     values: Values,
-    /// For each row of the batch: 0 where it is null. Unused where no row may be.
+    /// The definition level of each row of the batch; below the maximum for null. Unused for a
+    /// column that cannot be null.
     levels: Vec<i16>,
-    /// The row of the batch that is given, and the place of its value.
+    /// The current row of the batch, and the index of its value.
     row: usize,
     value: usize,
 }
 
 impl Column {
-    /// A column of no rows yet.
+    /// Creates a column without rows.
     pub fn new(leaf: usize, descriptor: ColumnDescPtr) -> Column {
         let values = match descriptor.physical_type() {
             Physical::BOOLEAN => Values::Bool(Vec::new()),
@@ -89,12 +90,12 @@ impl Column {
         Column { leaf, name, descriptor, meaning, reader: None, values, levels: Vec::new(), row: 0, value: 0 }
     }
 
-    /// Goes on with the pages of another row group.
+    /// Continues with the pages of another row group.
     pub fn open(&mut self, pages: Box<dyn PageReader>) {
         self.reader = Some(get_column_reader(self.descriptor.clone(), pages));
     }
 
-    /// Decodes so many rows. Errors: there are fewer; what the library refuses.
+    /// Decodes `count` rows. Errors: there are fewer rows; errors of the library.
     pub fn decode(&mut self, count: usize) -> Result<()> {
         (self.row, self.value) = (0, 0);
         self.levels.clear();
@@ -132,13 +133,13 @@ impl Column {
         most > 0 && self.levels.get(self.row).is_none_or(|level| *level < most)
     }
 
-    /// The value of the row that is given. Errors: what is wrong with it, for a sentence that
-    /// begins with the column.
+    /// Returns the value of the current row. Errors: a description of the defect, to follow the
+    /// column's name in a sentence.
     pub fn cell(&self) -> std::result::Result<Cell<'_>, String> {
         if self.is_null() {
             return Ok(Cell::Null);
         }
-        // BOUND: so many digits are written in front of or behind the point.
+        // BOUND: this many digits are written before or after the point.
         if let Meaning::Decimal(scale) = self.meaning
             && scale > SCALE_MAX
         {
@@ -191,7 +192,7 @@ impl Column {
         }
     }
 
-    /// Goes on to the next row of the batch.
+    /// Moves to the next row of the batch.
     pub fn advance(&mut self) {
         self.value += usize::from(!self.is_null());
         self.row += 1;
@@ -218,19 +219,19 @@ fn meaning(descriptor: &ColumnDescPtr) -> Meaning {
     }
 }
 
-/// The number that bytes are, the first of which has the sign; `None` where it does not fit.
+/// Decodes a big-endian two's complement number; `None` if it does not fit.
 fn big_endian(bytes: &[u8]) -> Option<i128> {
     let fill = if bytes.first().is_some_and(|byte| *byte >= 0x80) { 0xff } else { 0 };
     let (more, last) = bytes.split_at(bytes.len().saturating_sub(16));
     let mut whole = [fill; 16];
     whole.get_mut(16 - last.len()..)?.copy_from_slice(last);
     let value = i128::from_be_bytes(whole);
-    // What is in front only repeats the sign.
+    // The leading bytes must only extend the sign.
     let is_whole = more.iter().all(|byte| *byte == fill) && (value < 0) == (fill == 0xff);
     is_whole.then_some(value)
 }
 
-/// An integer with a point before the last `scale` digits.
+/// Formats an integer with a point before the last `scale` digits.
 fn decimal(value: i128, scale: usize) -> String {
     let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
     let (whole, rest) = digits.split_at(digits.len() - scale);
@@ -239,7 +240,7 @@ fn decimal(value: i128, scale: usize) -> String {
     format!("{sign}{whole}{point}{rest}")
 }
 
-/// A floating point number of 16 bits.
+/// Decodes a 16-bit floating point number.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f64::from(bits & 0x3ff));
@@ -255,8 +256,8 @@ fn half(bits: u16) -> f64 {
 mod tests {
     use super::*;
 
-    /// Goal: decimals have their point where their scale says, and those that do not fit are found.
-    /// Method: values with and without a sign, short and long.
+    /// Goal: the scale places a decimal's point, and numbers that are too large are detected.
+    /// Method: short and long values, with and without a sign.
     #[test]
     fn decimals_are_written() {
         for (value, scale, text) in [
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(big_endian(&[1; 17]), None);
     }
 
-    /// Goal: numbers of 16 bits are what IEEE 754 says.
+    /// Goal: 16-bit numbers are decoded according to IEEE 754.
     #[test]
     fn halves_are_read() {
         for (bits, value) in [

@@ -1,4 +1,4 @@
-//! What the page asks for.
+//! The API of the simulator's page.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,22 +22,23 @@ use crate::sim::sweep::{FIGURES, outcome};
 use crate::sim::vary::{Axis, Point, points, run_all, split};
 use crate::web::{Body, Query, Refused, refuse};
 
-/// Runs at the same time; others wait.
+/// The maximum number of concurrent runs; others wait.
 const RUNS_MAX: usize = 4;
 
-/// Configurations of a heat map.
+/// The maximum number of configurations in a heat map.
 const SWEEP_MAX: usize = 144;
 
-/// Settings that a sweep varies: more could be sent than would be made in minutes.
+/// The maximum number of settings that a sweep varies. A request could hold more than can be built
+/// in minutes.
 const AXES_MAX: usize = 16;
 
-/// Points of a run that a page may ask for.
+/// The maximum number of points of a run.
 const POINTS_MAX: usize = 1000;
 
-/// Virtual seconds that a page may ask for: thirty days.
+/// The maximum virtual duration in seconds: thirty days.
 const SECS_MAX: f64 = 30.0 * 86400.0;
 
-/// What all requests share.
+/// The state shared by all requests.
 pub struct Shared {
     start: Config,
     runs: Arc<Semaphore>,
@@ -45,7 +46,7 @@ pub struct Shared {
     last: Mutex<Option<Results>>,
 }
 
-/// A run that is at work, until it is dropped.
+/// Counts an active run until it is dropped.
 struct AtWork(Arc<AtomicUsize>);
 
 impl Drop for AtWork {
@@ -55,31 +56,31 @@ impl Drop for AtWork {
 }
 
 impl Shared {
-    /// `start` is what the page begins with.
+    /// Creates the state. `start` is the page's initial configuration.
     pub fn new(start: Config) -> Shared {
         let runs = Arc::new(Semaphore::new(RUNS_MAX));
         Shared { start, runs, running: Arc::default(), last: Mutex::new(None) }
     }
 
-    /// A run begins its work.
+    /// Marks the start of a run.
     fn begin(&self) -> AtWork {
         self.running.fetch_add(1, Ordering::Relaxed);
         AtWork(Arc::clone(&self.running))
     }
 
-    /// Runs and sweeps that are at work now.
+    /// Returns the number of active runs and sweeps.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// The results of the last run, for metrics.
+    /// Returns the results of the last run, for metrics.
     pub fn last(&self) -> MutexGuard<'_, Option<Results>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A configuration of a page: checked, and bounded further than one that was typed. The writes of a
-/// trace stay here: a page has none of them, and means those of `start`.
+/// Parses a page's configuration, validates it, and bounds it more tightly than one of the command
+/// line. The page never gets the writes of a trace; its configuration stands for those of `start`.
 fn config_of(text: &str, start: &Config) -> Result<Config, Refused> {
     let config: Config = json::parse(text, "the page's configuration").map_err(refuse)?;
     let mut config = config.with_trace_of(start);
@@ -88,7 +89,7 @@ fn config_of(text: &str, start: &Config) -> Result<Config, Refused> {
     Ok(config)
 }
 
-/// Bounds a configuration, which can have been changed after it was sent.
+/// Bounds a configuration that may have been changed after it was sent.
 fn bound(config: &mut Config) -> Result<(), Refused> {
     if config.duration_secs > SECS_MAX {
         return Err(refuse(format!(
@@ -100,7 +101,7 @@ fn bound(config: &mut Config) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What the page begins with.
+/// Returns the data that the page needs first.
 pub async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
     let hardware: Vec<Value> = profiles::hardware_names()
         .into_iter()
@@ -120,7 +121,7 @@ pub async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
     }))
 }
 
-/// The line of the docs that says how far to trust the figures.
+/// Returns the sentence of the documentation that says how accurate the figures are.
 fn badge() -> Option<&'static str> {
     let page = include_str!("../../../../../docs/src/benchmarks/simulator.md");
     page.lines().find_map(|line| line.strip_prefix("**validated")?.strip_suffix("**"))
@@ -140,7 +141,7 @@ pub async fn stream(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refused> {
     let config = config_of(&asked.config, &shared.start)?;
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
-    // Bounded: a slow page makes the run wait, one that has gone away ends it.
+    // Bounded: a slow page makes the run wait, and a closed page ends it.
     let (sender, receiver) = mpsc::channel::<Event>(64);
     tokio::task::spawn_blocking(move || {
         let (_turn, _at_work) = (turn, shared.begin());
@@ -156,7 +157,7 @@ pub async fn stream(
         };
         let mut frames = Frames::default();
         loop {
-            // Frames can be hours apart: that the page has gone away is seen between them.
+            // Check between frames too, because they can be hours apart.
             if sender.is_closed() {
                 return;
             }
@@ -171,7 +172,7 @@ pub async fn stream(
             }
         }
         let mut results = simulation.results();
-        // The page has the series already.
+        // The page already has the series.
         results.series.clear();
         let value = serde_json::to_value(&results).unwrap_or_default();
         *shared.last() = Some(results);
@@ -184,7 +185,7 @@ pub async fn stream(
     Ok(Sse::new(events))
 }
 
-/// A sweep that a page asks for.
+/// A request for a sweep.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SweepAsked {
@@ -194,7 +195,7 @@ pub struct SweepAsked {
     samples: Option<usize>,
 }
 
-/// Ends runs when the request that waits for them is dropped: its page has gone away.
+/// Ends the runs when their request is dropped because its page was closed.
 struct EndsRuns(Arc<AtomicBool>);
 
 impl Drop for EndsRuns {
@@ -203,8 +204,8 @@ impl Drop for EndsRuns {
     }
 }
 
-/// Errors: a sweep of more than a page may ask for. Nothing of it is made yet: what a request has
-/// room for would take hours.
+/// Errors: the sweep is too large. This checks only counts, before any configuration is built,
+/// because a request could hold enough to take hours.
 fn expect_few(args: &VaryArgs) -> Result<(), Refused> {
     let settings = args.vary.len();
     if settings > AXES_MAX {
@@ -222,21 +223,21 @@ fn expect_few(args: &VaryArgs) -> Result<(), Refused> {
     }
 }
 
-/// How many configurations the grid over these axes has.
+/// Returns the number of configurations in the grid over these axes.
 fn grid_count(vary: &[String]) -> usize {
     let count = |axis: &String| split(axis.split_once('=').map_or("", |(_, values)| values)).count();
     vary.iter().map(count).fold(1, usize::saturating_mul)
 }
 
-/// The configurations of a sweep. Each is bounded like the one that was sent: what varies can be
-/// what is bounded.
+/// Builds the configurations of a sweep. Each is bounded separately, because a varied setting may
+/// be one of the bounded ones.
 fn swept(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>), Refused> {
     let (axes, mut points) = points(config, args).map_err(refuse)?;
     points.iter_mut().try_for_each(|point| bound(&mut point.config))?;
     Ok((axes, points))
 }
 
-/// A small sweep: values and figures of each configuration.
+/// Runs a small sweep and returns values and figures of each configuration.
 pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<Json<Value>, Refused> {
     let asked: SweepAsked = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.config.to_string(), &shared.start)?;
@@ -248,7 +249,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
     let work = move || {
         let (_turn, _at_work) = (turn, shared.begin());
         let (axes, points) = swept(&config, &args)?;
-        // The terminal is the server's, not the page's.
+        // No progress bar: the terminal belongs to the server, not to the page.
         let is_ended = || is_ended.load(Ordering::Relaxed);
         let results = run_all(&points, None, &ProgressBar::hidden(), &is_ended).map_err(refuse)?;
         let rows: Vec<Value> = points
@@ -273,8 +274,8 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resul
     tokio::task::spawn_blocking(work).await.map_err(refuse)?
 }
 
-/// The options of a configuration in the engine's own form; with `before`, only what differs from
-/// it.
+/// Returns the options of a configuration in the engine's own format; with `before`, only the
+/// differences from it.
 pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Result<String, Refused> {
     let asked: Value = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string(), &shared.start)?;
@@ -287,7 +288,7 @@ pub async fn export(State(shared): State<Arc<Shared>>, Body(body): Body) -> Resu
     }
 }
 
-/// Options out of an `OPTIONS` file.
+/// Parses the options of an `OPTIONS` file.
 pub async fn import(Body(body): Body) -> Result<Json<Value>, Refused> {
     let imported = import_rocksdb(&body, "default", "the OPTIONS file").map_err(refuse)?;
     let (ignored, notes) = (imported.ignored.len(), imported.notes);
@@ -304,7 +305,7 @@ mod tests {
         VaryArgs { vary: vary.iter().map(|axis| (*axis).to_owned()).collect(), samples, threads: None }
     }
 
-    /// What is said of a sweep that cannot be.
+    /// Returns the refusal of an invalid sweep.
     fn refusal(vary: &[String], samples: Option<usize>) -> String {
         let body = json!({ "config": {}, "vary": vary, "samples": samples }).to_string();
         let shared = Arc::new(Shared::new(Config::default()));
@@ -312,9 +313,9 @@ mod tests {
         format!("{:?}", runtime.block_on(sweep(State(shared), Body(body))).unwrap_err())
     }
 
-    /// Goal: a page begins with a trace of any length and gets runs and sweeps of it. Method: what
-    /// the page is sent is small, and comes back as the whole; a link that means a trace where
-    /// there is none is refused.
+    /// Goal: a page can start with a trace of any length and run simulations and sweeps of it.
+    /// Method: the data that the page gets is small, and a request with it uses the whole trace; a
+    /// request for a trace is refused where there is none.
     #[test]
     fn a_page_has_no_trace_and_means_one() {
         let mut config = Config { duration_secs: 10.0, ..Config::default() };
@@ -335,9 +336,9 @@ mod tests {
         assert!(said.contains("workload.distribution.keys is empty"), "{said}");
     }
 
-    /// Goal: a sweep that is too large is refused before any of it is made. Method: sweeps of which
-    /// no configuration can be made, so that making the first would give another refusal; products
-    /// beyond what a number holds.
+    /// Goal: a sweep that is too large is refused before any of it is built. Method: sweeps whose
+    /// first configuration is already invalid, which would cause another refusal; products that
+    /// overflow.
     #[test]
     fn sweeps_are_counted_before_they_are_made() {
         let wrong = |count: usize| format!("options.nothing={}", vec!["1"; count].join(","));
@@ -356,8 +357,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is counted is what would be made. Method: grids of both, with commas inside of
-    /// values among them.
+    /// Goal: the count equals the number of configurations that are built. Method: grids counted
+    /// both ways, including values with commas inside.
     #[test]
     fn a_grid_is_counted_as_it_is_made() {
         let traffic = r#"workload.traffic={"kind":"constant","mb_per_sec":5},{"kind":"spikes","base":1,"spike":9,"every_secs":60,"length_secs":5}"#;
@@ -373,8 +374,8 @@ mod tests {
         }
     }
 
-    /// Goal: no configuration of a sweep is larger than one that a page may send. Method: settings
-    /// that are bounded as what varies, in grids and hypercubes.
+    /// Goal: no configuration of a sweep exceeds the bounds for a page. Method: bounded settings as
+    /// the varied ones, in grids and hypercubes.
     #[test]
     fn what_varies_is_bounded() {
         let config = Config::default();

@@ -1,19 +1,21 @@
-//! Frames: the tree and the figures of a moment, small enough that a page keeps hundreds of them.
+//! Frames: snapshots of the tree and its figures, small enough that a page can keep hundreds of
+//! them.
 
 use cairn_sim::Simulation;
 use serde_json::{Value, json};
 
-/// Files of a level that a frame shows one by one; of more, neighbours are shown as one.
+/// The maximum number of files of a level that a frame shows individually; beyond it, neighbours
+/// are merged.
 const FILES_MAX: usize = 120;
 
-/// Which points of a run have been shown.
+/// Remembers which points of a run have been shown.
 #[derive(Debug, Default)]
 pub struct Frames {
     shown: usize,
 }
 
 impl Frames {
-    /// Frames of points that have come since.
+    /// Returns frames of the points that were added since the last call.
     pub fn take(&mut self, simulation: &Simulation) -> Vec<Value> {
         let series = simulation.series();
         let new = series.get(self.shown..).unwrap_or(&[]);

@@ -1,4 +1,4 @@
-//! The last run's figures in Prometheus' text form, and how many are at work.
+//! The figures of the last run in Prometheus' text format, and the number of active runs.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use cairn_sim::Results;
 
 use super::api::Shared;
 
-/// `/metrics`.
+/// Serves `/metrics`.
 pub async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
     let text = to_text(shared.running(), shared.last().as_ref());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
-/// A gauge: its name, what it is, its figure.
+/// A gauge: its name, its description, and the function that extracts it.
 type Gauge = (&'static str, &'static str, fn(&Results) -> f64);
 
 const GAUGES: [Gauge; 14] = [
@@ -80,8 +80,8 @@ fn to_text(running: usize, results: Option<&Results>) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: every line is a comment or a name with a number, and levels are there. Method: a short
-    /// run.
+    /// Goal: every line is a comment or a name with a number, and levels are included. Method: a
+    /// short run.
     #[test]
     fn metrics_have_the_text_form() {
         let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };
@@ -97,7 +97,7 @@ mod tests {
         assert!(to_text(0, None).ends_with("cairn_sim_running 0\n# no run yet\n"));
     }
 
-    /// Goal: the dashboard asks for metrics that there are. Method: every name in its expressions.
+    /// Goal: the dashboard only uses metrics that exist. Method: every name in its expressions.
     #[test]
     fn the_dashboard_knows_the_metrics() {
         let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };

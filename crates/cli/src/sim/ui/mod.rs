@@ -1,8 +1,8 @@
 //! `cairn sim ui`: the live page, on this machine only.
 //!
-//! The server runs simulations and streams what happens; the page keeps the frames, and plays,
-//! pauses, steps and scrubs through them. So the server holds nothing for a page, and a page that
-//! sends rubbish gets a message and harms nobody.
+//! The server runs simulations and streams their frames. The page keeps the frames, and plays,
+//! pauses, steps and scrubs through them. The server thus keeps no state per page, and a page that
+//! sends garbage gets an error without harming others.
 
 mod api;
 mod frames;
@@ -28,7 +28,7 @@ use crate::output::Outcome;
 use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset, expect_ours};
 use api::Shared;
 
-/// Serves until Ctrl-C.
+/// Serves the page until Ctrl-C.
 pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
     let Setup { config, notes, .. } = setup(fs, &args.from)?;
     tell(&notes);
@@ -44,8 +44,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The page below `prefix`, beginning with a configuration. The page asks for all by relative
-/// paths, so it does not know where it is.
+/// Returns the routes of the page below `prefix`, with its initial configuration. The page uses
+/// only relative paths, so it works below any prefix.
 pub fn routes(prefix: &str, start: Config) -> Router {
     let at = |path: &str| format!("{prefix}{path}");
     Router::new()
@@ -61,7 +61,7 @@ pub fn routes(prefix: &str, start: Config) -> Router {
         .with_state(Arc::new(Shared::new(start)))
 }
 
-/// Lets requests through that may be answered: by a name of this machine, from a page of ours.
+/// Passes on requests with a host name of this machine that come from one of our pages.
 async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     match judge(&hosts, &request) {
         Ok(()) => next.run(request).await,

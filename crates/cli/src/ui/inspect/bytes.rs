@@ -1,18 +1,18 @@
-//! Bytes of keys and values, as much of them as a page shows.
+//! Formats keys and values for the page, truncated.
 
 use serde_json::{Value, json};
 
 use crate::output::to_hex;
 
-/// Bytes of one that are shown.
+/// The maximum number of bytes shown.
 const BYTES_MAX: usize = 120;
 
-/// Bytes as text if they are some, else in hexadecimal; how many there are; and whether some are
-/// left out.
+/// Formats bytes as text if they are readable, else in hexadecimal, with their number and whether
+/// they are truncated.
 pub fn shown(bytes: &[u8]) -> Value {
     let some = bytes.get(..BYTES_MAX).unwrap_or(bytes);
     let is_cut = some.len() < bytes.len();
-    // A cut through a character is none of the text's.
+    // A character that truncation has cut does not make the text invalid.
     let text = match std::str::from_utf8(some) {
         Ok(text) => Some(text),
         Err(error) if is_cut && error.error_len().is_none() => {
@@ -26,7 +26,7 @@ pub fn shown(bytes: &[u8]) -> Value {
     }
 }
 
-/// Text, as much of it as is shown.
+/// Truncates text for the page.
 pub fn shown_text(text: &str) -> String {
     match text.char_indices().nth(BYTES_MAX) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -38,8 +38,8 @@ pub fn shown_text(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Goal: text is text also where it is cut within a character, everything else is hexadecimal,
-    /// and lengths are the whole's.
+    /// Goal: text is recognized even if it is cut within a character, everything else is
+    /// hexadecimal, and lengths are those of the whole.
     #[test]
     fn text_or_hexadecimal() {
         assert_eq!(shown(b"key"), json!({ "text": "key", "bytes": 3, "cut": false }));

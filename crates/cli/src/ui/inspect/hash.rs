@@ -1,4 +1,4 @@
-//! A constant store: generations, index, fill, records.
+//! Inspects a constant store: generations, index, fill, records.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::bytes::shown;
 use crate::hash::{Store, of_pair, of_table};
 use crate::web::Refused;
 
-/// Headers, and how full the indexes are.
+/// Returns the headers and the fill of the indexes.
 pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     match Store::open(fs, path)? {
-        // The base first, as people think of it.
+        // Oldest first: the base, then its deltas.
         Store::Table(store) => {
             let tables: Result<Vec<Value>, Refused> = store.tables().iter().rev().map(generation).collect();
             Ok(json!({ "generations": tables? }))
@@ -52,8 +52,8 @@ fn generation(table: &Reader) -> Result<Value, Refused> {
     Ok(described)
 }
 
-/// The first entries, in the order of the file, and whether there are more. None is next: that
-/// order has no keys to go on from.
+/// Returns the first entries in file order, and whether there are more. There is no next page,
+/// because file order has no key to continue from.
 pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let (mut listed, mut more) = (Vec::new(), false);
     Store::open(fs, path)?.for_each(|key, value| {
@@ -66,14 +66,14 @@ pub fn entries(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     Ok(json!({ "entries": listed, "next": null, "more": more }))
 }
 
-/// A value.
+/// Returns the value of a key.
 pub fn get(fs: &Arc<dyn Fs>, path: &Path, key: &[u8]) -> Result<Option<Value>, Refused> {
     let store = Store::open(fs, path)?;
     let value = store.get(key)?;
     Ok(value.map(|value| shown(&value)))
 }
 
-/// Everything, read and checked.
+/// Reads and verifies everything.
 pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let what = match Store::open(fs, path)? {
         Store::Table(store) => {
@@ -98,8 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a list that ends before the store does says so. Method: as many entries as are shown,
-    /// and one more.
+    /// Goal: a truncated list reports that there is more. Method: exactly as many entries as are
+    /// shown, and one more.
     #[test]
     fn a_list_says_that_there_is_more() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,4 @@
-//! A key-value store: levels, runs, tables, blocks, keys.
+//! Inspects a key-value store: levels, runs, tables, blocks, keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kv;
 use crate::web::Refused;
 
-/// Tables of a keyspace that are listed.
+/// The maximum number of tables listed per keyspace.
 const TABLES_MAX: usize = 4_096;
 
 fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Db, Refused> {
@@ -24,7 +24,7 @@ fn keyspace(db: &Db, name: &str) -> Result<Keyspace, Refused> {
     db.keyspace(name).ok_or_else(|| Refused::missing(format!("there is no keyspace {name:?}")))
 }
 
-/// Keyspaces with their levels and tables, as they are now.
+/// Returns the current keyspaces with their levels and tables.
 pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let is_open_elsewhere = kv::is_open_elsewhere(fs, path)?;
     let db = open(fs, path)?;
@@ -82,7 +82,7 @@ fn table(table: &TableInfo) -> Value {
     })
 }
 
-/// Blocks of a table from a number on.
+/// Returns the blocks of a table, beginning with number `from`.
 pub fn blocks(fs: &Arc<dyn Fs>, path: &Path, name: &str, table: u64, from: usize) -> Result<Value, Refused> {
     let db = open(fs, path)?;
     let blocks = keyspace(&db, name)?.blocks(table, from, SHOWN_MAX)?;
@@ -102,7 +102,7 @@ pub fn blocks(fs: &Arc<dyn Fs>, path: &Path, name: &str, table: u64, from: usize
     Ok(json!({ "blocks": listed.collect::<Vec<_>>(), "more": blocks.len() == SHOWN_MAX }))
 }
 
-/// Entries behind a key, or from the first one on.
+/// Returns entries, beginning with a key or with the first entry.
 pub fn entries(fs: &Arc<dyn Fs>, path: &Path, name: &str, from: Option<&[u8]>) -> Result<Value, Refused> {
     let db = open(fs, path)?;
     let mut cursor = keyspace(&db, name)?.cursor()?;
@@ -116,18 +116,18 @@ pub fn entries(fs: &Arc<dyn Fs>, path: &Path, name: &str, from: Option<&[u8]>) -
     Ok(json!({ "entries": listed, "next": next }))
 }
 
-/// A value.
+/// Returns the value of a key.
 pub fn get(fs: &Arc<dyn Fs>, path: &Path, name: &str, key: &[u8]) -> Result<Option<Value>, Refused> {
     let db = open(fs, path)?;
     Ok(keyspace(&db, name)?.get(key)?.map(|value| shown(&value)))
 }
 
-/// Everything, read and checked, and whether somebody had it open for writing: what looks damaged
-/// then may be a file that was just replaced.
+/// Reads and verifies everything. Also reports whether another process has the store open for
+/// writing: a file that was just replaced would then look damaged.
 pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let was_open_elsewhere = kv::is_open_elsewhere(fs, path)?;
     let report = verify_in(fs, path).map_err(Error::from)?;
-    // Also of who has come meanwhile.
+    // Also detect a process that has opened the store during the check.
     let is_open_elsewhere = was_open_elsewhere || kv::is_open_elsewhere(fs, path)?;
     let what = format!(
         "{} tables, {} entries, {} blob files, {} bytes, {} records of the log",
@@ -147,8 +147,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: who checks a store that a program has open is told so. Method: one that is open, and
-    /// the same closed.
+    /// Goal: the result of a check tells that another program has the store open. Method: an open
+    /// store, and the same store closed.
     #[test]
     fn a_check_says_that_the_store_is_in_use() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,6 +1,6 @@
-//! The inside of stores.
+//! The inspector of stores.
 //!
-//! Each request opens the store anew, for reading, and lets go of it. What is shown is bounded.
+//! Each request opens the store read-only and closes it again. The size of responses is bounded.
 
 mod bytes;
 mod hash;
@@ -21,22 +21,22 @@ use super::places::Kind;
 use crate::output::from_hex;
 use crate::web::{Query, Refused, refuse};
 
-/// Keys, rows or blocks of a view.
+/// The maximum number of keys, rows or blocks in a view.
 const SHOWN_MAX: usize = 200;
 
 type Answer = Result<Json<Value>, Refused>;
 
-/// A place, and what of it.
+/// A query with a place, and a part of it.
 #[derive(Debug, Deserialize)]
 pub struct At {
     place: usize,
     entry: Option<String>,
-    /// A keyspace of `kv`, a table of `sql` as schema and name with a point between.
+    /// A keyspace of `kv`; or a table of `sql`, as schema and name with a point between them.
     #[serde(default)]
     space: String,
-    /// A table's file of `kv`.
+    /// The number of a table file of `kv`.
     table: Option<u64>,
-    /// How many blocks come before.
+    /// The number of the first block.
     #[serde(default)]
     from: usize,
     /// A key as text.
@@ -46,7 +46,7 @@ pub struct At {
 }
 
 impl At {
-    /// The key that was asked for.
+    /// Returns the requested key.
     fn key(&self) -> Result<Option<Vec<u8>>, Refused> {
         match (&self.key, &self.hex) {
             (_, Some(hex)) => from_hex(hex).map(Some).map_err(refuse),
@@ -56,7 +56,7 @@ impl At {
     }
 }
 
-/// Does something with a place, on a thread where waiting is allowed.
+/// Runs work on a place, on a thread that may block.
 async fn look(
     shared: Arc<Shared>,
     at: At,
@@ -78,7 +78,7 @@ fn not_of(kind: Kind, what: &str) -> Refused {
     refuse(format!("a place of the kind {:?} has no {what}", kind.name()))
 }
 
-/// What a store is: levels, pages, fill, encodings.
+/// Returns the structure of a store: levels, pages, fill, encodings.
 pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, _| {
         let mut found = match kind {
@@ -99,7 +99,7 @@ pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<At>) ->
     .await
 }
 
-/// Some entries: keys and values, or rows.
+/// Returns some entries: keys and values, or rows.
 pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, at| match kind {
         Kind::Kv => kv::entries(fs, path, &at.space, at.key()?.as_deref()),
@@ -110,7 +110,7 @@ pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<At>) ->
     .await
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, at| {
         let key = at.key()?.ok_or_else(|| refuse("no key was given"))?;
@@ -124,7 +124,7 @@ pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Ans
     .await
 }
 
-/// The blocks of a table.
+/// Returns the blocks of a table.
 pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, at| match (kind, at.table) {
         (Kind::Kv, Some(table)) => kv::blocks(fs, path, &at.space, table, at.from),
@@ -134,7 +134,7 @@ pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> 
     .await
 }
 
-/// Reads everything and says what is damaged.
+/// Reads everything and reports damage.
 pub async fn verify(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
     look(shared, at, |fs, path, kind, _| match kind {
         Kind::Kv => kv::verify(fs, path),

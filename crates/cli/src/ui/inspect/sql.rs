@@ -1,5 +1,5 @@
-//! A database: trees, pages, fill, forms of columns, rows. By the tables' own crate, so without
-//! SQL.
+//! Inspects a database: trees, pages, fill, column encodings, rows. Uses the table engine directly,
+//! without SQL.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -15,26 +15,28 @@ use super::SHOWN_MAX;
 use super::bytes::shown_text;
 use crate::web::Refused;
 
-/// Pages in memory while one looks.
+/// The number of frames of the inspector's buffer pool.
 const FRAMES: usize = 1_024;
 
-/// Who looks into a database: one at a time. Locks of files are between handles, so two looks would
-/// keep each other out, each as if another process had it open.
+/// Serializes inspections of databases. File locks conflict between handles even of one process, so
+/// two inspections would see each other as another process.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// A database that was opened on shadows of its files: what that writes goes nowhere.
+/// A database that is opened on shadows of its files, so that its writes are discarded.
 struct Shadow {
     database: Database,
     page_size: u32,
-    /// Keeps others from changing the pages. Let go of behind the database,
+    /// Keeps other processes from changing the pages. Fields are dropped in order: this one after
+    /// the database.
     _lock: Box<dyn File>,
-    /// and before the next look, which takes it.
+    /// Dropped last, because the next inspection takes it before it locks the file.
     _turn: MutexGuard<'static, ()>,
 }
 
-/// Waits for other looks. Errors: `Busy` when somebody else has it open; those of opening it.
+/// Waits for other inspections. Errors: `Busy` if another process has the database open; errors of
+/// opening it.
 fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
-    // Nothing is behind it that a panic could leave in pieces.
+    // Ignore poisoning: the mutex protects no data.
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let file = fs.open(path, OpenOptions::read())?;
     file.try_lock().map_err(|error| match error.kind() {
@@ -71,7 +73,7 @@ fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
     Ok(Shadow { database, page_size, _lock: file, _turn: turn })
 }
 
-/// With file and offset of a damaged page.
+/// Converts an error, adding file and offset of a damaged page.
 fn refused(error: &cairn_table::Error, page_size: u32) -> Refused {
     let refused = Refused::of(error.kind(), error.to_string());
     match place(error, page_size) {
@@ -92,7 +94,7 @@ fn place(error: &cairn_table::Error, page_size: u32) -> Option<(String, u64)> {
     }
 }
 
-/// Tables with their trees.
+/// Returns the tables with their trees.
 pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let shadow = open(fs, path)?;
     let survey = shadow.database.survey().map_err(|error| refused(&error, shadow.page_size))?;
@@ -159,7 +161,7 @@ fn tree(tree: &TreeSurvey, name: &str, page_size: u32) -> Value {
     })
 }
 
-/// The first rows of a table, by its key.
+/// Returns the first rows of a table, in key order.
 pub fn rows(fs: &Arc<dyn Fs>, path: &Path, name: &str) -> Result<Value, Refused> {
     let shadow = open(fs, path)?;
     let failed = |error: cairn_table::Error| refused(&error, shadow.page_size);
@@ -182,7 +184,7 @@ pub fn rows(fs: &Arc<dyn Fs>, path: &Path, name: &str) -> Result<Value, Refused>
     Ok(json!({ "columns": columns, "rows": listed, "more": more }))
 }
 
-/// Everything, read and checked.
+/// Reads and verifies everything.
 pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
     let shadow = open(fs, path)?;
     let report = shadow.database.check().map_err(|error| refused(&error, shadow.page_size))?;
@@ -201,8 +203,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: looks at a database wait for each other, and only who has it open elsewhere keeps them
-    /// out. Method: a look that is held while another begins in a thread; a lock of somebody else.
+    /// Goal: inspections of a database wait for each other, and only another process that has it
+    /// open makes them fail. Method: an inspection that is held while another one begins in a
+    /// thread; a lock that another process would hold.
     #[test]
     fn looks_wait_for_each_other() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

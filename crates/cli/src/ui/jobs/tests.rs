@@ -1,4 +1,4 @@
-//! What may be started, and how files are followed.
+//! Tests of the arguments of runs, and of following files.
 
 use std::io;
 
@@ -11,9 +11,8 @@ fn arguments(suite: &str, word: &str, seconds: Option<u64>) -> Result<Vec<String
     asked.arguments(Path::new("runs"))
 }
 
-/// Goal: only suites of the list are started, and nothing that the page sends is taken for an
-/// option. Method: words that look like options, lists with blanks, line breaks, limits out of
-/// range.
+/// Goal: only suites of the list are started, and no input of the page is taken for an option.
+/// Method: words that look like options, lists with blanks, line breaks, limits out of range.
 #[test]
 fn arguments_are_ours() {
     let all = arguments("hash", " --full ", Some(60)).unwrap().join(" ");
@@ -42,8 +41,7 @@ fn arguments_are_ours() {
     assert!(arguments("hash", &"x".repeat(WORD_BYTES_MAX + 1), None).is_err());
 }
 
-/// Goal: every suite of the list has arguments that the command takes. Method: the command's own
-/// parser.
+/// Goal: the command accepts the arguments of every suite. Method: the command's own parser.
 #[test]
 fn suites_can_be_typed() {
     use clap::Parser;
@@ -61,9 +59,9 @@ fn suites_can_be_typed() {
     }
 }
 
-/// Goal: a file that grows is read line by line, each once; one that is replaced by a shorter one
-/// from its beginning; of a large one the end. Method: a file that is appended to within a line,
-/// cut, and grown by more than is read at a time.
+/// Goal: a growing file is read line by line, each line once; a file that has become shorter is
+/// read from its beginning; of a large file only the end is read. Method: a file that is appended
+/// to within a line, truncated, and extended by more than is read at once.
 #[test]
 fn files_are_followed() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -88,8 +86,9 @@ fn files_are_followed() {
     assert_eq!(tail.read(&fs, path).unwrap(), ["new"]);
 }
 
-/// Goal: a file without line breaks takes no more and no more memory, and what comes behind its
-/// line is a line. Method: a file that grows within a line, by less than is read at a time.
+/// Goal: a file without line breaks needs bounded memory, and the line after a long one is
+/// complete.
+/// Method: a file that grows within a line, by less than is read at once.
 #[test]
 fn a_line_without_an_end_is_cut() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -107,7 +106,7 @@ fn a_line_without_an_end_is_cut() {
     assert_eq!((lines.len(), lines[0].len(), lines[1].as_str()), (2, LINE_READ_MAX, "next"));
 }
 
-/// What a program prints in one line, and how far it has been read.
+/// The output of a program that prints a single endless line, and the number of bytes read so far.
 struct Endless {
     job: Arc<Job>,
     read: usize,
@@ -127,9 +126,9 @@ impl Read for Endless {
     }
 }
 
-/// Goal: a program that prints without line breaks takes no more and no more memory, and what it
-/// prints behind a long line is a line. Method: a pipe that looks at what was told of its line
-/// before that ends; one with lines behind it.
+/// Goal: output without line breaks needs bounded memory, and the lines after a long one are
+/// complete.
+/// Method: a pipe that checks the feed before its line ends; a long line with others after it.
 #[test]
 fn output_without_line_breaks_is_cut() {
     let endless = Arc::new(job(1, String::new(), None));

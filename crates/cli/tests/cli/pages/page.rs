@@ -1,38 +1,39 @@
-//! A page of the documentation, taken apart into what is run and what is not.
+//! Parses a page of the documentation into parts that are run and parts that are not.
 //!
-//! | fence | what happens |
+//! | fence | action |
 //! |---|---|
-//! | `console` | each command behind `$ ` is run, and must print what stands below it |
-//! | `console varies` | each is run and must end well; figures below it differ from machine to machine |
-//! | `sh` | the block is run as one script, which must end well |
+//! | `console` | each command after `$ ` is run, and must print the lines below it |
+//! | `console varies` | each command is run and must succeed; its output differs between machines |
+//! | `sh` | the block is run as one script, which must succeed |
 //! | `sh not-run: WHY`, `console not-run: WHY` | nothing is run, for this reason |
-//! | `csv NAME`, `json NAME`, `jsonl NAME`, `sql NAME`, `ini NAME` | a file that the commands below find |
+//! | `csv NAME`, `json NAME`, `jsonl NAME`, `sql NAME`, `ini NAME` | a file for the commands below |
 //!
-//! A comment that begins with `<!-- given` is a script that makes what a reader would have: it is
-//! run and not shown. All of a page runs in one scratch directory, from top to bottom.
+//! A comment that begins with `<!-- given` is a script that creates files which a reader would
+//! have. It is run but not rendered. All parts of a page run in one scratch directory, from top to
+//! bottom.
 
-/// Fences of files.
+/// The fences that contain files.
 const FILES: [&str; 5] = ["csv", "json", "jsonl", "sql", "ini"];
 
-/// Begins a comment with a script.
+/// The beginning of a comment with a script.
 const GIVEN: &str = "<!-- given";
 
-/// Part of a page.
+/// A part of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Anything that is not run, with its line breaks.
+    /// Text that is not run, including its line breaks.
     Text(String),
-    /// The content of the file that examples begin with.
+    /// A file that the examples need.
     File { name: String, content: String },
-    /// A command and what stands below it. What it prints is compared, unless it varies.
+    /// A command and the output below it. The output is compared, unless it varies.
     Command { line: String, output: String, varies: bool },
-    /// Lines that are run together.
+    /// Lines that are run as one script.
     Script(String),
-    /// Lines that are not run, and why.
+    /// Lines that are not run, and the reason.
     NotRun { lines: String, why: String },
 }
 
-/// What the lines of a block are.
+/// The kind of a code block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     File(String),
@@ -43,7 +44,7 @@ enum Block {
 }
 
 impl Block {
-    /// By what stands behind the fence. Panics where that is no way to say it.
+    /// Parses the info string of a fence. Panics if it is invalid.
     fn of(info: &str) -> Block {
         let (language, rest) = info.split_once(' ').unwrap_or((info, ""));
         if FILES.contains(&language) && !rest.is_empty() {
@@ -64,7 +65,7 @@ impl Block {
         }
     }
 
-    /// The part that begins with it.
+    /// Returns the part that the block begins.
     fn part(&self) -> Option<Part> {
         match self {
             Block::File(name) => Some(Part::File { name: name.clone(), content: String::new() }),
@@ -75,7 +76,7 @@ impl Block {
     }
 }
 
-/// Takes a page apart.
+/// Parses a page.
 pub fn parse(page: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut block = None;
@@ -97,7 +98,7 @@ pub fn parse(page: &str) -> Vec<Part> {
         }
         match (&block, parts.last_mut()) {
             (Some((_, Block::Console { varies })), last) => match (text.strip_prefix("$ "), last) {
-                // A backslash at the end of a command takes the next line along.
+                // A backslash at the end of a command continues it on the next line.
                 (None, Some(Part::Command { line: command, output, .. }))
                     if output.is_empty() && command.ends_with('\\') =>
                 {
@@ -122,7 +123,7 @@ pub fn parse(page: &str) -> Vec<Part> {
     parts
 }
 
-/// The page of its parts.
+/// Renders the page from its parts.
 pub fn render(parts: &[Part]) -> String {
     let text = |part: &Part| match part {
         Part::Text(text)
@@ -134,8 +135,8 @@ pub fn render(parts: &[Part]) -> String {
     parts.iter().map(text).collect()
 }
 
-/// Lines outside of blocks that look like something to type: indented, as Markdown's other kind of
-/// block.
+/// Returns lines outside of code blocks that look like commands, such as indented code blocks of
+/// Markdown.
 pub fn stray_commands(parts: &[Part]) -> Vec<&str> {
     let lines = parts.iter().filter_map(|part| match part {
         Part::Text(line) => Some(line.as_str()),
@@ -151,17 +152,17 @@ fn is_command(line: &str) -> bool {
         && (line.starts_with("    ") || line.starts_with("$ "))
 }
 
-/// What shows that a row of a table is so.
+/// The evidence for a row of a table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// A command, or the name of a file.
+    /// A command, or the name of a test or a file.
     pub code: String,
-    /// False where the cell says why it is not run: `(not run: WHY)`.
+    /// False if the cell says why it is not run: `(not run: WHY)`.
     pub is_run: bool,
 }
 
-/// What stands in the last cells of the tables whose last column is headed `shown by`. A row
-/// without code there is a mistake.
+/// Returns the contents of the last cells of tables whose last column is headed `shown by`. Panics
+/// for a row without code.
 pub fn shown_by(page: &str) -> Vec<Shown> {
     let mut found = Vec::new();
     let mut inside = false;
@@ -189,8 +190,8 @@ pub fn shown_by(page: &str) -> Vec<Shown> {
 mod tests {
     use super::*;
 
-    /// Goal: every kind of block becomes what is done with it, and the page comes out again.
-    /// Method: one of each.
+    /// Goal: every kind of block is recognized, and rendering restores the page. Method: one of
+    /// each.
     #[test]
     fn blocks_are_told_apart() {
         let page = "a\n<!-- given\ntouch x\n-->\n```csv a.csv\nk,v\n```\n```sh\ncairn a \\\n  b\n```\n```console varies\n$ c \\\n  d\n1\n$ e\n```\n\
@@ -216,8 +217,7 @@ mod tests {
         );
     }
 
-    /// Goal: a block that is neither run nor marked is a mistake, and so is a mark without a
-    /// reason.
+    /// Goal: a block that is neither run nor marked is refused, and so is a mark without a reason.
     #[test]
     fn blocks_that_are_neither_are_refused() {
         for fence in ["sh ignore", "console not-run", "sh not-run:", "sh not-run: no", "sh varies"] {
@@ -226,7 +226,7 @@ mod tests {
         }
     }
 
-    /// Goal: what stands outside of blocks, and in tables, is found.
+    /// Goal: commands outside of blocks, and evidence in tables, are found.
     #[test]
     fn stray_commands_and_rows_are_found() {
         let parts =

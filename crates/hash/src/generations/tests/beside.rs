@@ -1,4 +1,5 @@
-//! What stands beside a store: its deltas, other people's files, and what lost builds left behind.
+//! The files beside a store: its deltas, files of other programs, and the temporary files of
+//! interrupted builds.
 
 use std::ffi::OsStr;
 
@@ -35,9 +36,9 @@ fn value(fs: &Arc<dyn Fs>, path: &Path, key: u64) -> String {
     String::from_utf8(store.get(&key.to_le_bytes()).unwrap().unwrap().into_owned()).unwrap()
 }
 
-/// Goal: copies that somebody keeps beside a store neither close it nor are removed. Method: copies
-/// of the base and of a delta, named by a date, and even as a delta would be; then every kind of
-/// writer.
+/// Goal: copies that a user keeps beside a store neither make it unreadable nor get removed.
+/// Method: copies of the base and of a delta, with a date as suffix and even with the name of a
+/// delta; then every kind of writer.
 #[test]
 fn copies_beside_a_store_are_left_alone() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -49,8 +50,8 @@ fn copies_beside_a_store_are_left_alone() {
     write(&fs, Path::new("store/words.cairn.000001"), &delta);
     assert_eq!((value(&fs, path, 0), value(&fs, path, 1)), ("delta".into(), "base".into()));
     compact_in(&fs, path, options(), &mut SeededRng::new(3)).unwrap();
-    // No number of ours, but one all the same: a new base passes it, and does not take it for its
-    // own.
+    // A delta number that no writer assigned. The new base takes a higher number and does not treat
+    // the file as a delta of its own.
     write(&fs, &names::delta(path, 20_240_101), &base);
     write(&fs, &names::delta(path, 7), b"no table");
     create(&fs, path, "again");
@@ -66,7 +67,7 @@ fn copies_beside_a_store_are_left_alone() {
     }
 }
 
-/// Goal: stores whose names are not UTF-8 see their deltas. Method: one such name through all
+/// Goal: a store whose name is not UTF-8 finds its deltas. Method: one such name through all
 /// writers.
 #[cfg(unix)]
 #[test]
@@ -83,8 +84,8 @@ fn names_that_are_not_utf8() {
     assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "the base, the list and the lock file");
 }
 
-/// Goal: a generation number that has none after it is an error and not a panic. Method: a header
-/// that claims it, behind a right checksum; a file that has it in its name.
+/// Goal: the highest possible generation number is an error, not a panic. Method: a header with
+/// that number and a valid checksum; a file with that number in its name.
 #[test]
 fn the_last_number_there_is() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -107,9 +108,9 @@ fn the_last_number_there_is() {
     assert!(matches!(belongs(&high, 0, &low), Err(Error::Mismatch { .. })));
 }
 
-/// Goal: a store that is replaced twice is seen to be another one, though the file system gives the
-/// new base the old one's inode. Method: a real file system, and readers that have copied their
-/// files and closed them.
+/// Goal: a reader notices that its store was replaced twice, even if the new base gets the inode of
+/// the old one. Method: a real file system, and readers that have copied their files and closed
+/// them.
 #[test]
 fn a_reused_inode_is_another_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -125,8 +126,8 @@ fn a_reused_inode_is_another_file() {
     }
 }
 
-/// Goal: a plain builder does not put a table under deltas of another. Method: it is refused, and
-/// the store stays.
+/// Goal: a plain builder does not replace the base of a store that has deltas. Method: it is
+/// refused, and the store is unchanged.
 #[test]
 fn builders_refuse_stores_with_deltas() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -140,8 +141,8 @@ fn builders_refuse_stores_with_deltas() {
     Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap().finish().unwrap();
 }
 
-/// Goal: a build takes no file from anybody but under the two names it says. Method: files with
-/// names near them.
+/// Goal: a build uses no file names other than the two that it documents. Method: files with
+/// similar names.
 #[test]
 fn builds_take_only_their_names() {
     let (fs, path) = (fs(), Path::new("k"));
@@ -155,9 +156,9 @@ fn builds_take_only_their_names() {
     }
 }
 
-/// Goal: what a lost compaction left behind goes with the next append, what is being built does
-/// not. Method: both files put there, of a base and of a delta; then the same while a builder is at
-/// work.
+/// Goal: an append removes the temporary files of an interrupted compaction, but not those of a
+/// running build. Method: both temporary files of a base and of a delta are placed beside the
+/// store; then the same while a builder is at work.
 #[test]
 fn appends_remove_what_compactions_left() {
     let (fs, path) = (fs(), Path::new(PATH));
@@ -180,9 +181,9 @@ fn appends_remove_what_compactions_left() {
     assert_eq!(value(&fs, path, 1), "built meanwhile");
 }
 
-/// Goal: a compaction does not carry values along that nothing refers to. Method: long values
-/// overwritten and deleted by newer generations; the compacted base has the bytes of those that are
-/// left.
+/// Goal: a compaction does not copy values that nothing refers to. Method: newer generations
+/// overwrite and delete long values; the compacted base has exactly the bytes of the remaining
+/// ones.
 #[test]
 fn compactions_leave_hidden_blobs_behind() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
@@ -206,7 +207,7 @@ fn compactions_leave_hidden_blobs_behind() {
 }
 
 /// Goal: a store of fixed widths stays readable through a compaction, whatever its delta deletes.
-/// Method: a longer key that was never there.
+/// Method: delete a longer key that the store never had.
 #[test]
 fn compactions_of_fixed_widths() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
@@ -220,8 +221,8 @@ fn compactions_of_fixed_widths() {
     agrees(&open(&fs), &model, 30);
 }
 
-/// Goal: damage in a long value is called damage by the compaction that meets it. Method: a byte of
-/// it turned over.
+/// Goal: a compaction reports damage in a long value as corruption. Method: flip a bit of the
+/// value.
 #[test]
 fn compactions_say_what_is_damaged() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
@@ -239,10 +240,10 @@ fn compactions_say_what_is_damaged() {
     }
 }
 
-/// Goal: a store has the same deltas, lock and leftovers by a symbolic link as by its own name, and
-/// the link stays.
-/// Method: a chain of links into another directory; every kind of writer by one name and a look by
-/// the other; then the link led elsewhere.
+/// Goal: a store has the same deltas, lock and temporary files by a symbolic link as by its own
+/// name, and the link is kept.
+/// Method: a chain of links into another directory; every kind of writer by one name and a check by
+/// the other; then the link is changed to lead elsewhere.
 #[cfg(unix)]
 #[test]
 fn links_lead_to_one_store() {
@@ -285,8 +286,8 @@ fn links_lead_to_one_store() {
     assert_eq!(value(&fs, &link, 0), "other");
 }
 
-/// Goal: whoever asks again and again whether a store is current does not have its directory listed
-/// each time. Method: the operations of the disk counted, with and without something new.
+/// Goal: repeated checks whether a store is current do not list its directory. Method: count the
+/// operations of the file system, with and without a change.
 #[test]
 fn asking_what_is_current_lists_no_directory() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -309,21 +310,21 @@ fn asking_what_is_current_lists_no_directory() {
     }
 }
 
-/// Who may do what with a file.
+/// Returns the permission bits of a file.
 fn mode(path: &Path) -> u32 {
     std::os::unix::fs::PermissionsExt::mode(&path.metadata().unwrap().permissions()) & 0o777
 }
 
-/// Goal: who may not read a store may not read what is written to it either. Method: a base that is
-/// its owner's alone, and one that a group may write; the rights of every file beside it while a
-/// delta is built, and afterwards.
+/// Goal: a user who may not read a store may not read anything written to it. Method: a base that
+/// only its owner may read, and one that a group may write. The permissions of every file beside it
+/// are checked during the build of a delta and afterwards.
 #[test]
 fn deltas_have_the_rights_of_their_base() {
     use std::os::unix::fs::PermissionsExt;
     for rights in [0o600, 0o660] {
         let directory = tempfile::tempdir().unwrap();
         let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("words.cairn"));
-        // Made anew by whoever writes to the store first.
+        // The lock file is removed, because the next writer creates it anew.
         create(&fs, &path, "base");
         fs.remove(&names::lock(&path)).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(rights)).unwrap();
@@ -340,8 +341,8 @@ fn deltas_have_the_rights_of_their_base() {
     }
 }
 
-/// Goal: a store whose lock belongs to somebody else is written by those who may write the store.
-/// Method: a disk that opens the lock, once it is there, for reading only.
+/// Goal: a user who may write a store can lock it, even if another user owns the lock file. Method:
+/// a file system that opens an existing lock file only for reading.
 #[test]
 fn locks_need_no_right_to_write() {
     let fs = fs();
@@ -362,9 +363,9 @@ fn locks_need_no_right_to_write() {
     drop(held);
 }
 
-/// Goal: whoever opens a store while somebody publishes in it meets it as it was before or after,
-/// and no error. Method: an append, a compaction and a new base, each whole just before one of the
-/// files that an opening reads, each of these in turn.
+/// Goal: an open that overlaps a publication sees the state before or after it, and no error.
+/// Method: an append, a compaction and a new base, each carried out in full just before one of the
+/// reads of an open, for each of these reads in turn.
 #[test]
 fn openings_beside_writers() {
     let fill = |mut builder: StoreBuilder, keys: u64, value: &str| {

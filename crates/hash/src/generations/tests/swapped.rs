@@ -1,14 +1,14 @@
-//! Files of a store that are gone, old, foreign, cut, doubled or in each other's places.
+//! Files of a store that are missing, old, foreign, cut, doubled or swapped with each other.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::*;
 
-/// The files of a directory, and what they hold.
+/// The files of a directory and their contents.
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
-/// What is done to a store, one after the other.
+/// One change to a store.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Create,
@@ -48,7 +48,7 @@ fn disk(files: &Files) -> Arc<dyn Fs> {
     fs
 }
 
-/// Every state of a store on its way through [`STEPS`]: its files, and what is in it.
+/// Returns every state of a store on its way through [`STEPS`]: its files and its entries.
 fn history(seed: u64) -> Vec<(Files, Model)> {
     let (fs, mut rng, mut model) = (fs(), SeededRng::new(seed), Model::new());
     let path = Path::new(PATH);
@@ -78,8 +78,8 @@ fn history(seed: u64) -> Vec<(Files, Model)> {
     states.collect()
 }
 
-/// Opens a store whose file `changed` was tampered with and reads all of it. The rows must be the
-/// written ones, or the error must name the file. Returns whether it was an error.
+/// Opens a store whose file `changed` was tampered with and reads all of it. Either the entries are
+/// those that were written, or the error names the file. Returns whether there was an error.
 fn meet(files: &Files, model: &Model, changed: &Path, context: &str) -> bool {
     let fs = disk(files);
     let read = Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default()).and_then(|store| {
@@ -108,16 +108,17 @@ fn is_lock(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// Goal: a file of a store with generations that is missing or replaced is reported: a read returns
-/// the written rows, or an error names the file. Method: each file of each state of a store,
-/// removed, replaced by each of its older versions and by the file of that name of another store,
-/// cut, doubled, copied under the name of the next delta, and in the place of each other file.
+/// Goal: a missing or replaced file of a store with generations is reported: a read returns the
+/// written rows, or an error names the file. Method: each file of each state of a store is removed,
+/// replaced by each of its older versions and by the file of that name of another store, cut,
+/// doubled, copied to the name of the next delta, and swapped with each other file.
 #[test]
 fn every_file_replaced() {
     let (ours, other) = (history(1), history(2));
     let (mut tried, mut refused) = (0, 0);
     for (state, (files, model)) in ours.iter().enumerate() {
-        // Of a table that was never appended to there is one file, and nothing else that knows it.
+        // A table that was never appended to is a single file, and no other file can tell that it
+        // was replaced.
         let has_list = files.len() > 2;
         let mut check = |changed: &Path, what: &str, files: &Files| {
             tried += 1;
@@ -154,7 +155,7 @@ fn every_file_replaced() {
             for (place, _) in files.iter().filter(|(place, _)| *place != path && !is_lock(place)) {
                 let mut swapped = with(&files[place]);
                 swapped.insert(place.clone(), bytes.clone());
-                // Either is wrong; the error may name the one or the other.
+                // Both files are wrong, and the error may name either.
                 let fs = disk(&swapped);
                 assert!(
                     Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default()).is_err(),
@@ -180,9 +181,9 @@ fn every_file_replaced() {
     assert!(refused > 250, "{refused} of {tried}");
 }
 
-/// Goal: what people may do with a store stays possible. Method: copy its files, under their names
-/// and under others; take a state back as a whole; read an older generation while the store goes
-/// on; put a table in the place of a store with the plain builder.
+/// Goal: legitimate uses of the files keep working. Method: copy the files, under their own names
+/// and under others; restore a whole earlier state; read an older generation while the store
+/// changes; replace a store with the plain builder.
 #[test]
 fn legal_moves() {
     let states = history(1);
@@ -196,7 +197,7 @@ fn legal_moves() {
         let store =
             Generations::open_in(&fs, Path::new("store/copy.cairn"), ReaderOptions::default()).unwrap();
         agrees(&store, model, 30);
-        // The copy is a store of its own, and the reader keeps what it has.
+        // The copy is an independent store, and the reader keeps its state.
         let path = Path::new("store/copy.cairn");
         let mut rng = SeededRng::new(9);
         let mut delta = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap();
@@ -215,8 +216,8 @@ fn legal_moves() {
     }
 }
 
-/// Goal: a store whose list is damaged can be built anew, and is whole afterwards. Method: a list
-/// of zeros; a new base, and a delta over it.
+/// Goal: a store with a damaged manifest can be built anew and is sound afterwards. Method: a
+/// manifest of zeros; a new base, and a delta over it.
 #[test]
 fn a_damaged_list_can_be_replaced() {
     let (mut files, _) = history(1).swap_remove(3);
@@ -238,9 +239,9 @@ fn a_damaged_list_can_be_replaced() {
     }
 }
 
-/// Goal: after a power loss between the two, the list's next base is taken for come only if it is
-/// that one. Method: the list that names a new base as what comes next, with the old base there,
-/// with the new one, and with another store's of its number.
+/// Goal: after a power loss during a publication, the pending base counts as published only if the
+/// base on disk is that one. Method: a manifest with a pending base, together with the old base,
+/// with the new one, and with a base of another store that has the same number.
 #[test]
 fn another_base_than_the_next_one() {
     let (ours, other) = (history(1), history(2));

@@ -1,4 +1,4 @@
-//! Writers: appending, locking, poisoning, what they refuse.
+//! Writers: appending, locking, poisoning, and refused operations.
 
 use std::io::{self, Read};
 
@@ -8,8 +8,9 @@ use crate::Error;
 proptest! {
     #![proptest_config(cases(100))]
 
-    /// Goal: closing and appending anywhere changes nothing. Method: the same operations written in
-    /// one go and in pieces; uncompressed bytes are equal, compressed logs hold the same records.
+    /// Goal: closing and reopening a log anywhere makes no difference. Method: the same operations
+    /// written in one go and in two pieces; uncompressed bytes are equal, compressed logs hold the
+    /// same records.
     #[test]
     fn pieces_equal_the_whole(ops in ops(80), options in compressions(), cut in 0usize..80) {
         let cut = cut.min(ops.len());
@@ -27,8 +28,8 @@ proptest! {
     }
 }
 
-/// Goal: what an interrupted writer left behind the last commit disappears. Method: garbage after
-/// `data_end`; a writer that is dropped without a flush.
+/// Goal: the remains of an interrupted writer after the last commit are truncated. Method: garbage
+/// after `data_end`; a writer that is dropped without a flush.
 #[test]
 fn garbage_tail_is_cut() {
     let ops = [put("a", "1"), put("b", "2")];
@@ -46,7 +47,8 @@ fn garbage_tail_is_cut() {
     assert_eq!(store.read(LOG)[32..40], committed[32..40]);
 }
 
-/// Goal: one writer at a time. Method: open a second while the first lives, and after.
+/// Goal: a log has one writer at a time. Method: open a second one while the first is open, and
+/// after it is closed.
 #[test]
 fn second_writer_is_busy() {
     let store = Store::log_only(&[], &LogOptions::default());
@@ -64,8 +66,8 @@ fn second_writer_is_busy() {
     LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
 }
 
-/// Goal: creating never destroys a log by accident, and replaces one on request, index included.
-/// Method: both.
+/// Goal: creating a log never destroys an existing one by accident, and replaces it, index
+/// included, on request. Method: both.
 #[test]
 fn create_over_a_log() {
     let store = Store::build(&[put("a", "1")], &LogOptions::default(), &IndexOptions::default());
@@ -78,8 +80,8 @@ fn create_over_a_log() {
     assert_eq!(reader.get(b"a").unwrap().as_deref(), Some(&b"1"[..]), "an open reader keeps the old files");
 }
 
-/// Goal: a delete of a key that is longer than any put is dropped, others are kept. Method: header
-/// counts.
+/// Goal: a delete of a key longer than any put is dropped; others are kept. Method: the counts in
+/// the header.
 #[test]
 fn long_deletes_are_dropped() {
     let store = Store::log_only(&[], &LogOptions::default());
@@ -93,12 +95,12 @@ fn long_deletes_are_dropped() {
     writer.close().unwrap();
 }
 
-/// A value that fails after some bytes.
+/// A value whose source fails after some bytes.
 struct Failing(usize, bool);
 
 impl Read for Failing {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        // An interruption is no failure.
+        // An interruption is not a failure.
         self.1 = !self.1;
         if self.1 {
             return Err(io::ErrorKind::Interrupted.into());
@@ -111,8 +113,8 @@ impl Read for Failing {
 }
 
 /// Goal: a streamed value equals a whole one; one that ends early poisons the writer and leaves the
-/// commit alone.
-/// Method: both, in each compression.
+/// last commit unchanged.
+/// Method: both, with each compression.
 #[test]
 fn streamed_values() {
     for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {
@@ -135,7 +137,7 @@ fn streamed_values() {
     }
 }
 
-/// Goal: lengths that no file can hold are refused, and harm nothing. Method: a stream that claims
+/// Goal: lengths that no file can hold are refused and have no effect. Method: a stream that claims
 /// 2^63 bytes.
 #[test]
 fn absurd_lengths() {
@@ -150,8 +152,8 @@ fn absurd_lengths() {
     assert_eq!(store.read(LOG).len(), 84 + 4);
 }
 
-/// Goal: appending to a Java log makes its header safe for all readers. Method: entries a block of
-/// 1 becomes 0.
+/// Goal: appending to a Java log makes its header safe for all readers. Method: the entries per
+/// block change from 1 to 0.
 #[test]
 fn java_header_is_made_safe() {
     let store = Store::log_only(&[put("a", "1")], &LogOptions::default());
@@ -162,10 +164,10 @@ fn java_header_is_made_safe() {
     assert_eq!(store.read(LOG)[0x50], 0);
 }
 
-/// Goal: what a crash leaves of creating a log does not stand in the way, and what is a log is not
-/// taken for that.
-/// Method: files of nothing and of zeros; then one zero too many, a log without records, and a file
-/// of another kind.
+/// Goal: the remains of an interrupted creation do not prevent a new one, and a log is never
+/// mistaken for them.
+/// Method: an empty file and files of zeros; then one zero too many, a log without records, and a
+/// file of another type.
 #[test]
 fn unborn_logs_are_taken_over() {
     let unborn = [vec![], vec![0; 10], vec![0; 84]];

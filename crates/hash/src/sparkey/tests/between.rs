@@ -1,4 +1,4 @@
-//! What others do while a log is created or an index is built.
+//! Concurrent operations while a log is created or an index is built.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,12 +8,12 @@ use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Operation};
 use super::*;
 use crate::asking::Asking;
 
-/// `fs`, on which `others` work once, while an index is built whose builder has opened its log
-/// already.
+/// Wraps `fs` so that `others` runs once during an index build, after the builder has opened its
+/// log.
 fn with_others(fs: &Arc<dyn Fs>, others: impl Fn(&Arc<dyn Fs>) + Send + Sync + 'static) -> Arc<dyn Fs> {
     let (inner, calls) = (Arc::clone(fs), AtomicUsize::new(0));
     Asking::over(fs, move |operation, path| {
-        // What an earlier build may have left is removed after the log was opened.
+        // A build removes the remains of an earlier one after it has opened the log.
         let is_building = operation == Operation::Remove && path == Path::new("x.spi.sort.tmp");
         if is_building && calls.fetch_add(1, Ordering::Relaxed) == 0 {
             others(&inner);
@@ -22,9 +22,9 @@ fn with_others(fs: &Arc<dyn Fs>, others: impl Fn(&Arc<dyn Fs>) + Send + Sync + '
     })
 }
 
-/// Goal: an index of a log that has lost its name does not take the place of the new log's. Method:
-/// another pair is moved to the names while the index is built; the build is told so, and the new
-/// pair is as it was.
+/// Goal: an index of a log that was replaced is not published as that of the new log. Method:
+/// another pair is renamed to the same names while the index is built. The build reports that, and
+/// the new pair is unchanged.
 #[test]
 fn an_index_of_a_replaced_log_is_not_published() {
     let store = Store::build(&[put("a", "old")], &LogOptions::default(), &IndexOptions::default());
@@ -43,8 +43,9 @@ fn an_index_of_a_replaced_log_is_not_published() {
     build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();
 }
 
-/// Goal: a log is not replaced while its index is being built, or the new log would get the old
-/// one's index. Method: a writer that asks for that meanwhile, and again afterwards.
+/// Goal: a log is not replaced while its index is being built, because the new log would get the
+/// index of the old one. Method: a writer asks for the replacement during the build, and again
+/// afterwards.
 #[test]
 fn a_log_is_not_replaced_under_an_index_build() {
     let store = Store::log_only(&[put("a", "1")], &LogOptions::default());
@@ -60,9 +61,9 @@ fn a_log_is_not_replaced_under_an_index_build() {
     assert!(!store.fs.exists(Path::new(INDEX)).unwrap());
 }
 
-/// Goal: a log that could not be created is removed by whoever still has its lock, so that nobody
-/// loses one that he has begun since. Method: each write and sync of a creation fails; the lock is
-/// tried before each removal.
+/// Goal: a log whose creation failed is removed while its lock is still held, so that the removal
+/// never hits a log that another writer has begun since. Method: each write and sync of a creation
+/// fails; the lock is tried before each removal.
 #[test]
 fn what_could_not_be_created_is_removed_under_its_lock() {
     for operation in [Operation::Write, Operation::SyncData, Operation::SyncDir] {

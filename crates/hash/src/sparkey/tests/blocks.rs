@@ -1,10 +1,10 @@
-//! Where blocks are cut.
+//! Block boundaries.
 
 use super::*;
 use crate::sparkey::block::{RawWindow, read_block};
 use crate::sparkey::log::{Log, open_file};
 
-/// The blocks of a log, decompressed.
+/// Returns the decompressed blocks of a log.
 fn blocks(store: &Store) -> Vec<Vec<u8>> {
     let log = Log::open(open_file(&store.fs, Path::new(LOG)).unwrap(), Mode::Mmap, 0).unwrap();
     let (mut position, mut blocks) = (84, Vec::new());
@@ -25,7 +25,7 @@ fn varint_bytes(mut value: usize) -> usize {
     bytes
 }
 
-/// Java's rules, told once more and differently: record by record, with whole blocks in a list.
+/// An independent implementation of Java's rules, record by record, with a list of whole blocks.
 fn expected_blocks(ops: &[Op], size: usize) -> Vec<Vec<u8>> {
     let mut uncompressed = Vec::new();
     let mut longest = 0;
@@ -54,7 +54,7 @@ fn expected_blocks(ops: &[Op], size: usize) -> Vec<Vec<u8>> {
             blocks.push(Vec::new());
             continue;
         }
-        // What Java takes for the size: of a delete, the head with the key's length plus one.
+        // The size as Java counts it: for a delete, the head has the length of the key plus one.
         let key_and_value = record.len() - actual_head_bytes(&record);
         let counted = head_bytes + key_and_value;
         let free = size - filled;
@@ -87,8 +87,9 @@ fn actual_head_bytes(record: &[u8]) -> usize {
 proptest! {
     #![proptest_config(cases(200))]
 
-    /// Goal: blocks hold what Java would put into them. Method: an independent telling of the
-    /// rules, on random operations with keys of the lengths where a delete counts differently.
+    /// Goal: blocks have the same content as Java's. Method: an independent implementation of the
+    /// rules, on random operations that include keys of the lengths at which a delete counts
+    /// differently.
     #[test]
     fn cut_as_java_cuts(mut ops in ops(100), size in prop_oneof![Just(16u32), Just(64), 100u32..400], n in 0usize..8) {
         for at in 0..n {
@@ -102,14 +103,14 @@ proptest! {
     }
 }
 
-/// Goal: the number of entries a block is the largest there is. Method: many one-byte records in
-/// blocks of 64 bytes.
+/// Goal: the entries per block in the header are the actual maximum. Method: many records with
+/// one-byte keys in blocks of 64 bytes.
 #[test]
 fn entries_per_block() {
     let ops: Vec<Op> = (0..100).map(|n| put(&char::from(b'a' + n % 26).to_string(), "")).collect();
     let options = LogOptions::default().compression(Compression::Snappy).block_bytes(64);
     let store = Store::build(&ops, &options, &IndexOptions::default());
     let info = store.reader().info();
-    // A record is three bytes; the 22nd does not find room for its head.
+    // A record has three bytes; the block has no room for the head of the 22nd.
     assert_eq!((info.log.block_entries_max, info.index.entry_bits), (21, 5));
 }

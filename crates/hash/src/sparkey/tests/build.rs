@@ -1,12 +1,12 @@
-//! The index that a build gives.
+//! The content of a built index.
 
 use super::*;
 use crate::sparkey::index::hash_key;
 
-/// A slot of the model: the home slot, the address and the key's number.
+/// A slot of the model: the home slot, the address and the number of the key.
 type ModelSlot = Option<(u64, u64, usize)>;
 
-/// Robin Hood hashing told once more, with keys in memory and plain remainders.
+/// An independent implementation of Robin Hood hashing, with keys in memory and plain remainders.
 struct Model {
     slots: Vec<ModelSlot>,
     garbage: u64,
@@ -62,7 +62,7 @@ impl Model {
     }
 }
 
-/// Builds the slots of a log's index by the model, in the order of the log or sorted by home slot.
+/// Builds the slots of a log's index with the model, in log order or sorted by home slot.
 fn model(store: &Store, header: &IndexHeader, sorted: bool) -> (Vec<ModelSlot>, u64) {
     let log = LogReader::open_in(&store.fs, LOG, Mode::Mmap).unwrap();
     let mut keys: Vec<Vec<u8>> = Vec::new();
@@ -103,8 +103,8 @@ fn addresses(store: &Store, reader: &SparkeyReader) -> Vec<u64> {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Goal: the slots are those of Java's insertion, in both constructions, with their garbage
-    /// count. Method: an independent model with keys in memory.
+    /// Goal: both constructions give the slots of Java's insertion, with the same garbage size.
+    /// Method: an independent model with keys in memory.
     #[test]
     fn slots_are_those_of_the_model(ops in ops(150), log in compressions(), seed: u32, sorted: bool, wide: bool) {
         let width = if wide { HashWidth::Bits64 } else { HashWidth::Bits32 };
@@ -123,7 +123,7 @@ proptest! {
         prop_assert_eq!(header.entries, store.live.len() as u64);
     }
 
-    /// Goal: when no key comes twice, both constructions give the same bytes. Method: puts of
+    /// Goal: if no key occurs twice, both constructions give the same bytes. Method: puts of
     /// different keys only.
     #[test]
     fn constructions_agree_on_unique_keys(mut ops in ops(200), log in compressions(), more in 0usize..2000) {
@@ -140,9 +140,9 @@ proptest! {
     }
 }
 
-/// Goal: a build that spills its sort, works through its file page by page and wraps around its end
-/// is sound. Method: 40,000 keys with overwrites and deletes under the smallest memory limit; every
-/// key is looked up.
+/// Goal: a build is correct if it spills its sort, writes its file page by page and wraps around
+/// the end of the table. Method: 40,000 keys with overwrites and deletes under the smallest memory
+/// limit; every key is looked up.
 #[test]
 fn sorting_spills() {
     let mut ops: Vec<Op> = (0..40_000).map(|n| put(&format!("key {n}"), &format!("value {n}"))).collect();
@@ -168,9 +168,9 @@ fn sorting_spills() {
     assert_eq!(store.fs.read_dir(Path::new("")).map_or(2, |names| names.len()), 2);
 }
 
-/// Goal: sizes are chosen as the format's table says. Method: hand-made logs around the limits,
-/// whose headers alone decide; uncompressed logs never have entry bits, even if Java's header says
-/// one entry a block.
+/// Goal: sizes are chosen according to the table in the format documentation. Method: small stores
+/// and options whose sizes are known. Uncompressed logs never have entry bits, even if Java's
+/// header says one entry per block.
 #[test]
 fn parameters() {
     let store =
@@ -188,8 +188,8 @@ fn parameters() {
     assert_eq!(build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap().header.entry_bits, 0);
 }
 
-/// Goal: options out of range are refused before anything is touched. Method: each limit, from
-/// outside.
+/// Goal: options out of range are refused before any file changes. Method: a value beyond each
+/// limit.
 #[test]
 fn options_are_checked() {
     let store = Store::log_only(&[put("a", "1")], &LogOptions::default());
@@ -212,8 +212,8 @@ fn options_are_checked() {
     }
 }
 
-/// Goal: an index is deterministic but for its seed. Method: build twice with one seed, and twice
-/// without.
+/// Goal: an index is deterministic except for its seed. Method: build twice with one seed, and
+/// twice without.
 #[test]
 fn seeds() {
     let store = Store::log_only(&[put("a", "1"), put("b", "2")], &LogOptions::default());
@@ -226,8 +226,9 @@ fn seeds() {
     assert_ne!(build(&IndexOptions::default()), build(&IndexOptions::default()));
 }
 
-/// Goal: a build with a limit maps nothing: pages of a mapping count as memory of the process for
-/// as long as the system has any. Method: count the mappings of builds of each kind.
+/// Goal: a build with a memory limit maps nothing, because the pages of a mapping count as memory
+/// of the process as long as the system has free memory. Method: count the mappings of each kind of
+/// build.
 #[test]
 fn builds_with_a_limit_map_nothing() {
     use cairn_vfs::{FaultFs, FaultOptions, Operation};

@@ -1,9 +1,9 @@
-//! Power loss at every operation, and every operation failing in turn.
+//! Power loss at every operation, and failures of every operation.
 //!
-//! The disk may lose, tear and reorder whatever was not synced. Where a log's header is rewritten
-//! in place one thing is assumed of it, because the format leaves no other way: a sector of 512
-//! bytes is written whole or not at all, and the header lies in the first. Building an index and
-//! rewriting a store never do that, and are tried without.
+//! The disk may lose, tear and reorder all writes that were not synced. When the header of a log is
+//! rewritten in place, one assumption is made, because the format allows no other way: a sector of
+//! 512 bytes is written atomically, and the header lies in the first one. Building an index and
+//! rewriting a store do not rewrite headers, and are tested without this assumption.
 
 use cairn_vfs::fault::{AtomicWrite, Fault, crash_sweep, fault_sweep};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions};
@@ -15,7 +15,7 @@ fn options(seed: u64) -> FaultOptions {
     FaultOptions { atomic_write: AtomicWrite::Sector512, ..FaultOptions::seeded(seed) }
 }
 
-/// What is written between two flushes.
+/// Returns the batches of operations that are written between flushes.
 fn batches() -> Vec<Vec<Op>> {
     let mut batches: Vec<Vec<Op>> = (0..4)
         .map(|batch| {
@@ -30,22 +30,22 @@ fn batches() -> Vec<Vec<Op>> {
     batches
 }
 
-/// Live entries after the first `flushes` batches.
+/// Returns the live entries after the first `flushes` batches.
 fn live_after(flushes: usize) -> BTreeMap<Vec<u8>, Vec<u8>> {
     live(&batches()[..flushes].concat())
 }
 
-/// What a run has seen done: the number of flushes, and of indexes.
+/// The acknowledged progress of a run: the numbers of flushes and of indexed flushes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
     created: bool,
     flushes: usize,
-    /// The flushes that the last index covers.
+    /// The number of flushes that the last index covers.
     indexed: Option<usize>,
 }
 
-/// Creates a log, flushes batches, indexes after the second and the last, and reopens in between.
-/// `seen` gets what is done, as soon as it is.
+/// Creates a log, flushes batches, builds an index after the second and the last, and reopens the
+/// log after that. `seen` receives the progress after each completed step.
 fn run(fs: &Arc<dyn Fs>, compression: Compression, mut seen: impl FnMut(Progress)) -> crate::Result<()> {
     let log = LogOptions::default().compression(compression).block_bytes(200).identifier(7).sync(true);
     let index = IndexOptions::default().seed(1);
@@ -77,7 +77,8 @@ fn run(fs: &Arc<dyn Fs>, compression: Compression, mut seen: impl FnMut(Progress
     writer.close()
 }
 
-/// Checks a disk after `progress` was acknowledged, repairs nothing, and goes on working with it.
+/// Checks a disk after `progress` was acknowledged, without repairing anything, and continues to
+/// work with it.
 fn check(fs: Arc<dyn Fs>, progress: Progress, context: &str) {
     let store = Store { fs, live: BTreeMap::new() };
     let log = match LogReader::open_in(&store.fs, LOG, Mode::Pread) {
@@ -121,15 +122,15 @@ fn check(fs: Arc<dyn Fs>, progress: Progress, context: &str) {
     let reader = store.reader();
     reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert_eq!(scanned(&reader), expected, "{context}");
-    // A crash between the two halves of a renaming leaves the temporary name of the index; the
-    // build has removed it.
+    // A crash between the two halves of a rename leaves the temporary name of the index, which the
+    // build removes.
     let known = [LOG, INDEX].map(|name| Some(name.as_ref()));
     let names = store.fs.read_dir(Path::new(".")).unwrap();
     assert!(names.iter().all(|name| known.contains(&name.file_name())), "{context}: {names:?}");
 }
 
-/// The records that a batch leaves in the log: all but deletes of keys that are longer than any put
-/// so far.
+/// Returns the records that each batch leaves in the log: all except deletes of keys longer than
+/// any put so far.
 fn kept_batches() -> Vec<Vec<Op>> {
     let mut longest = 0;
     let mut keep = |op: &Op| match op {
@@ -143,7 +144,8 @@ fn kept_batches() -> Vec<Vec<Op>> {
     batches().into_iter().map(|batch| batch.into_iter().filter(&mut keep).collect()).collect()
 }
 
-/// How many batches the log holds, if it is a whole number of them and its header counts them.
+/// Returns how many batches the log holds. Fails unless it is a whole number and matches the counts
+/// in the header.
 fn flushes_in(log: &LogReader) -> Result<usize, String> {
     let mut records = Vec::new();
     let mut scan = log.scan();
@@ -169,9 +171,9 @@ fn flushes_in(log: &LogReader) -> Result<usize, String> {
         .ok_or_else(|| format!("{} records that are no whole number of batches: {records:?}", records.len()))
 }
 
-/// Goal: after power loss at any operation the log holds every acknowledged flush whole and nothing
-/// of another, and an index, once acknowledged, is there and right. Method: the images of a crash
-/// at every operation of creating, appending, indexing both ways and reopening.
+/// Goal: after power loss at any operation, the log holds every acknowledged flush completely and
+/// no part of any other, and an acknowledged index exists and is correct. Method: the images of a
+/// crash at every operation of creating, appending, indexing in both ways and reopening.
 #[test]
 fn power_loss_at_every_operation() {
     let mut images = 0;
@@ -201,10 +203,9 @@ fn power_loss_at_every_operation() {
     assert!(images > 500, "{images}");
 }
 
-/// Goal: an error of any operation reaches the caller, poisons a writer, and costs nothing that was
-/// acknowledged; what comes after the error clears works. Method: fail every operation in turn,
-/// once and for good, in each way; then look at the disk as it is, and as it would be after power
-/// loss.
+/// Goal: an error of any operation reaches the caller, poisons a writer, and loses nothing that was
+/// acknowledged; after the error clears, work continues. Method: fail every operation in turn, once
+/// and permanently, in each way; then check the disk as it is, and as it would be after power loss.
 #[test]
 fn every_operation_fails() {
     let faults = [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted];
@@ -224,7 +225,7 @@ fn every_operation_fails() {
                     (Err(error), _) => panic!("{context}: {error}"),
                 }
                 fs.clear_rules();
-                // After an error of the sync of a directory the new name may be there or not.
+                // After a failed sync of a directory, the new name may exist or not.
                 let after = fs.crash_point().image(CrashImage::None);
                 check(Arc::new(after), progress, &context);
                 check(shared, progress, &context);
@@ -234,8 +235,8 @@ fn every_operation_fails() {
     }
 }
 
-/// Goal: a writer whose write or sync failed takes nothing more. Method: fail the sync of the data,
-/// then that of the header, then a write.
+/// Goal: a writer accepts no further records after a failed write or sync. Method: fail the sync of
+/// the data, then that of the header, then a write.
 #[test]
 fn failed_writers_are_poisoned() {
     use cairn_vfs::Operation;
@@ -256,8 +257,8 @@ fn failed_writers_are_poisoned() {
     }
 }
 
-/// Goal: a full disk costs nothing that was acknowledged, and work goes on when there is room
-/// again. Method: fill the disk with records, and with an index, over and over, with a little more
+/// Goal: a full disk loses nothing that was acknowledged, and work continues when there is room
+/// again. Method: fill the disk with records, and with an index, repeatedly, with a little more
 /// room each time.
 #[test]
 fn full_disk() {
@@ -294,9 +295,9 @@ fn full_disk() {
     assert!(expected.len() > 100);
 }
 
-/// Goal: a rewrite onto itself is all or nothing, or a pair that says it does not belong together
-/// and is mended by indexing. Method: crash images at every operation, on the worst disk; the old
-/// store was there before.
+/// Goal: a rewrite of a store onto itself is atomic, or leaves a pair that is reported as
+/// mismatched and that indexing repairs. Method: crash images at every operation, without the
+/// sector assumption; the old store existed before.
 #[test]
 fn power_loss_during_a_rewrite() {
     let ops: Vec<Op> = batches().concat();
@@ -317,7 +318,7 @@ fn power_loss_during_a_rewrite() {
             |point, image, after| {
                 let context = format!("{compression:?}, {image} at {}", point.operation());
                 let store = Store { fs: Arc::new(after), live: BTreeMap::new() };
-                // The sweep's first moments come before the store was put there.
+                // The first crash points of the sweep precede the installation of the store.
                 if !store.fs.exists(Path::new(INDEX)).unwrap() {
                     assert_eq!(point.operation(), 0, "{context}");
                     return;
@@ -338,9 +339,9 @@ fn power_loss_during_a_rewrite() {
     }
 }
 
-/// Goal: a pair whose first move fails leaves the old one in its place; if only the second fails,
-/// the new log is there, and the caller is told what mends that. Method: fail each of the two
-/// renames of a rewrite.
+/// Goal: if the first rename of a pair fails, the old pair stays in place; if only the second
+/// fails, the new log is in place, and the error tells how to repair the pair. Method: fail each of
+/// the two renames of a rewrite.
 #[test]
 fn moves_of_a_pair_that_fail() {
     use cairn_vfs::Operation;
@@ -377,20 +378,20 @@ fn moves_of_a_pair_that_fail() {
     }
 }
 
-/// Puts files of `store` on a disk as if they had always been there.
+/// Installs files of `store` on a disk as if they had always been there.
 fn install(fs: &FaultFs, store: &Store, names: &[&str]) {
     for name in names {
         fs.install(Path::new(name), &store.read(name)).unwrap();
     }
 }
 
-/// Goal: building an index leaves the old index or the new one, and no other file that a later
-/// build does not remove.
-/// Method: crash images at every operation on the worst disk, in memory and by sorting with runs on
-/// disk; then build again.
+/// Goal: a crash during an index build leaves the old index or the new one, and no other file that
+/// a later build does not remove.
+/// Method: crash images at every operation without the sector assumption, in memory and by sorting
+/// with runs on disk; then build again.
 #[test]
 fn power_loss_during_an_index_build() {
-    // Entries of more than the least memory for sorting, so that runs are written.
+    // More entries than fit the minimum memory for sorting, so that runs are written.
     let ops: Vec<Op> = (0..3000).map(|n| put(&n.to_string(), "")).collect();
     let old = Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default().seed(1));
     let sorting = Construction::Sorting { memory_bytes: IndexOptions::MEMORY_BYTES_MIN };
@@ -427,9 +428,8 @@ fn power_loss_during_an_index_build() {
     }
 }
 
-/// Goal: an index is a promise about its log, also when the log's writer never synced: an index
-/// that has its name leads to records that are there. Method: crash images at every operation of
-/// writing a log without syncs and indexing it.
+/// Goal: a published index never refers to lost records, even if the writer of the log never
+/// synced. Method: crash images at every operation of writing a log without syncs and indexing it.
 #[test]
 fn power_loss_around_the_index_of_an_unsynced_log() {
     for compression in [Compression::None, Compression::ZSTD] {
@@ -465,8 +465,8 @@ fn power_loss_around_the_index_of_an_unsynced_log() {
     }
 }
 
-/// Goal: a synced flush is safe, whoever created the log. Method: create without syncs, append with
-/// them, lose power.
+/// Goal: a synced flush is safe, however the log was created. Method: create without syncs, append
+/// with syncs, lose power.
 #[test]
 fn synced_appends_to_an_unsynced_log() {
     let fault = FaultFs::new(options(1));
@@ -480,8 +480,8 @@ fn synced_appends_to_an_unsynced_log() {
     assert_eq!(log.header().puts, 1);
 }
 
-/// Goal: of two builds of one index, the one that publishes last has looked at the log last.
-/// Method: the order of a build's operations: its lock on the index comes before the log is opened.
+/// Goal: of two builds of one index, the one that publishes last has read the log last. Method: in
+/// the sequence of operations of a build, the lock on the index comes before the open of the log.
 #[test]
 fn the_index_is_locked_before_the_log_is_read() {
     use cairn_vfs::fault::LoggedOperation;

@@ -1,12 +1,13 @@
-//! What one flipped bit can do: the right answer or an error, but for what the format cannot tell.
+//! The effect of one flipped bit: the right answer or an error, except where the format cannot
+//! tell.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::*;
 
-/// Small stores of each shape: keys overwritten and deleted, an empty key, values over several
-/// blocks.
+/// Returns small stores of each shape: with overwritten and deleted keys, an empty key, and values
+/// that span several blocks.
 fn stores() -> Vec<(&'static str, Vec<Op>, LogOptions, IndexOptions)> {
     let mut many: Vec<Op> = (0..6).map(|n| put(&format!("key {n}"), &format!("value {n}"))).collect();
     many.extend([put("key 3", "new"), delete("key 5"), put("", "empty"), put("none", ""), delete("absent")]);
@@ -25,7 +26,7 @@ fn stores() -> Vec<(&'static str, Vec<Op>, LogOptions, IndexOptions)> {
     ]
 }
 
-/// Each bit of `bytes` flipped in turn.
+/// Returns a copy of `bytes` for each bit, with that bit flipped.
 fn flipped(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Vec<u8>)> + '_ {
     (0..bytes.len()).flat_map(move |at| {
         (0..8).map(move |bit| {
@@ -36,7 +37,7 @@ fn flipped(bytes: &[u8]) -> impl Iterator<Item = (usize, usize, Vec<u8>)> + '_ {
     })
 }
 
-/// Everything a scan gives that reaches its end.
+/// Returns all entries of a scan, or its error.
 fn scan(reader: &SparkeyReader) -> crate::Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let (mut found, mut scan) = (BTreeMap::new(), reader.scan());
     while let Some(mut entry) = scan.next_entry()? {
@@ -58,7 +59,7 @@ fn keys_of(ops: &[Op]) -> BTreeSet<Vec<u8>> {
 
 const MODES: [Mode; 2] = [Mode::Mmap, Mode::Pread];
 
-/// Asks for each key in all ways; `judge` sees what came without an error.
+/// Looks up each key in all ways; `judge` receives the results that are not errors.
 fn get_all(reader: &SparkeyReader, keys: &BTreeSet<Vec<u8>>, mut judge: impl FnMut(&[u8], Option<&[u8]>)) {
     let mut buffer = Vec::new();
     for key in keys {
@@ -81,10 +82,11 @@ fn get_all(reader: &SparkeyReader, keys: &BTreeSet<Vec<u8>>, mut judge: impl FnM
     let _ = reader.get_many(&list, |number, value| judge(list[number], value));
 }
 
-/// Goal: one flipped bit of an index is an error or does no harm. Method: every bit of small
-/// stores; lookups that check what they pass, in every mode, scans, the counts of the header and
-/// the full check. Only an address that becomes that of an older record of the key gives a lookup
-/// what the key had once; scans and the full check see that too.
+/// Goal: one flipped bit in an index causes an error or has no effect. Method: every bit of small
+/// stores; lookups that check the slots they pass, in every mode, scans, the counts in the header
+/// and a full verification. The only exception is an address that becomes that of an older record
+/// of the key: it gives a lookup an older value of the key. Scans and the full verification detect
+/// that too.
 #[test]
 fn every_bit_of_an_index() {
     for (name, ops, log, index) in stores() {
@@ -120,9 +122,9 @@ fn every_bit_of_an_index() {
                     };
                     assert_eq!(of_slots(&found), of_slots(&header), "{context}");
                 }
-                // What cannot be told: version 1.0 is read as 1.1; a garbage size that another
-                // writer gives; and without entries nothing depends on the seed and on how
-                // addresses are split.
+                // Undetectable changes: version 1.0 is read as 1.1; a garbage size that another
+                // writer may give; and without entries nothing depends on the seed or on the split
+                // of addresses.
                 let garbage = (52..60).contains(&at) && damaged_garbage_is_possible(&reader);
                 let unused = header.entries == 0 && ((16..20).contains(&at) || (92..96).contains(&at));
                 if (at, bit) != (8, 0) && !garbage && !unused {
@@ -137,9 +139,9 @@ fn damaged_garbage_is_possible(reader: &SparkeyReader) -> bool {
     super::super::garbage::is_possible(&reader.log, reader.index.header.garbage_bytes).unwrap()
 }
 
-/// Goal: lookups that do not read what they pass find nearly all flipped bits of slots all the
-/// same: a garbled hash has the entry out of reach of its home. Method: every bit of the hashes of
-/// a store of some size, each with a lookup of its own key, with nothing asked for but the default.
+/// Goal: even lookups that do not read the records they pass detect nearly all flipped bits in
+/// hashes, because a damaged hash puts the entry out of reach of its home. Method: every bit of the
+/// hash of some keys of a larger store, each with a lookup of the key, with default options.
 #[test]
 fn garbled_hashes_are_out_of_reach() {
     let ops: Vec<Op> = (0..600).map(|n| put(&format!("key {n}"), "v")).collect();
@@ -162,12 +164,13 @@ fn garbled_hashes_are_out_of_reach() {
             );
         }
     }
-    // Within reach are as many slots as the largest displacement, here some 20 of 781; of a larger
-    // store it is less.
+    // Only as many slots as the largest displacement are within reach, here some 20 of 781. In a
+    // larger store the share is smaller.
     assert!(lost * 10 < flips, "{lost} of {flips}");
 }
 
-/// Where the header, the key and the value of each record are in an uncompressed log.
+/// Returns the offsets of the head with the key, and of the value, of each record of an
+/// uncompressed log.
 fn records(ops: &[Op]) -> Vec<(Op, Range<usize>, Range<usize>)> {
     let (mut at, mut all) = (84, Vec::new());
     for op in ops {
@@ -176,15 +179,17 @@ fn records(ops: &[Op]) -> Vec<(Op, Range<usize>, Range<usize>)> {
             Op::Delete(key) => (key.len(), 0),
             Op::Flush => continue,
         };
-        // A key that is longer than any put before is not deleted.
+        // The writer drops a delete of a key longer than any put before. Only the last operation of
+        // a store can be one, so the offsets of the others are right.
         all.push((op.clone(), at..at + 2 + key, at + 2 + key..at + 2 + key + value));
         at += 2 + key + value;
     }
     all
 }
 
-/// Goal: one flipped bit of a log is an error or does no harm, but within a record: its value may
-/// be another, and a lookup may give a part of it or more. Method: every bit, as above.
+/// Goal: one flipped bit in a log causes an error or has no effect, except within a record: its
+/// value may differ, and a lookup may return a part of it or more. Method: every bit of small
+/// stores.
 #[test]
 fn every_bit_of_a_log() {
     for (name, ops, options, index) in stores() {
@@ -222,8 +227,8 @@ fn every_bit_of_a_log() {
                     at >= 84 && (!is_plain || places.iter().any(|(_, _, value)| value.contains(&at)));
                 let unused = (68..72).contains(&at) || (80..84).contains(&at);
                 if !untold && !unused && reader.verify().is_ok() {
-                    // A record that is dead may have been one of another key that is dead or
-                    // overwritten, and a deletion of nothing that of anything else.
+                    // The key of a dead record may change to another key that is dead or
+                    // overwritten, and the key of a delete without effect to any absent key.
                     let of_dead = places.iter().any(|(op, head, value)| {
                         head.contains(&at)
                             && match op {
@@ -241,8 +246,8 @@ fn every_bit_of_a_log() {
     }
 }
 
-/// Goal: the input of the issue. Method: a bit of the first entry's hash; the scan printed one of
-/// two entries without an error.
+/// Goal: a scan reports a lost entry. Regression test of an issue in which the scan printed one of
+/// two entries without an error. Method: flip a bit in the hash of the first entry.
 #[test]
 fn a_scan_that_lost_an_entry_says_so() {
     let ops = [put("a", "1"), put("b", "2")];

@@ -1,14 +1,14 @@
-//! Files as Sparkey's own tools wrote them, byte for byte, both ways.
+//! Files written by Sparkey's own tools, read and written byte for byte.
 
 use super::*;
 
-/// The fields of a header, little-endian.
+/// Encodes the fields of a header, little-endian.
 fn fields(fields: &[(u64, usize)]) -> Vec<u8> {
     fields.iter().flat_map(|&(value, bytes)| value.to_le_bytes()[..bytes].to_vec()).collect()
 }
 
-/// Header of a log: identifier, puts, deletes, data_end, key max, value max, delete size,
-/// compression, block size, put size, entries a block.
+/// Encodes the header of a log: identifier, puts, deletes, data_end, key max, value max, delete
+/// size, compression, block size, put size, entries per block.
 fn log_header(f: [u64; 11]) -> Vec<u8> {
     let widths = [4, 8, 8, 8, 8, 8, 8, 4, 4, 8, 4];
     let mut bytes = vec![0x95, 0x9c, 0xb3, 0x49, 1, 0, 0, 0, 0, 0, 0, 0];
@@ -16,8 +16,9 @@ fn log_header(f: [u64; 11]) -> Vec<u8> {
     bytes
 }
 
-/// Header of an index: identifier, seed, data_end, key max, value max, puts, garbage, entries,
-/// address size, hash size, capacity, max displacement, entry bits, collisions, total displacement.
+/// Encodes the header of an index: identifier, seed, data_end, key max, value max, puts, garbage,
+/// entries, address size, hash size, capacity, max displacement, entry bits, collisions, total
+/// displacement.
 fn index_header(f: [u64; 15]) -> Vec<u8> {
     let widths = [4, 4, 8, 8, 8, 8, 8, 8, 4, 4, 8, 8, 4, 8, 8];
     let mut bytes = vec![0x8f, 0x31, 0x11, 0x9a, 1, 0, 0, 0, 1, 0, 0, 0];
@@ -62,7 +63,8 @@ fn block_ops() -> Vec<Op> {
     vec![put("a", "1"), put("bb", "22"), put("big", &"0123456789".repeat(4)), put("z", "9")]
 }
 
-/// Goal: Cairn reads what Java wrote. Method: lookups, scan and the full check, in every mode.
+/// Goal: Cairn reads files written by Java. Method: lookups, a scan and a full verification, in
+/// every mode.
 #[test]
 fn reads_java_files() {
     for ((log, index), ops) in [(java_uncompressed(), uncompressed_ops()), (java_snappy(), block_ops())] {
@@ -80,8 +82,8 @@ fn reads_java_files() {
     }
 }
 
-/// Goal: Cairn writes the uncompressed log and index that Java writes. Method: the same operations;
-/// the one byte that differs is the entries a block, 1 by Java and 0 by the C library and Cairn.
+/// Goal: Cairn writes the same uncompressed log and index as Java. Method: the same operations. The
+/// only byte that differs is the entries per block, 1 by Java and 0 by the C library and Cairn.
 #[test]
 fn writes_java_uncompressed_bytes() {
     let (mut log, index) = java_uncompressed();
@@ -98,8 +100,8 @@ fn writes_java_uncompressed_bytes() {
     }
 }
 
-/// Goal: Cairn writes the snappy log and index that Java writes. Method: as above; here all bytes
-/// are equal.
+/// Goal: Cairn writes the same snappy log and index as Java. Method: the same operations; here all
+/// bytes are equal.
 #[test]
 fn writes_java_snappy_bytes() {
     let (log, index) = java_snappy();
@@ -109,8 +111,8 @@ fn writes_java_snappy_bytes() {
     assert_eq!(store.read(INDEX), index);
 }
 
-/// Goal: an index of a log that Java wrote is Java's index, whatever that log says of entries a
-/// block. Method: index Java's log with its own seed.
+/// Goal: the index of a log written by Java equals Java's index, whatever the header of the log
+/// says about entries per block. Method: index Java's log with its seed.
 #[test]
 fn indexes_java_logs() {
     for (log, index) in [java_uncompressed(), java_snappy()] {
@@ -121,8 +123,8 @@ fn indexes_java_logs() {
     }
 }
 
-/// Goal: Cairn's zstd blocks are those of the C library. Method: the operations of its dump, and
-/// the bytes of it that are known.
+/// Goal: Cairn's zstd blocks equal those of the C library. Method: the operations of its dump,
+/// compared with the known bytes of the dump.
 #[test]
 fn writes_c_zstd_blocks() {
     let options = LogOptions::default().compression(Compression::ZSTD).block_bytes(32).identifier(5);
@@ -136,7 +138,7 @@ fn writes_c_zstd_blocks() {
     assert_eq!(scanned(&store.reader()), live(&block_ops()));
 }
 
-/// Goal: an empty store is the smallest one, and works. Method: sizes, and lookups.
+/// Goal: an empty store has the minimum size, and works. Method: sizes, and lookups.
 #[test]
 fn empty_store() {
     for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {

@@ -1,16 +1,16 @@
-//! Headers: both ways, and every check on open.
+//! Headers: encoding, decoding, and every check at open.
 
 use super::*;
 use crate::Error;
 
-/// A small store whose headers the tests change.
+/// Returns a small store whose headers the tests change.
 fn store(compression: Compression) -> Store {
     let ops = [put("alpha", "1"), put("beta", "22"), put("gamma", "333"), delete("beta")];
     let log = LogOptions::default().compression(compression).identifier(7);
     Store::build(&ops, &log, &IndexOptions::default().seed(1))
 }
 
-/// Opens a store after `change` of one of its files.
+/// Opens a store after `change` was applied to one of its files.
 fn open_changed(
     compression: Compression,
     name: &str,
@@ -48,8 +48,8 @@ fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected:
     assert_eq!((file.as_path(), found), (Path::new(expected_file), expected), "{what}: {error}");
 }
 
-/// Goal: each field of a log's header that makes no sense is an error that names it. Method: change
-/// one at a time.
+/// Goal: an invalid field in the header of a log causes an error that names the field. Method:
+/// change one field at a time.
 #[test]
 fn log_header_checks() {
     use Expected::{Corruption, Foreign, Mismatch, Unsupported};
@@ -87,14 +87,14 @@ fn log_header_checks() {
         let result = open_changed(Compression::Snappy, LOG, set(68, &block_bytes.to_le_bytes()));
         check("block size", LOG, result, Corruption(68));
     }
-    // An index knows the log that it covers.
+    // An index detects changes in the log that it covers.
     check("a longer key", LOG, open_changed(Compression::None, LOG, set(40, &[6])), Mismatch);
     check("a longer value", LOG, open_changed(Compression::None, LOG, set(48, &[4])), Mismatch);
     check("a shorter key", LOG, open_changed(Compression::None, LOG, set(40, &[4])), Mismatch);
 }
 
-/// Goal: each field of an index's header that makes no sense is an error that names it. Method: as
-/// above.
+/// Goal: an invalid field in the header of an index causes an error that names the field. Method:
+/// change one field at a time.
 #[test]
 fn index_header_checks() {
     use Expected::{Corruption, Foreign, Mismatch, Unsupported};
@@ -128,8 +128,8 @@ fn index_header_checks() {
     check("a byte too many", INDEX, longer, Corruption(76));
 }
 
-/// Goal: swapped and foreign files are told from what they should be. Method: the log as the index
-/// and the reverse, empty files, text.
+/// Goal: swapped and foreign files are distinguished from the expected ones. Method: the log as the
+/// index and the reverse, empty files, text.
 #[test]
 fn foreign_files() {
     let store = store(Compression::None);
@@ -151,9 +151,9 @@ fn foreign_files() {
     assert_eq!(error.kind(), cairn_vfs::ErrorKind::NotFound);
 }
 
-/// Goal: an index that covers less than the log shows the store as it was, and one that covers more
-/// is refused.
-/// Method: append after indexing; then put the older log back under the newer index.
+/// Goal: an index that covers a part of the log shows the store as it was, and an index that covers
+/// more than the log is refused.
+/// Method: append after indexing; then combine the older log with the newer index.
 #[test]
 fn older_index() {
     let store = store(Compression::None);

@@ -1,9 +1,9 @@
-//! Damage: any flip, any cut, any garbage ends in an error or an answer, never in a panic or a
-//! hang.
+//! Damage: any flipped bit, truncation or garbage leads to an error or an answer, never to a panic
+//! or an endless loop.
 //!
-//! Sparkey has no checksums, so a flip in a value is a wrong value, and one in a key an absent key.
-//! What is asserted is that everything returns. `tests/sparkey_memory.rs` asserts in addition how
-//! much is allocated.
+//! Sparkey has no checksums, so a flipped bit in a value gives a wrong value, and one in a key
+//! makes the key absent. These tests assert that every call returns. `tests/sparkey_memory.rs` also
+//! asserts how much memory is allocated.
 
 use std::io::Read;
 
@@ -21,7 +21,7 @@ pub(crate) fn store(compression: Compression, width: HashWidth) -> Store {
     Store::build(&ops(), &log, &IndexOptions::default().seed(1).hash_width(width))
 }
 
-/// Does everything that can be done with two files. Returns the number of errors.
+/// Performs every kind of operation on two files. Returns the number of errors.
 pub(crate) fn exercise(store: &Store) -> usize {
     let mut errors = 0;
     let mut note = |failed: bool| errors += usize::from(failed);
@@ -74,7 +74,7 @@ const ALL: [(Compression, HashWidth); 3] = [
     (Compression::ZSTD, HashWidth::Bits32),
 ];
 
-/// Goal: a sound store gives no errors here, so that the other tests test something.
+/// Goal: a sound store gives no errors in `exercise`, so that the other tests are meaningful.
 #[test]
 fn sound_store() {
     for (compression, width) in ALL {
@@ -82,9 +82,9 @@ fn sound_store() {
     }
 }
 
-/// Goal: every single-bit flip of both files ends well, and one of the index never gives a key a
-/// value that it never had.
-/// Method: all of them.
+/// Goal: every flipped bit in either file is handled, and a flipped bit in the index never gives a
+/// key a value that it never had.
+/// Method: all single bits.
 #[test]
 fn every_bit_flip() {
     for (compression, width) in ALL {
@@ -128,7 +128,7 @@ fn only_known_values(store: &Store) {
     }
 }
 
-/// Goal: a cut of either file at every byte is an error at open. Method: all of them.
+/// Goal: truncating either file at any byte causes an error at open. Method: all lengths.
 #[test]
 fn every_truncation() {
     for (compression, width) in ALL {
@@ -149,8 +149,8 @@ fn every_truncation() {
 proptest! {
     #![proptest_config(cases(300))]
 
-    /// Goal: worse damage ends well too. Method: overwrite random ranges of either file with random
-    /// bytes, zeros or ones, headers preferred.
+    /// Goal: heavier damage is handled too. Method: overwrite random ranges of either file with
+    /// random bytes, zeros or ones, preferably in the headers.
     #[test]
     fn random_damage(
         which in 0usize..3,
@@ -173,8 +173,8 @@ proptest! {
         exercise(&Store::from_bytes(&files[0], &files[1]));
     }
 
-    /// Goal: a table of slots that points anywhere ends well. Method: a sound header over random
-    /// slots, many with the hashes of the keys.
+    /// Goal: slots with arbitrary addresses are handled. Method: a valid header over random slots,
+    /// many with the hashes of the keys.
     #[test]
     fn random_slots(seed: u64) {
         use cairn_vfs::{Rng, SeededRng};

@@ -5,9 +5,9 @@ use cairn_vfs::StdFs;
 use super::*;
 
 /// Goal: logs, values and offsets beyond 4 GiB work, with addresses of 8 bytes. Method: a log on
-/// the real file system with a value of 5 GiB that is a hole in the file, forged by hand, and
-/// records after it; index, look up, scan, append, verify. Nothing reads the hole: an uncompressed
-/// value is passed over.
+/// the real file system with a forged value of 5 GiB that is a hole in the file, and records after
+/// it; index, look up, scan, append, verify. Nothing reads the hole, because an uncompressed value
+/// is skipped.
 #[test]
 fn beyond_four_gib() {
     const HOLE: u64 = 5 << 30;

@@ -1,4 +1,4 @@
-//! Random operations against a map.
+//! Random operations compared with a map.
 
 use std::io::Read;
 
@@ -62,8 +62,8 @@ fn modes() -> impl Strategy<Value = Mode> {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// Goal: a store answers as a map does, by every way of asking. Method: random operations,
-    /// formats, builds and readers; every key that may be there, and some that cannot.
+    /// Goal: a store gives the same answers as a map, for every kind of query. Method: random
+    /// operations, formats, builds and readers; all possible keys, and some that cannot exist.
     #[test]
     fn answers_as_a_map(
         ops in ops(120), log in compressions(), width in widths(), construction in constructions(), seed: u32,
@@ -76,8 +76,8 @@ proptest! {
         check(&store, &options)?;
     }
 
-    /// Goal: the log holds what was written, in order, flushes or not. Method: compare a scan of
-    /// the log with the operations, less deletes of keys that are too long to be there.
+    /// Goal: the log holds the written records in order, regardless of flushes. Method: compare a
+    /// scan of the log with the operations, without deletes of keys that are too long to exist.
     #[test]
     fn log_is_the_operations(ops in ops(120), options in compressions(), mode in modes()) {
         let store = Store::log_only(&ops, &options);
@@ -99,7 +99,7 @@ proptest! {
             previous = Some(place);
             prop_assert_eq!((entry.kind(), entry.key()), (kind, &key[..]));
             prop_assert_eq!(entry.value_bytes(), value.len() as u64);
-            // Some values are read, some in part, the others passed over.
+            // Some values are read, some in part, the others skipped.
             if value.len() % 3 == 0 {
                 let found = entry.value().unwrap();
                 prop_assert_eq!(&found[..], value);

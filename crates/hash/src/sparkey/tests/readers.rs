@@ -32,8 +32,8 @@ fn batches_of_any_size() {
     }
 }
 
-/// Goal: keys with equal hashes are told apart, one by one and in batches. Method: keys whose
-/// 32-bit hashes collide, found by trying.
+/// Goal: keys with equal hashes are distinguished, one by one and in batches. Method: keys whose
+/// 32-bit hashes collide, found by search.
 #[test]
 fn colliding_hashes() {
     let mut by_hash = std::collections::HashMap::new();
@@ -48,7 +48,7 @@ fn colliding_hashes() {
             }
         }
     }
-    // Of the last pair only one key is there.
+    // Only one key of the last pair is present.
     let present: Vec<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).take(5).collect();
     let ops: Vec<Op> = present.iter().map(|key| put(key, &format!("value of {key}"))).collect();
     let store = Store::build(
@@ -73,8 +73,8 @@ fn colliding_hashes() {
     reader.verify().unwrap();
 }
 
-/// Goal: a key that is absent from a full table is absent, whatever its hash. Method: a table of
-/// one slot, and two keys whose 32-bit hashes are equal; every way to ask, in every mode.
+/// Goal: an absent key is not found in a full table, whatever its hash. Method: a table of one
+/// slot, and two keys with equal 32-bit hashes; every kind of query, in every mode.
 #[test]
 fn absent_from_a_full_table() {
     let hash = |key: &[u8]| cairn_codec::murmur3::hash32(key, 1);
@@ -98,8 +98,8 @@ fn absent_from_a_full_table() {
     }
 }
 
-/// Goal: values are borrowed where they can be: mapped and uncompressed, or from a cached block.
-/// Method: look at what a lookup gives.
+/// Goal: values are borrowed where possible: mapped and uncompressed, or from a cached block.
+/// Method: check the variant that a lookup returns.
 #[test]
 fn borrows_where_possible() {
     use std::borrow::Cow::{Borrowed, Owned};
@@ -142,8 +142,8 @@ fn shared_by_threads() {
     }
 }
 
-/// Goal: loads say what they achieved, on the real file system. Method: prefetch and lock both
-/// files of a small store.
+/// Goal: loads report how much they achieved, on the real file system. Method: prefetch and lock
+/// both files of a small store.
 #[test]
 fn loads_report() {
     let directory = tempfile::tempdir().unwrap();
@@ -170,10 +170,10 @@ fn loads_report() {
     assert!(SparkeyReader::open_pair_in(&fs, index, log, &ReaderOptions::default()).is_ok());
 }
 
-/// Goal: a log that is copied to memory is read as far as its records go, since a writer may cut
-/// off the rest meanwhile.
-/// Method: garbage after `data_end`, as an interrupted writer leaves it; the reads that an open
-/// makes.
+/// Goal: a log that is copied to memory is read only up to the end of its records, because a writer
+/// may truncate the rest meanwhile.
+/// Method: garbage after `data_end`, as an interrupted writer leaves it; check the reads of an
+/// open.
 #[test]
 fn heap_copies_only_records() {
     use cairn_vfs::fault::LoggedOperation;
@@ -191,15 +191,15 @@ fn heap_copies_only_records() {
     assert_eq!(reader.get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
     let operations = fault.log();
     let read_to = operations.iter().filter_map(|operation| match operation {
-        // The index has 112 bytes of header, which are all that is read of it here.
+        // Only the header of the index, of 112 bytes, is read here.
         LoggedOperation::Read { offset, len, .. } if *len != 112 => Some(offset + len),
         _ => None,
     });
     assert_eq!(read_to.max(), Some(data_end));
 }
 
-/// Goal: a scan of the live entries is over at its first error. Method: the index is read
-/// positionally, and its first read fails; the reads after that would work.
+/// Goal: a scan of the live entries ends at its first error. Method: the index is read
+/// positionally, and its first read fails; later reads would succeed.
 #[test]
 fn live_scans_end_at_their_first_error() {
     let disk = FaultFs::new(FaultOptions::seeded(1));

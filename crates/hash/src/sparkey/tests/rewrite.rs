@@ -9,8 +9,7 @@ proptest! {
     #![proptest_config(cases(80))]
 
     /// Goal: a rewrite keeps the live entries in their order, drops the rest and changes the
-    /// format. Method: random stores from and to every format, to another place and onto
-    /// themselves.
+    /// format. Method: random stores from and to every format, to another path and onto themselves.
     #[test]
     fn keeps_what_is_alive(ops in ops(100), from in compressions(), to in compressions(), in_place: bool) {
         let store = Store::build(&ops, &from, &IndexOptions::default());
@@ -38,7 +37,7 @@ proptest! {
     }
 }
 
-/// Goal: large values are streamed. Method: one of 3 MB between two small ones, compressed to
+/// Goal: large values are streamed. Method: a value of 3 MB between two small ones, compressed to
 /// uncompressed.
 #[test]
 fn large_values() {
@@ -51,7 +50,7 @@ fn large_values() {
     assert!(scanned(&new) == live(&ops));
 }
 
-/// A store of a few entries whose log has the identifier 7.
+/// Returns a store of a few entries whose log has the identifier 7.
 fn small() -> Store {
     let ops = [put("a", "1"), put("b", "2"), delete("a")];
     Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default())
@@ -61,9 +60,9 @@ fn rewrite(reader: &SparkeyReader, store: &Store, target: &str, log: &LogOptions
     reader.rewrite_in(&store.fs, target, log, &IndexOptions::default()).map(|_| ())
 }
 
-/// Goal: a log that somebody is appending to is not replaced, or what that writer flushes would be
-/// gone. Method: a rewrite while a writer is open, onto the same store and onto another; then the
-/// writer goes on.
+/// Goal: a log with an open writer is not replaced, because the records flushed by that writer
+/// would be lost. Method: a rewrite while a writer is open, onto the same store and onto another;
+/// then the writer continues.
 #[test]
 fn a_writer_keeps_its_log() {
     let (store, other) = (small(), Store::log_only(&[put("x", "y")], &LogOptions::default()));
@@ -81,8 +80,9 @@ fn a_writer_keeps_its_log() {
     }
 }
 
-/// Goal: records that the index does not cover, or of a newer log, are not lost to a rewrite.
-/// Method: append, or replace the log, behind a reader; then open again and rewrite.
+/// Goal: a rewrite does not lose records that the index does not cover, nor records of a newer log.
+/// Method: append to the log, or replace it, while a reader is open; then open it again and
+/// rewrite.
 #[test]
 fn a_newer_log_is_not_lost() {
     let store = small();
@@ -104,8 +104,8 @@ fn a_newer_log_is_not_lost() {
     assert_eq!(scanned(&store.reader()), expected);
 }
 
-/// Goal: an old index can never pass for one of the new log. Method: ask for the identifier of the
-/// store that is rewritten, and for that of the one that is replaced.
+/// Goal: an old index is never accepted as one of the new log. Method: request the identifier of
+/// the rewritten store, and that of the replaced one.
 #[test]
 fn identifiers_are_not_taken_over() {
     let store = small();
@@ -122,7 +122,7 @@ fn identifiers_are_not_taken_over() {
     }
 }
 
-/// Goal: damage in a value that is streamed is reported as damage of the store that it comes from.
+/// Goal: damage in a streamed value is reported as damage of the store that it is read from.
 /// Method: a block in the middle of a value of 3 MB set to zeros.
 #[test]
 fn damage_in_a_large_value_is_corruption() {

@@ -1,4 +1,4 @@
-//! What the full check finds.
+//! The full verification.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn store(compression: Compression) -> Store {
     Store::build(&ops, &log, &IndexOptions::default().seed(1))
 }
 
-/// Goal: the report says what is there. Method: counts of a store made by hand.
+/// Goal: the report has the right counts. Method: a store with known counts.
 #[test]
 fn report() {
     for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {
@@ -24,21 +24,20 @@ fn report() {
     }
 }
 
-/// Goal: any change of a slot or of a count in the header of the index is found. Method: every bit
-/// of the index, one at a time, but for those fields that may have other values.
+/// Goal: any change of a slot or of a count in the header of the index is detected. Method: every
+/// bit of the index, one at a time, except for fields that may have other values.
 #[test]
 fn every_flip_in_the_index_is_found() {
     let store = store(Compression::None);
     let (log, index) = (store.read(LOG), store.read(INDEX));
-    // Minor version 0 is as good as 1; a smaller garbage, key or value maximum is found, a minor of
-    // 1 cannot be.
+    // Minor version 0 is accepted like 1.
     for at in 0..index.len() {
         for bit in 0..8 {
             let mut changed = index.clone();
             changed[at] ^= 1 << bit;
             let other = Store::from_bytes(&log, &changed);
             let result = other.open(&ReaderOptions::default()).and_then(|reader| reader.verify());
-            // Other sizes of the garbage are what the C library would have written.
+            // The C library may have written a different garbage size.
             let garbage = (52..60).contains(&at)
                 && other.open(&ReaderOptions::default()).is_ok_and(|reader| {
                     let found = reader.index.header.garbage_bytes;
@@ -53,7 +52,7 @@ fn every_flip_in_the_index_is_found() {
     }
 }
 
-/// Goal: an index with a missing or an outdated entry is found even when its counts were adjusted.
+/// Goal: an index with a missing or an outdated entry is detected even if its counts were adjusted.
 /// Method: forge both.
 #[test]
 fn forged_indexes_are_found() {
@@ -77,8 +76,8 @@ fn forged_indexes_are_found() {
     assert!(missing.contains("missing") || missing.contains("displacement"), "{missing}");
 }
 
-/// Goal: the maxima in the header of the log are held against its records. Method: every bit of the
-/// longest key and value, and fewer entries a block than there are.
+/// Goal: the maxima in the header of the log are checked against its records. Method: every bit of
+/// the longest key and value, and fewer entries per block than there are.
 #[test]
 fn maxima_of_the_log() {
     for compression in [Compression::None, Compression::Snappy] {
@@ -108,7 +107,8 @@ fn maxima_of_the_log() {
     }
 }
 
-/// Bytes of dead PUT records and of DELETE records in the first `count` of `ops`.
+/// Returns the sizes of the dead PUT records and of the DELETE records in the first `count` of
+/// `ops`.
 fn sums(ops: &[Op], count: usize) -> (u64, u64) {
     let (mut live, mut sums) = (BTreeMap::new(), (0, 0));
     for op in &ops[..count] {
@@ -125,8 +125,8 @@ fn sums(ops: &[Op], count: usize) -> (u64, u64) {
     sums
 }
 
-/// All sizes of garbage that Java and C give an index of the first `count` of `ops`, whoever wrote
-/// which index before: without a change of the size of the hashes on the way, and with one.
+/// Returns all garbage sizes that Java and C may give an index of the first `count` of `ops`,
+/// whatever indexes they wrote before: without a change of the hash size on the way, and with one.
 fn sizes(ops: &[Op], count: usize) -> [BTreeSet<u64>; 2] {
     let (dead, deletes) = sums(ops, count);
     let mut sizes = [BTreeSet::from([dead, dead + deletes]), BTreeSet::new()];
@@ -138,16 +138,15 @@ fn sizes(ops: &[Op], count: usize) -> [BTreeSet<u64>; 2] {
         sizes[1].extend(old_changed.iter().map(goes_on));
         sizes[1].extend(old.iter().map(|size| size + dead + deletes));
     }
-    // An old index of the same records is kept, unless the size of the hashes changes.
+    // An old index of the same records is kept, unless the hash size changes.
     let again: Vec<u64> = sizes[0].iter().map(|size| size + dead + deletes).collect();
     sizes[1].extend(again);
     sizes
 }
 
-/// Goal: every size of garbage is taken that the two original writers give, in whatever turns they
-/// indexed the log, and no other. Method: stores with overwrites and deletes, the size in the
-/// header set to each number in turn; what the writers give is worked out from what they do, index
-/// after index.
+/// Goal: a garbage size is accepted exactly if the two original writers can give it, in any order
+/// of indexing. Method: stores with overwrites and deletes, with the size in the header set to each
+/// number in turn. The sizes of the writers are derived from their behaviour, index after index.
 #[test]
 fn garbage_as_both_writers_count_it() {
     let first = [put("a", "1"), put("b", "2"), delete("a"), delete("b")];
@@ -179,9 +178,9 @@ fn garbage_as_both_writers_count_it() {
     assert!(taken > 15, "{taken}");
 }
 
-/// Goal: a pair that Java and the C library wrote in turn is sound. Method: the bytes: Java puts
-/// `a=1` and `b=2`, deletes `a` and writes its index; the C library appends a deletion of `b` and
-/// indexes that.
+/// Goal: a pair written by Java and the C library in turn is valid. Method: the bytes of this case:
+/// Java puts `a=1` and `b=2`, deletes `a` and writes its index; the C library appends a delete of
+/// `b` and indexes that.
 #[test]
 fn a_log_indexed_by_both() {
     let ops = [put("a", "1"), put("b", "2"), delete("a"), delete("b")];

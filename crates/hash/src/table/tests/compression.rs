@@ -1,11 +1,11 @@
-//! Values that are stored compressed.
+//! Compressed values.
 
 use cairn_codec::compress::{Compression as Block, Compressor};
 
 use super::*;
 
-/// Goal: values with something in common shrink, by a dictionary kept in the file. Method:
-/// JSON-like values.
+/// Goal: a dictionary stored in the file shrinks values with common content. Method: JSON-like
+/// values.
 #[test]
 fn dictionary_compression_shrinks_small_values() {
     let fs = fs();
@@ -26,9 +26,8 @@ fn dictionary_compression_shrinks_small_values() {
     agrees(&open(&fs, "zstd", Mode::Pread), &records.iter().cloned().collect(), &[]);
 }
 
-/// Goal: values are stored compressed where that is shorter and only there. Method: values of every
-/// short length, all of one byte, and others of bytes at random; the tag and the length of every
-/// record.
+/// Goal: a value is stored compressed exactly if that is shorter. Method: values of every short
+/// length, of one repeated byte and of random bytes; checks the tag and the length of every record.
 #[test]
 fn only_what_shrinks_is_compressed() {
     let mut rng = SeededRng::new(2);
@@ -40,7 +39,7 @@ fn only_what_shrinks_is_compressed() {
         records.push((format!("equal {bytes}").into_bytes(), vec![7; bytes as usize]));
     }
     let lengths: HashMap<_, _> = records.iter().map(|(key, value)| (key.clone(), value.len())).collect();
-    // With a dictionary of this noise, the noise would shrink.
+    // With a dictionary trained on this noise, the noise would shrink.
     let bare = Compression::Zstd { level: 3, dictionary_bytes: 0 };
     for compression in [Compression::None, Compression::Snappy, bare] {
         let fs = fs();
@@ -50,7 +49,7 @@ fn only_what_shrinks_is_compressed() {
             let (bytes, is_equal) = (lengths[&*record.key], record.key.starts_with(b"equal"));
             let compressed = record.found.tag == Tag::Compressed;
             assert_eq!(compressed, record.found.bytes < bytes as u64, "{bytes} bytes: {record:?}");
-            // In between it is for the compressor to say.
+            // For lengths in between, the result depends on the compressor.
             if compression == Compression::None || !is_equal || bytes < 16 {
                 assert!(!compressed, "{bytes} bytes: {record:?}");
             } else if bytes >= 20 {
@@ -63,9 +62,9 @@ fn only_what_shrinks_is_compressed() {
     }
 }
 
-/// Goal: the header says on disk how values are compressed, and what it cannot say is refused.
-/// Method: the number in tables of each compression; then one that is not known, and a dictionary
-/// beside snappy, behind a sound checksum.
+/// Goal: the header records the compression, and an invalid record of it is refused. Method: the
+/// number in tables of each compression; then an unknown number, and a dictionary together with
+/// snappy, both with a valid checksum.
 #[test]
 fn compression_in_the_header() {
     for (compression, number) in compressions().into_iter().zip([0u32, 2, 1, 1]) {
@@ -92,9 +91,9 @@ fn compression_in_the_header() {
     }
 }
 
-/// Goal: a stored value that no builder wrote is a corruption, and nothing is allocated beyond the
-/// longest value that may be compressed. Method: lengths that are garbled, absurd, or not the
-/// block's; blocks cut short or from another compression; noise.
+/// Goal: a stored value that no builder wrote is reported as corruption, and no allocation exceeds
+/// the longest value that may be compressed. Method: lengths that are malformed, absurd or
+/// different from that of the block; blocks that are truncated or of another compression; noise.
 #[test]
 fn garbled_compressed_values() {
     let stored = |claimed: u64, block: Block, value: &[u8]| {
@@ -132,7 +131,7 @@ fn garbled_compressed_values() {
         for _ in 0..5000 {
             let mut noise = vec![0; 3 + rng.below(60) as usize];
             rng.fill(&mut noise);
-            // A length that passes, or the block would never be looked at.
+            // A valid length, so that the block is decompressed at all.
             noise.splice(..2, [0x80 | rng.below(128) as u8, 1 + rng.below(127) as u8]);
             bad.push(noise);
         }

@@ -1,5 +1,5 @@
-//! Tables in which many keys have nearly the same hash. By chance there are none; who knows the
-//! seed can make one.
+//! Tables with many keys of nearly the same hash. They do not occur by chance, but an attacker who
+//! knows the seed can make one.
 
 use cairn_codec::checksum::xxh3_64_seeded;
 
@@ -9,12 +9,12 @@ use super::super::probe::line_at;
 use super::*;
 
 const SEED: u64 = 7;
-/// As many as one line can be home to: a few hundred more, and the builder refuses.
+/// As many keys as one line can be the home of. With a few hundred more, the builder refuses.
 const CROWD: usize = 6_900;
-/// Fewer than make a second partition, and enough to keep the lines after the crowd full.
+/// Too few for a second partition, and enough to keep the lines after the crowd full.
 const OTHERS: usize = 1_200;
 
-/// Keys that are at home in the first of `home_lines` lines, and others.
+/// Returns keys whose home is the first of `home_lines` lines, and others.
 fn crowd(home_lines: u32) -> [Vec<Vec<u8>>; 2] {
     let (mut crowd, mut others) = (Vec::new(), Vec::new());
     for n in 0u64.. {
@@ -31,10 +31,10 @@ fn crowd(home_lines: u32) -> [Vec<Vec<u8>>; 2] {
     [crowd, others]
 }
 
-/// Goal: what the builder accepts, every search answers, also for a key that is absent among lines
-/// that are all full.
-/// Method: keys of one home, so many that the full lines after it reach farther than any entry may
-/// stand from its home; absent keys of all homes, in each reader mode.
+/// Goal: searches succeed in every table that the builder accepts, also for an absent key among
+/// lines that are all full.
+/// Method: so many keys of one home that the full lines after it extend beyond the maximum distance
+/// of an entry from its home; absent keys of all homes, in each reader mode.
 #[test]
 fn absent_keys_in_a_crowd() {
     let home_lines = ((CROWD + OTHERS) as f64 / (28.0 * options().fill)).ceil() as u32;

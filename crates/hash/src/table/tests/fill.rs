@@ -1,9 +1,9 @@
-//! How full an index is.
+//! The fill of an index.
 
 use super::*;
 
-/// Goal: every entry is in one used slot, whatever the fill, the widths and the way of reading.
-/// Method: tables of several fills; sums against the header's counts.
+/// Goal: every entry is in one used slot, whatever the fill, the widths and the mode. Method:
+/// tables of several fills; sums compared with the counts in the header.
 #[test]
 fn slots_add_up() {
     let fs = fs();
@@ -29,8 +29,8 @@ fn slots_add_up() {
     assert_eq!(open(&fs, "/empty.cairn", Mode::Mmap).fill().unwrap().share(), 0.0);
 }
 
-/// Goal: a damaged index is an error with its place. Method: a byte of the index is flipped under a
-/// reader that was not opened yet.
+/// Goal: damage in the index is reported with its offset. Method: flip a bit of the index, then
+/// open a reader.
 #[test]
 fn damage_is_an_error() {
     let fs = fs();

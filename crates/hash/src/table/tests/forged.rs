@@ -1,5 +1,4 @@
-//! Tables that somebody made on purpose: every checksum is right, and what stands behind them is
-//! not.
+//! Forged tables: every checksum is valid, but the content is not.
 
 use cairn_codec::checksum::xxh3_64;
 use cairn_vfs::OpenOptions;
@@ -11,7 +10,7 @@ use super::super::pages::build_tree;
 use super::super::place::Place;
 use super::*;
 
-/// A table of `records`, `change`d, with all its checksums made right again.
+/// Builds a table of `records`, applies `change`, and recomputes all its checksums.
 fn forged(records: &[(Vec<u8>, Vec<u8>)], change: impl Fn(&mut [u8], &Reader)) -> Arc<dyn Fs> {
     forged_with(options(), records, change)
 }
@@ -61,7 +60,7 @@ fn damage<T: std::fmt::Debug>(result: crate::Result<T>) -> (u64, String) {
     }
 }
 
-/// Goal: what is forged in these tests is forged because of what they change. Method: change
+/// Goal: the tables of these tests are invalid only because of their changes. Method: change
 /// nothing.
 #[test]
 fn an_unchanged_table_is_sound() {
@@ -69,9 +68,9 @@ fn an_unchanged_table_is_sound() {
     agrees(&open(&fs, "t", Mode::Mmap), &numbered(3000).into_iter().collect(), &[]);
 }
 
-/// Goal: a lookup in a table whose lines all send on ends soon. Method: every line says that
-/// anything may have gone on, so a search that ends without an error before the last one has met
-/// the limit; in each reader mode.
+/// Goal: a lookup soon ends even if every line passes the search on. Method: every line says that
+/// any entry may have been passed on, so a search that ends without an error before the last line
+/// has met the distance limit; in each reader mode.
 #[test]
 fn searches_end() {
     let records = numbered(8000);
@@ -97,7 +96,7 @@ fn searches_end() {
                     assert!(found.is_none() && beyond_limit < lines, "{place:?}");
                     cut += 1;
                 }
-                // A candidate that is no record, or the partition's end.
+                // A candidate that is not a record, or the end of the partition.
                 bad => _ = damage(bad),
             }
         }
@@ -106,8 +105,8 @@ fn searches_end() {
     }
 }
 
-/// Goal: no partition has more tail than home lines. Method: the lines of a table declared tail but
-/// for one, but for half of them, and but for one less.
+/// Goal: a partition with more tail lines than home lines is refused. Method: one home line and the
+/// rest declared tail; half of the lines; one less than half.
 #[test]
 fn more_tail_than_home_is_refused() {
     let with_homes = |homes: &dyn Fn(u32) -> u32| {
@@ -124,8 +123,8 @@ fn more_tail_than_home_is_refused() {
     }
 }
 
-/// Goal: the builder writes nothing that a reader refuses. Method: keys of one home, as many as fit
-/// before the limit and more; no partition gets more tail than home lines.
+/// Goal: the builder writes no table that a reader refuses. Method: keys of one home, as many as
+/// fit within the distance limit, and more; no partition gets more tail lines than home lines.
 #[test]
 fn too_many_keys_of_one_hash() {
     for (count, fits) in [(7_000u64, true), (8_000, false)] {
@@ -150,12 +149,13 @@ fn too_many_keys_of_one_hash() {
     }
 }
 
-/// Goal: `verify` sees a record that two slots name. Method: the first record's length set to
-/// nothing, so that the second slot begins where the first does, and the second's fingerprint to
-/// the first's. All totals stay right.
+/// Goal: `verify` detects a record that two slots refer to. Method: the length of the first record
+/// is set to zero, so that the second slot has the same start, and the fingerprint of the second
+/// slot is set to that of the first. All totals stay right.
 #[test]
 fn slots_that_share_a_record() {
-    // With tags: plain records of these lengths would have no lengths in their line.
+    // With tags: plain records of these lengths would have fixed widths, and their line would hold
+    // no lengths.
     let options = options().compression(Compression::Snappy);
     let fs = forged_with(options, &numbered(2), |bytes, table| {
         let first = table.records().next().unwrap().unwrap();
@@ -173,8 +173,8 @@ fn slots_that_share_a_record() {
     assert!(damage(table.verify()).1.contains("the one before it ends"));
 }
 
-/// Goal: `verify` sees a record that no search finds. Method: the fingerprint of a slot changed, in
-/// a line of lengths and in one of fixed widths; nothing else is wrong with the table.
+/// Goal: `verify` detects a record that no search finds. Method: the fingerprint of a slot is
+/// changed, in a line with lengths and in one of fixed widths; the rest of the table is valid.
 #[test]
 fn records_that_no_search_finds() {
     let fixed: Vec<_> = (0..20u64).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8; 8])).collect();
@@ -193,9 +193,9 @@ fn records_that_no_search_finds() {
     }
 }
 
-/// Goal: `verify` sees records that do not stand in the order of their hashes. Method: two
-/// neighbours of one length, one home and one quarter change places, their fingerprints too, so
-/// that searches find both.
+/// Goal: `verify` detects records out of hash order. Method: two neighbours of the same length,
+/// home and quarter swap places, together with their fingerprints, so that searches still find
+/// both.
 #[test]
 fn records_out_of_order() {
     let fs = forged(&numbered(100), |bytes, table| {
@@ -219,8 +219,8 @@ fn records_out_of_order() {
     assert!(damage(table.verify()).1.contains("but the key before it"));
 }
 
-/// Goal: `verify` sees a long value that several records name. Method: two records refer to both of
-/// two values, and the totals say so.
+/// Goal: `verify` detects a long value that several records refer to. Method: two records refer to
+/// a range that spans both values, and the totals are adjusted.
 #[test]
 fn records_that_share_a_blob() {
     let blobs = [(b"a".to_vec(), vec![1; 40_000]), (b"b".to_vec(), vec![2; 40_000])];
@@ -240,8 +240,8 @@ fn records_that_share_a_blob() {
     }
 }
 
-/// Goal: the short way to a value takes no record that the complete search refuses. Method: a
-/// length in more bytes than it takes; and one that reaches from the last record beyond the data.
+/// Goal: the fast path returns no record that the complete search refuses. Method: a length encoded
+/// in more bytes than necessary; a length of the last record that extends beyond the data.
 #[test]
 fn records_that_no_builder_writes() {
     let mut records = numbered(30);
@@ -274,9 +274,9 @@ fn records_that_no_builder_writes() {
     }
 }
 
-/// Goal: a scan that meets other entries than the header counts says so, and does not just end.
-/// Method: one less and one more in the header, in each reader mode; all entries come, and then the
-/// error.
+/// Goal: a scan reports a number of entries other than that in the header, instead of just ending.
+/// Method: one less and one more in the header, in each reader mode; all entries are returned, and
+/// then the error.
 #[test]
 fn scans_count_what_they_meet() {
     for counted in [99, 101] {
@@ -295,8 +295,8 @@ fn scans_count_what_they_meet() {
     }
 }
 
-/// Goal: a header's entries fit its lines, and its id is one that a table may have. Method: one
-/// entry too many, with puts to match; an id of nothing.
+/// Goal: a header is refused if its entries exceed its lines or if its id is 0. Method: one entry
+/// too many, with matching puts; an id of 0.
 #[test]
 fn entries_and_ids_that_cannot_be() {
     let too_many = forged(&numbered(100), |bytes, table| {

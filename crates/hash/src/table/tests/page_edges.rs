@@ -1,20 +1,20 @@
-//! Records that reach into pages after the one they begin on: that one page is sound says nothing
-//! about the next.
+//! Records that cross into further pages: a sound first page does not imply that the next one is
+//! sound.
 
 use cairn_vfs::OpenOptions;
 
 use super::super::format::PAGE_BYTES;
 use super::*;
 
-/// A record that reaches beyond the page it begins on, its bytes and its pages.
+/// A record that crosses a page boundary, with its bytes and its pages.
 struct Crossing {
     key: Vec<u8>,
     bytes: std::ops::Range<u64>,
     pages: std::ops::RangeInclusive<u64>,
 }
 
-/// The records that cross an edge of pages, and for every page the keys of those that lie on it
-/// alone.
+/// Returns the records that cross a page boundary, and for every page the keys of the records that
+/// lie within it.
 fn crossings(table: &Reader) -> (Vec<Crossing>, HashMap<u64, Vec<Vec<u8>>>) {
     let (mut crossings, mut within) = (Vec::new(), HashMap::<_, Vec<_>>::new());
     for record in table.records().map(|record| record.unwrap()) {
@@ -29,13 +29,13 @@ fn crossings(table: &Reader) -> (Vec<Crossing>, HashMap<u64, Vec<Vec<u8>>>) {
     (crossings, within)
 }
 
-/// Goal: no part of a record is believed because its beginning was found sound. Method: for every
-/// record that crosses an edge, and every page it reaches, the first and the last of its bytes
-/// there turned over; its first page is found sound by other lookups before; each way to ask fails,
-/// twice, in records of all kinds.
+/// Goal: a sound first page of a record does not make the rest of the record trusted. Method: for
+/// every record that crosses a page boundary, and every later page of it, the first and the last of
+/// its bytes on that page are inverted. Other lookups verify the first page before. Each kind of
+/// query fails, twice, for records of all kinds.
 #[test]
 fn damage_beyond_the_first_page() {
-    // With snappy the even ones are compressed and the others stored as they are.
+    // With snappy the even ones are stored compressed and the others uncompressed.
     let (mut mixed, mut rng) = (numbered(300), SeededRng::new(1));
     for (n, (_, value)) in mixed.iter_mut().enumerate() {
         *value = vec![n as u8; if n % 60 == 1 { 9_000 } else { 20 + n % 200 }];
@@ -70,8 +70,8 @@ fn damage_beyond_the_first_page() {
     }
 }
 
-/// Each way to ask for `record` says that `page` is damaged, once those of `neighbours` have been
-/// asked for.
+/// Asserts that each kind of query for `record` reports `page` as damaged, after queries for
+/// `neighbours`.
 fn fails(table: &Reader, record: &Crossing, page: u64, neighbours: &[Vec<u8>]) {
     let key = &record.key;
     let damage = |result: crate::Result<()>| match result {
@@ -87,9 +87,9 @@ fn fails(table: &Reader, record: &Crossing, page: u64, neighbours: &[Vec<u8>]) {
     }
 }
 
-/// Goal: a head that crosses an edge is not believed either: a wrong length would make its key
-/// absent. Method: the second byte of a key's length is the first of a page, by a seed that brings
-/// one there; each of its bits turned over.
+/// Goal: a record head that crosses a page boundary is verified too, because a wrong length would
+/// make its key seem absent. Method: a seed for which the second byte of a key length is the first
+/// of a page; each bit of that byte is flipped.
 #[test]
 fn damage_in_a_head() {
     let records: Vec<_> = (0..300).map(|n| (format!("{n:0140}").into_bytes(), vec![7; n % 50])).collect();

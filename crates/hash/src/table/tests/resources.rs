@@ -1,4 +1,4 @@
-//! Memory, reads and threads: what a build or a lookup takes.
+//! The memory, reads and threads that a build or a lookup uses.
 
 use std::sync::Mutex;
 
@@ -8,8 +8,8 @@ use super::super::ingest::{Ingest, WaitingRecord, temporary_file};
 use super::super::source::Scratch;
 use super::*;
 
-/// Goal: a long value that is read leaves no buffer of its length with the thread. Method: values
-/// of megabytes, read whole and scanned, in a table that is not mapped.
+/// Goal: a read of a long value leaves no buffer of its length in the thread. Method: values of
+/// megabytes, read whole and scanned, in a table that is not mapped.
 #[test]
 fn long_values_keep_no_memory() {
     let fs = fs();
@@ -21,8 +21,8 @@ fn long_values_keep_no_memory() {
     assert!((1..=256 << 10).contains(&kept), "{kept}");
 }
 
-/// Goal: a lookup by positional reads takes one read, whatever the record's place on its page.
-/// Method: records of all lengths up to a few pages; all but those in the last slots of their
+/// Goal: a lookup by positional reads takes one read, whatever the position of the record on its
+/// page. Method: records of all lengths up to a few pages, except those in the last slots of their
 /// lines, whose length is not known.
 #[test]
 fn one_read_a_lookup() {
@@ -40,12 +40,12 @@ fn one_read_a_lookup() {
     }
     let reads = disk.operation_count() - before;
     let lines = table.header.index_lines;
-    // False candidates, and the last slot of each line, take another.
+    // A false candidate or a record in the last slot of a line takes another read.
     assert!(reads <= 2000 + lines + 2000 / 50, "{reads} reads, {lines} lines");
 }
 
-/// Goal: once something is in the temporary file, all of it is, so that the memory is free to sort
-/// in. Method: as many records as fit, and more.
+/// Goal: once anything was spilled, everything is, so that the memory is free for sorting. Method:
+/// as many records as fit, and more.
 #[test]
 fn a_build_that_spills_keeps_nothing() {
     for (count, fits) in [(10u32, true), (1000, false)] {
@@ -73,7 +73,7 @@ impl Progress for Heard {
     }
 }
 
-/// Goal: progress goes up to the end of each stage. Method: what is heard of a build of several
+/// Goal: the reported progress reaches the end of each stage. Method: a build of several
 /// partitions.
 #[test]
 fn progress_gets_to_the_end() {
@@ -87,8 +87,8 @@ fn progress_gets_to_the_end() {
     assert_eq!(*steps.lock().unwrap(), expected);
 }
 
-/// Goal: a temporary file is nobody else's. Method: a symbolic link to another file in its place,
-/// and a file of that name; what they hold stays what it was, and the name is free afterwards.
+/// Goal: a spill file is always a new file. Method: a symbolic link to another file at its path,
+/// and a file of that name; the contents of both stay unchanged, and the name is free afterwards.
 #[test]
 fn temporary_files_are_new_ones() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Tables whose keys have one length and whose values have one length.
+//! Tables whose keys all have the same length, and whose values do too.
 
 use super::*;
 
@@ -6,9 +6,9 @@ fn eights(count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..count).map(|n| (n.to_be_bytes().to_vec(), (n * 3).to_le_bytes().to_vec())).collect()
 }
 
-/// Goal: the header's longest key is that of a key in the table, which is what fixed widths are
-/// read by. Method: eight bytes each, and deletes of other lengths: of what is there, of what is
-/// not, of everything.
+/// Goal: the longest key in the header belongs to a key in the table, because records of fixed
+/// widths are read by it. Method: keys and values of eight bytes, and deletes of keys of other
+/// lengths: of present keys, of absent keys, of all keys.
 #[test]
 fn deletes_of_other_lengths() {
     for (deleted, left) in [
@@ -33,8 +33,8 @@ fn deletes_of_other_lengths() {
     }
 }
 
-/// Goal: records that were put and overwritten or deleted do not count as the longest. Method: a
-/// long key and a long value that do not stay.
+/// Goal: records that were overwritten or deleted do not count as the longest. Method: a long key
+/// and a long value that do not stay.
 #[test]
 fn what_does_not_stay_is_not_the_longest() {
     let fs = fs();
@@ -49,8 +49,9 @@ fn what_does_not_stay_is_not_the_longest() {
     agrees(&table, &[(b"a".to_vec(), b"1".to_vec())].into_iter().collect(), &[vec![7; 500]]);
 }
 
-/// Goal: what a builder writes a reader opens, at the width where records stop being read by width.
-/// Method: one byte less, as many, one more; with long keys, and with long keys and long values.
+/// Goal: a reader opens every table that a builder writes, at the limit of fixed widths. Method:
+/// one byte less than the limit, exactly the limit, one byte more; with long keys, and with long
+/// keys and long values.
 #[test]
 fn widths_around_the_limit() {
     for (key_bytes, value_bytes) in

@@ -1,4 +1,5 @@
-//! The files of a backup directory: their names, and which of them are needed.
+//! The files of a backup directory: their names, and the removal of those that are no longer
+//! needed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,19 +10,21 @@ use crate::admin::capture::files_of;
 use crate::admin::transfer::Content;
 use crate::version::FileName;
 
-/// The record of a backup.
+/// Returns the path of a backup's record.
 pub(super) fn backup_path(dir: &Path, id: u64) -> PathBuf {
     dir.join(format!("{id:06}.backup"))
 }
 
-/// The number in the name of a record that is spelled as we spell it.
+/// Returns the number of a backup record, or `None` for any name that [`backup_path`] does not
+/// produce.
 pub(super) fn backup_number(path: &Path) -> Option<u64> {
     let id = path.file_name()?.to_str()?.strip_suffix(".backup")?.parse().ok()?;
     (backup_path(Path::new(""), id).as_os_str() == path.file_name()?).then_some(id)
 }
 
-/// A file of stores: its name there and its checksum, for stores that were restored and gone on
-/// with may have other content under the same number.
+/// Returns the path of a table or blob file shared by backups. The name contains the checksum
+/// because a store that was restored and then written to can have different content under the same
+/// number.
 pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathBuf {
     let (number, ending) = match name {
         FileName::Blob(number) => (number, "blob"),
@@ -30,7 +33,7 @@ pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathB
     dir.join(format!("{number:06}-{:016x}.{ending}", content.checksum))
 }
 
-/// Whether a name is one that [`shared_path`] makes.
+/// Returns true for a name that [`shared_path`] produces.
 fn is_shared(path: &Path) -> bool {
     let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| {
         name.strip_suffix(".table")
@@ -44,7 +47,8 @@ fn is_shared(path: &Path) -> bool {
 }
 
 impl Backups {
-    /// Removes what a crash left of files that were being written: they have a store's names.
+    /// Removes partly written files that a crash left behind. They still have the names they have
+    /// in a store.
     pub(super) fn remove_unfinished(&self) -> Result<()> {
         for path in self.fs.read_dir(&self.dir)? {
             if matches!(FileName::parse(&path), Some(FileName::Table(_) | FileName::Blob(_))) {
@@ -54,7 +58,7 @@ impl Backups {
         Ok(())
     }
 
-    /// Removes files that no backup has.
+    /// Removes the files that no backup refers to.
     pub(super) fn remove_unneeded(&self) -> Result<()> {
         let mut needed = BTreeSet::new();
         for (id, _) in self.numbers()? {
@@ -76,7 +80,7 @@ impl Backups {
 mod tests {
     use super::*;
 
-    /// Goal: our names are known again and nobody else's are.
+    /// Goal: our names are recognized and no others are.
     #[test]
     fn names() {
         let content = Content { bytes: 1, checksum: 0xab };

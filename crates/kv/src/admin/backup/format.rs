@@ -1,19 +1,20 @@
-//! What a backup directory says of one backup.
+//! Format of a backup record.
 //!
 //! ```text
 //!  0  8 magic CAIRNBAK
 //!  8  4 version, 1
 //! 12  4 zeros
 //! 16  8 number of the backup
-//! 24  8 when it was made, in seconds since the Unix epoch
+//! 24  8 time of creation, in seconds since the Unix epoch
 //! 32  8 id of the store
 //! 40  8 bytes that were copied for it
 //! 48  8 length of the edit, n
-//! 56  n the edit that makes the store's state of nothing (see the manifest's format)
+//! 56  n the edit that creates the store's state from an empty one (see the manifest's format)
 //!  …  8 xxh3 of everything before
 //! ```
 //!
-//! Integers are little-endian. The file is replaced as a whole, so it is there or not.
+//! Integers are little-endian. The file is replaced as a whole, so a record is either complete or
+//! absent.
 
 use std::path::Path;
 
@@ -50,8 +51,10 @@ impl Record {
         out
     }
 
-    /// Errors: [`Error::Corruption`] of `path` for what is not as it was written,
-    /// [`Error::Unsupported`] for a later version.
+    /// Decodes a record.
+    ///
+    /// Errors: [`Error::Corruption`] of `path` for damaged bytes, [`Error::Unsupported`] for a
+    /// later version.
     pub(super) fn decode(bytes: &[u8], path: &Path) -> Result<Record> {
         let damaged = |offset: usize, what: &str| Error::corruption(path, offset as u64, what);
         let Some((body, sum)) = bytes.split_last_chunk::<8>() else {
@@ -88,7 +91,8 @@ mod tests {
     use super::*;
     use crate::version::KeyspaceId;
 
-    /// Goal: a record comes back as it was written, and any change of a bit, and any cut, is seen.
+    /// Goal: a record survives the round trip, and every changed bit and every truncation is
+    /// detected.
     #[test]
     fn round_trip_and_damage() {
         let mut edit = VersionEdit { last_seqno: Some(9), ..VersionEdit::default() };

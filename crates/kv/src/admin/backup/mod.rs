@@ -1,16 +1,16 @@
-//! Backups of stores in a directory: each one whole, files that do not change between them stored
-//! once.
+//! Backups of stores in a directory. Each backup is complete, and a file that does not change
+//! between backups is stored once.
 //!
 //! ```text
 //!  backups/
 //!    LOCK
-//!    000001.backup   000002.backup                 what each backup consists of
-//!    000007-89abcdef01234567.table   …             files, by number and checksum, shared by the backups
+//!    000001.backup   000002.backup        the record of each backup: the files it consists of
+//!    000007-89abcdef01234567.table   …    files, by number and checksum, shared by the backups
 //! ```
 //!
-//! A file is there under its name only when it is complete and durable; a backup exists when its
-//! record does. So a crash in the middle costs what it had copied of the new one at most, and not
-//! even that: the next backup finds it.
+//! A file gets its final name only when it is complete and durable, and a backup exists when its
+//! record does. A crash in the middle of a backup therefore loses at most the file that was being
+//! copied: the next backup reuses the files that were complete.
 
 mod files;
 mod format;
@@ -31,12 +31,12 @@ use crate::db::open::LOCK_NAME;
 use crate::kind::Seqno;
 use crate::{Error, Result};
 
-/// A directory of backups, opened by one process at a time, once: its file `LOCK` says so to
-/// others, who get [`Error::Busy`].
+/// A directory of backups. Only one handle can be open at a time, across all processes: the lock on
+/// its file `LOCK` makes every other attempt fail with [`Error::Busy`].
 ///
-/// Threads share the handle. Backups have files in common, so whoever makes or removes some waits
-/// for all others to be done, and they for it; [`Backups::list`], [`Backups::verify`] and
-/// [`Backups::restore`] go on side by side.
+/// Threads can share the handle. Because backups share files, operations that add or remove backups
+/// run alone; [`Backups::list`], [`Backups::verify`] and [`Backups::restore`] run concurrently with
+/// each other.
 ///
 /// ```
 /// # fn main() -> cairn_kv::Result<()> {
@@ -60,70 +60,71 @@ use crate::{Error, Result};
 pub struct Backups {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    /// Taken for writing by who changes the directory, for reading by who needs it to stay as it
-    /// is.
+    /// Held for writing by operations that change the directory, for reading by operations that
+    /// only need it to stay unchanged.
     turns: RwLock<()>,
-    /// Held while this lives.
+    /// The lock on the directory, held as long as the handle lives.
     _lock: Box<dyn File>,
 }
 
-/// One backup.
+/// Describes one backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupInfo {
-    /// Its number; later ones have higher ones.
+    /// Its number. Later backups have higher numbers.
     pub id: u64,
-    /// When it was made, since the Unix epoch, in whole seconds.
+    /// The time of its creation since the Unix epoch, in whole seconds.
     pub created: Duration,
-    /// Tells the store that it is of from others.
+    /// The id of the store it was made of.
     pub store_id: u64,
-    /// The last write that is in it.
+    /// The sequence number of the last write in it.
     pub last_seqno: Seqno,
-    /// How many files it consists of.
+    /// Number of files it consists of.
     pub files: usize,
-    /// Bytes of these files.
+    /// Total bytes of these files.
     pub bytes: u64,
-    /// Of these, bytes that had to be copied when it was made; the rest was there from earlier
-    /// backups.
+    /// Bytes of these files that had to be copied when it was made. The others were already in the
+    /// directory, from earlier backups.
     pub copied_bytes: u64,
 }
 
-/// A file that is not as it should be.
+/// A damaged or missing file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Damage {
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
-    /// What was found.
+    /// The error found when reading it.
     pub error: Error,
 }
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (file, error) = (self.file.display().to_string(), self.error.to_string());
-        // Most errors begin with the file.
+        // Most error messages already begin with the path.
         if error.starts_with(&file) { f.write_str(&error) } else { write!(f, "{file}: {error}") }
     }
 }
 
 impl Backups {
-    /// Opens the directory, or makes it. One that this process may not write to can be read:
-    /// [`Backups::list`], [`Backups::verify`], [`Backups::restore`].
+    /// Opens the directory, or creates it. A directory without write permission can still be read:
+    /// [`Backups::list`], [`Backups::verify`] and [`Backups::restore`] work.
     ///
-    /// Errors: [`Error::Busy`] when a process has it open; those of the file system.
+    /// Errors: [`Error::Busy`] when the directory is already open; those of the file system.
     pub fn open(dir: impl AsRef<Path>) -> Result<Backups> {
         let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
         Backups::open_in(&fs, dir)
     }
 
-    /// As [`Backups::open`], on any file system, which has to be that of the stores as well.
+    /// Opens the directory on any file system, as [`Backups::open`] does. The stores must be on the
+    /// same file system object.
     pub fn open_in(fs: &Arc<dyn Fs>, dir: impl AsRef<Path>) -> Result<Backups> {
         let dir = dir.as_ref().to_owned();
         if !fs.exists(&dir)? {
             fs.create_dir_all_durably(&dir)?;
         }
-        // For reading where it is there: what nobody may write to can be listed and restored all
-        // the same.
+        // An existing lock file is opened for reading only, so that backups on read-only media can
+        // be listed and restored.
         let lock = match fs.open(&dir.join(LOCK_NAME), OpenOptions::read()) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 fs.open(&dir.join(LOCK_NAME), OpenOptions::create())?
@@ -139,13 +140,14 @@ impl Backups {
         Ok(Backups { fs: Arc::clone(fs), dir, turns: RwLock::new(()), _lock: lock })
     }
 
-    /// Backs up what is in the store now, as [`Db::checkpoint`] would. Durable when it returns; the
-    /// store may be written to meanwhile.
+    /// Backs up the current state of the store, as [`Db::checkpoint`] would. The backup is durable
+    /// when this returns; the store may be written to meanwhile.
     ///
-    /// Costs a copy of the files that no earlier backup has, whose checksums are verified on the
-    /// way.
+    /// Costs a copy of the files that no earlier backup has. Their checksums are verified during
+    /// the copy.
+    ///
     /// Errors: [`Error::Corruption`] of a damaged file of the store; those of the file system.
-    /// Earlier backups stay as they are.
+    /// Earlier backups are not affected.
     pub fn create(&self, db: &Db) -> Result<BackupInfo> {
         let inner = &db.core.inner;
         let _turn = write(&self.turns);
@@ -160,7 +162,7 @@ impl Backups {
                 self.fs.rename(&written, &to)?;
             } else if !self.fs.exists(&to)? {
                 copy(&self.fs, &file.name.path(&inner.path), &written, file.content)?;
-                // ORDER: the name comes when the content is durable.
+                // ORDER: the file gets its name only when its content is durable.
                 self.fs.rename(&written, &to)?;
             } else {
                 continue;
@@ -178,8 +180,8 @@ impl Backups {
         Ok(info(&record))
     }
 
-    /// The backups, oldest first. Those whose record is damaged are left out; [`Backups::verify`]
-    /// names them.
+    /// Returns the backups, oldest first. Backups with a damaged record are left out;
+    /// [`Backups::verify`] reports them.
     pub fn list(&self) -> Result<Vec<BackupInfo>> {
         let _turn = read(&self.turns);
         let mut all = Vec::new();
@@ -193,8 +195,9 @@ impl Backups {
         Ok(all)
     }
 
-    /// Reads all files of all backups and says which are damaged or missing. Errors: only when the
-    /// directory cannot be read.
+    /// Reads all files of all backups and returns those that are damaged or missing.
+    ///
+    /// Errors: only when the directory cannot be read.
     pub fn verify(&self) -> Result<Vec<Damage>> {
         let _turn = read(&self.turns);
         let mut damage = Vec::new();
@@ -216,17 +219,18 @@ impl Backups {
         Ok(damage)
     }
 
-    /// Removes a backup, damaged or not, and the files that no other one has.
+    /// Removes a backup, damaged or not, and the files that no other backup refers to.
     ///
     /// Errors: [`Error::NotFound`] without such a backup; [`Error::Corruption`] when the record of
-    /// another one is damaged: what it needs is not known, so the backup is gone and its files are
-    /// kept.
+    /// another backup is damaged. In that case the backup is removed but its files are kept,
+    /// because the damaged backup may need them.
     pub fn delete(&self, id: u64) -> Result<()> {
         let _turn = write(&self.turns);
         self.delete_all(&[id])
     }
 
-    /// Removes all backups but the newest `keep`, and returns the numbers of those that are gone.
+    /// Removes all backups but the newest `keep`, and returns the numbers of the removed ones.
+    ///
     /// Errors: as [`Backups::delete`].
     pub fn purge(&self, keep: usize) -> Result<Vec<u64>> {
         let _turn = write(&self.turns);
@@ -245,7 +249,7 @@ impl Backups {
             }
             self.fs.remove(&path)?;
         }
-        // ORDER: a backup is gone for good before files of it go.
+        // ORDER: the removal of the record is durable before any file of the backup is removed.
         self.fs.sync_dir(&self.dir)?;
         self.remove_unneeded()
     }
@@ -254,7 +258,7 @@ impl Backups {
         Error::NotFound { what: format!("there is no backup {id} in {}", self.dir.display()) }
     }
 
-    /// The backups, ascending.
+    /// Returns the numbers and paths of the backups, ascending.
     fn numbers(&self) -> Result<Vec<(u64, PathBuf)>> {
         let paths = self.fs.read_dir(&self.dir)?.into_iter();
         let mut all: Vec<_> = paths.filter_map(|path| Some((backup_number(&path)?, path))).collect();

@@ -1,4 +1,4 @@
-//! From a backup to a store.
+//! Restoring a store from a backup.
 
 use std::path::Path;
 
@@ -13,14 +13,15 @@ use crate::version::VersionSet;
 use crate::{Error, Result};
 
 impl Backups {
-    /// Makes a store of a backup, the newest one when `id` is `None`, in the new directory `dir`,
-    /// and says which it was.
+    /// Restores a backup, the newest one when `id` is `None`, to a store in the new directory
+    /// `dir`, and returns the number of the backup.
     ///
-    /// Costs a copy of its files, whose checksums are verified on the way. Durable when it returns;
-    /// a crash leaves the whole store or, at most, a directory `<dir>.tmp` that does not open.
+    /// Costs a copy of its files, whose checksums are verified during the copy. The store is
+    /// durable when this returns. A crash leaves either the complete store or, at most, a directory
+    /// `<dir>.tmp`, which opens only if it is complete.
     ///
-    /// Errors: [`Error::NotFound`] without such a backup, [`Error::Invalid`] when `dir` is there
-    /// and not empty, [`Error::Corruption`] of a damaged file.
+    /// Errors: [`Error::NotFound`] without such a backup, [`Error::Invalid`] when `dir` exists and
+    /// is not empty, [`Error::Corruption`] of a damaged file.
     pub fn restore(&self, id: Option<u64>, dir: impl AsRef<Path>) -> Result<u64> {
         let _turn = read(&self.turns);
         let id = match id {

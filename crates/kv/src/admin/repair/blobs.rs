@@ -1,8 +1,8 @@
-//! Blob files that are damaged or gone, and the tables that point into them.
+//! Repair of damaged or missing blob files and of the tables that refer to them.
 //!
-//! An entry whose value cannot be read fails whoever meets it, and a compaction that does stops the
-//! store. So such tables are written anew: what can be read of a damaged file moves to a new one,
-//! and what cannot is gone from the tables, too.
+//! An entry whose value cannot be read makes every read of it fail, and a compaction that reads it
+//! stops the store. Repair therefore rewrites such tables: values that can be read from a damaged
+//! file move to a new one, and entries whose values cannot be read are removed.
 
 use std::collections::BTreeMap;
 
@@ -18,17 +18,17 @@ use crate::file::FileNumber;
 use crate::version::{BlobMeta, FileName, KeyspaceId, NewTable};
 use crate::{Error, Result};
 
-/// Damaged blob files of a keyspace, and where their values go.
+/// Damaged blob files of a keyspace, and the files to which their values move.
 #[derive(Debug, Default)]
 pub(super) struct Salvage {
-    /// What is left of the files; `None` of one that is gone.
+    /// The readable remains of each damaged file; `None` for a missing one.
     damaged: BTreeMap<FileNumber, Option<BlobReader>>,
     writer: Option<BlobWriter>,
     done: Vec<BlobMeta>,
     value: Vec<u8>,
 }
 
-/// What becomes of a value in a blob file.
+/// The outcome for a value in a blob file.
 #[derive(Debug)]
 pub(super) enum Fate {
     Stays,
@@ -37,8 +37,8 @@ pub(super) enum Fate {
 }
 
 impl Repair<'_> {
-    /// Finds the blob files that the keyspace's tables point into, by what `describe` says of each,
-    /// and writes the tables anew that point into damaged ones. What nobody points at is garbage.
+    /// Finds the blob files that the keyspace's tables refer to, as described by `describe`, and
+    /// rewrites the tables that refer to damaged ones. Unreferenced blob files are garbage.
     pub(super) fn mend_blobs(
         &mut self,
         id: KeyspaceId,
@@ -68,12 +68,14 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Reads a blob file. Errors: as [`check_blob`].
+    /// Verifies a blob file.
+    ///
+    /// Errors: as [`check_blob`].
     pub(super) fn check_whole(&self, meta: &BlobMeta) -> Result<()> {
         let path = FileName::Blob(meta.number).path(self.dir);
         match check_blob(&*self.fs, self.dir, meta) {
-            // The version is under no checksum but the whole file's: a flipped bit is no later
-            // version.
+            // Only the checksum of the whole file covers the version, so an unknown version in a
+            // file whose checksum differs is a flipped bit, not a later version.
             Err(Error::Unsupported { what, .. })
                 if Content::of(&*self.fs, &path)?.checksum != meta.checksum =>
             {
@@ -83,7 +85,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Takes a damaged file out of the store, and keeps what is left of it at hand.
+    /// Removes a damaged file from the store and keeps a reader of its remains.
     fn salvage(&mut self, number: FileNumber, salvage: &mut Salvage) -> Result<()> {
         let path = FileName::Blob(number).path(self.dir);
         let mut left = None;
@@ -95,7 +97,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// The keyspace's tables without references to damaged files.
+    /// Returns the keyspace's tables, rewritten where they refer to damaged files.
     fn move_values(
         &mut self,
         id: KeyspaceId,
@@ -121,11 +123,11 @@ impl Repair<'_> {
 }
 
 impl Salvage {
-    /// Moves a value of a damaged file, if it can be read.
+    /// Moves a value from a damaged file, if it can be read.
     pub(super) fn place(&mut self, repair: &mut Repair<'_>, reference: BlobRef) -> Result<Fate> {
         let Some(left) = self.damaged.get(&reference.number) else { return Ok(Fate::Stays) };
         if reference.bytes == 0 {
-            // Nobody reads the file for it.
+            // Empty values are never read from the file.
             return Ok(Fate::Stays);
         }
         match left.as_ref().map(|left| left.load(reference, &mut self.value)) {
@@ -157,8 +159,9 @@ impl Salvage {
 
     /// Makes the moved values durable.
     ///
-    /// ORDER: before the table that points at them is whole, names included. Without a manifest, a
-    /// repair that takes up one that a crash cut off believes that table, the newest that there is.
+    /// ORDER: before the table that refers to them is complete, names included. If this repair
+    /// crashes and the manifest is lost, the next repair trusts that table, because it is the
+    /// newest.
     pub(super) fn finish_file(&mut self, repair: &Repair<'_>) -> Result<()> {
         if let Some(writer) = self.writer.take() {
             self.done.push(writer.finish()?);
@@ -168,8 +171,8 @@ impl Salvage {
     }
 }
 
-/// The blob files that the tables point into, and at how many bytes of values. Empty values need no
-/// file.
+/// Returns the blob files that the tables refer to, each with the total bytes of the referenced
+/// values. Empty values need no file.
 pub(super) fn wanted_blobs(tables: &[NewTable]) -> BTreeMap<FileNumber, u64> {
     let mut wanted = BTreeMap::new();
     for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs).filter(|(_, bytes)| *bytes > 0) {

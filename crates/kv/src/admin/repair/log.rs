@@ -1,4 +1,4 @@
-//! What the log has and no table.
+//! Salvage of log records that are not in any table.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ use crate::table::TableOptions;
 use crate::version::{KeyspaceId, NewTable};
 use crate::{Error, Result};
 
-/// Memory for entries of the log before they are written to tables, for each keyspace.
+/// Memory per keyspace for log entries before they are written to tables.
 const MEMTABLE_BYTES: usize = 64 << 20;
 
 type Memtables = BTreeMap<KeyspaceId, Arc<Memtable>>;
 
 impl Repair<'_> {
-    /// Writes what the log has to tables, and says where the log ends. Of the log, `known` is what
-    /// the manifest said.
+    /// Writes the entries of the log to tables, and returns the end of the log. `known` is the
+    /// manifest's knowledge of the log.
     pub(super) fn salvage_log(&mut self, plan: &mut Plan, known: Option<Known>) -> Result<Lsn> {
         let from = plan.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0);
-        // Without the manifest nobody knows what was released.
+        // Without the manifest, it is unknown which segments were released.
         let options = log_options(known).nothing_released(!self.report.is_rebuilt).mode(Mode::Salvage);
         let mut log = match Recovery::open(&self.fs, self.dir, Lsn::from(from), &options) {
             Ok(log) => log,
@@ -69,7 +69,8 @@ impl Repair<'_> {
         Ok(end)
     }
 
-    /// Inserts what of a record is in no table; says whether there was such.
+    /// Inserts the operations of a record that are not in any table. Returns true if there were
+    /// any.
     fn take_record(
         &self,
         plan: &mut Plan,
@@ -85,7 +86,7 @@ impl Repair<'_> {
         if record.seqno == 0 || count == 0 || record.seqno > SEQNO_MAX - count {
             return Err(damaged("invalid sequence numbers"));
         }
-        // All of it or nothing.
+        // A record is inserted completely or not at all.
         let operations: std::result::Result<Vec<_>, Malformed> = record.operations.collect();
         let operations = operations.map_err(|Malformed(what)| damaged(what))?;
         if operations.len() as u64 != count {
@@ -105,7 +106,7 @@ impl Repair<'_> {
         Ok(is_new)
     }
 
-    /// Writes memtables of more than `bytes` to tables.
+    /// Writes memtables larger than `bytes` to tables.
     fn write_full(&mut self, plan: &mut Plan, memtables: &mut Memtables, bytes: usize) -> Result<()> {
         let full: Vec<KeyspaceId> = memtables
             .iter()
@@ -136,7 +137,7 @@ impl Repair<'_> {
                 keyspace: &keyspace.name,
             };
             let written = writer.write()?;
-            // Newer than all runs before it, whose ids are lower numbers.
+            // The run is newer than all earlier ones, whose ids are lower.
             keyspace.tables.extend(written.map(|meta| NewTable { level: 0, run: number, meta }));
         }
         Ok(())

@@ -1,10 +1,11 @@
-//! Tables whose order nobody knows any more.
+//! Merging tables whose order is unknown.
 //!
-//! Lookups ask the runs from the newest to the oldest and stop at the first hit. Of two tables one
-//! is the newer when all its numbers are higher. Where ranges of numbers overlap, as they do in
-//! tables of different levels, one may be newer in one key and older in another, and then all are
-//! merged, by key and number, into one run. Compactions forget numbers, so that versions of a key
-//! may have the same one, 0: the newer of them is in the table that was written later.
+//! Lookups search the runs from the newest to the oldest and stop at the first hit. Of two tables,
+//! one is newer if all its sequence numbers are higher. Where the ranges of sequence numbers
+//! overlap, as they do between tables of different levels, one table may be newer for one key and
+//! older for another. Repair then merges all tables, by key and sequence number, into one run.
+//! Compactions set sequence numbers to 0, so versions of a key may have the same number, 0. The
+//! newer one is then in the table that was written later.
 
 use std::cmp::Reverse;
 
@@ -26,12 +27,13 @@ use crate::range_del::RangeTombstones;
 use crate::table::{self, CursorOptions, Expected, Table, TableOptions, TableWriter};
 use crate::version::{FileName, KeyspaceId, NewTable};
 
-/// Size of the tables that are written.
+/// Size of the tables that a merge writes.
 const TABLE_BYTES: u64 = 64 << 20;
 
-/// True when one may be newer in one key and older in another; and when one may be the output of a
-/// compaction and the other an input that was not deleted yet, by the blob files that both point
-/// into. A value that both have would count twice.
+/// Returns true when the order of two tables is unknown, in either of two cases. One table may be
+/// newer for one key and older for another. Or, judging by the blob files that both refer to, one
+/// may be the output of a compaction and the other an input that was not deleted yet; a value that
+/// is in both would be counted twice.
 fn is_ambiguous(a: &TableMeta, b: &TableMeta) -> bool {
     let share_keys = a.smallest <= b.largest && b.smallest <= a.largest;
     let share_numbers = a.seqnos.0 <= b.seqnos.1 && b.seqnos.0 <= a.seqnos.1;
@@ -40,7 +42,7 @@ fn is_ambiguous(a: &TableMeta, b: &TableMeta) -> bool {
 }
 
 impl Repair<'_> {
-    /// Gives the tables of a keyspace, which say nothing of levels, places in level 0.
+    /// Assigns places in level 0 to the tables of a keyspace, whose levels are unknown.
     pub(super) fn arrange(
         &mut self,
         id: KeyspaceId,
@@ -53,18 +55,18 @@ impl Repair<'_> {
         if pairs.into_iter().any(|(a, b)| is_ambiguous(a, b)) {
             let secs = TableMeta::secs_of(&metas).unwrap_or((self.now_secs, self.now_secs));
             let options = keyspace.table_options(id, 0, 0, secs);
-            // Among equal numbers the table that was written last comes first.
+            // Among equal sequence numbers, the table that was written last comes first.
             metas.sort_by_key(|meta| Reverse(meta.number));
             let merged = self.merge(&metas, &options, keyspace.ttl_secs(self.dir), None)?;
             return Ok(merged.into_iter().map(|meta| NewTable { level: 0, run: 1, meta }).collect());
         }
-        // Ascending by number, and higher runs are newer.
+        // The tables are sorted by ascending sequence numbers, and higher runs are newer.
         let place = |(run, meta)| NewTable { level: 0, run, meta };
         Ok((1..).zip(metas).map(place).collect())
     }
 
-    /// All entries of the tables, by key and number, in new tables. Among entries of one key with
-    /// one number, that of the table given first.
+    /// Writes all entries of the tables, by key and sequence number, to new tables. Among entries
+    /// with the same key and number, the one from the table given first is kept.
     pub(super) fn merge(
         &mut self,
         metas: &[TableMeta],
@@ -103,19 +105,19 @@ impl Repair<'_> {
     }
 }
 
-/// The tables of a merge.
+/// A merge in progress and its output tables.
 struct Merged<'o> {
     options: &'o TableOptions,
-    /// How long entries live; 0 for ever.
+    /// The time to live of entries; 0 means forever.
     ttl_secs: u64,
-    /// What becomes of values in damaged blob files.
+    /// Decides the fate of values in damaged blob files.
     salvage: Option<&'o mut Salvage>,
     tombstones: RangeTombstones,
     writer: Option<TableWriter>,
     last: Option<(Vec<u8>, Seqno)>,
-    /// Where the values of the last key are that are in blob files.
+    /// The blob references of the current key's versions.
     values: Vec<BlobRef>,
-    /// Where the range tombstones of the next table begin.
+    /// The start of the next table's range, for its range tombstones.
     start: Option<Vec<u8>>,
     done: Vec<TableMeta>,
 }
@@ -130,7 +132,8 @@ impl Merged<'_> {
         value: &[u8],
     ) -> Result<()> {
         let is_same_key = self.last.as_ref().is_some_and(|(last, _)| last == key);
-        // A table whose inputs were not removed yet has the same entries as they.
+        // A compaction's output contains the same entries as those of its inputs that were not
+        // removed yet.
         if is_same_key && self.last.as_ref().is_some_and(|(_, last)| *last == seqno) {
             return Ok(());
         }
@@ -142,7 +145,7 @@ impl Merged<'_> {
         }
         let reference = BlobRef::decode(value).filter(|_| kind == Kind::Blob);
         if let Some(reference) = reference {
-            // One write, whose number one of the tables has forgotten.
+            // Both entries come from one write; one of the tables has its sequence number set to 0.
             if self.values.contains(&reference) {
                 return Ok(());
             }
@@ -160,9 +163,10 @@ impl Merged<'_> {
                 moved.encode(&mut encoded);
                 self.write(repair, key, seqno, Kind::Blob, &encoded, Some(moved))
             }
-            // A table that was about to be removed may point into a file that was, and another
-            // table have the value. Where the order is known, it is the newest: what it hid must
-            // not come back.
+            // If the manifest is lost, this table may be one that was about to be removed, and so
+            // may its blob file, while another table has the value: the entry is dropped. Where the
+            // order is known, this entry is the newest, and a tombstone replaces it so that older
+            // versions do not come back.
             Fate::Lost if repair.report.is_rebuilt => Ok(()),
             Fate::Lost => self.write(repair, key, seqno, Kind::Delete, &[], None),
         }
@@ -199,7 +203,7 @@ impl Merged<'_> {
         }
     }
 
-    /// Ends the current table before `end`, the next one's first key.
+    /// Ends the current table before `end`, the first key of the next one.
     fn finish_table(&mut self, repair: &mut Repair<'_>, end: Option<&[u8]>) -> Result<()> {
         let tombstones = self.tombstones.clip(self.start.as_deref(), end);
         if !tombstones.is_empty() {

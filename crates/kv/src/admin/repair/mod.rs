@@ -1,13 +1,13 @@
-//! Making a store that does not open open again, with all of it that can be read.
+//! Repair: makes a damaged store open again, with all data that can be read.
 //!
 //! ```text
-//!  lock ─► plan: which table belongs where ─► log ─► more tables ─► damaged files to lost/ ─► manifest ─► log removed
-//!           │ manifest sound: as it says, without what is damaged
-//!           └ manifest lost: by what the tables say of themselves
+//!  lock ─► plan: places ─► log ─► more tables ─► damaged to lost/ ─► manifest ─► remove log
+//!           │ manifest sound: as it says, without damaged files
+//!           └ manifest lost: from the tables' own properties
 //! ```
 //!
-//! Nothing is changed before the new tables are durable, and the manifest is replaced in one step;
-//! a repair that a crash interrupts is done again.
+//! Nothing is changed before the new tables are durable, and the manifest is replaced in one step.
+//! A repair that a crash interrupts can be repeated.
 
 mod blobs;
 mod log;
@@ -28,16 +28,16 @@ use crate::options::KeyspaceOptions;
 use crate::version::{FileName, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
-/// Where what is damaged goes, beneath the store's directory.
+/// The directory for damaged files, within the store's directory.
 const LOST: &str = "lost";
 
-/// How to repair.
+/// Options of [`repair()`].
 #[derive(Debug, Clone)]
 pub struct RepairOptions {
     /// The file system. Default: the machine's.
     pub fs: Arc<dyn Fs>,
-    /// Options of keyspaces by name, `default` among them: needed when the manifest is lost, for
-    /// those with a TTL or a merge operator. Default: none.
+    /// Options of keyspaces by name, including `default`. Needed only for keyspaces with a TTL or a
+    /// merge operator, and only when the manifest is lost. Default: none.
     pub keyspaces: Vec<(String, KeyspaceOptions)>,
 }
 
@@ -54,26 +54,26 @@ impl RepairOptions {
     }
 }
 
-/// What a repair found and did.
+/// The result of a repair.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RepairReport {
-    /// True when the manifest could not be read, and was made anew from the tables.
+    /// True when the manifest could not be read and was rebuilt from the tables.
     pub is_rebuilt: bool,
-    /// Tables that the store has now.
+    /// Number of tables in the repaired store.
     pub tables: usize,
-    /// Entries in them.
+    /// Number of entries in these tables.
     pub entries: u64,
-    /// Records of the log that were in no table and now are.
+    /// Number of log records that were not in any table and now are.
     pub log_records: u64,
-    /// Entries that went with their values, which were in blob files.
+    /// Number of entries removed because their values, in blob files, could not be read.
     pub lost_values: u64,
-    /// All that was damaged or missing: what it held is lost, but for what the log still had and
-    /// what could be read of blob files.
+    /// The damaged or missing files. Their content is lost, except for entries that the log still
+    /// had and values that could be read from blob files.
     pub damage: Vec<Damage>,
-    /// Files that were set aside, where they are now.
+    /// The files that were set aside, with their new paths.
     pub set_aside: Vec<PathBuf>,
-    /// What had to be assumed, in words.
+    /// The assumptions that the repair had to make, in words.
     pub assumptions: Vec<String>,
 }
 
@@ -93,12 +93,12 @@ impl std::fmt::Display for RepairReport {
     }
 }
 
-/// Who needs a file that is to be set aside.
+/// Tells whether a file that is to be set aside is still needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needed {
     ByNobody,
-    /// Until the new state is durable, for a repair that begins again: its manifest, and values
-    /// that were moved.
+    /// The old state is needed until the new one is durable, in case the repair has to start over:
+    /// its manifest, and blob files whose values were moved.
     ByOldState,
 }
 
@@ -111,41 +111,41 @@ impl Needed {
     }
 }
 
-/// A repair under way.
+/// A repair in progress.
 struct Repair<'a> {
     fs: Arc<dyn Fs>,
     dir: &'a Path,
     options: &'a RepairOptions,
     report: RepairReport,
-    /// Numbers for new files.
+    /// The number of the next new file.
     next_file: FileNumber,
-    /// Files to be set aside.
+    /// Files to set aside.
     lost: Vec<PathBuf>,
-    /// The time, in seconds since the Unix epoch: the age of what does not say its own.
+    /// The time in seconds since the Unix epoch, used as the age of tables that do not record their
+    /// own.
     now_secs: u64,
 }
 
-/// Makes a store that does not open any more, or that [`crate::verify`] finds damaged, open again
-/// with what can be read.
+/// Repairs a store that no longer opens, or that [`crate::verify`] finds damaged: it opens again
+/// with all data that can be read.
 ///
-/// Tables are read whole; damaged ones are set aside in `lost/` beneath the directory. The log is
-/// salvaged: records behind a damaged place are kept, so what comes out may have holes. When the
-/// manifest is lost, too, the state is put together from the tables, whose entries say in which
-/// order they were written. Then keys that were deleted long ago can come back, from tables that
-/// were about to be removed.
+/// Tables are read completely; damaged ones are set aside in `lost/` within the directory. The log
+/// is salvaged: records after a damaged place are kept, so the recovered writes may have gaps. When
+/// the manifest is lost too, the state is rebuilt from the tables, whose sequence numbers tell in
+/// which order they were written. In that case keys deleted long ago can come back, from tables
+/// that were about to be removed.
 ///
-/// What can be read of a damaged blob file moves to a new one. Keys whose values cannot be read, or
-/// were in a blob file that is missing, are not there afterwards; [`RepairReport::lost_values`]
-/// says how many.
+/// Values that can be read from a damaged blob file move to a new one. Keys whose values cannot be
+/// read, or were in a missing blob file, are removed; [`RepairReport::lost_values`] counts them.
 ///
-/// Take a copy of the directory before. Costs reading everything, and writing all of it when the
+/// Copy the directory before repairing. Costs reading everything, and writing everything when the
 /// manifest is lost.
 ///
-/// Errors: [`Error::Busy`] when a process has the store open, [`Error::NotFound`] when there is
-/// nothing of a store, [`Error::Unsupported`] for a file of a later version, those of the file
-/// system. What cannot be read because the disk fails is not taken for damage: copy the files that
-/// can be read to another disk, and repair it there. After an error all that the repair needs is
-/// there still: repair again.
+/// Errors: [`Error::Busy`] when a process has the store open, [`Error::NotFound`] when no files of
+/// a store exist, [`Error::Unsupported`] for a file of a later version, those of the file system. A
+/// read error of the disk does not count as damage: copy the files that can be read to another
+/// disk, and repair the store there. After an error all files that the repair needs still exist,
+/// and it can be repeated.
 ///
 /// ```no_run
 /// let report = cairn_kv::repair("/var/lib/broken", &cairn_kv::RepairOptions::default())?;
@@ -161,7 +161,7 @@ pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairR
     let _lock = take_lock(&fs, dir)?;
     let names = fs.read_dir(dir)?;
     let numbers = names.iter().filter_map(|path| FileName::parse(path)?.number());
-    // A number that no file of a store can have is some other file's.
+    // No file of a store can have a higher number; such a name belongs to some other file.
     let highest = numbers.filter(|number| *number < 1 << 61).max().unwrap_or(0);
     let report = RepairReport::default();
     let (next_file, now_secs) = (highest + 1, SystemClock::new().wall().as_secs());
@@ -185,11 +185,12 @@ impl Repair<'_> {
             }
         };
         let log_end = self.salvage_log(&mut plan, known)?;
-        // ORDER: new tables and their names before the manifest.
+        // ORDER: new tables and their names are durable before the manifest.
         self.fs.sync_dir(self.dir)?;
         self.set_aside(Needed::ByNobody)?;
         let mut edit = plan.edit(self.next_file);
-        // Until it is removed: what it had reached is in tables.
+        // The log's id is kept until the log is removed. Its durable end is not: its records are in
+        // tables.
         edit.log = known.map(|known| Known { log_id: known.log_id, ..Known::default() });
         let added = || edit.keyspaces.values().flat_map(|change| &change.added);
         self.report.tables = added().count();
@@ -202,15 +203,17 @@ impl Repair<'_> {
         self.remove_log(store_id, &mut edit)
     }
 
-    /// A new table's number.
+    /// Returns the number for a new table.
     fn number(&mut self) -> FileNumber {
         let number = self.next_file;
         self.next_file += 1;
         number
     }
 
-    /// Something is damaged, or gone. Errors: what is no damage. A later version's file is sound,
-    /// and a failing disk is not repaired by writing to it.
+    /// Reports a damaged or missing file.
+    ///
+    /// Errors: returns errors that are not damage. A file of a later version is sound, and writing
+    /// to a failing disk does not repair it.
     fn found(&mut self, file: PathBuf, error: Error) -> Result<()> {
         match error {
             Error::Unsupported { .. } => Err(error),
@@ -222,7 +225,7 @@ impl Repair<'_> {
         }
     }
 
-    /// What cannot be read as a manifest any more is kept, for whoever can.
+    /// Sets unreadable manifests aside, for manual inspection.
     fn set_manifests_aside(&mut self) -> Result<()> {
         for path in self.fs.read_dir(self.dir)? {
             if matches!(FileName::parse(&path), Some(FileName::Manifest(_))) {
@@ -232,7 +235,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Moves lost files to their place; `needed` says which.
+    /// Moves those lost files to `lost/` that are needed as `needed` says.
     fn set_aside(&mut self, needed: Needed) -> Result<()> {
         let (now, later) =
             std::mem::take(&mut self.lost).into_iter().partition(|path| Needed::of(path) == needed);
@@ -253,13 +256,13 @@ impl Repair<'_> {
         Ok(self.fs.sync_dir(self.dir)?)
     }
 
-    /// The log is in tables now. A store without log begins one; until it is gone, the manifest
-    /// says to read none of it.
+    /// Removes the log, whose records are in tables now. The store begins a new log when it is
+    /// opened. Until the old one is gone, the manifest says that none of it is to be read.
     fn remove_log(&mut self, store_id: u64, edit: &mut VersionEdit) -> Result<()> {
         let paths = self.fs.read_dir(self.dir)?;
         let files: Vec<PathBuf> = paths.into_iter().filter(|path| cairn_wal::is_log_file(path)).collect();
         if !files.is_empty() {
-            // What is wrong with the log as a whole may be wrong in any of its files.
+            // Damage to the log as a whole may be in any of its files.
             let is_damaged = |path: &PathBuf| {
                 self.report.damage.iter().any(|damage| damage.file == *path || damage.file == self.dir)
             };

@@ -1,4 +1,4 @@
-//! Which table belongs where.
+//! The plan of a repair: which table belongs where.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,27 +23,28 @@ use crate::version::{
 };
 use crate::{Error, Result};
 
-/// A keyspace of the store to come.
+/// A keyspace of the repaired store.
 #[derive(Debug)]
 pub(super) struct PlannedKeyspace {
     pub name: String,
-    /// As the manifest has them.
+    /// Encoded as in the manifest.
     pub stored: Vec<u8>,
     pub options: KeyspaceOptions,
     pub tables: Vec<NewTable>,
     pub blobs: Vec<(BlobMeta, u64)>,
-    /// Records of the log are missing from the tables from here on, or from this number on.
+    /// Log records after this position and above this sequence number are not in tables.
     pub log_start: u64,
     pub flushed: Seqno,
 }
 
 impl PlannedKeyspace {
-    /// How long its entries live; 0 for ever. What cannot be read is told by who opens the store.
+    /// Returns the time to live of its entries; 0 means forever. An error in the stored options is
+    /// not reported here; opening the store reports it.
     pub(super) fn ttl_secs(&self, store: &Path) -> u64 {
         StoredOptions::decode(&self.stored, store).map_or(0, |kept| kept.ttl_secs)
     }
 
-    /// How tables of it are written; see [`table_options`].
+    /// Returns the options for writing its tables; see [`table_options`].
     pub(super) fn table_options(
         &self,
         id: KeyspaceId,
@@ -56,26 +57,26 @@ impl PlannedKeyspace {
     }
 }
 
-/// The store to come.
+/// The state of the repaired store.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub keyspaces: BTreeMap<KeyspaceId, PlannedKeyspace>,
     pub last_seqno: Seqno,
-    /// True when nothing is known of keyspaces but what tables say.
+    /// True when keyspaces are known only from tables and the log, because the manifest is lost.
     pub is_open_ended: bool,
 }
 
-/// A table that was read whole, of a store without manifest.
+/// A table of a store without manifest, read completely.
 #[derive(Debug)]
 pub(super) struct FoundTable {
     pub meta: TableMeta,
     keyspace: Option<(u32, String)>,
-    /// Writes up to this are in tables. An ingested table says nothing of that.
+    /// Writes up to this sequence number are in tables. An ingested table does not tell.
     flushed_seqno: Seqno,
 }
 
 impl Plan {
-    /// The edit that makes this of nothing.
+    /// Returns the edit that creates this state from an empty store.
     pub(super) fn edit(&self, next_file: FileNumber) -> VersionEdit {
         let mut edit = VersionEdit {
             last_seqno: Some(self.last_seqno),
@@ -97,7 +98,7 @@ impl Plan {
         edit
     }
 
-    /// The keyspace of a log record or a table; `None` when it was dropped.
+    /// Returns the keyspace of a log record or a table, or `None` when it was dropped.
     pub(super) fn keyspace(
         &mut self,
         id: KeyspaceId,
@@ -109,7 +110,7 @@ impl Plan {
                 if id == DEFAULT { DEFAULT_NAME.to_owned() } else { format!("recovered-{}", id.0) };
             let mut name = name.map_or(fallback.clone(), str::to_owned);
             if self.keyspaces.values().any(|keyspace| keyspace.name == name) {
-                // Of one that was dropped and made again.
+                // The name belongs to a keyspace that was dropped and created again.
                 name = fallback;
             }
             let options = options(&name);
@@ -123,7 +124,7 @@ impl Plan {
 }
 
 impl Repair<'_> {
-    /// What the manifest says, without what is damaged.
+    /// Plans the state that the manifest describes, without damaged files.
     pub(super) fn plan_by_manifest(&mut self, set: &VersionSet) -> Result<Plan> {
         let mut plan = Plan { last_seqno: set.last_seqno(), ..Plan::default() };
         self.next_file = self.next_file.max(set.new_file_number());
@@ -148,7 +149,7 @@ impl Repair<'_> {
         Ok(plan)
     }
 
-    /// The version's tables that are as the manifest says; the others are set aside.
+    /// Returns the version's tables that match the manifest, and sets the others aside.
     fn sound_tables(&mut self, version: &Version) -> Result<Vec<NewTable>> {
         let mut tables = Vec::new();
         for (level, runs) in version.levels().iter().enumerate() {
@@ -170,8 +171,8 @@ impl Repair<'_> {
         Ok(tables)
     }
 
-    /// Looks at the blob files that none of the tables points into. They are garbage, and removed
-    /// at the next open.
+    /// Verifies the blob files that none of the tables refers to. They are garbage, and the next
+    /// open removes them.
     fn check_unneeded(&mut self, version: &Version, tables: &[NewTable]) -> Result<()> {
         let wanted = wanted_blobs(tables);
         let unneeded = |meta: &&BlobMeta| !wanted.contains_key(&meta.number);
@@ -183,7 +184,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// What the tables say.
+    /// Plans the state from the properties of the tables.
     pub(super) fn plan_by_tables(&mut self) -> Result<Plan> {
         let mut found = self.read_tables()?;
         self.number_ingested(&mut found);
@@ -210,7 +211,7 @@ impl Repair<'_> {
         Ok(plan)
     }
 
-    /// All tables of the directory that can be read; the others are set aside.
+    /// Returns all readable tables of the directory, and sets the others aside.
     fn read_tables(&mut self) -> Result<Vec<FoundTable>> {
         let mut found = Vec::new();
         for path in self.fs.read_dir(self.dir)? {
@@ -228,8 +229,8 @@ impl Repair<'_> {
         Ok(found)
     }
 
-    /// The manifest had the sequence numbers of ingested tables. Those that were written before had
-    /// lower file numbers.
+    /// Assigns sequence numbers to ingested tables, whose real ones were in the manifest. Tables
+    /// written earlier have lower file numbers.
     fn number_ingested(&mut self, found: &mut [FoundTable]) {
         found.sort_by_key(|table| table.meta.number);
         let mut newest = 0;
@@ -253,10 +254,11 @@ impl Repair<'_> {
 
 fn found_table(number: FileNumber, checksum: u64, table: &Table, now_secs: u64) -> FoundTable {
     let found = table.properties();
-    // Its number would be that of its name, had the store written it.
+    // In a table that the store wrote, the number inside equals the one in its name.
     let is_ingested = table.written_number() != number && found.seqnos == (0, 0);
     let ingested = is_ingested.then(|| Ingested { seqno: 0, number: table.written_number() });
-    // The manifest had the age of ingested ones. Who drops the oldest must not take them for that.
+    // The age of ingested tables was in the manifest. They count as written now, so that strategies
+    // that drop the oldest tables do not drop them first.
     let (oldest_secs, newest_secs) = match found.oldest_secs {
         0 => (now_secs, now_secs),
         oldest_secs => (oldest_secs, found.newest_secs),

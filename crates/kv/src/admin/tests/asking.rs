@@ -1,4 +1,4 @@
-//! Disks on which something happens in between.
+//! A file system that calls hooks between operations.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,15 +11,15 @@ mod asking_fs;
 
 pub(super) use asking_fs::Asking;
 
-/// What happens before a file is opened whose name ends so.
+/// A hook, and the ending of the file name before whose opening it is called.
 type Hook = (&'static str, Box<dyn FnOnce() + Send>);
 
-/// What others do before certain files are opened, in turn.
+/// Hooks that are called before certain files are opened, in the given order.
 #[derive(Clone, Default)]
 pub(super) struct Hooks(Arc<Mutex<VecDeque<Hook>>>);
 
 impl Hooks {
-    /// A disk on which they do it.
+    /// Returns a file system over `fs` that calls the hooks.
     pub(super) fn over(&self, fs: &Arc<dyn Fs>) -> Arc<dyn Fs> {
         let hooks = self.clone();
         Asking::over(fs, move |operation, path| {
@@ -32,18 +32,19 @@ impl Hooks {
         })
     }
 
-    /// Calls `hook` once, before the next file with this ending is opened; after those that were
-    /// given before, each for a file of its own. It may use the disk itself.
+    /// Registers `hook` to be called once, before the next file with this ending is opened. Hooks
+    /// are called in the order of registration, each for a file of its own. A hook may use the file
+    /// system itself.
     pub(super) fn before_open(&self, ending: &'static str, hook: impl FnOnce() + Send + 'static) {
         lock(&self.0).push_back((ending, Box::new(hook)));
     }
 
-    /// How many hooks were not called yet.
+    /// Returns the number of hooks that were not called yet.
     pub(super) fn left(&self) -> usize {
         lock(&self.0).len()
     }
 
-    /// The hook whose turn it is, if it is one for this file.
+    /// Removes and returns the first hook in line, if this file's name has its ending.
     fn next(&self, path: &Path) -> Option<Hook> {
         let mut hooks = lock(&self.0);
         let (ending, _) = hooks.front()?;

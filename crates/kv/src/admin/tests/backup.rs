@@ -16,7 +16,7 @@ fn open_backups(fs: &Arc<dyn Fs>) -> Backups {
     Backups::open_in(fs, BACKUPS).unwrap()
 }
 
-/// What a backup restores to.
+/// Restores a backup and returns the pairs of the restored store.
 fn restored(fs: &Arc<dyn Fs>, backups: &Backups, id: Option<u64>) -> Pairs {
     let path = format!("/restored{}", fs.read_dir(Path::new("/")).unwrap().len());
     backups.restore(id, &path).unwrap();
@@ -24,9 +24,10 @@ fn restored(fs: &Arc<dyn Fs>, backups: &Backups, id: Option<u64>) -> Pairs {
     pairs(&db.open().unwrap())
 }
 
-/// Goal: what is made in directories that are missing is there after a power loss, with all of
-/// them. Method: a store, a checkpoint and backups, each some directories deep; power lost once
-/// they are said to be durable.
+/// Goal: stores, checkpoints and backups in missing directories survive a power loss, together with
+/// all these directories.
+/// Method: a store, a checkpoint and backups, each several directories deep; the power fails once
+/// they count as durable.
 #[test]
 fn missing_parents() {
     let machine = FaultFs::new(FaultOptions::seeded(15));
@@ -52,8 +53,8 @@ fn missing_parents() {
     assert_eq!(Backups::open_in(&after_power_loss(), "/e/f/backups").unwrap().list().unwrap(), [made]);
 }
 
-/// Goal: each backup restores what the store was; what did not change is copied once; old ones go
-/// with what only they had.
+/// Goal: each backup restores the state of the store at its time; unchanged files are copied once;
+/// purging removes old backups and the files that only they had.
 /// Method: three backups of a store that grows, then purge, restore each, and look at files and
 /// bytes.
 #[test]
@@ -97,9 +98,9 @@ fn incremental() {
     assert!(files(&fs, BACKUPS, ".table").is_empty());
 }
 
-/// Goal: a store that was restored and gone on with is backed up beside the old one, though it
-/// gives its files the same numbers. Method: both go on differently, both are backed up, both
-/// backups restore.
+/// Goal: a restored store that is written to can be backed up beside the original, although it
+/// gives its files the same numbers.
+/// Method: both are written to differently, both are backed up, both backups restore.
 #[test]
 fn histories_that_fork() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -119,8 +120,9 @@ fn histories_that_fork() {
     assert!(backups.verify().unwrap().is_empty());
 }
 
-/// Goal: damage is found, named, and not restored; a damaged record stops files from being removed
-/// that it may need. Method: flip a byte of a table and of a record.
+/// Goal: damage is detected, reported and not restored; a damaged record prevents the removal of
+/// files that its backup may need.
+/// Method: flip a byte of a table and of a record.
 #[test]
 fn damage() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -154,9 +156,9 @@ fn damage() {
     assert!(restored(&fs, &backups, None) == expected(0..100, 3));
 }
 
-/// Goal: a crash in a backup, a purge or a restore leaves earlier backups whole, and what was
-/// acknowledged is there. Method: every operation of two backups, a purge of the first and a
-/// restore.
+/// Goal: a crash during a backup, a purge or a restore leaves earlier backups complete, and
+/// acknowledged backups exist.
+/// Method: a crash at every operation of two backups, a purge of the first and a restore.
 #[test]
 fn crashes() {
     let marks = std::cell::RefCell::new(Vec::new());
@@ -201,8 +203,8 @@ fn crashes() {
                 2 => &[&[1, 2], &[2]],
                 _ => &[&[2]],
             };
-            // A purge may have removed files when its last step, the record's end, was durable;
-            // before, none.
+            // A purge may have removed files only once its last step, the removal of the record,
+            // was durable.
             assert!(allowed.contains(&ids.as_slice()), "{context}: {ids:?}");
             assert!(backups.verify().unwrap().is_empty(), "{context}");
             for id in ids {
@@ -220,8 +222,9 @@ fn crashes() {
     assert!(images > 100, "{images}");
 }
 
-/// Goal: after a failed operation, the store goes on, earlier backups are whole and the next backup
-/// works. Method: every operation of a second backup fails once.
+/// Goal: after a failed operation, the store keeps working, earlier backups are complete and the
+/// next backup works.
+/// Method: every operation of a second backup fails once.
 #[test]
 fn failures() {
     for fault in [Fault::Io, Fault::Full] {
@@ -234,7 +237,7 @@ fn failures() {
                 backups.create(&db)?;
                 db.put("b", "2")?;
                 let second = backups.create(&db);
-                // The fault may strike here, once.
+                // The one fault may strike here.
                 let damage = backups.verify()?;
                 assert!(damage.is_empty() || backups.verify()?.is_empty(), "{index}: {second:?} {damage:?}");
                 assert!(!backups.list()?.is_empty());
@@ -252,9 +255,9 @@ fn failures() {
     }
 }
 
-/// Goal: backups on a medium that cannot be written to are listed, verified and restored; a new one
-/// fails and harms nothing.
-/// Method: a file system that refuses to change anything in their directory.
+/// Goal: backups on read-only media can be listed, verified and restored; a new one fails and does
+/// no harm.
+/// Method: a file system that refuses all changes in their directory.
 #[test]
 fn medium_that_cannot_be_written_to() {
     let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -279,10 +282,11 @@ fn medium_that_cannot_be_written_to() {
     assert!(restored(&fs, &backups, Some(1)) == expected(0..100, 1));
 }
 
-/// Goal: threads that share a handle take turns: a backup is whole whatever others remove, and none
-/// takes another's number. Method: when a second backup is about to write its record, another
-/// thread removes the first, whose files it shares, or makes a third; it has time to be done before
-/// the record is written, were it let.
+/// Goal: threads that share a handle take turns: a backup is complete whatever other threads
+/// remove, and none takes another's number.
+/// Method: when a second backup is about to write its record, another thread removes the first,
+/// whose files it shares, or creates a third. Without the lock, the other thread would have time to
+/// finish before the record is written.
 #[test]
 fn threads_take_turns() {
     use std::sync::mpsc::channel;

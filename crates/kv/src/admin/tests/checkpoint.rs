@@ -15,10 +15,10 @@ fn open_at(fs: &Arc<dyn Fs>, path: &str) -> Db {
     Db::builder(path).fs(Arc::clone(fs)).seed(8).options(options).default_keyspace(small()).open().unwrap()
 }
 
-/// Goal: a checkpoint has all that was written before it, whatever its durability and wherever it
-/// was then, and nothing after; it and the store go their own ways. Method: tables in several
-/// levels, range tombstones, merges and unlogged writes in memtables, a second keyspace; then both
-/// are written to and compacted.
+/// Goal: a checkpoint contains everything written before it, whatever its durability and wherever
+/// it was then, and nothing written after it; afterwards the copy and the store are independent.
+/// Method: tables in several levels, range tombstones, merges and unlogged writes in memtables, a
+/// second keyspace; then both are written to and compacted.
 #[test]
 fn has_everything_before_it() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -53,9 +53,10 @@ fn has_everything_before_it() {
     assert_eq!(db.checkpoint(STORE).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
-/// Goal: no half of a batch, and all that was written before the call, while writers go on. Method:
-/// batches that set one number in two keyspaces; checkpoints meanwhile; in each copy the two agree
-/// and are not older than what had returned.
+/// Goal: while writes continue, a checkpoint contains no partial batch, and everything written
+/// before the call.
+/// Method: batches that set one number in two keyspaces; checkpoints meanwhile; in each copy the
+/// two agree and are at least as new as the writes that had returned.
 #[test]
 fn while_writes_go_on() {
     use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -98,8 +99,9 @@ fn while_writes_go_on() {
     });
 }
 
-/// Goal: a crash anywhere leaves the whole copy or none that opens, never hurts the store, and the
-/// next attempt works. Method: every operation of a checkpoint.
+/// Goal: a crash anywhere leaves the complete copy or none that opens, never damages the store, and
+/// the next attempt works.
+/// Method: a crash at every operation of a checkpoint.
 #[test]
 fn crashes() {
     let marks = std::cell::RefCell::new(Vec::new());
@@ -127,7 +129,7 @@ fn crashes() {
             let is_there = fs.exists(Path::new("/copy")).unwrap();
             assert!(is_there || passed < 2, "{context}");
             let half = Db::builder("/copy.tmp").fs(Arc::clone(&fs)).create_if_missing(false).open();
-            // Complete, but for its name.
+            // If the temporary directory opens, it is complete and only the rename is missing.
             if let Ok(whole) = half {
                 assert!(pairs(&whole) == expected(0..80, 1), "{context}");
                 drop(whole);
@@ -146,7 +148,7 @@ fn crashes() {
     assert!(images > 50, "{images}");
 }
 
-/// Goal: on a real disk the tables are the same files, and stay when the store is gone.
+/// Goal: on a real disk the tables are hard links, which stay when the store is removed.
 #[test]
 fn links_on_a_real_disk() {
     let dir = tempfile::tempdir().unwrap();
@@ -171,9 +173,9 @@ fn links_on_a_real_disk() {
     assert!(pairs(&copy) == expected(0..510, 1));
 }
 
-/// Goal: values in blob files go wherever the tables go. Method: a store with large values, some
-/// garbage collected; then a checkpoint, a backup, a reader while the writer collects more, and a
-/// verification of each.
+/// Goal: blob files are copied along with the tables that refer to them.
+/// Method: a store with large values, some garbage collected; then a checkpoint, a backup, a reader
+/// while the writer collects more, and a verification of each.
 #[test]
 fn blob_files() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -212,8 +214,8 @@ fn blob_files() {
     assert!(backups.verify().unwrap().is_empty());
 }
 
-/// Goal: entries expire in a copy as they do in the store. Method: entries in a memtable; a clock
-/// that the test moves, then an idle copy.
+/// Goal: entries expire in a copy as they do in the store.
+/// Method: entries in a memtable; a clock that the test moves, then an idle copy.
 #[test]
 fn entries_expire_in_a_copy() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

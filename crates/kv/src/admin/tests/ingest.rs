@@ -11,13 +11,14 @@ use crate::batch::DEFAULT;
 use crate::strategy::UniversalOptions;
 use crate::{Durability, IngestOptions, Snapshot, TableBuilder};
 
-/// What a store holds.
+/// The pairs of a store.
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const COPY: IngestOptions = IngestOptions { move_files: false };
 const MOVE: IngestOptions = IngestOptions { move_files: true };
 
-/// A table of `numbers` of a round; every fifth is a deletion where `deletes` is set.
+/// Builds a table of the keys `numbers` with the values of a round. With `deletes`, every fifth key
+/// is deleted instead.
 fn build(fs: &Arc<dyn Fs>, path: &str, numbers: std::ops::Range<u32>, round: u32, deletes: bool) {
     let mut table = TableBuilder::create_in(fs, path, &small()).unwrap();
     for number in numbers {
@@ -30,14 +31,15 @@ fn build(fs: &Arc<dyn Fs>, path: &str, numbers: std::ops::Range<u32>, round: u32
     table.finish().unwrap();
 }
 
-/// Levels that have tables, with how many.
+/// Returns the number of tables per level.
 fn levels(db: &Db) -> Vec<usize> {
     db.stats().keyspaces[0].levels.iter().map(|level| level.tables).collect()
 }
 
-/// Goal: what is ingested is newer than memtables and tables below it and older than later writes,
-/// deletions included; earlier snapshots and cursors do not see it; a reopened store does. Method:
-/// rounds of writes, ingests and more writes on one range.
+/// Goal: ingested entries, including deletions, are newer than memtables and tables written before
+/// and older than later writes; earlier snapshots and cursors do not see them; a reopened store
+/// does.
+/// Method: rounds of writes, ingests and more writes on one range.
 #[test]
 fn between_older_and_newer() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -82,7 +84,7 @@ fn between_older_and_newer() {
     assert_eq!(pairs(&db), new);
 }
 
-/// Goal: a bulk load goes to the last level and is not compacted; what overlaps stays above.
+/// Goal: a bulk load goes to the last level and is not compacted; overlapping tables stay above.
 /// Method: loads into an empty store, beside the data, over it.
 #[test]
 fn as_deep_as_it_can() {
@@ -106,9 +108,9 @@ fn as_deep_as_it_can() {
     assert_eq!(db.stats().compactions.0, 0);
 }
 
-/// Goal: what is no table from a builder is refused and leaves nothing behind. Method: a table of
-/// the store, a cut and a flipped file, two that overlap, one that is not there; then the directory
-/// is as before.
+/// Goal: a file that is not a table from a builder is refused and leaves nothing behind.
+/// Method: a table of the store, a cut and a flipped file, two that overlap, one that does not
+/// exist; then the directory is as before.
 #[test]
 fn refused() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -148,10 +150,10 @@ fn refused() {
     assert_eq!(db.table_builder("/a").unwrap_err().kind(), ErrorKind::Conflict);
 }
 
-/// Goal: a store's own tables are not taken in once more: old values would become the newest, and a
-/// move would take the file away from the store. Method: tables of the last level, whose entries
-/// have no numbers any more, and one that was ingested, by their names and by copies; the store is
-/// as before, also when it is opened again.
+/// Goal: a store's own tables cannot be ingested again: old values would become the newest, and a
+/// move would take the file away from the store.
+/// Method: tables of the last level, whose sequence numbers are 0, and one that was ingested, by
+/// their names and as copies; the store is unchanged, also after it is reopened.
 #[test]
 fn own_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -177,9 +179,9 @@ fn own_tables() {
     assert!(pairs(&open(&fs)) == all);
 }
 
-/// Goal: ingests fit between writes, deletions of ranges, flushes and compactions as if they were
-/// batches, and snapshots stay what they were. Method: random steps against a map, over several
-/// seeds and strategies.
+/// Goal: ingests, interleaved with writes, range deletions, flushes and compactions, behave like
+/// batches, and snapshots do not change.
+/// Method: random steps against a map, over several seeds and strategies.
 #[test]
 fn against_a_map() {
     for seed in 0..9u64 {
@@ -267,9 +269,10 @@ fn against_a_map() {
     }
 }
 
-/// Goal: after a crash anywhere, all files of an ingest are there or none, and nothing that was
-/// synced before is lost. Method: every operation of writes, an ingest of two tables over them and
-/// one more write.
+/// Goal: after a crash anywhere, either all or none of the files of an ingest are in the store, and
+/// no synced write is lost.
+/// Method: a crash at every operation of writes, an ingest of two tables over them and one more
+/// write.
 #[test]
 fn crashes() {
     for options in [COPY, MOVE] {
@@ -313,10 +316,10 @@ fn crashes() {
     }
 }
 
-/// Goal: a table is placed by what is there when its place is chosen, also when a compaction has
-/// just ended. Method: three runs with keys on both sides of a table that is taken in; right before
-/// its place is chosen, while a write that came meanwhile is flushed, a compaction makes one table
-/// of the three.
+/// Goal: a table's place depends on the levels at the moment of the choice, even when a compaction
+/// has just ended.
+/// Method: three runs with keys on both sides of the ingested table. Just before its place is
+/// chosen, while a concurrent write is flushed, a compaction merges the three runs into one table.
 #[test]
 fn beside_a_compaction_that_ends() {
     let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -335,7 +338,8 @@ fn beside_a_compaction_that_ends() {
     db.put(key(40), value(40, 1)).unwrap();
     build(&fs, "/one", 40..41, 3, false);
     build(&fs, "/two", 50..51, 3, false);
-    // The tables are copied, the memtable is flushed, then what was written during that.
+    // The hooks fire when the tables are copied, when the memtable is flushed, and when the writes
+    // made during that flush are flushed.
     hooks.before_open(".table", || {});
     hooks.before_open(".table", || {});
     let writer = db.clone();
@@ -355,8 +359,8 @@ fn beside_a_compaction_that_ends() {
     assert!(db.verify().unwrap().is_sound());
 }
 
-/// Goal: an ingest that fails changes nothing that can be read, and says so; when only the disk was
-/// full, the store goes on.
+/// Goal: a failed ingest changes nothing visible and returns an error; if only the disk was full,
+/// the store keeps working.
 /// Method: every operation of the ingest fails once, with an I/O error and with a full disk; then
 /// read and reopen.
 #[test]
@@ -387,7 +391,7 @@ fn failures() {
             };
             let done = run();
             if let Ok(db) = builder(&fs).open() {
-                // The fault may strike here, once.
+                // The one fault may strike here.
                 let read = || db.iter().collect::<crate::Result<Pairs>>();
                 let found = read().or_else(|_| read()).unwrap();
                 let is_whole = found == new || (done.is_err() && (found == old || found.len() < old.len()));
@@ -398,8 +402,9 @@ fn failures() {
     }
 }
 
-/// Goal: ingested entries expire where others do, and tables do not go where their values would be
-/// misread. Method: a keyspace with a time to live and one without, tables of both, and a clock.
+/// Goal: ingested entries expire like others, and a keyspace refuses tables whose values it would
+/// misread.
+/// Method: a keyspace with a time to live and one without, tables of both, and a clock.
 #[test]
 fn expiring_keyspaces() {
     use std::time::Duration;
@@ -424,8 +429,8 @@ fn expiring_keyspaces() {
     assert!(pairs(&expiring).is_empty() && pairs(&db).len() == 1);
 }
 
-/// Goal: a full disk fails an ingest and nothing else: when there is room again, it works. Method:
-/// a quota in the middle.
+/// Goal: a full disk fails an ingest and nothing else; once there is space again, the ingest works.
+/// Method: a quota that is reached during the ingest.
 #[test]
 fn full_disk() {
     let machine = cairn_vfs::FaultFs::new(FaultOptions::seeded(8));
@@ -446,7 +451,8 @@ fn full_disk() {
     assert!(pairs(&db) == all);
 }
 
-/// Goal: on a real disk a moved file is the same one, and a copied one is not. Method: inodes.
+/// Goal: on a real disk a moved file is the same inode, and a copied one is not.
+/// Method: compare inodes.
 #[test]
 fn links_on_a_real_disk() {
     let dir = tempfile::tempdir().unwrap();
@@ -468,9 +474,10 @@ fn links_on_a_real_disk() {
     }
 }
 
-/// Goal: ingests beside writers of the same keys: readers see every table whole or not at all, and
-/// nothing hangs. Method: a writer goes round over the keys, each ingest writes one round number to
-/// all keys of another range in one table, and a reader asks for all of them at once.
+/// Goal: while ingests run beside writers of the same keys, readers see each table completely or
+/// not at all, and nothing hangs.
+/// Method: a writer cycles over the keys, each ingest writes one round number to all keys of
+/// another range in one table, and a reader reads all of them at once.
 #[test]
 fn beside_writers() {
     use cairn_vfs::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! What a store tells of its tables.
+//! Tests of the descriptions of tables and blocks.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
@@ -6,7 +6,7 @@ use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
 use super::{STORE, builder, fill, key, open};
 use crate::{Db, Keyspace};
 
-/// Every block of a table, a few at a time.
+/// Returns all blocks of a table, fetched a few at a time.
 fn all_blocks(keyspace: &Keyspace, table: u64) -> Vec<crate::BlockInfo> {
     let mut all = Vec::new();
     loop {
@@ -22,9 +22,10 @@ fn reader(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).read_only(true).open().unwrap()
 }
 
-/// Goal: tables and blocks add up to what is in the store, for the writer and for who only reads.
-/// Method: a store of several levels with tombstones, its figures against statistics and against
-/// the sums of blocks; blocks adjoin and ascend.
+/// Goal: tables and blocks add up to the contents of the store, for the writer and for a read-only
+/// handle.
+/// Method: a store of several levels with tombstones; its figures are compared with the statistics
+/// and with the sums over blocks; blocks are adjacent and ascending.
 #[test]
 fn tables_and_blocks_add_up() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -62,8 +63,9 @@ fn tables_and_blocks_add_up() {
     assert!(db.blocks(9999, 0, 1).unwrap().is_none());
 }
 
-/// Goal: a damaged block is told with its file and place, and the others are still shown. Method: a
-/// byte of the second block is flipped.
+/// Goal: a damaged block is reported with its file and offset, and the other blocks are still
+/// returned.
+/// Method: flip a byte of the second block.
 #[test]
 fn damage_has_a_place() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -8,8 +8,9 @@ use super::*;
 use crate::batch::Operation;
 use crate::{Durability, Transaction, WriteBatch};
 
-/// Goal: a keyspace made at run time is one like any other, through reopening, and a second of its
-/// name is refused. Method: make, write, flush half, reopen.
+/// Goal: a keyspace created at run time behaves like any other, across reopening, and a second one
+/// of the same name is refused.
+/// Method: create, write, flush half, reopen.
 #[test]
 fn made_at_run_time() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -36,9 +37,9 @@ fn made_at_run_time() {
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"default"[..]));
 }
 
-/// Goal: after a drop its handles say so, its cursors go on, its files go with the last cursor, and
-/// a successor of its name has nothing of it. Method: drop under a cursor that stands in the
-/// middle; then look at the directory.
+/// Goal: after a drop, handles return an error, cursors keep working, the files are deleted with
+/// the last cursor, and a new keyspace of the same name is empty.
+/// Method: drop under a cursor positioned in the middle; then look at the directory.
 #[test]
 fn dropped_under_a_reader() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -86,14 +87,14 @@ fn dropped_under_a_reader() {
 
     fill(&new, 0..5, 2);
     drop((db, old, new, transaction));
-    // The log still has records of the first one.
+    // The log still contains records of the first one.
     let db = open(&fs);
     assert_eq!(pairs(&db.keyspace("users").unwrap()), expected(0..5, 2));
 }
 
-/// Goal: after a crash anywhere, a keyspace is there or not, with all that was synced to it and
-/// nothing of a dropped one of its name. Method: every crash image of make, write, drop, make
-/// again.
+/// Goal: after a crash anywhere, a keyspace exists or not, with everything synced to it and nothing
+/// from a dropped one of the same name.
+/// Method: every crash image of create, write, drop, create again.
 #[test]
 fn crashes() {
     let marks = std::cell::RefCell::new(Vec::new());
@@ -149,9 +150,9 @@ fn crashes() {
     assert!(images > 100, "{images}");
 }
 
-/// Goal: making and dropping keyspaces costs as much for the last as for the first. Method:
-/// hundreds of them; how often somebody went through all is counted, and how long the manifest's
-/// edits are; the store has them all when it is opened again, by handles and by names.
+/// Goal: creating and dropping keyspaces costs as much for the last as for the first.
+/// Method: hundreds of keyspaces; count the walks over all keyspaces and measure the length of the
+/// manifest's edits; a reopened store has all keyspaces, by handle and by name.
 #[test]
 fn many_keyspaces() {
     const COUNT: usize = 600;
@@ -169,7 +170,8 @@ fn many_keyspaces() {
     for number in (0..COUNT).step_by(3) {
         db.drop_keyspace(&format!("keyspace {number}")).unwrap();
     }
-    // One for each that is dropped, to see whether writers wait for it.
+    // Each drop may walk over all keyspaces once, to check whether writers wait for the dropped
+    // one.
     assert!(walks() - before <= COUNT as u64 / 3, "{}", walks() - before);
     let check = |db: &Db| {
         assert_eq!(db.keyspaces().len(), 1 + COUNT * 2 / 3);
@@ -185,7 +187,7 @@ fn many_keyspaces() {
     drop(db);
     let db = open();
     check(&db);
-    // All that are named and missing come in one edit.
+    // Keyspaces that are named at the opening and missing are all created in one edit.
     drop(db);
     let mut builder = Db::builder("/store").fs(Arc::clone(&fs)).background(crate::Background::Inline).seed(1);
     for number in 0..COUNT {

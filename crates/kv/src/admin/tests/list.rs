@@ -9,9 +9,10 @@ use super::{STORE, builder, small};
 use crate::admin::list::list_keyspaces_in;
 use crate::{AddU64, Append, Error, KeyspaceOptions};
 
-/// Goal: the list has what a stranger needs to open the store: names, TTL, merge operators; also
-/// while it is open, and nothing is written. Method: a store with one keyspace of each kind, listed
-/// beside its writer and after; what it lists opens it.
+/// Goal: the list contains everything needed to open an unknown store: names, TTL, merge operators;
+/// it also works while the store is open, and writes nothing.
+/// Method: a store with one keyspace of each kind, listed beside its writer and afterwards; the
+/// store opens with the listed options.
 #[test]
 fn tells_what_to_open_with() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -30,9 +31,10 @@ fn tells_what_to_open_with() {
     builder(&fs).default_keyspace(default).open().unwrap();
 }
 
-/// Goal: the operator that a keyspace made without one is first opened with is kept, before
-/// anything is merged by it; readers keep nothing, and a refused opening does not.
-/// Method: openings of both kinds; another operator, and none; power lost right after the opening.
+/// Goal: when a keyspace created without a merge operator is first opened with one, the store keeps
+/// that operator before anything is merged with it; read-only and refused openings keep nothing.
+/// Method: openings of both kinds; another operator, and none; a power loss right after the
+/// opening.
 #[test]
 fn operators_are_kept_from_their_first_opening() {
     let fault = FaultFs::new(FaultOptions::seeded(1));
@@ -61,8 +63,8 @@ fn operators_are_kept_from_their_first_opening() {
     assert!(matches!(&error, Error::NoMergeOperator { key, .. } if key == "\"n\""), "{error}");
 }
 
-/// Goal: a damaged store is an error, not an empty list and not nothing. Method: a manifest emptied
-/// of all but its first bytes; no `CURRENT`, with a table there.
+/// Goal: a damaged store yields an error, not an empty list and not [`ErrorKind::NotFound`].
+/// Method: a manifest cut to its first bytes; a missing `CURRENT` beside a table.
 #[test]
 fn damage_is_an_error() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -22,7 +22,7 @@ use crate::{Background, Db, KeyspaceOptions, Options};
 
 const STORE: &str = "/store";
 
-/// Options with which little data makes several tables and levels.
+/// Returns options with which little data makes several tables and levels.
 fn small() -> KeyspaceOptions {
     let leveled = LeveledOptions {
         table_bytes: 2048,
@@ -38,7 +38,7 @@ fn small() -> KeyspaceOptions {
     KeyspaceOptions { memtable_bytes: 16 << 10, block_bytes: 512, compaction, ..KeyspaceOptions::default() }
 }
 
-/// A builder of a small store in which everything happens in the calling thread.
+/// Returns a builder of a small store that does all work in the calling thread.
 fn builder(fs: &Arc<dyn Fs>) -> Builder {
     let options =
         Options { background: Background::Inline, wal_segment_bytes: 64 << 10, ..Options::default() };
@@ -53,7 +53,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// A value that says what it belongs to.
+/// Returns a value that names its key and round.
 fn value(number: u32, round: u32) -> Vec<u8> {
     format!("value {number} of round {round} {}", "x".repeat(number as usize % 40)).into_bytes()
 }
@@ -64,7 +64,7 @@ fn fill(keyspace: &Keyspace, numbers: std::ops::Range<u32>, round: u32) {
     }
 }
 
-/// How many entries there are in the tables of the default keyspace.
+/// Returns the number of entries in the tables of the default keyspace.
 fn entries(db: &Db) -> u64 {
     db.stats().keyspaces[0].levels.iter().map(|level| level.entries).sum()
 }
@@ -75,18 +75,18 @@ fn pairs(keyspace: &Keyspace) -> Pairs {
     keyspace.iter().map(Result::unwrap).collect()
 }
 
-/// What [`fill`] wrote.
+/// Returns the pairs that [`fill`] writes.
 fn expected(numbers: std::ops::Range<u32>, round: u32) -> Pairs {
     numbers.map(|number| (key(number), value(number, round))).collect()
 }
 
-/// The files in a directory with this ending.
+/// Returns the files in a directory with this ending.
 fn files(fs: &Arc<dyn Fs>, dir: &str, ending: &str) -> Vec<PathBuf> {
     let all = fs.read_dir(Path::new(dir)).unwrap();
     all.into_iter().filter(|path| path.to_string_lossy().ends_with(ending)).collect()
 }
 
-/// All of a file.
+/// Returns the contents of a file.
 fn contents(fs: &Arc<dyn Fs>, path: &Path) -> Vec<u8> {
     let file = fs.open(path, OpenOptions::read()).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
@@ -94,7 +94,7 @@ fn contents(fs: &Arc<dyn Fs>, path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Makes a file, or replaces all of one, durably but for its name.
+/// Creates a file or replaces its contents. The contents are durable, the name is not.
 fn write_file(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) {
     let file = fs.open(path, OpenOptions::create()).unwrap();
     file.set_len(bytes.len() as u64).unwrap();

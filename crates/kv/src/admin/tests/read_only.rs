@@ -12,9 +12,10 @@ fn open_reader(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).read_only(true).open().unwrap()
 }
 
-/// Goal: a reader shows what was there at its open, from tables and log, then after a refresh what
-/// is there now; what it had given out goes on as it was, also when the writer has deleted the
-/// files. Method: a writer that compacts everything away between.
+/// Goal: a reader shows the state at its opening, from tables and log, and after a refresh the
+/// current state; snapshots and cursors obtained before keep their state, even after the writer has
+/// deleted the files.
+/// Method: a writer that compacts everything away in between.
 #[test]
 fn catches_up() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -52,9 +53,10 @@ fn catches_up() {
     assert!(pairs(&writer) == expected(0..310, 2), "the writer has its files");
 }
 
-/// Goal: a refresh opens a keyspace by what the caller said and what is stored of it now, not by
-/// what was stored before. Method: the writer makes a keyspace again with a time to live, and opens
-/// another with a merge operator, which the reader's default has.
+/// Goal: a refresh opens a keyspace with the caller's options and those stored now, not those
+/// stored before.
+/// Method: the writer recreates a keyspace with a time to live, and opens another with a merge
+/// operator, which is also in the reader's default options.
 #[test]
 fn keyspaces_that_the_writer_changes() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -81,9 +83,10 @@ fn keyspaces_that_the_writer_changes() {
     assert_eq!(visits.as_deref(), Some(&6u64.to_le_bytes()[..]));
 }
 
-/// Goal: a reader shows no write without what the writer had done before it, whether the log says
-/// so or only the manifest. Method: between a reader's looks at the manifest and at the log the
-/// writer takes a table in, makes a keyspace, or drops one, and then writes to the log.
+/// Goal: a reader shows no write without everything the writer did before it, whether the log
+/// records it or only the manifest.
+/// Method: between a reader's reads of the manifest and of the log, the writer ingests a table,
+/// creates a keyspace, or drops one, and then writes to the log.
 #[test]
 fn writers_between_manifest_and_log() {
     type Work = fn(&Arc<dyn Fs>, &Db);
@@ -110,8 +113,9 @@ fn writers_between_manifest_and_log() {
         let hooks = Hooks::default();
         let writer = open(&fs);
         writer.create_keyspace("users", small()).unwrap().put("ada", "1815").unwrap();
-        // No segment is there for the default keyspace alone, or the work would flush it. What is
-        // not flushed keeps the log's beginning where it is then: it must not be that which tells.
+        // Flushed first, because the work would flush the default keyspace if a segment existed for
+        // it alone. The unflushed write then keeps the start of the log where it is, so that a
+        // changed start cannot be what reveals the work to the reader.
         writer.put("zeroth", "").unwrap();
         writer.flush().unwrap();
         writer.put("first", "").unwrap();
@@ -128,8 +132,8 @@ fn writers_between_manifest_and_log() {
     }
 }
 
-/// Goal: nothing is written, removed or locked. Method: count those operations over an open, reads,
-/// a refresh and the close.
+/// Goal: a reader writes, removes and locks nothing.
+/// Method: count those operations over an open, reads, a refresh and the close.
 #[test]
 fn touches_nothing() {
     let machine = FaultFs::new(FaultOptions::seeded(1));
@@ -156,7 +160,7 @@ fn touches_nothing() {
     assert!(!fs.exists(Path::new("/nothing")).unwrap());
 }
 
-/// Goal: a table that is really gone is damage and not waited for.
+/// Goal: a table that is really missing is reported as damage, without retries.
 #[test]
 fn missing_table() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -167,11 +171,12 @@ fn missing_table() {
     assert_eq!(builder(&fs).read_only(true).open().unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// Goal: readers that open and refresh beside a busy writer see a state that there was: never less
-/// than what had returned before, and no half of a batch. Method: a writer sets all of ten keys to
-/// one number at a time, with so small memtables and segments that files come and go all the time;
-/// on a real disk and in memory. It writes a burst for each look, as nobody catches up with a
-/// writer that gives a segment back every few milliseconds for ever.
+/// Goal: readers that open and refresh beside a busy writer see a state that existed: at least
+/// everything returned before, and no partial batch.
+/// Method: a writer sets all of ten keys to one number at a time, with memtables and segments so
+/// small that files come and go all the time; on a real disk and in memory. It writes a burst per
+/// refresh, because no reader keeps up forever with a writer that releases a segment every few
+/// milliseconds.
 #[test]
 fn beside_a_busy_writer() {
     const BURST: u32 = 500;
@@ -191,7 +196,7 @@ fn beside_a_busy_writer() {
         let writer = builder().open().unwrap();
         let (stop, returned, allowed) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(1));
         cairn_vfs::thread::scope(|scope| {
-            // A failed check must not leave the writer running.
+            // Stops the writer even when a check fails.
             let end = OnDrop(&stop);
             let thread = scope.spawn(|| {
                 for round in 1.. {
@@ -233,8 +238,8 @@ fn beside_a_busy_writer() {
                 match reader.refresh() {
                     Ok(()) => {}
                     Err(error) => {
-                        // The writer may win; the reader then shows what it did, and the next look
-                        // works.
+                        // The writer may be too fast. The reader then keeps its old state, and the
+                        // next refresh works.
                         assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
                         at_least = 0;
                     }
@@ -248,7 +253,7 @@ fn beside_a_busy_writer() {
     }
 }
 
-/// Sets a flag when it goes.
+/// Sets a flag when dropped.
 struct OnDrop<'a>(&'a cairn_vfs::sync::atomic::AtomicBool);
 
 impl Drop for OnDrop<'_> {

@@ -25,13 +25,13 @@ fn flip(fs: &Arc<dyn Fs>, path: &Path, at: u64) {
     file.sync_data().unwrap();
 }
 
-/// Where `bytes` stand in a file.
+/// Returns the offset of `bytes` in a file.
 fn find(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) -> u64 {
     let at = contents(fs, path).windows(bytes.len()).position(|window| window == bytes);
     at.unwrap() as u64
 }
 
-/// Options with which all values of [`fill`] go to blob files.
+/// Returns options with which all values of [`fill`] go to blob files.
 fn apart() -> KeyspaceOptions {
     KeyspaceOptions { blob_bytes_min: Some(10), ..small() }
 }
@@ -40,7 +40,7 @@ fn open_apart(fs: &Arc<dyn Fs>) -> Db {
     builder(fs).default_keyspace(apart()).open().unwrap()
 }
 
-/// Writes, compacts and checks a repaired store, as who goes on with it would.
+/// Writes to a repaired store, compacts and checks it, as a user would continue with it.
 fn go_on(db: &Db) {
     let before = pairs(db);
     db.compact_range(..).unwrap();
@@ -65,12 +65,12 @@ fn remove_manifests(fs: &Arc<dyn Fs>, current_too: bool) {
     }
 }
 
-/// Options of a seed: some keep their longer values in blob files.
+/// Returns the options of a seed. Some keep longer values in blob files.
 fn options_of(seed: u64) -> KeyspaceOptions {
     KeyspaceOptions { blob_bytes_min: (seed >= 6).then_some(35), ..small() }
 }
 
-/// Writes, deletes, flushes and compacts at random in two keyspaces; gives back what is in them.
+/// Writes, deletes, flushes and compacts at random in two keyspaces, and returns their pairs.
 fn history(fs: &Arc<dyn Fs>, seed: u64) -> (Pairs, Pairs) {
     let mut rng = SeededRng::new(seed);
     let db = builder(fs).default_keyspace(options_of(seed)).open().unwrap();
@@ -90,9 +90,9 @@ fn history(fs: &Arc<dyn Fs>, seed: u64) -> (Pairs, Pairs) {
     (pairs(&db), pairs(&other))
 }
 
-/// Goal: repairing a sound store changes nothing that can be read; without its manifest, a store
-/// comes back as it was, both keyspaces, levels in whatever order, and what was in the log only.
-/// Method: random histories, manifest kept, removed with and without CURRENT.
+/// Goal: repairing a sound store changes nothing visible. A store without its manifest is restored
+/// completely: both keyspaces, levels in any order, and entries that are only in the log.
+/// Method: random histories; the manifest is kept, or removed with and without CURRENT.
 #[test]
 fn comes_back_without_its_manifest() {
     for seed in 0..9u64 {
@@ -121,8 +121,8 @@ fn comes_back_without_its_manifest() {
     }
 }
 
-/// Goal: damaged tables are set aside and named, and all else is kept. Method: two tables of one
-/// run, one flipped and one gone.
+/// Goal: damaged tables are set aside and reported, and everything else is kept.
+/// Method: two tables of one run, one flipped and one missing.
 #[test]
 fn damaged_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -151,8 +151,9 @@ fn damaged_tables() {
     assert!(fs.exists(&aside).unwrap(), "the store leaves it alone");
 }
 
-/// Goal: a log that is damaged in the middle gives what is before and behind the damage. Method:
-/// flip a byte in a value.
+/// Goal: from a log with damage in the middle, the records before and after the damage are
+/// recovered.
+/// Method: flip a byte in a value.
 #[test]
 fn damaged_log() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -174,14 +175,15 @@ fn damaged_log() {
     assert!(pairs(&open(&fs)) == all);
 }
 
-/// Goal: an ingested table keeps its place with the manifest, and is put behind what was written
-/// before it without. Method: an ingest over older entries, under newer ones.
+/// Goal: an ingested table keeps its place if the manifest is intact; without the manifest it comes
+/// after everything written before it.
+/// Method: an ingest over older entries, under newer ones.
 #[test]
 fn ingested_tables() {
     for lose_manifest in [false, true] {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let all = {
-            // Nothing is compacted: the ingested table stays one.
+            // No compaction runs, so the ingested table is not merged.
             let mut options = small();
             if let StrategyOptions::Leveled(leveled) = &mut options.compaction {
                 (leveled.level_zero_runs_min, leveled.level_zero_runs_max) = (50, 60);
@@ -207,8 +209,8 @@ fn ingested_tables() {
     }
 }
 
-/// Goal: a repair that a crash interrupts is repeated and comes to the same. Method: every
-/// operation of repairs of a store with and without manifest.
+/// Goal: repeating an interrupted repair leads to the same result.
+/// Method: a crash at every operation of repairs of a store with and without manifest.
 #[test]
 fn crashes() {
     for lose_manifest in [false, true] {
@@ -243,7 +245,8 @@ fn crashes() {
     }
 }
 
-/// Goal: what is open, or no store, is not touched. Method: repair and destroy both.
+/// Goal: an open store, and a directory without a store, are not touched.
+/// Method: repair and destroy both.
 #[test]
 fn refused() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -261,18 +264,20 @@ fn refused() {
     db.put("a", "b").unwrap();
 }
 
-/// Goal: a destroyed store is gone with all its files and none of others, and a crash in the middle
-/// leaves the whole store or none, never what is left of its log in a new one; a crash while a
-/// store is first made leaves what opens. Method: every operation, of stores with tables and with a
-/// log only; then destroy again and make a new store in its place.
+/// Goal: destroying a store removes all its files and no foreign ones. A crash in the middle leaves
+/// the complete store or none, and a store created there later never sees remains of the old log. A
+/// crash during the first creation of a store leaves a store that opens.
+/// Method: a crash at every operation, of stores with tables and with a log only; then destroy
+/// again and create a new store in its place.
 #[test]
 fn destroyed() {
     destroy_at_every_operation(true);
     destroy_at_every_operation(false);
 }
 
-/// Goal: a copy of a log's segment that was cut off goes with the store, and is no store by itself.
-/// Method: one beside a store that is destroyed; one alone, where a store is made.
+/// Goal: a partly written copy of a log segment is destroyed with the store, and is not a store by
+/// itself.
+/// Method: one beside a store that is destroyed; one alone, where a store is created.
 #[test]
 fn leftovers_of_the_log_are_destroyed() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -288,7 +293,7 @@ fn leftovers_of_the_log_are_destroyed() {
 }
 
 fn destroy_at_every_operation(is_flushed: bool) {
-    // Few enough to stay in the memtable, where nothing is flushed.
+    // Few enough that nothing is flushed from the memtable.
     let numbers = if is_flushed { 0..120 } else { 0..20 };
     let middle = numbers.end / 2;
     let mark = std::cell::Cell::new(0);
@@ -338,8 +343,8 @@ fn destroy_at_every_operation(is_flushed: bool) {
     assert!(images > 20, "{images}");
 }
 
-/// Goal: what is lost with a log is said, also when there is nothing left of it. Method: entries in
-/// a table and in the log; the log's files removed; verify and repair.
+/// Goal: lost log records are reported, even when no file of the log remains.
+/// Method: entries in a table and in the log; remove the log's files; verify and repair.
 #[test]
 fn log_that_is_gone() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -361,10 +366,10 @@ fn log_that_is_gone() {
     assert!(fix(&fs).damage.is_empty());
 }
 
-/// Goal: what a repair writes is not taken for the oldest there is: a FIFO store has all of it
-/// afterwards, and drops it when its time is over. Method: entries in the log, in tables and in an
-/// ingested one, with the manifest and without; a clock that the test moves on from now, which is
-/// what a repair goes by.
+/// Goal: repaired tables do not count as the oldest: a FIFO store has all of them afterwards, and
+/// drops them when they expire.
+/// Method: entries in the log, in tables and in an ingested one, with and without the manifest; a
+/// clock that the test moves on from the real time, which a repair uses.
 #[test]
 fn ages() {
     for lose_manifest in [false, true] {
@@ -401,9 +406,9 @@ fn ages() {
     }
 }
 
-/// Goal: entries of a repaired store expire. Method: they are in the log, or in tables whose order
-/// nobody knows without the manifest; options are given where the manifest is lost. A clock that
-/// the test moves.
+/// Goal: entries of a repaired store expire.
+/// Method: entries in the log, or in tables whose order is unknown without the manifest; options
+/// are passed where the manifest is lost; a clock that the test moves.
 #[test]
 fn expiry() {
     for lose_manifest in [false, true] {
@@ -437,9 +442,9 @@ fn expiry() {
     }
 }
 
-/// Goal: values that only lost tables pointed at are garbage after a repair. Method: two tables
-/// with values in one blob file, of which one is lost; then the files are gone when the rest is
-/// deleted.
+/// Goal: values that only lost tables referred to are garbage after a repair.
+/// Method: two tables with values in one blob file, of which one is lost; deleting the rest removes
+/// the files.
 #[test]
 fn garbage_of_lost_tables() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -465,9 +470,9 @@ fn garbage_of_lost_tables() {
     assert_eq!(files(&fs, STORE, ".blob").len(), 0);
 }
 
-/// Goal: what a failing disk does not give is not taken for damage: nothing is lost over it.
-/// Method: a store with tables, blob files and a log; each operation of a repair fails once, and
-/// where the repair did, it is repeated.
+/// Goal: read errors of a failing disk are not taken for damage, so no data is lost to them.
+/// Method: a store with tables, blob files and a log; each operation of a repair fails once, and a
+/// failed repair is repeated.
 #[test]
 fn failing_disk() {
     let mut refused = 0;
@@ -494,8 +499,8 @@ fn failing_disk() {
     assert!(refused > 30, "{refused}");
 }
 
-/// Goal: a log of a later version is refused and not touched. Method: the version in both copies of
-/// a segment's header, then as it was.
+/// Goal: a log of a later version is refused and not changed.
+/// Method: change the version in both copies of a segment's header, then restore it.
 #[test]
 fn log_of_a_later_version() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -516,9 +521,9 @@ fn log_of_a_later_version() {
     assert!(pairs(&open(&fs)) == expected(0..100, 1));
 }
 
-/// Goal: of two tables whose entries have no numbers any more, the one written later has the newer
-/// value. Method: a table of the last level is put back beside the one that a compaction made of it
-/// and of a newer value.
+/// Goal: of two tables whose sequence numbers are 0, the one written later has the newer value.
+/// Method: a table of the last level is put back beside the output of a compaction that merged it
+/// with a newer value.
 #[test]
 fn versions_without_numbers() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -537,7 +542,7 @@ fn versions_without_numbers() {
     assert_eq!(open(&fs).get("key").unwrap().as_deref(), Some(&b"new"[..]), "{report}");
 }
 
-/// How a blob file is damaged.
+/// Kinds of damage to a blob file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum BlobDamage {
     Value,
@@ -547,8 +552,8 @@ enum BlobDamage {
     Gone,
 }
 
-/// A store of two blob files, of which the second is damaged; that file, and the numbers whose
-/// values are lost.
+/// Makes a store with two blob files and damages the second. Returns that file, and the numbers
+/// whose values are lost.
 fn damaged_blob(fs: &Arc<dyn Fs>, damage: BlobDamage) -> (PathBuf, std::ops::Range<u32>) {
     let db = open_apart(fs);
     fill(&db, 0..20, 1);
@@ -584,9 +589,9 @@ fn damaged_blob(fs: &Arc<dyn Fs>, damage: BlobDamage) -> (PathBuf, std::ops::Ran
     (blob, lost)
 }
 
-/// Goal: a store with a damaged blob file, or without one, has all other values after a repair, and
-/// can be read, compacted and gone on with. Method: each damage, with the manifest and without; the
-/// rest is compared.
+/// Goal: after a repair, a store with a damaged or missing blob file has all other values, and can
+/// be read, compacted and written to.
+/// Method: each kind of damage, with and without the manifest; the remaining pairs are compared.
 #[test]
 fn damaged_blob_files() {
     use BlobDamage::*;
@@ -601,8 +606,8 @@ fn damaged_blob_files() {
         }
         let options = RepairOptions { fs: Arc::clone(&fs), keyspaces: Vec::new() };
         let report = match repair(STORE, &options) {
-            // Without the manifest's checksum a flipped bit there cannot be told from a later
-            // version.
+            // Without the manifest's checksum, a flipped bit in the version cannot be distinguished
+            // from a later version.
             Err(error) if (damage, lose_manifest) == (Version, true) => {
                 assert_eq!(error.kind(), ErrorKind::Unsupported);
                 continue;
@@ -624,8 +629,8 @@ fn damaged_blob_files() {
     }
 }
 
-/// Goal: an older value does not come back for one that is lost. Method: a value in a table under
-/// one whose blob file is gone.
+/// Goal: a lost value does not make an older value visible again.
+/// Method: a value in a table under one whose blob file is missing.
 #[test]
 fn lost_values_hide_older_ones() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -643,9 +648,9 @@ fn lost_values_hide_older_ones() {
     go_on(&db);
 }
 
-/// Goal: a repair that moves values and that a crash interrupts is repeated and comes to the same.
-/// Method: every operation of repairs of a store with a damaged blob file, with and without
-/// manifest.
+/// Goal: repeating an interrupted repair that moves values leads to the same result.
+/// Method: a crash at every operation of repairs of a store with a damaged blob file, with and
+/// without manifest.
 #[test]
 fn crashes_while_values_move() {
     for lose_manifest in [false, true] {
@@ -681,9 +686,10 @@ fn crashes_while_values_move() {
     }
 }
 
-/// Goal: a value counts once where an input of a compaction is left beside its output and both
-/// point at it: else more than all of its file would become garbage. Method: such a table is put
-/// back, the manifest is lost, and the store is compacted until its blob files have been collected.
+/// Goal: a value counts once if an input of a compaction remains beside the output and both refer
+/// to it. Otherwise more bytes than the blob file has would become garbage.
+/// Method: such a table is put back, the manifest is lost, and the store is compacted until its
+/// blob files have been collected.
 #[test]
 fn values_that_two_tables_have() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

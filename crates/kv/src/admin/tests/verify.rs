@@ -10,7 +10,7 @@ use crate::table::{TableOptions, TableWriter};
 use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit, VersionSet};
 use crate::{IngestOptions, TableBuilder, verify_in};
 
-/// A store with several levels, an ingested table, two keyspaces, tombstones and a log.
+/// Makes a store with several levels, an ingested table, two keyspaces, tombstones and a log.
 fn filled(fs: &Arc<dyn Fs>) -> Db {
     let db = open(fs);
     fill(&db, 0..600, 1);
@@ -37,7 +37,7 @@ fn flip(fs: &Arc<dyn Fs>, path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
-/// Goal: a sound store is found sound, open and closed, with all of it counted.
+/// Goal: a sound store verifies as sound, open and closed, and the report counts everything in it.
 #[test]
 fn sound() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -55,8 +55,8 @@ fn sound() {
     assert_eq!(verify_in(&fs, "/nothing").unwrap_err().kind(), ErrorKind::NotFound);
 }
 
-/// Goal: all damage is reported, not only the first, and strays are told from it. Method: flip two
-/// tables, remove a third, add a file that nobody knows.
+/// Goal: the report lists all damage, not only the first, and distinguishes strays from it.
+/// Method: flip two tables, remove a third, add an unknown file.
 #[test]
 fn all_damage() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -75,9 +75,8 @@ fn all_damage() {
     }
 }
 
-/// Goal: damage to blob files, and blob files that are missing, are found by an open store and by a
-/// closed one. Method: values in blob files of two flushes; one is flipped in the middle, the other
-/// removed.
+/// Goal: an open store and a closed one both detect damaged and missing blob files.
+/// Method: values in blob files of two flushes; one is flipped in the middle, the other removed.
 #[test]
 fn blob_files() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -99,8 +98,8 @@ fn blob_files() {
     }
 }
 
-/// Goal: a flipped bit anywhere in a table, in the manifest or in CURRENT is found. Method: random
-/// places of each.
+/// Goal: a flipped bit anywhere in a table, in the manifest or in CURRENT is detected.
+/// Method: random offsets in each.
 #[test]
 fn any_bit() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -116,7 +115,7 @@ fn any_bit() {
     for path in paths {
         for _ in 0..8 {
             let at = rng.below(fs.metadata(&path).unwrap().len);
-            // The last seal of a manifest may be lost: it is written without a sync.
+            // The last seal of a manifest is written without a sync, so its loss is not damage.
             let seal = 8 * u64::from(path.to_string_lossy().contains("MANIFEST"));
             if at + seal >= fs.metadata(&path).unwrap().len {
                 continue;
@@ -130,8 +129,8 @@ fn any_bit() {
     assert!(verify_in(&fs, STORE).unwrap().is_sound());
 }
 
-/// Goal: an older version before a newer one is found. Method: a store of two sound tables in the
-/// wrong order.
+/// Goal: an older version in front of a newer one is detected.
+/// Method: a store of two sound tables in the wrong order.
 #[test]
 fn wrong_order() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,4 @@
-//! Files one by one: tables, blob files, the manifest.
+//! Verification of single files: tables, blob files, the manifest.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::table::{Expected, OpenOptions, Table};
 use crate::version::{BlobMeta, FileName, VersionSet};
 use crate::{Error, Result};
 
-/// How often a manifest is read that its writer may be about to replace.
+/// How often a manifest is read again that its writer may be replacing.
 const ATTEMPTS: usize = 8;
 
-/// Reads a table and holds it against what the manifest says of it.
+/// Reads a table and compares it with the manifest.
 ///
-/// Errors: [`Error::Corruption`] for all that does not fit, a missing file included.
+/// Errors: [`Error::Corruption`] for every difference, including a missing file.
 pub(in crate::admin) fn check_table(fs: &Arc<dyn Fs>, dir: &Path, meta: &TableMeta) -> Result<()> {
     let path = FileName::Table(meta.number).path(dir);
     let number = meta.ingested.map_or(meta.number, |ingested| ingested.number);
@@ -41,7 +41,9 @@ pub(in crate::admin) fn check_table(fs: &Arc<dyn Fs>, dir: &Path, meta: &TableMe
     }
 }
 
-/// Reads a blob file and holds it against what the manifest says of it. Errors: as [`check_table`].
+/// Reads a blob file and compares it with the manifest.
+///
+/// Errors: as [`check_table`].
 pub(in crate::admin) fn check_blob(fs: &dyn Fs, dir: &Path, meta: &BlobMeta) -> Result<()> {
     let path = FileName::Blob(meta.number).path(dir);
     BlobReader::open(fs, dir, meta).map_err(|error| missing(error, &path))?.verify()
@@ -55,7 +57,7 @@ fn missing(error: Error, path: &Path) -> Error {
 }
 
 impl VerifyReport {
-    /// All files of the subjects.
+    /// Verifies all files of the subjects.
     pub(super) fn files(&mut self, fs: &Arc<dyn Fs>, dir: &Path, subjects: &[Subject]) {
         for subject in subjects {
             for (_, table) in subject.version.tables() {
@@ -76,10 +78,10 @@ impl VerifyReport {
         }
     }
 
-    /// The manifest as it is on the disk.
+    /// Reads the manifest from the disk.
     pub(super) fn manifest(&mut self, fs: &Arc<dyn Fs>, dir: &Path) -> Option<VersionSet> {
         let mut last = None;
-        // BOUND: a writer may be in the middle of an edit once or twice, not each time.
+        // BOUND: a writer may be in the middle of an edit once or twice, but not every time.
         for _ in 0..ATTEMPTS {
             match VersionSet::open_read_only(fs, dir) {
                 Ok(set) => return Some(set),
@@ -100,7 +102,7 @@ impl VerifyReport {
         None
     }
 
-    /// All tables of a directory whose manifest cannot be read.
+    /// Verifies all tables of a directory whose manifest cannot be read.
     pub(super) fn tables_alone(&mut self, fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
         let options = OpenOptions { foreign: true, ..OpenOptions::default() };
         for path in fs.read_dir(dir)? {

@@ -1,5 +1,5 @@
-//! Whether newer versions of keys stand before older ones: what lookups that stop at the first hit
-//! rely on.
+//! Checks that newer versions of keys are in newer runs. Lookups rely on this when they stop at the
+//! first hit.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use crate::version::{FileName, Run};
 use crate::{Error, Result};
 
 impl VerifyReport {
-    /// Walks all runs of each keyspace side by side. Each pair of runs is reported once. Keyspaces
-    /// with tables that cannot be read are left out: those are reported already.
+    /// Walks all runs of each keyspace in parallel. Each pair of runs is reported once. Keyspaces
+    /// with unreadable tables are skipped, because these are already reported.
     pub(super) fn levels(&mut self, tables: &Arc<Tables>, subjects: &[Subject]) {
         for subject in subjects {
             let is_damaged = |number| {
@@ -48,7 +48,7 @@ impl VerifyReport {
         while let Some(first) = cursors.iter().filter(|cursor| cursor.valid()).map(Cursor::key).min() {
             key.clear();
             key.extend_from_slice(first);
-            // The run that the oldest version so far is in, and its number.
+            // The run with the oldest version so far, and its sequence number.
             let mut above: Option<(usize, Seqno)> = None;
             for (at, cursor) in cursors.iter_mut().enumerate() {
                 let Some((newest, oldest)) = seqnos(cursor, &key)? else { continue };
@@ -68,7 +68,8 @@ impl VerifyReport {
     }
 }
 
-/// The highest and the lowest number of `key` where the cursor stands; moves it behind the key.
+/// Returns the highest and the lowest sequence number of `key` at the cursor, and moves the cursor
+/// past the key.
 fn seqnos(cursor: &mut LevelCursor, key: &[u8]) -> Result<Option<(Seqno, Seqno)>> {
     let mut found: Option<(Seqno, Seqno)> = None;
     while cursor.valid() && cursor.key() == key {

@@ -1,4 +1,4 @@
-//! The log: whether what it says was synced is there.
+//! Verification of the log: all records that count as synced must exist.
 
 use std::path::Path;
 
@@ -13,14 +13,14 @@ use crate::batch::{Malformed, Record};
 use crate::db::{check_note, log_options};
 use crate::version::VersionSet;
 
-/// How often the log is read that a writer may be giving back meanwhile.
+/// How often a log is read again whose segments a writer may be releasing.
 const ATTEMPTS: usize = 8;
 
 impl VerifyReport {
-    /// Reads the log from where the manifest says.
+    /// Reads the log from the start given by the manifest.
     pub(super) fn log(&mut self, fs: &Arc<dyn Fs>, dir: &Path) {
         let mut last = None;
-        // BOUND: what a writer does to the log it has to do each time.
+        // BOUND: a read fails repeatedly only if the writer changes the log during every attempt.
         for _ in 0..ATTEMPTS {
             match read(fs, dir) {
                 Ok(records) => {

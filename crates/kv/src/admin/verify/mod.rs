@@ -1,4 +1,4 @@
-//! Reading a whole store and believing nothing.
+//! Verification of a whole store, which trusts none of its files.
 
 mod files;
 mod levels;
@@ -19,24 +19,24 @@ use crate::options::Options;
 use crate::version::{FileName, KeyspaceId, Version, VersionSet};
 use crate::{Error, Result};
 
-/// What a verification has found.
+/// The result of a verification.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
-    /// Tables read.
+    /// Number of tables read.
     pub tables: usize,
-    /// Entries in them, range tombstones counted.
+    /// Number of entries in them, including range tombstones.
     pub entries: u64,
-    /// Blob files read.
+    /// Number of blob files read.
     pub blobs: usize,
     /// Bytes of tables and blob files.
     pub bytes: u64,
-    /// Records of the log that were read.
+    /// Number of log records read.
     pub log_records: u64,
-    /// All that is not as it should be.
+    /// All damage that was found.
     pub damage: Vec<Damage>,
-    /// Tables and blob files that nothing refers to. No damage: running jobs write such files,
-    /// readers hold on to some, and a crash leaves some for the next open to delete.
+    /// Tables and blob files that nothing refers to. They are not damage: running jobs write such
+    /// files, readers keep some alive, and a crash leaves some for the next open to delete.
     pub strays: Vec<PathBuf>,
 }
 
@@ -69,20 +69,21 @@ impl std::fmt::Display for VerifyReport {
     }
 }
 
-/// A keyspace to be verified.
+/// A keyspace to verify.
 struct Subject {
     name: String,
     version: Arc<Version>,
 }
 
 impl Db {
-    /// Reads all files of the store, past the cache, and says what is wrong with them: each table's
-    /// and blob file's checksum, the order of entries, filters and counts; whether newer versions
-    /// of keys stand before older ones; the manifest, the log, files that are missing. Reads and
-    /// writes go on meanwhile.
+    /// Reads all files of the store, bypassing the cache, and reports all damage. It checks each
+    /// table's and blob file's checksum, the order of entries, filters and counts; that newer
+    /// versions of keys come before older ones; the manifest and the log; and that no file is
+    /// missing. Reads and writes continue meanwhile.
     ///
-    /// Costs reading everything twice. Errors: none of what it finds, which stands in the report;
-    /// only when the directory cannot be read.
+    /// Costs reading everything twice.
+    ///
+    /// Errors: only when the directory cannot be read. Damage is in the report.
     ///
     /// ```
     /// # fn main() -> cairn_kv::Result<()> {
@@ -98,7 +99,7 @@ impl Db {
     pub fn verify(&self) -> Result<VerifyReport> {
         let inner = &self.core.inner;
         let mut report = VerifyReport::default();
-        // The versions are held, so their files stay.
+        // The versions are held, so their files are not deleted.
         let subjects: Vec<Subject> = inner
             .all_keyspaces()
             .iter()
@@ -117,16 +118,16 @@ impl Db {
     }
 }
 
-/// As [`Db::verify`], of a store that may not even open. Writes nothing, locks nothing. A store
-/// that is being written to is better verified through its handle: here, files that its writer
-/// deletes in the middle look missing.
+/// Verifies a store as [`Db::verify`] does, even if it does not open. Writes nothing and takes no
+/// lock. To verify a store that is being written to, use its handle: here, files that its writer
+/// deletes meanwhile look missing.
 ///
 /// Errors: [`Error::NotFound`] when there is no store; when the directory cannot be read.
 pub fn verify(path: impl AsRef<Path>) -> Result<VerifyReport> {
     verify_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path)
 }
 
-/// As [`verify()`], on any file system.
+/// Verifies a store on any file system, as [`verify()`] does.
 pub fn verify_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<VerifyReport> {
     let path = path.as_ref();
     if !fs.exists(path)? || fs.read_dir(path)?.iter().all(|path| FileName::parse(path).is_none()) {
@@ -152,7 +153,7 @@ fn subject((_, state): (KeyspaceId, crate::version::KeyspaceState)) -> Subject {
     Subject { name: state.name, version: state.version }
 }
 
-/// Tables and blob files that neither the manifest nor the subjects have.
+/// Returns tables and blob files that neither the manifest nor the subjects refer to.
 fn strays(set: &VersionSet, subjects: &[Subject]) -> Result<Vec<PathBuf>> {
     let is_held = |name: FileName| {
         subjects.iter().any(|subject| match name {

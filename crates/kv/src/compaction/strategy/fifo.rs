@@ -1,4 +1,4 @@
-//! The oldest goes.
+//! FIFO: removes the oldest tables.
 
 use super::Strategy;
 use super::job::{Draft, Job, JobKind, Reason, Shape};
@@ -7,27 +7,28 @@ use super::options::FifoOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::{State, TableInfo};
 
-/// Removes the oldest tables when there is too much or when they are too old, as a cache or a log
-/// of recent events wants it. Never merges; lookups ask every run.
+/// Removes the oldest tables when the store is too large or when they are too old, as suits a cache
+/// or a log of recent events. Never merges, so lookups search every run.
 ///
-/// The oldest is what was written first, whatever the clock said: without the newer of two tables,
-/// keys that it had overwritten or deleted would come back from the older one. The clock only says
-/// what is too old, and then a table waits for all that are older.
+/// The oldest table is the one whose entries were written first, whatever the clock said. If the
+/// newer of two tables were removed first, keys that it had overwritten or deleted would come back
+/// from the older one. The clock only decides when a table is too old, and even then the table
+/// waits for all older ones.
 #[derive(Debug, Clone)]
 pub struct Fifo {
     options: FifoOptions,
 }
 
 impl Fifo {
-    /// With these options, which are taken as checked.
+    /// Creates the strategy. The options must have been checked.
     pub fn new(options: FifoOptions) -> Fifo {
         Fifo { options }
     }
 }
 
-/// All tables with their levels and runs, the oldest first: from the last level up, in each the
-/// oldest run first. Tables of a run have no key in common; among them the clock may say which is
-/// the oldest.
+/// Returns all tables with their levels and runs, the oldest first: from the last level up, in each
+/// level the oldest run first. Tables of one run share no keys, so among them the clock decides
+/// which is the oldest.
 fn by_age<'s, 'a>(state: &'s State<'a>) -> impl Iterator<Item = (usize, u64, &'s TableInfo<'a>)> {
     let levels = state.levels.iter().enumerate().rev();
     let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
@@ -44,8 +45,8 @@ impl Strategy for Fifo {
     }
 
     fn pick(&self, state: &State<'_>) -> Option<Job> {
-        // One job at a time: what a second one takes might be gone before the older tables of the
-        // first.
+        // One job at a time: a second job might remove its tables before the older ones of the
+        // first are gone.
         if !state.running.is_empty() {
             return None;
         }
@@ -79,7 +80,7 @@ impl Strategy for Fifo {
         let runs = state.levels.iter().map(|level| level.runs.len()).sum();
         let score = bytes as f64 / limit.max(1) as f64;
         let levels = vec![LevelScore { level: 0, runs, bytes, target_bytes: limit, score }];
-        // Removing costs nothing.
+        // Removing tables costs nothing.
         Scores { levels, debt_bytes: 0, runs }
     }
 

@@ -1,46 +1,46 @@
-//! What a strategy wants done.
+//! Compaction jobs, which the strategies choose.
 
 use std::fmt;
 
 use super::overlap::hull;
 use super::state::{State, TableInfo};
 
-/// Why a job was chosen.
+/// The reason why a job was chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Reason {
     /// Level 0 has enough runs or bytes.
     LevelZero {
-        /// Its runs.
+        /// Number of runs in level 0.
         runs: usize,
-        /// Its bytes.
+        /// Bytes in level 0.
         bytes: u64,
     },
-    /// Level 0 is long, and cannot go down now.
+    /// Level 0 has too many runs and cannot be merged down now.
     WithinLevelZero {
-        /// Its runs.
+        /// Number of runs in level 0.
         runs: usize,
     },
     /// A level is above its target size.
     Score {
         /// The level.
         level: usize,
-        /// Its size over its target.
+        /// Its size divided by its target.
         score: f64,
     },
-    /// A level holds more runs than the strategy allows.
+    /// A level has more runs than the strategy allows.
     Runs {
         /// The level.
         level: usize,
-        /// Its runs.
+        /// Number of runs in the level.
         runs: usize,
     },
-    /// Runs of similar size stand next to one another.
+    /// Adjacent runs have similar sizes.
     SizeRatio {
-        /// How many.
+        /// Number of these runs.
         runs: usize,
     },
-    /// What newer entries hide takes too much space.
+    /// Hidden entries take too much space.
     SpaceAmplification {
         /// Bytes above the oldest data, in percent of it.
         percent: u64,
@@ -49,16 +49,16 @@ pub enum Reason {
     Tombstones,
     /// A table has entries that have expired.
     Expired,
-    /// A table has been above the last level for long.
+    /// A table has been above the last level for a long time.
     Age,
-    /// The store is above its size.
+    /// The store exceeds its maximal size.
     Size {
         /// Bytes of all tables.
         bytes: u64,
     },
-    /// The owner asked for the table.
+    /// The store marked the table for compaction.
     Marked,
-    /// The user asked for the range.
+    /// The user requested a compaction of the range.
     Manual,
 }
 
@@ -83,42 +83,43 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What happens to a job's inputs.
+/// The treatment of a job's inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobKind {
-    /// They are merged and written anew.
+    /// The inputs are merged and rewritten.
     Merge,
-    /// They get another place in the manifest; nothing is read or written.
+    /// The inputs get another place in the manifest; no data is read or written.
     Move,
-    /// They are removed with all their entries.
+    /// The inputs are removed with all their entries.
     Drop,
 }
 
-/// The tables of one run that a job takes.
+/// The tables of one run that are inputs of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
     /// The level.
     pub level: usize,
     /// The run's id.
     pub run: u64,
-    /// Numbers of tables in key order.
+    /// Table numbers in key order.
     pub tables: Vec<u64>,
 }
 
-/// A compaction. No two jobs that run at the same time share a table or overlap in what they write.
+/// A compaction. Jobs that run at the same time share no table, and the ranges they write do not
+/// overlap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// What happens.
+    /// The treatment of the inputs.
     pub kind: JobKind,
-    /// Why.
+    /// The reason for the job.
     pub reason: Reason,
-    /// What is taken, newest run first.
+    /// The inputs, newest run first.
     pub inputs: Vec<Input>,
-    /// Where the output goes.
+    /// The level of the output.
     pub output_level: usize,
-    /// The run of that level that it becomes part of.
+    /// The run of that level to which the output is added.
     pub output_run: u64,
-    /// Output tables end at about this size.
+    /// Approximate maximal size of an output table.
     pub table_bytes: u64,
     /// Bytes of all inputs.
     pub input_bytes: u64,
@@ -126,20 +127,20 @@ pub struct Job {
     pub smallest: Vec<u8>,
     /// The last key of the inputs, inclusive.
     pub largest: Vec<u8>,
-    /// Nothing outside of the inputs is older and shares a key: tombstones that no snapshot needs
-    /// can go.
+    /// True if no table outside the inputs is older and shares a key with them. Tombstones that no
+    /// snapshot needs can then be dropped.
     pub bottommost: bool,
-    /// Output tables must not reach over these keys: each is the first of a new table. Keeps what a
-    /// table overlaps in the level below small.
+    /// Keys at which a new output table must begin. They limit how much of the level below an
+    /// output table overlaps.
     pub cuts: Vec<Vec<u8>>,
-    /// Keys that split the work into parts of similar size, for threads side by side.
+    /// Keys that split the work into parts of similar size for parallel threads.
     pub boundaries: Vec<Vec<u8>>,
 }
 
-/// A job in the making: the chosen tables by level and run.
+/// A job being built: the chosen tables by level and run.
 pub(super) struct Draft<'s, 'a> {
     pub(super) reason: Reason,
-    /// Level, run, tables in key order; newest first.
+    /// Level, run, and tables in key order; newest run first.
     pub(super) inputs: Vec<(usize, u64, Vec<&'s TableInfo<'a>>)>,
     pub(super) output_level: usize,
     pub(super) output_run: u64,
@@ -150,8 +151,8 @@ impl<'s, 'a> Draft<'s, 'a> {
         self.inputs.iter().flat_map(|(_, _, tables)| tables.iter().copied())
     }
 
-    /// The job, unless it cannot start now: a table is in use, or another job writes to the same
-    /// place.
+    /// Returns the job, or `None` if it cannot start now because a table is in use or another job
+    /// writes to the same place.
     pub(super) fn finish(mut self, state: &State<'_>, shape: Shape) -> Option<Job> {
         self.inputs.retain(|(_, _, tables)| !tables.is_empty());
         let (smallest, largest) = hull(self.tables())?;
@@ -183,7 +184,8 @@ impl<'s, 'a> Draft<'s, 'a> {
         })
     }
 
-    /// Whether no table outside of the job is older than the output and has a key of its range.
+    /// Returns true if no table outside the job is older than the output and has a key in its
+    /// range.
     fn is_bottommost(&self, state: &State<'_>, smallest: &[u8], largest: &[u8]) -> bool {
         let is_input = |number: u64| self.tables().any(|table| table.number == number);
         let oldest = self.inputs.iter().map(|(level, run, _)| (*level, std::cmp::Reverse(*run))).max();
@@ -194,7 +196,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         })
     }
 
-    /// First keys of tables of the largest input, about evenly spread over it.
+    /// Returns first keys of tables of the largest input, spread evenly over it.
     fn boundaries(&self, parts: usize, input_bytes: u64) -> Vec<Vec<u8>> {
         let tables = self.inputs.iter().map(|(_, _, tables)| tables).max_by_key(|tables| tables.len());
         let Some(tables) = tables.filter(|_| parts > 1 && input_bytes > 0) else { return Vec::new() };
@@ -212,7 +214,7 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 }
 
-/// The parts of a job that are the same for all jobs of a strategy.
+/// The settings shared by all jobs of a strategy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     pub(super) kind: JobKind,
@@ -221,8 +223,8 @@ pub(super) struct Shape {
     pub(super) parts: usize,
 }
 
-/// Keys of the level below the output at which `bytes_max` of that level have gone by since the
-/// last.
+/// Returns keys of the level below the output, each after at least `bytes_max` of that level since
+/// the previous one.
 fn cuts(state: &State<'_>, level: usize, smallest: &[u8], largest: &[u8], bytes_max: u64) -> Vec<Vec<u8>> {
     let below = state.level(level + 1);
     let [run] = &below.runs[..] else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Lazy leveling: tiers above, one sorted run at the bottom.
+//! Lazy leveling: tiered upper levels, and one sorted run in the last level.
 
 use super::Strategy;
 use super::job::{Draft, Job, JobKind, Reason, Shape};
@@ -8,20 +8,20 @@ use super::options::LazyOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::State;
 
-/// Several runs in each level but the last, which has one (Dayan and Idreos, *Dostoevsky*, SIGMOD
-/// 2018).
+/// Several runs in each level except the last, which has one (Dayan and Idreos, *Dostoevsky*,
+/// SIGMOD 2018).
 ///
-/// Nearly all data is in the last level, so that is where merging keeps space and scans small; the
-/// levels above hold little, and merging there eagerly is what costs a leveled tree its writes.
-/// With T runs in a level they become one of the next, T times as large; those of the level above
-/// the last are merged into it.
+/// Nearly all data is in the last level, so merging there keeps space and scan costs low. The
+/// levels above hold little data, and merging them eagerly is the main write cost of a leveled
+/// tree. When a level has T runs, they become one run of the next level, T times as large; the runs
+/// of the level above the last are merged into the last.
 #[derive(Debug, Clone)]
 pub struct LazyLeveled {
     options: LazyOptions,
 }
 
 impl LazyLeveled {
-    /// With these options, which are taken as checked.
+    /// Creates the strategy. The options must have been checked.
     pub fn new(options: LazyOptions) -> LazyLeveled {
         LazyLeveled { options }
     }
@@ -35,8 +35,8 @@ impl LazyLeveled {
         self.options.levels.max(state.levels.len()) - 1
     }
 
-    /// The first level below 0 that is used: each tier holds T times the one above, and all
-    /// together about as much as the last level.
+    /// Returns the first level below level 0 that is used. Each tier holds T times the one above
+    /// it, and all tiers together hold about as much as the last level.
     fn first_tier(&self, state: &State<'_>) -> usize {
         let last = self.last(state);
         let mut bytes = self.options.flush_bytes.saturating_mul(self.options.size_ratio as u64);
@@ -48,14 +48,15 @@ impl LazyLeveled {
         first
     }
 
-    /// Where the runs of `level` go: the next level in use, never past older data.
+    /// Returns the level to which the runs of `level` go: the next level in use, so that they never
+    /// pass older data.
     fn next(&self, state: &State<'_>, level: usize) -> usize {
         let last = self.last(state);
         let planned = self.first_tier(state).max(level + 1);
         (level + 1..planned).find(|&at| state.is_used(at)).unwrap_or(planned).min(last)
     }
 
-    /// All runs of a level into the next one.
+    /// Moves all runs of a level to the next one.
     fn down(&self, state: &State<'_>, level: usize, reason: Reason) -> Option<Job> {
         let info = state.level(level);
         let newest = info.runs.iter().map(|run| run.id).max()?;
@@ -64,8 +65,8 @@ impl LazyLeveled {
             state.level(at).runs.iter().map(move |run| (at, run.id, run.tables.iter().collect::<Vec<_>>()))
         };
         let is_last = next == self.last(state);
-        // Runs that another strategy left have the id 0, which says nothing of their age beside
-        // others of the next level: those become one run with it.
+        // Runs left by another strategy have id 0, which does not tell their age relative to runs
+        // of the next level. They are merged with the next level into one run.
         let newest_below = state.level(next).runs.iter().map(|run| run.id).max();
         let joins = is_last || newest_below.is_some_and(|below| below >= newest);
         let inputs: Vec<_> = if joins { of(level).chain(of(next)).collect() } else { of(level).collect() };
@@ -75,7 +76,8 @@ impl LazyLeveled {
         Draft { reason, inputs, output_level: next, output_run }.finish(state, self.shape(kind))
     }
 
-    /// Everything into the last level when nobody writes and what is above it takes much space.
+    /// Merges everything into the last level when the store is idle and the levels above it take
+    /// too much space.
     fn reclaim_space(&self, state: &State<'_>) -> Option<Job> {
         let last = self.last(state);
         let bytes = state.level(last).bytes();
@@ -121,7 +123,7 @@ impl Strategy for LazyLeveled {
     fn pick(&self, state: &State<'_>) -> Option<Job> {
         let last = self.last(state);
         let limit = |level: usize| if level == last { 2 } else { self.options.size_ratio };
-        // Of full levels the lowest first: it makes room for those above.
+        // Of the full levels, the lowest comes first, because it makes room for those above.
         let full = (0..=last).rev().filter(|&level| state.level(level).runs.len() >= limit(level));
         for level in full {
             let reason = Reason::Runs { level, runs: state.level(level).runs.len() };

@@ -1,4 +1,4 @@
-//! Compacting a range because the user asked for it.
+//! Compacting a range on the user's request.
 
 use std::collections::HashSet;
 
@@ -6,17 +6,17 @@ use super::job::{Draft, Job, Reason, Shape};
 use super::overlap::components;
 use super::state::{State, TableInfo};
 
-/// What the user asked for. Keep it as it is from the first step to the last.
+/// The user's request. It must not change between the first step and the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manual<'k> {
-    /// From this key on; `None` for the first.
+    /// The first key of the range; `None` for no lower bound.
     pub from: Option<&'k [u8]>,
-    /// Up to this key, inclusive; `None` for the last.
+    /// The last key of the range, inclusive; `None` for no upper bound.
     pub to: Option<&'k [u8]>,
-    /// Only tables with numbers below this are compacted: set to the next file number when the work
-    /// begins, so that it does not go on with its own output.
+    /// Only tables with lower numbers are compacted. Set it to the next file number when the
+    /// request begins, so that the compaction does not process its own output.
     pub below: u64,
-    /// Also writes the tables of the last level anew, to drop tombstones and expired entries there.
+    /// Also rewrites the tables of the last level, to drop tombstones and expired entries there.
     pub rewrite_last: bool,
 }
 
@@ -28,20 +28,22 @@ impl Manual<'_> {
     }
 }
 
-/// What is left of it.
+/// The next step of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ManualStep {
-    /// Nothing.
+    /// The request is complete.
     Done,
-    /// A running job is in the way: ask again when one has ended.
+    /// A running job blocks the next step: ask again when one has ended.
     Blocked,
-    /// This comes next.
+    /// Run this job next.
     Run(Job),
 }
 
-/// Merges what the range has in all levels into the last, part by part: every byte is written once.
+/// Merges the range from all levels into the last, part by part, so that every byte is written
+/// once.
 ///
-/// Parts are cut where no table goes over, so that nothing of the range is passed on the way down.
+/// Parts are cut at keys that no table spans, so that no older entry of the range is passed on the
+/// way down.
 pub(super) fn compact_range(state: &State<'_>, manual: &Manual<'_>, last: usize, shape: Shape) -> ManualStep {
     let last = last.max(state.levels.len().saturating_sub(1));
     let is_wanted = |level: usize, table: &TableInfo<'_>| {

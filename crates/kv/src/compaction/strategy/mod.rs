@@ -1,15 +1,17 @@
-//! Which tables are merged when, as pure functions: a [`State`] in, a [`Job`] out.
+//! Compaction strategies decide which tables are merged and when. They are pure functions from a
+//! [`State`] to a [`Job`].
 //!
-//! A strategy knows no files, threads or clocks. The database asks it after every change and runs
-//! what it gets; the simulator asks it for trees that exist nowhere. Any strategy takes any state,
-//! so a keyspace can be opened with another one than it was written with.
+//! A strategy knows no files, threads or clocks. The database calls it after every change and runs
+//! the returned job; the simulator calls it for trees that exist only in the simulation. Any
+//! strategy accepts any state, so a keyspace can be opened with a different strategy than the one
+//! it was written with.
 //!
 //! | strategy | writes | space | lookups |
 //! |---|---|---|---|
 //! | [`Leveled`] | more | least | few runs |
 //! | [`LazyLeveled`] | fewer | some | more runs, long scans as leveled |
 //! | [`Universal`] | fewest | up to twice | more runs |
-//! | [`Fifo`] | none | bounded | all runs: for data that is thrown away by age |
+//! | [`Fifo`] | none | bounded | all runs; for data that is discarded by age |
 
 mod fifo;
 mod job;
@@ -36,26 +38,27 @@ pub use scores::{LevelScore, Scores};
 pub use state::{LevelInfo, RunInfo, RunningJob, State, TableInfo};
 pub use universal::Universal;
 
-/// Chooses compactions. Equal states give equal answers.
+/// Chooses compactions. Deterministic: equal states give equal answers.
 pub trait Strategy: Debug + Send + Sync + 'static {
-    /// Its name in options and reports.
+    /// Returns its name in options and reports.
     fn name(&self) -> &'static str;
 
-    /// What to do next; `None` when there is nothing to do, or nothing that the running jobs leave
-    /// room for.
+    /// Returns the next job, or `None` when there is nothing to do or the running jobs leave room
+    /// for nothing.
     ///
-    /// Jobs that are carried out bring the tree to a state without jobs after finitely many.
+    /// Running the returned jobs leads to a state without jobs after finitely many.
     fn pick(&self, state: &State<'_>) -> Option<Job>;
 
-    /// Whether many runs in level 0 mean that compactions are behind, and writers are to wait. Not
-    /// where nothing is merged.
+    /// Returns true if many runs in level 0 mean that compactions are behind, so that writers
+    /// should wait. False for a strategy that merges nothing.
     fn merges(&self) -> bool {
         true
     }
 
-    /// How far the tree is from what the strategy wants.
+    /// Returns how far the tree is from the shape that the strategy aims for.
     fn scores(&self, state: &State<'_>) -> Scores;
 
-    /// The next step of a compaction that the user asked for. Repeat until it is done.
+    /// Returns the next step of a compaction that the user requested. Call it again until the
+    /// request is done.
     fn compact_range(&self, state: &State<'_>, manual: &Manual<'_>) -> ManualStep;
 }

@@ -25,8 +25,9 @@ impl Default for StrategyOptions {
 }
 
 impl StrategyOptions {
-    /// The strategy. Errors: [`Error::Invalid`] naming the setting, its value and what was
-    /// expected.
+    /// Creates the strategy.
+    ///
+    /// Errors: [`Error::Invalid`] with the setting, its value and the expected values.
     pub fn build(&self) -> Result<Box<dyn Strategy>> {
         self.check()?;
         Ok(match self {
@@ -37,7 +38,9 @@ impl StrategyOptions {
         })
     }
 
-    /// Errors: [`Error::Invalid`] naming the setting, its value and what was expected.
+    /// Checks the settings.
+    ///
+    /// Errors: [`Error::Invalid`] with the setting, its value and the expected values.
     pub fn check(&self) -> Result<()> {
         let common = |table_bytes: u64, levels: usize| {
             expect(table_bytes > 0, "table_bytes", table_bytes, "more than 0")?;
@@ -74,7 +77,7 @@ impl StrategyOptions {
     }
 }
 
-/// As many levels as the manifest takes.
+/// The number of levels that the manifest supports.
 const LEVELS_MAX: usize = 32;
 
 fn expect(holds: bool, name: &str, value: impl std::fmt::Display, expected: &str) -> Result<()> {
@@ -84,23 +87,24 @@ fn expect(holds: bool, name: &str, value: impl std::fmt::Display, expected: &str
 /// Settings of [`Leveled`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeveledOptions {
-    /// Tables end at about this size. Default: 64 MiB.
+    /// Approximate maximal size of a table. Default: 64 MiB.
     pub table_bytes: u64,
-    /// Level 0 is compacted from this many runs on, if they are also as large as the last level or
-    /// [`LeveledOptions::level_zero_bytes`], whichever is less. Default: 4, as in RocksDB.
+    /// Level 0 is compacted from this many runs on, provided that its size reaches that of the last
+    /// level or [`LeveledOptions::level_zero_bytes`], whichever is less. Default: 4, as in RocksDB.
     pub level_zero_runs_min: usize,
     /// Level 0 is compacted from this many runs on in any case. Default: 16. Each merge rewrites
-    /// the level below, so four times as much from level 0 at a time takes a quarter of those
-    /// writes; lookups pay with some more filters.
+    /// the level below, so merging four times as much of level 0 at a time costs a quarter of those
+    /// writes; in exchange, lookups check a few more filters.
     pub level_zero_runs_max: usize,
-    /// How much of level 0 is worth a merge. Default: 1 GiB, sixteen memtables of 64 MiB.
+    /// The bytes in level 0 that make a merge worthwhile. Default: 1 GiB, sixteen memtables of 64
+    /// MiB.
     pub level_zero_bytes: u64,
-    /// The level below level 0 is not made smaller than this. Default: 256 MiB.
+    /// The smallest target size of the base level, into which level 0 is merged. Default: 256 MiB.
     pub base_bytes: u64,
     /// A level has at most this many times the size of the one above. Default: 10. Smaller ratios
     /// are used where they cost fewer writes.
     pub multiplier: f64,
-    /// Levels, level 0 counted. Default: 7.
+    /// Number of levels, including level 0. Default: 7.
     pub levels: usize,
     /// A table with at least this share of tombstones is compacted before its level is full.
     /// Default: 0.5.
@@ -108,13 +112,13 @@ pub struct LeveledOptions {
     /// A table is rewritten when its first entry has been expired for this long, in seconds.
     /// Default: one hour.
     pub expired_secs: u64,
-    /// Tables whose oldest entry is older than this go down to the last level, in seconds. Default:
-    /// never.
+    /// Tables whose oldest entry is older than this, in seconds, are merged down to the last level.
+    /// Default: never.
     pub age_secs: Option<u64>,
-    /// When no writes come, levels are merged down until those above the last have at most this
-    /// share of it. Default: 0.2; infinite turns it off.
+    /// When the store is idle, levels are merged down until those above the last have at most this
+    /// share of the last level's bytes. Default: 0.2; infinity turns it off.
     pub idle_space_ratio: f64,
-    /// A job is split into at most this many parts that can be done side by side. Default: 4.
+    /// A job is split into at most this many parts that can run in parallel. Default: 4.
     pub parts: usize,
 }
 
@@ -140,26 +144,26 @@ impl Default for LeveledOptions {
 /// Settings of [`Universal`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniversalOptions {
-    /// Tables end at about this size. Default: 64 MiB.
+    /// Approximate maximal size of a table. Default: 64 MiB.
     pub table_bytes: u64,
-    /// Merging begins at this many runs. Default: 4.
+    /// Merging begins at this number of runs. Default: 4.
     pub runs: usize,
-    /// A run joins the newer ones before it if it is at most this many percent larger than they are
-    /// together. Default: 1.
+    /// A run is merged with the newer runs before it if it is at most this many percent larger than
+    /// all of them together. Default: 1.
     pub size_ratio_percent: u64,
-    /// The least runs of a merge by size. Default: 2.
+    /// The smallest number of runs in a merge by size. Default: 2.
     pub merge_runs_min: usize,
-    /// The most runs of a merge. Default: no limit.
+    /// The largest number of runs in a merge. Default: no limit.
     pub merge_runs_max: usize,
-    /// Everything is merged when the newer runs have more than this many percent of the oldest.
+    /// Everything is merged when the newer runs together exceed this many percent of the oldest.
     /// Default: 200.
     pub space_amplification_percent: u64,
-    /// Levels, level 0 counted. Merged runs stand in the lower ones. Default: 7.
+    /// Number of levels, including level 0. Merged runs are placed in the lower levels. Default: 7.
     pub levels: usize,
     /// A table is rewritten when its first entry has been expired for this long, in seconds.
     /// Default: one hour.
     pub expired_secs: u64,
-    /// A job is split into at most this many parts that can be done side by side. Default: 4.
+    /// A job is split into at most this many parts that can run in parallel. Default: 4.
     pub parts: usize,
 }
 
@@ -182,10 +186,10 @@ impl Default for UniversalOptions {
 /// Settings of [`Fifo`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct FifoOptions {
-    /// The oldest tables are removed while there are more bytes than this. Default: 1 GiB.
+    /// The oldest tables are removed while the total size exceeds this many bytes. Default: 1 GiB.
     pub bytes_max: u64,
-    /// Tables whose newest entry came this long ago are removed, in seconds, unless older ones are
-    /// not that old by the clock. Default: never.
+    /// Tables whose newest entry is older than this, in seconds, are removed, once all tables
+    /// before them are removed too. Default: never.
     pub ttl_secs: Option<u64>,
 }
 
@@ -198,14 +202,14 @@ impl Default for FifoOptions {
 /// Settings of [`LazyLeveled`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct LazyOptions {
-    /// Tables end at about this size. Default: 64 MiB.
+    /// Approximate maximal size of a table. Default: 64 MiB.
     pub table_bytes: u64,
-    /// Size of a flush: what the number of levels follows from. Default: 64 MiB.
+    /// Size of a flush, from which the number of levels is derived. Default: 64 MiB.
     pub flush_bytes: u64,
-    /// Runs of a level that are merged into one of the next; also by how much levels grow.
-    /// Default: 4.
+    /// Number of runs of a level that are merged into one of the next, which is also the growth
+    /// factor of the levels. Default: 4.
     pub size_ratio: usize,
-    /// Levels, level 0 counted. Default: 7.
+    /// Number of levels, including level 0. Default: 7.
     pub levels: usize,
     /// As [`LeveledOptions::tombstone_ratio`].
     pub tombstone_ratio: f64,
@@ -213,7 +217,7 @@ pub struct LazyOptions {
     pub expired_secs: u64,
     /// As [`LeveledOptions::idle_space_ratio`].
     pub idle_space_ratio: f64,
-    /// A job is split into at most this many parts that can be done side by side. Default: 4.
+    /// A job is split into at most this many parts that can run in parallel. Default: 4.
     pub parts: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use super::state::TableInfo;
 
-/// The first and the last key of all tables; `None` without tables.
+/// Returns the first and the last key of all tables, or `None` without tables.
 pub(super) fn hull<'s, 'a: 's>(
     tables: impl Iterator<Item = &'s TableInfo<'a>> + Clone,
 ) -> Option<(&'a [u8], &'a [u8])> {
@@ -11,12 +11,12 @@ pub(super) fn hull<'s, 'a: 's>(
     Some((smallest, largest))
 }
 
-/// Tables of two levels whose ranges hang together.
+/// A connected set of tables of two levels: their ranges overlap, directly or through each other.
 #[derive(Debug, Default)]
 pub(super) struct Component<'s, 'a> {
-    /// Of the upper level.
+    /// Tables of the upper level.
     pub(super) upper: Vec<&'s TableInfo<'a>>,
-    /// Of the lower level.
+    /// Tables of the lower level.
     pub(super) lower: Vec<&'s TableInfo<'a>>,
 }
 
@@ -26,8 +26,9 @@ impl Component<'_, '_> {
     }
 }
 
-/// Cuts the tables of two levels where no range goes over: parts that can be compacted apart. Parts
-/// without a table of the upper level are left out. By key.
+/// Splits the tables of two levels at keys that no table spans, into parts that can be compacted
+/// independently. Parts without a table of the upper level are left out. The result is in key
+/// order.
 pub(super) fn components<'s, 'a>(
     upper: impl Iterator<Item = &'s TableInfo<'a>>,
     lower: impl Iterator<Item = &'s TableInfo<'a>>,
@@ -50,11 +51,11 @@ pub(super) fn components<'s, 'a>(
     components
 }
 
-/// Widens `from..to` of a run's tables until no key is on both sides of an end.
+/// Widens `from..to` in a run's tables until no key has versions on both sides of a bound.
 ///
-/// Tables of a run have a key in common only if the first has a range tombstone that was cut there,
-/// and that does not reach it. Of tables without tombstones it would mean that a key's versions are
-/// in both.
+/// Adjacent tables of a run share a bound in two cases. If the first table has a range tombstone,
+/// the tombstone was cut there and does not include that key. If it has no tombstones, both tables
+/// have versions of the key.
 pub(super) fn whole_keys(tables: &[TableInfo<'_>], mut from: usize, mut to: usize) -> (usize, usize) {
     let share = |left: usize| match (tables.get(left), tables.get(left + 1)) {
         (Some(a), Some(b)) => a.largest == b.smallest && a.tombstones == 0,

@@ -7,12 +7,12 @@ use super::options::UniversalOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::{RunInfo, State};
 
-/// Size-tiered compaction over the age of runs, as RocksDB's universal style.
+/// Size-tiered compaction over the age of runs, like RocksDB's universal style.
 ///
-/// All runs of all levels in order of age are one list. Only neighbours are merged, so every run
-/// stays newer than those behind it. The result takes the place of its oldest input, or sinks
-/// through the empty levels below it to the one right above the next older run, or to the last one.
-/// Any level may hold any number of runs, as other strategies leave them.
+/// All runs of all levels form one list in order of age. Only neighbours in the list are merged, so
+/// every run stays newer than those after it. The output takes the place of its oldest input, or
+/// sinks through the empty levels below it to the level just above the next older run, or to the
+/// last level. Any level may have any number of runs, as other strategies leave them.
 #[derive(Debug, Clone)]
 pub struct Universal {
     options: UniversalOptions,
@@ -22,7 +22,7 @@ pub struct Universal {
 type Place<'s, 'a> = (usize, &'s RunInfo<'a>);
 
 impl Universal {
-    /// With these options, which are taken as checked.
+    /// Creates the strategy. The options must have been checked.
     pub fn new(options: UniversalOptions) -> Universal {
         Universal { options }
     }
@@ -43,8 +43,8 @@ impl Universal {
     ) -> Option<Job> {
         let inputs = runs.get(from..to)?;
         let (oldest_level, _) = *inputs.last()?;
-        // Between the oldest input and the run behind it there is nothing, so the levels in between
-        // are empty.
+        // No run lies between the oldest input and the next older run, so the levels in between are
+        // empty.
         let deepest = match runs.get(to) {
             None => (self.options.levels - 1).max(state.levels.len().saturating_sub(1)),
             Some((older, _)) => older.saturating_sub(1),
@@ -52,7 +52,7 @@ impl Universal {
         let (output_level, output_run) = if deepest > oldest_level {
             (deepest, 0)
         } else {
-            // Newer runs of this level have higher ids than each of its inputs, older ones have
+            // Within this level, newer runs have higher ids than all inputs, and older ones have
             // lower ids.
             let here = inputs.iter().filter(|(level, _)| *level == oldest_level);
             (oldest_level, here.map(|(_, run)| run.id).max()?)
@@ -62,14 +62,15 @@ impl Universal {
         Draft { reason, inputs, output_level, output_run }.finish(state, self.shape())
     }
 
-    /// What the newer runs have, in percent of the oldest.
+    /// Returns the size of the newer runs in percent of the oldest.
     fn space_percent(runs: &[Place<'_, '_>]) -> u64 {
         let Some(((_, oldest), newer)) = runs.split_last() else { return 0 };
         let newer: u64 = newer.iter().map(|(_, run)| run.bytes()).sum();
         newer.saturating_mul(100) / oldest.bytes().max(1)
     }
 
-    /// A row of runs, each no larger than the newer ones of the row together, as the ratio has it.
+    /// Finds a sequence of runs in which none exceeds the newer ones together by more than the size
+    /// ratio.
     fn similar(&self, runs: &[Place<'_, '_>]) -> Option<(usize, usize)> {
         let UniversalOptions { merge_runs_min, merge_runs_max, size_ratio_percent, .. } = self.options;
         for (from, (_, first)) in runs.iter().enumerate() {
@@ -94,7 +95,7 @@ impl Universal {
         None
     }
 
-    /// The newest free neighbours, enough of them to get down to the allowed number.
+    /// Returns the newest free neighbours, enough of them to reach the allowed number of runs.
     fn surplus(&self, runs: &[Place<'_, '_>]) -> Option<(usize, usize)> {
         let surplus = (runs.len() + 1).saturating_sub(self.options.runs);
         let from = runs.iter().position(|(_, run)| !run.is_compacting())?;
@@ -103,7 +104,8 @@ impl Universal {
         (count >= 2).then_some((from, from + count))
     }
 
-    /// Merging everything is worth it when most of it is tombstones or some of it has expired.
+    /// Returns a reason to merge everything, if at least half of the entries are tombstones, a
+    /// table is marked, or entries have expired.
     fn upkeep(&self, state: &State<'_>) -> Option<Reason> {
         let tables = || state.levels.iter().flat_map(|level| level.tables());
         let (entries, tombstones) =
@@ -120,7 +122,7 @@ impl Universal {
     }
 }
 
-/// All runs, newest first.
+/// Returns all runs, newest first.
 fn by_age<'s, 'a>(state: &'s State<'a>) -> Vec<Place<'s, 'a>> {
     let levels = state.levels.iter().enumerate();
     levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect()

@@ -1,4 +1,4 @@
-//! Threads that have nothing to do.
+//! Threads without work.
 #![allow(clippy::unwrap_used)]
 
 use cairn_vfs::sync::{Arc, lock};
@@ -6,10 +6,10 @@ use cairn_vfs::{ErrorKind, Fs, MemFs};
 
 use crate::{Background, Db, Error};
 
-/// Goal: the threads of a store that has failed sleep, however often they meet the failure. They
-/// looked for work, found that the log had failed, and woke each other for that, on and on. Method:
-/// what a thread does that finds no work in an idle store, in one that has failed; nobody is woken
-/// but by the failure itself.
+/// Goal: the threads of a failed store sleep, however often they meet the failure. A regression
+/// test: they once looked for work, found that the log had failed, and woke one another for that,
+/// endlessly. Method: poison an idle store repeatedly, as a thread without work does; only the
+/// first failure wakes anyone.
 #[test]
 fn a_failure_wakes_once() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -1,4 +1,4 @@
-//! Compactions beside tables that are being taken in, and in a store that is closing.
+//! Compactions concurrent with an ingestion, and in a store that is closing.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -14,9 +14,10 @@ use crate::table::{TableOptions, TableWriter};
 use crate::version::{FileName, NewTable, VersionEdit};
 use crate::{Background, Db, KeyspaceOptions};
 
-/// Goal: a compaction whose inputs have a number that is not visible yet waits for it: a snapshot
-/// that is taken meanwhile finds what lies below them. Method: an ingest by hand, over an older
-/// entry, that stops between its table's install and the number; a compaction of both begins there.
+/// Goal: a compaction whose inputs have a sequence number that is not visible yet waits for it, so
+/// that a snapshot taken meanwhile finds the entries below them. Method: a manual ingestion over an
+/// older entry pauses between the installation of its table and the publication of the number; a
+/// compaction of both tables starts in between.
 #[test]
 fn inputs_are_visible_before_snapshots_are_listed() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -41,8 +42,9 @@ fn inputs_are_visible_before_snapshots_are_listed() {
     edit.keyspace(DEFAULT).added.push(NewTable { level: 0, run: number, meta });
     inner.install(&keyspace, edit, &[]).unwrap();
     commit.next_seqno = seqno + 1;
-    // Held until the end by who ingests; but who waits for a number can be told from who works, and
-    // who waits for a lock can not.
+    // A real ingestion holds the commit lock until the end. Here it is released early, so that the
+    // compaction waits for the number, which the test can observe, and not for the lock, which it
+    // cannot.
     drop(commit);
 
     let job = {
@@ -53,7 +55,7 @@ fn inputs_are_visible_before_snapshots_are_listed() {
         };
         thread::spawn("compaction", work).unwrap()
     };
-    // Until it waits, or has done what it must not.
+    // Until the compaction waits, or has wrongly finished.
     while inner.order.sleepers() == 0 && inner.counters.compactions.load(super::Relaxed) == 0 {
         thread::yield_now();
     }
@@ -66,10 +68,10 @@ fn inputs_are_visible_before_snapshots_are_listed() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"new"[..]));
 }
 
-/// Goal: a compaction ends soon when the store is closing, whether it waits for the limit of its
-/// writes or finds nothing that survives. Method: megabytes at 64 KiB a second, and thousands of
-/// entries under a range tombstone; the store is closing when the compaction begins. A clock that
-/// sleeps move.
+/// Goal: a compaction soon ends when the store is closing, whether it waits for the rate limit or
+/// finds only deleted entries. Method: megabytes at 64 KiB per second, and thousands of entries
+/// under a range tombstone; the store is already closing when the compaction starts. The clock
+/// advances with each sleep.
 #[test]
 fn a_compaction_is_given_up() {
     for survives in [true, false] {
@@ -89,7 +91,7 @@ fn a_compaction_is_given_up() {
             if round == 1 && !survives {
                 db.delete_range([0u8], [255u8]).unwrap();
             }
-            // Without the compaction that is due then.
+            // Flushes without the compaction that then becomes due.
             inner.seal_only(&keyspace, None).unwrap();
             inner.flush_sealed(&keyspace).unwrap();
         }

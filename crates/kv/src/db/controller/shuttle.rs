@@ -1,4 +1,5 @@
-//! Stop and go under schedules that follow from a seed: see `testing/schedules.rs`.
+//! Stopping and releasing writers under schedules that follow from a seed: see
+//! `testing/schedules.rs`.
 
 use cairn_vfs::sync::atomic::AtomicBool;
 use cairn_vfs::{ManualClock, thread};
@@ -6,14 +7,14 @@ use cairn_vfs::{ManualClock, thread};
 use super::*;
 use crate::schedules::explore;
 
-/// What a store has of this: work that is due, and who does it.
+/// A model of the store's part: due work and the threads that do it.
 struct Store {
     controller: Controller,
     due: Mutex<usize>,
     changed: Condvar,
     failed: AtomicBool,
     clock: ManualClock,
-    /// Work that writers run into.
+    /// The amount of due work at which writers stop.
     limit: f64,
 }
 
@@ -29,7 +30,7 @@ impl Store {
         }
     }
 
-    /// As a store does it whenever work becomes due, or is done.
+    /// Updates the pressure, as a store does whenever work becomes due or is done.
     fn update(&self) {
         let _measuring = lock(&self.controller.measuring);
         let due = *lock(&self.due) as f64;
@@ -40,13 +41,13 @@ impl Store {
     fn write(&self) {
         let abandon = || self.failed.load(SeqCst);
         self.controller.admit(1 << 20, &self.clock, abandon);
-        // The work can be found, and be done, before it is measured.
+        // The work can be found and done before it is measured.
         *lock(&self.due) += 1;
         self.changed.notify_all();
         self.update();
     }
 
-    /// Does one piece of work, when there is one.
+    /// Does one piece of work, waiting for it if necessary.
     fn work(&self) {
         let mut due = lock(&self.due);
         while *due == 0 {
@@ -58,9 +59,9 @@ impl Store {
     }
 }
 
-/// Goal: writers that were stopped always go on when the work is done: the gate's last word is
-/// about the last state, and no waiter misses it. Method: three writers run into a limit of one or
-/// two, two threads work; a schedule in which a writer stays stopped is a deadlock.
+/// Goal: stopped writers always continue once the work is done, because the last speed set reflects
+/// the last state and no waiter misses the wakeup. Method: three writers reach a limit of one or
+/// two, and two threads work. A schedule in which a writer stays stopped is a deadlock.
 #[test]
 fn stop_and_go() {
     for limit in [1.0, 2.0] {
@@ -79,7 +80,7 @@ fn stop_and_go() {
     }
 }
 
-/// Goal: a failure releases stopped writers although nobody works any more. Method: the limit is
+/// Goal: a failure releases stopped writers although no thread works any more. Method: the limit is
 /// reached, then the store fails.
 #[test]
 fn failure_opens_the_gate() {
@@ -98,10 +99,11 @@ fn failure_opens_the_gate() {
     });
 }
 
-/// Goal: what writers who pay beside each other owe is paid once and by somebody: what was slept
-/// and what is still owed are what was written. Nobody pays for ever, also when the pressure ends
-/// in the middle. Method: two writers of five seconds' worth each at the slowest speed and a small
-/// one, whose sleeps move the clock; then the same with a thread that takes the pressure away.
+/// Goal: the debt of concurrent writers is paid exactly once: the time slept plus the remaining
+/// debt equals the cost of the writes. No writer pays forever, even if the pressure ends in the
+/// middle. Method: at the slowest speed, two writers with more than a second's worth each and a
+/// small one, whose sleeps advance the clock; then the same with a thread that removes the
+/// pressure.
 #[test]
 fn writers_pay_beside_each_other() {
     for ends in [false, true] {
@@ -127,7 +129,7 @@ fn writers_pay_beside_each_other() {
             if ends {
                 assert!(paid + owed <= cost, "{paid} and {owed} of {cost}");
             } else {
-                // Each cost is cut to whole nanoseconds.
+                // Each cost is truncated to whole nanoseconds.
                 assert!((cost - 3..=cost).contains(&(paid + owed)), "{paid} and {owed} of {cost}");
                 assert!(u128::from(owed) <= OWED_MAX.as_nanos(), "{owed} left to later writers");
             }

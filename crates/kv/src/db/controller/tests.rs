@@ -1,18 +1,18 @@
-//! What writers pay.
+//! Delays that writers pay.
 #![allow(clippy::unwrap_used)]
 
 use cairn_vfs::ManualClock;
 
 use super::*;
 
-/// Right below the hard limit.
+/// Returns a pressure just below the hard limit.
 fn slowest() -> Pressure {
     Pressure { cause: StallCause::LevelZero, speed: SPEED_MIN }
 }
 
-/// Goal: large writes pass at the speed that is set, give or take what may be owed, and small ones
-/// as before in small delays. Method: a clock that sleeps move; 64 MiB at 4 MiB a second in writes
-/// of 1 MiB, then of 1 KiB.
+/// Goal: large writes pass at the set speed, give or take the permitted debt, and small ones with
+/// small delays. Method: 64 MiB at 4 MiB per second in writes of 1 MiB, then of 1 KiB, with a clock
+/// that advances with each sleep.
 #[test]
 fn large_writes_pay() {
     for bytes in [1 << 20, 1 << 10] {
@@ -29,9 +29,8 @@ fn large_writes_pay() {
     }
 }
 
-/// Goal: who pays a large debt goes on when there is nothing left to pay for, or the store has
-/// failed. Method: a write of a gigabyte; the pressure ends, or the wait is abandoned, at a look in
-/// the middle of it.
+/// Goal: a writer that pays a large debt stops paying when the pressure ends or the store fails.
+/// Method: a write of a gigabyte; halfway through, the pressure ends or the wait is abandoned.
 #[test]
 fn a_debt_ends_with_its_cause() {
     for fails in [false, true] {

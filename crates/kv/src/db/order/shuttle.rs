@@ -1,5 +1,5 @@
-//! The order of visibility under schedules that follow from a seed: see `testing/schedules.rs`. The
-//! ring has four cells then, and who waits goes to sleep at once.
+//! The order of visibility under schedules that follow from a seed: see `testing/schedules.rs`. In
+//! these tests the ring has four cells, and waiters sleep without spinning first.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use cairn_vfs::sync::Arc;
 use super::*;
 use crate::schedules::explore;
 
-/// Writers' numbers as the commit lock gives them out, and what became of each write.
+/// The sequence numbers of writes as the commit lock assigns them, and the state of each write.
 #[derive(Default)]
 struct Writes {
-    /// Of each write, by its first number: the last one, and whether it is done.
+    /// By the first number of each write: its last number, and whether it is done.
     all: Mutex<BTreeMap<Seqno, (Seqno, bool)>>,
 }
 
@@ -31,7 +31,7 @@ impl Writes {
         lock(&self.all).last_key_value().map_or(0, |(_, (last, _))| *last)
     }
 
-    /// What a reader who sees everything up to `visible` relies on.
+    /// Checks the guarantees to a reader that sees everything up to `visible`.
     fn check(&self, visible: Seqno) {
         for (first, (last, is_done)) in lock(&self.all).range(..=visible) {
             assert!(*last <= visible, "{visible} is in the middle of {first}..={last}");
@@ -40,9 +40,10 @@ impl Writes {
     }
 }
 
-/// Goal: the mark never passes a write that is not done, nor stops within one; a write that
-/// returned can be seen; and nobody waits for ever. Method: three writers of one, two and more
-/// numbers than there are cells, a reader, and a flush that waits for what was given out.
+/// Goal: the mark never passes an unfinished write nor stops within a write, a write is visible
+/// once `publish` returns, and no thread waits forever. Method: three writers with writes of one,
+/// two and more numbers than the ring has cells, a reader, and a flush that waits for the assigned
+/// numbers.
 #[test]
 fn writers_readers_and_a_flush() {
     explore(4_000, || {
@@ -81,9 +82,9 @@ fn writers_readers_and_a_flush() {
     });
 }
 
-/// Goal: nobody sleeps for ever: who is about to sleep and who moves the mark do not miss each
-/// other. Method: two and three writers of one number each, so that there is no later write to wake
-/// anybody.
+/// Goal: no thread sleeps forever, because a thread about to sleep and one that moves the mark
+/// cannot miss each other. Method: two and three writers with one number each, so that no later
+/// write can wake them.
 #[test]
 fn the_last_writers() {
     for writers in [2, 3] {

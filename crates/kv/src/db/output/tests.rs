@@ -1,4 +1,4 @@
-//! Blob files as earlier versions wrote them.
+//! Blob files as written by earlier versions.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -15,8 +15,8 @@ use crate::ttl;
 use crate::version::{FileName, NewTable, VersionEdit};
 use crate::{Background, Db, Error, KeyspaceOptions, Operation, WriteBatch};
 
-/// Installs a table whose entries, in order of their keys and with the number of the last write,
-/// have their values in a blob file; the file itself only where that is asked for.
+/// Installs a table whose values are in a blob file. Its entries are in key order and have the
+/// number of the last write. The blob file itself is kept only if `with_file`.
 fn add_blobs(inner: &Inner, entries: &[(&str, &[u8])], with_file: bool) {
     let [number, table] = std::array::from_fn(|_| inner.versions.new_file_number());
     let create = |name: FileName| inner.fs.open(&name.path(&inner.path), OpenOptions::create_new()).unwrap();
@@ -42,9 +42,9 @@ fn add_blobs(inner: &Inner, entries: &[(&str, &[u8])], with_file: bool) {
     inner.install(&inner.keyspace(DEFAULT).unwrap(), edit, &[]).unwrap();
 }
 
-/// Goal: empty values that an earlier version has put into blob files are there, also where it has
-/// deleted the file under them, and come back into the tables. Method: such a table by hand, with
-/// and without its file; another key is compacted with it.
+/// Goal: empty values that an earlier version put into blob files can be read, even if it has
+/// deleted their file, and move back into tables. Method: such a table made by hand, with and
+/// without its file, which is compacted together with another key.
 #[test]
 fn empty_values_of_earlier_versions() {
     for with_file in [true, false] {
@@ -68,9 +68,9 @@ fn empty_values_of_earlier_versions() {
     }
 }
 
-/// Goal: values with the time of their write behind them that an earlier version has put into blob
-/// files are read without it, and expire.
-/// Method: such a table by hand, in a keyspace with a time to live; a clock that the test moves.
+/// Goal: time-stamped values that an earlier version put into blob files are read without the
+/// stamp, and expire.
+/// Method: such a table made by hand in a keyspace with a TTL, and a clock that the test advances.
 #[test]
 fn values_with_a_time_of_earlier_versions() {
     let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000_000)));
@@ -93,14 +93,15 @@ fn values_with_a_time_of_earlier_versions() {
     assert_eq!((db.iter().count(), db.iter().rev().count()), (1, 1));
 }
 
-/// A store of such a keyspace in `fs`, whose entries live for a minute, and its clock.
+/// Opens a store in `fs` whose default keyspace has a TTL of one minute.
 fn open_expiring(fs: &Arc<dyn Fs>, clock: &Arc<ManualClock>) -> Db {
     let options = KeyspaceOptions { ttl: Some(Duration::from_secs(60)), ..KeyspaceOptions::default() };
     let builder = Db::builder("/store").fs(Arc::clone(fs)).clock(Arc::clone(clock) as _).seed(1);
     builder.background(Background::Inline).default_keyspace(options).open().unwrap()
 }
 
-/// Blob files in the directory, entries of tables, and when the first of those expires.
+/// Returns the number of blob files in the directory, the number of entries in tables, and the
+/// earliest expiry of the tables.
 fn blobs_and_entries(fs: &Arc<dyn Fs>, db: &Db) -> (usize, u64, u64) {
     let names = fs.read_dir("/store".as_ref()).unwrap();
     let blobs = names.iter().filter(|name| name.extension().is_some_and(|it| it == "blob")).count();
@@ -110,11 +111,11 @@ fn blobs_and_entries(fs: &Arc<dyn Fs>, db: &Db) -> (usize, u64, u64) {
     (blobs, tables().map(|meta| meta.entries).sum(), expires.unwrap_or(u64::MAX))
 }
 
-/// Goal: values that expire and are in a blob file of an earlier version do not stay there: what
-/// has expired goes, the rest comes back into tables that say when it expires, and the file goes.
-/// Nobody has to ask for it, and a snapshot does not keep it. Method: such a table by hand, of
-/// values of which some have expired; the store is opened again, or the next flush begins it. Then
-/// the rest expires.
+/// Goal: expiring values do not stay in a blob file of an earlier version. Expired values are
+/// dropped, the others move back into tables that record their expiry, and the file is removed. No
+/// request is needed for that, and a snapshot does not prevent it. Method: such a table made by
+/// hand, some of whose values have expired; reopening the store or the next flush starts the move.
+/// Then the remaining values expire.
 #[test]
 fn values_with_a_time_leave_blob_files() {
     for reopens in [true, false] {
@@ -155,9 +156,9 @@ fn values_with_a_time_leave_blob_files() {
     }
 }
 
-/// Goal: such a value comes back from below operands as well, which nobody can merge in a keyspace
-/// whose entries expire; else its file would be collected again and again. Method: a batch with an
-/// operand over it; the store is opened again, which ends.
+/// Goal: such a value also moves back from below operands that cannot be merged, since a keyspace
+/// with a TTL has no merge operator. Otherwise its file would be collected over and over. Method: a
+/// batch with an operand over the value; reopening the store terminates.
 #[test]
 fn values_with_a_time_below_operands() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());

@@ -8,7 +8,7 @@ use super::*;
 use crate::strategy::{LeveledOptions, StrategyOptions};
 use crate::{Background, Db, KeyspaceOptions};
 
-/// All keys, from one end to the other.
+/// Returns all keys, from one end to the other.
 fn walk(cursor: &mut DbCursor, backwards: bool) -> Result<Vec<Vec<u8>>> {
     let mut keys = Vec::new();
     if backwards {
@@ -23,8 +23,9 @@ fn walk(cursor: &mut DbCursor, backwards: bool) -> Result<Vec<Vec<u8>>> {
     Ok(keys)
 }
 
-/// Goal: a cursor that met an error is not valid, does not go on by steps, and does by a seek.
-/// Method: one table and several; every read of a walk fails in turn, both ways.
+/// Goal: a cursor that met an error is invalid, stays so when moved by steps, and is usable again
+/// after a seek. Method: one table and several; each read of a scan fails in turn, in both
+/// directions.
 #[test]
 fn seeks_after_an_error() {
     for table_bytes in [1 << 20, 2 << 10] {
@@ -39,7 +40,7 @@ fn seeks_after_an_error() {
         db.compact_range(..).unwrap();
         let tables: usize = db.stats().keyspaces[0].levels.iter().map(|level| level.tables).sum();
         assert_eq!(tables > 1, table_bytes < 1 << 20, "{tables} tables");
-        // What is open stays open.
+        // Opens all tables, which then stay open.
         assert_eq!(db.iter().count(), 300);
         for backwards in [false, true] {
             let mut expected = all.clone();
@@ -69,8 +70,8 @@ fn seeks_after_an_error() {
     }
 }
 
-/// Goal: snapshots and keyspaces of another store are refused, not taken for this one's; so is a
-/// snapshot that was taken before a refresh.
+/// Goal: snapshots and keyspaces of another store are refused instead of being used as this
+/// store's, and so is a snapshot taken before a refresh.
 /// Method: two stores; everything that takes such a handle.
 #[test]
 fn handles_of_another_store() {

@@ -7,9 +7,9 @@ use cairn_vfs::thread;
 use super::*;
 use crate::schedules::explore;
 
-/// Goal: a flush knows of every snapshot that sees what it leaves out. Method: a writer makes
-/// versions of one key, a flush leaves out those that are neither the newest that it knows nor
-/// listed, readers take snapshots: the version that is theirs is never gone.
+/// Goal: a flush knows every snapshot that sees an entry it drops. Method: a writer writes versions
+/// of one key, a flush drops those that are neither the newest it knows nor in the list of
+/// snapshots, and readers take snapshots. The version that a reader sees is never dropped.
 #[test]
 fn flushes_know_of_snapshots() {
     explore(4_000, || {
@@ -19,7 +19,7 @@ fn flushes_know_of_snapshots() {
             scope.spawn(|| (2..=4).for_each(|number| assert!(order.publish(number, number))));
             scope.spawn(|| {
                 for _ in 0..2 {
-                    // What is in memtables by now.
+                    // The newest version in the memtables so far.
                     let newest = order.visible();
                     let kept = snapshots.list();
                     lock(&left_out).extend((1..newest).filter(|number| !kept.contains(number)));

@@ -1,4 +1,4 @@
-//! What the log refuses, and records that it could not take.
+//! Writes whose log record is refused or fails.
 #![allow(clippy::unwrap_used)]
 
 use cairn_vfs::fault::{Fault, Rule};
@@ -8,8 +8,8 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, MemFs, Operation, 
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Background, Db, Durability, Error, KeyspaceOptions, Options, WriteBatch};
 
-/// Goal: a record that the log refuses is the error of its write and of no other. Method: ask for
-/// one that is too long, then write.
+/// Goal: a record that the log refuses fails its own write only. Method: reserve one that is too
+/// long, then write.
 #[test]
 fn a_refused_record_poisons_nothing() {
     let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -22,9 +22,10 @@ fn a_refused_record_poisons_nothing() {
     assert_eq!(db.get("key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// Goal: a write is not acknowledged when the record of one before it could not be written, also
-/// where its own was before that showed: no recovery would reach it. Method: a record that is held
-/// back and fails, after the writer behind it has done its part and waits for its turn.
+/// Goal: a write is not acknowledged if an earlier record could not be written, even if its own
+/// record was written before that failure showed, because no recovery would reach it. Method: an
+/// earlier record is held back, and fails after a later writer has done its part and waits for its
+/// turn.
 #[test]
 fn a_record_behind_one_that_fails_is_not_acknowledged() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
@@ -50,16 +51,16 @@ fn a_record_behind_one_that_fails_is_not_acknowledged() {
         assert_eq!(behind.join().unwrap().unwrap_err().kind(), ErrorKind::Poisoned);
     });
     assert_eq!(db.put("after", "value").unwrap_err().kind(), ErrorKind::Poisoned);
-    // As a kill leaves it: the kernel has all that was written.
+    // The state after a kill: the kernel has everything that was written.
     let image = Arc::new(fs.crash_point().image(CrashImage::All));
     let left = Db::builder("/store").fs(image).background(Background::Inline).seed(2).open().unwrap();
     let found = ["first", "behind"].map(|key| left.get(key).unwrap().is_some());
     assert_eq!(found, [true, false]);
 }
 
-/// Goal: what somebody writes between the first look of a commit and its turn is looked at as well.
-/// Method: a write from within the first look, of which the second one is told; and a commit beside
-/// which nobody writes.
+/// Goal: a commit also checks writes made between its first check and its turn. Method: a write
+/// from within the first check, which the second check must notice, and a commit without concurrent
+/// writes.
 #[test]
 fn a_commit_looks_twice() {
     let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -80,11 +81,11 @@ fn a_commit_looks_twice() {
     }
 }
 
-/// Goal: readers never see a part of a batch whose insertion has failed, nor what was written
-/// behind it, and nobody waits for either.
-/// Method: a batch of two of which one is inserted and the other fails, by hand, while a writer
-/// waits behind it; then all ways to read, a flush, and a reopening, which finds the batch as the
-/// log has it.
+/// Goal: readers never see a part of a batch whose insertion failed, nor any later write, and no
+/// thread waits for either.
+/// Method: one operation of a batch of two is inserted by hand and the other fails, while a writer
+/// waits behind it; then every kind of read, a flush and a checkpoint. The copy has neither the
+/// batch nor the later write.
 #[test]
 fn a_batch_that_is_inserted_in_part_is_not_seen() {
     let fs = Arc::new(MemFs::new());
@@ -124,8 +125,8 @@ fn a_batch_that_is_inserted_in_part_is_not_seen() {
     assert_eq!((copy.get("a").unwrap().as_deref(), copy.get("c").unwrap()), (old, None));
 }
 
-/// Goal: where no numbers are left, a batch is refused before any of it is written. Method: the
-/// last number but two, and a batch of three; one of two fits.
+/// Goal: when the sequence numbers run out, a batch is refused before any of it is written. Method:
+/// with two numbers left, a batch of three is refused and one of two fits.
 #[test]
 fn numbers_come_to_an_end() {
     let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).background(Background::Inline).seed(1);
@@ -147,9 +148,9 @@ fn numbers_come_to_an_end() {
     assert_eq!(db.iter().count(), 2);
 }
 
-/// Goal: a bound on all memtables together costs a write nothing for other keyspaces, and holds.
-/// Method: a hundred keyspaces, a thousand writes; how often somebody went through all keyspaces is
-/// held against the number of flushes.
+/// Goal: the limit on all memtables together holds, and a write does not pay for other keyspaces.
+/// Method: a hundred keyspaces and 3000 writes; the number of iterations over all keyspaces is
+/// compared with the number of writes.
 #[test]
 fn a_write_does_not_look_at_all_keyspaces() {
     let options =

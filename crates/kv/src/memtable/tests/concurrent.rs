@@ -1,5 +1,4 @@
-//! Many threads at once. What each reader must see is known from what writers said was done before
-//! it looked.
+//! Many threads at once. Writers publish their progress, which determines what a reader must see.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +10,7 @@ use crate::memtable::lock::tests::shake_this_thread;
 
 const KEYS_EACH: usize = 4_000;
 
-/// Keys of one writer in the order in which it inserts them, and how many it has.
+/// The keys of one writer in the order of insertion, and the number inserted so far.
 struct Writer {
     keys: Vec<Vec<u8>>,
     done: AtomicUsize,
@@ -39,7 +38,7 @@ fn seqno(writer: usize, at: usize) -> Seqno {
     (writer * 1_000_000 + at) as Seqno
 }
 
-/// Runs all writers, with readers and cursors beside them, and checks the content at the end.
+/// Runs all writers with a reader and a scanner beside them, and checks the content at the end.
 fn run(writers: &[Writer], seed: u64) {
     let (memtable, finished) = (Arc::new(Memtable::new()), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -64,7 +63,7 @@ fn run(writers: &[Writer], seed: u64) {
     }
 }
 
-/// Looks up keys that were inserted before, until all writers are finished.
+/// Looks up previously inserted keys until all writers have finished.
 fn read(memtable: &Memtable, writers: &[Writer], finished: &AtomicBool, mut rng: SeededRng) {
     shake_this_thread(rng.next_u64());
     while !finished.load(Ordering::Acquire) {
@@ -79,7 +78,7 @@ fn read(memtable: &Memtable, writers: &[Writer], finished: &AtomicBool, mut rng:
     }
 }
 
-/// Walks both ways, from the ends and from inserted keys, until all writers are finished.
+/// Scans in both directions, from the ends and from inserted keys, until all writers have finished.
 fn walk(memtable: &Arc<Memtable>, writers: &[Writer], finished: &AtomicBool, mut rng: SeededRng) {
     shake_this_thread(rng.next_u64());
     while !finished.load(Ordering::Acquire) {
@@ -122,9 +121,9 @@ fn decimal(number: usize) -> Vec<u8> {
     format!("{number:012}").into_bytes()
 }
 
-/// Goal: no entry is lost, and no reader misses one that was there before it looked, while threads
-/// insert keys that lie between each other's. Method: 2 to 8 writers, a reader and a walker;
-/// random, ascending and descending orders.
+/// Goal: no entry is lost, and no reader misses an entry that existed before its lookup, while
+/// threads insert interleaved keys. Method: 2 to 8 writers, a reader and a scanner; random,
+/// ascending and descending orders.
 #[test]
 fn disjoint_keys() {
     let mut rng = SeededRng::new(21);
@@ -133,7 +132,8 @@ fn disjoint_keys() {
             println!("{threads} threads, order {order}");
             let writers: Vec<_> = (0..threads)
                 .map(|thread| {
-                    // Interleaved; in the last order, each in a stretch of its own.
+                    // Interleaved, except in the last order, where each thread has a contiguous
+                    // range of keys.
                     let number =
                         |at| if order == 3 { thread * KEYS_EACH + at } else { at * threads + thread };
                     let mut keys: Vec<_> =
@@ -151,7 +151,7 @@ fn disjoint_keys() {
     }
 }
 
-/// Goal: as above when all threads insert the same keys, so that they meet at each record.
+/// Goal: the same if all threads insert the same keys, so that they meet at each record.
 #[test]
 fn same_keys() {
     let mut rng = SeededRng::new(22);
@@ -172,8 +172,8 @@ fn same_keys() {
     }
 }
 
-/// Goal: prefixes that shorten and heads that move are never seen half done. Method: writers of
-/// keys that are hard on both, some of them the same.
+/// Goal: a shortened prefix and the shifted heads are never seen half done. Method: writers of keys
+/// that stress both, some of them equal.
 #[test]
 fn hard_keys() {
     for round in 0..8 {
@@ -192,8 +192,8 @@ fn hard_keys() {
     }
 }
 
-/// Goal: versions of one key from many threads are all there, in order, and a reader sees each one
-/// that was written before it looked. Method: eight threads push to one chain, with towers and late
+/// Goal: versions of one key from many threads are complete and in order, and a reader sees each
+/// version written before its lookup. Method: eight threads push to one chain, with towers and late
 /// arrivals.
 #[test]
 fn one_key() {
@@ -224,8 +224,8 @@ fn one_key() {
     assert_eq!(memtable.entries(), 20_000);
 }
 
-/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned.
-/// Method: writers that each look for all of their own, and ask for all now and then.
+/// Goal: a range tombstone is visible to every thread once its insertion has returned. Method:
+/// writers that each query all of their own tombstones, and occasionally all tombstones.
 #[test]
 fn range_tombstones() {
     let memtable = Memtable::new();
@@ -251,8 +251,8 @@ fn range_tombstones() {
     assert_eq!(memtable.seqnos(), Some((1, 600)));
 }
 
-/// Goal: of writers that write the same keys again and again, in order, no version is lost. Method:
-/// three writers with sixteen keys each, in a tree of few leaves, so that they meet while those are
+/// Goal: if writers overwrite the same keys repeatedly in order, no version is lost. Method: three
+/// writers with sixteen keys each, in a tree of few leaves, so that they meet while leaves are
 /// split; many trees.
 #[test]
 fn the_same_keys_again() {

@@ -1,4 +1,4 @@
-//! One thread, against a `BTreeMap`.
+//! A single thread, compared with a `BTreeMap`.
 
 use cairn_vfs::Rng;
 use proptest::prelude::*;
@@ -6,11 +6,11 @@ use proptest::prelude::*;
 use super::*;
 use crate::range_del::RangeTombstone;
 
-/// Inserts `count` versions of keys that `key` draws, in a random order of sequence numbers.
+/// Inserts `count` versions of keys drawn by `key`, in a random order of sequence numbers.
 fn random(count: usize, seed: u64, key: impl Fn(&mut SeededRng) -> Vec<u8>) -> (Arc<Memtable>, Model) {
     let (memtable, mut model, mut rng) = (Arc::new(Memtable::new()), Model::default(), SeededRng::new(seed));
     let mut seqnos: Vec<Seqno> = (0..count as Seqno).map(|seqno| seqno * 3).collect();
-    // All late, some late, none late.
+    // All versions arrive late, some do, or none does.
     match rng.below(3) {
         0 => shuffle(&mut seqnos, &mut rng),
         1 => seqnos.chunks_mut(4).for_each(|part| shuffle(part, &mut rng)),
@@ -25,7 +25,7 @@ fn random(count: usize, seed: u64, key: impl Fn(&mut SeededRng) -> Vec<u8>) -> (
     (memtable, model)
 }
 
-/// Checks content and lookups at every `step`th entry and beside it.
+/// Checks the content, and lookups at and next to every `step`th entry.
 fn check(memtable: &Arc<Memtable>, model: &Model, step: usize) {
     check_content(memtable, model);
     let mut cursor = memtable.cursor();
@@ -49,15 +49,15 @@ proptest! {
     #![proptest_config(crate::test_config::cases(48))]
 
     /// Goal: a memtable is an ordered map of versions, whatever the keys and the order of arrival.
-    /// Method: keys that are hard on prefixes and heads, many versions of some; every position from
-    /// both sides.
+    /// Method: keys that stress prefixes and heads, some with many versions; lookups and seeks at
+    /// many positions, from both sides.
     #[test]
     fn hard_keys(seed: u64, count in 0..600_usize) {
         let (memtable, model) = random(count, seed, hard_key);
         check(&memtable, &model, 7);
     }
 
-    /// Goal: as above with few keys and long chains of versions.
+    /// Goal: the same with few keys and long chains of versions.
     #[test]
     fn few_keys(seed: u64, count in 0..600_usize, keys in 1..6_u64) {
         let (memtable, model) = random(count, seed, |rng| vec![b'k'; rng.below(keys) as usize]);
@@ -65,7 +65,7 @@ proptest! {
     }
 }
 
-/// Goal: deep trees hold too, in whatever order they grow. Method: 12,000 keys (three levels) of
+/// Goal: deep trees work too, in whatever order they grow. Method: 12,000 keys (three levels) of
 /// several shapes, in ascending, descending and random order and from both ends to the middle.
 #[test]
 fn deep_trees() {
@@ -77,7 +77,7 @@ fn deep_trees() {
         |number| {
             format!("tenant-{:04}/a long common path of an object/{number:012}", number % 97).into_bytes()
         },
-        // Prefixes of each other: lengths differ, zero bytes at the ends.
+        // Prefixes of one another: keys of different lengths, with zero bytes at the ends.
         |number| {
             let mut key = vec![b'p'; (number % 50) as usize];
             key.extend((number / 50).to_be_bytes().into_iter().skip_while(|byte| *byte == 0));
@@ -107,8 +107,8 @@ fn deep_trees() {
     }
 }
 
-/// Goal: any key and value within the limits is stored, empty ones and large ones included; what
-/// cannot be is refused without a trace.
+/// Goal: every key and value within the limits is stored, including empty and large ones; anything
+/// else is refused without a trace.
 #[test]
 fn limits() {
     let (memtable, mut model) = (Arc::new(Memtable::new()), Model::default());
@@ -128,9 +128,9 @@ fn limits() {
     check(&memtable, &model, 1);
 }
 
-/// Goal: memory is counted: all that was inserted, and not much more. Method: entries of several
-/// sizes; an empty memtable costs little, a filled one at most an eighth more than its chunks must
-/// hold.
+/// Goal: memory is counted completely, and little of it is wasted. Method: entries of several
+/// sizes; an empty memtable takes little, and a filled one at most a quarter more than its entries
+/// and nodes need.
 #[test]
 fn memory() {
     let empty = Memtable::new().allocated_bytes();
@@ -145,15 +145,15 @@ fn memory() {
             assert!(allocated >= last && allocated >= held);
             last = allocated;
         }
-        // Full leaves of 64 take 17 bytes an entry; inner nodes, next to nothing.
+        // Full leaves of 64 take 17 bytes per entry; inner nodes take next to nothing.
         let needed = held + 20_000 * 18;
         assert!(last <= needed + needed / 4 + (1 << 14), "{last} bytes for {needed}, values of {value_len}");
     }
 }
 
-/// Goal: versions of a key that is written over and over are found in a logarithmic number of
-/// steps, not by walking past all newer ones. Method: a walk backwards over 200,000 versions, each
-/// step of which searches; it would take hours otherwise.
+/// Goal: versions of a frequently overwritten key are found in a logarithmic number of steps,
+/// without passing over all newer ones. Method: a backward scan over 200,000 versions, which
+/// searches at each step and would otherwise take hours.
 #[test]
 fn long_chains() {
     const COUNT: Seqno = 200_000;
@@ -172,8 +172,8 @@ fn long_chains() {
     assert!(!cursor.valid());
 }
 
-/// Goal: range tombstones are all there, with whatever was asked for between them. Method: add one
-/// after the other, compare with a set of all so far.
+/// Goal: all range tombstones take effect, with queries in between. Method: add one after the
+/// other, and compare with a set of all tombstones so far.
 #[test]
 fn range_tombstones() {
     let (memtable, mut rng) = (Memtable::new(), SeededRng::new(5));
@@ -214,7 +214,7 @@ fn range_tombstones() {
     assert!(!memtable.is_empty() && memtable.allocated_bytes() > before);
 }
 
-/// What is said to hold around a key does, as far as short keys tell.
+/// Checks for short keys that a cover holds in the range that it claims.
 fn check_cover(memtable: &Memtable, expected: &RangeTombstones, key: &[u8], at: Seqno) {
     let cover = memtable.cover(key, at);
     assert!(cover.holds_for(key), "{cover:?} for {key:?}");
@@ -230,8 +230,9 @@ fn check_cover(memtable: &Memtable, expected: &RangeTombstones, key: &[u8], at: 
     }
 }
 
-/// Goal: tombstones that come later than others with higher numbers lie under those. Method:
-/// numbers in random order, among them and at the end all keys, as of all numbers, against a list.
+/// Goal: range tombstones that arrive after others with higher numbers are below those. Method:
+/// numbers in random order; in between and at the end all keys are compared with a list, as of
+/// several numbers.
 #[test]
 fn late_range_tombstones() {
     let mut rng = SeededRng::new(6);
@@ -259,9 +260,9 @@ fn late_range_tombstones() {
     }
 }
 
-/// Goal: the work for range tombstones grows as their number does, whatever lies over what, also
-/// with reads in between and with a reader of an earlier moment. Method: 20,000 and 40,000, apart
-/// and all over each other, each followed by a read; counted is how many were painted.
+/// Goal: the work for range tombstones grows linearly with their number, however they overlap, also
+/// with reads in between and with a reader at an earlier moment. Method: 20,000 and 40,000
+/// tombstones, disjoint and all overlapping, each followed by a read; counts the painted ones.
 #[test]
 fn work_of_range_tombstones() {
     for overlap in [false, true] {
@@ -272,7 +273,7 @@ fn work_of_range_tombstones() {
                 memtable.delete_range(&start.to_be_bytes(), &end.to_be_bytes(), seqno).unwrap();
                 let key = (seqno * 10 + 4).to_be_bytes();
                 assert_eq!(memtable.newest_covering(&key, seqno), Some(seqno));
-                // One who has read the first half holds on to it.
+                // A reader that has read the first half stays at that moment.
                 if seqno > count / 2 {
                     assert_eq!(memtable.newest_covering(&key, count / 2), None);
                 }

@@ -1,4 +1,4 @@
-//! Single parts: heads, the arena.
+//! Single parts: heads and the arena.
 
 use cairn_vfs::Rng;
 use proptest::prelude::*;
@@ -11,8 +11,8 @@ use super::*;
 proptest! {
     #![proptest_config(crate::test_config::cases(256))]
 
-    /// Goal: a head is the eight bytes behind an offset, zeros behind the end, and heads never
-    /// contradict the order of keys. Method: against a padded copy.
+    /// Goal: a head is the eight bytes after an offset, padded with zeros past the end, and heads
+    /// never contradict the order of keys. Method: comparison with a padded copy.
     #[test]
     fn heads(key in prop::collection::vec(any::<u8>(), 0..20), other in prop::collection::vec(0..3_u8, 0..20), at in 0..24_usize) {
         let padded = [&key[..], &[0; 40]].concat();
@@ -29,8 +29,8 @@ proptest! {
     }
 }
 
-/// Goal: memory is handed out once, aligned, whatever the sizes. Method: fill each piece with its
-/// number and look at all of them afterwards.
+/// Goal: each piece of memory is handed out once and aligned, whatever its size. Method: allocate
+/// many pieces and check that none overlap.
 #[test]
 fn arena_pieces_are_apart() {
     let (arena, mut rng) = (Arena::new(), SeededRng::new(3));

@@ -1,10 +1,9 @@
 //! Threads in one memtable under schedules that follow from a seed.
 //!
 //! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --lib shuttle`, with a target folder of
-//! its own; see `testing/schedules.rs` for what that shows and what not. Nodes have four keys then,
-//! every second update a tower, and range tombstones are painted by threes, so that a dozen inserts
-//! split leaves and inner nodes. The set of range tombstones is replaced in one step
-//! (`crate::swap`).
+//! its own; see `testing/schedules.rs` for what that does and does not show. Nodes then have four
+//! keys, every second update has a tower, and a reader paints range tombstones as soon as it sees
+//! three recent ones, so that a dozen inserts split leaves and inner nodes.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +13,8 @@ use cairn_vfs::thread;
 use super::*;
 use crate::schedules::explore;
 
-/// What a writer inserts, in order, and how much of it is done. Values are the keys: who finds
-/// another key's record sees it.
+/// The keys of a writer in order, and the number inserted so far. Values equal the keys, so that a
+/// lookup which finds the record of another key is noticed.
 struct Writer {
     keys: Vec<Vec<u8>>,
     done: AtomicUsize,
@@ -31,13 +30,13 @@ fn seqno(writer: usize, at: usize) -> Seqno {
     (writer * 1000 + at + 1) as Seqno
 }
 
-/// One thread for each list of keys that inserts them, one that looks them up, and one that walks
-/// one way.
+/// Runs one inserting thread for each list of keys, one that looks keys up, and one that scans in
+/// one direction.
 fn run(keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
     run_after(&[], keys, lookups, backwards);
 }
 
-/// As [`run`], in a memtable that has some keys before.
+/// Like [`run`], in a memtable that initially has some keys.
 fn run_after(before: &[&[u8]], keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
     let writers: Vec<_> = keys.into_iter().map(|keys| Writer { keys, done: AtomicUsize::new(0) }).collect();
     let (memtable, mut model) = (Arc::new(Memtable::new()), Model::default());
@@ -71,7 +70,7 @@ fn run_after(before: &[&[u8]], keys: Vec<Vec<Vec<u8>>>, lookups: usize, backward
     }
 }
 
-/// Looks up what was inserted last, what is about to be, and a key that is never there.
+/// Looks up the last inserted keys, the next ones to be inserted, and a key that never exists.
 fn look_up(memtable: &Memtable, writers: &[Writer], lookups: usize) {
     for round in 0..lookups {
         let number = round % writers.len();
@@ -88,7 +87,8 @@ fn look_up(memtable: &Memtable, writers: &[Writer], lookups: usize) {
     }
 }
 
-/// Walks from one end to the other: in order, no entry twice, none missing that was there before.
+/// Scans from one end to the other. Asserts that entries are in order, none is repeated, and none
+/// that existed before is missing.
 fn walk(memtable: &Arc<Memtable>, writers: &[Writer], is_back: bool) {
     let before: BTreeSet<&[u8]> = writers.iter().flat_map(|w| w.done().iter().map(Vec::as_slice)).collect();
     let mut cursor = memtable.cursor();
@@ -106,10 +106,9 @@ fn walk(memtable: &Arc<Memtable>, writers: &[Writer], is_back: bool) {
     assert!(before.is_subset(&keys), "{before:?} was there before the walk, which saw {keys:?}");
 }
 
-/// Goal: no schedule loses an entry, shows one twice, or makes a reader miss one that was there
-/// before it looked, while nodes on all levels split. Method: two threads insert keys that lie
-/// between each other's, in an order that is neither ascending nor descending; a reader and a
-/// walker beside them.
+/// Goal: no schedule loses an entry, shows one twice, or makes a reader miss one that existed
+/// before its lookup, while nodes on all levels split. Method: two threads insert interleaved keys,
+/// neither in ascending nor in descending order, beside a reader and a scanner.
 #[test]
 fn splits() {
     for backwards in [false, true] {
@@ -123,11 +122,11 @@ fn splits() {
 }
 
 /// Goal: the same around a single split, from all sides. Method: eight keys, four for each of two
-/// writers, in all ways to share them, upwards and downwards; a short run, so that most of its
+/// writers, divided in all ways, ascending and descending; a short run, so that most of its
 /// schedules differ where it matters.
 #[test]
 fn one_split() {
-    // Who has the first key is the same to both.
+    // By symmetry, the last key can always go to the first writer.
     for shares in (0..128_u8).filter(|shares| shares.count_ones() == 4) {
         for backwards in [false, true] {
             explore(60, move || {
@@ -145,10 +144,10 @@ fn one_split() {
     }
 }
 
-/// Goal: a thread that goes on where it inserted before does not put keys into a leaf that they
-/// have left. Method: a leaf that is not the last one; one thread inserts into it twice, which
-/// makes it try there first, while another splits it. Then the same with the split begun once the
-/// two are in, and a key for the new leaf following.
+/// Goal: a thread that continues at its last insert position does not put keys into a leaf that no
+/// longer covers them. Method: in a leaf that is not the last one, a thread inserts twice, which
+/// makes it try that leaf first, while another thread splits it. Then the same with a split that
+/// starts after the two inserts, followed by a key for the new leaf.
 #[test]
 fn fingers() {
     let key = |byte: u8| vec![byte];
@@ -191,9 +190,9 @@ fn fingers() {
     });
 }
 
-/// Goal: the same for the short ways: behind the last key, and where the thread was before. Method:
-/// ascending keys, first both at the end, then each writer in a stretch of its own, where one
-/// follows the other's leaf.
+/// Goal: the same for the shortcuts: after the last key, and at the thread's last position. Method:
+/// ascending keys, first with both writers at the end, then each writer with a contiguous range of
+/// keys, of which one follows the other's leaf.
 #[test]
 fn ascending_keys() {
     for is_apart in [false, true] {
@@ -205,8 +204,8 @@ fn ascending_keys() {
     }
 }
 
-/// Goal: the same where leaves are split in front, and `prev` leads to what was split since.
-/// Method: descending keys, a walk backwards.
+/// Goal: the same where leaves are split at the front and `prev` leads to a leaf split meanwhile.
+/// Method: descending keys and a backward scan.
 #[test]
 fn descending_keys() {
     explore(600, || {
@@ -215,9 +214,9 @@ fn descending_keys() {
     });
 }
 
-/// Goal: nobody takes another key's record for its own, whatever mixture of prefix and records it
-/// sees. Method: writers whose keys differ in the first byte alone, each inserting its own again
-/// and again, in order.
+/// Goal: no writer mistakes the record of another key for its own, whatever mixture of prefix and
+/// records it sees. Method: writers whose keys differ only in the first byte, each of which inserts
+/// its own repeatedly and in order.
 #[test]
 fn the_same_keys_again() {
     explore(1_000, || {
@@ -234,8 +233,8 @@ fn the_same_keys_again() {
     });
 }
 
-/// Goal: prefixes that shorten and lengthen, inline and beyond, and heads that move are never seen
-/// half done. Method: keys with long common beginnings, and some that have little of them.
+/// Goal: prefixes that shorten and lengthen, inline and beyond, and heads that shift are never seen
+/// half done. Method: keys with long common prefixes, and some that share little with them.
 #[test]
 fn prefixes_that_change() {
     const LONG: &str = "a beginning of more than twenty-four bytes";
@@ -251,8 +250,8 @@ fn prefixes_that_change() {
     });
 }
 
-/// Goal: all threads insert the same keys, so that they meet at each record, and each entry counts
-/// once. Method: three writers, the same order.
+/// Goal: if all threads insert the same keys and meet at each record, each entry is counted once.
+/// Method: three writers with the same order.
 #[test]
 fn same_keys() {
     explore(1_000, || {
@@ -261,9 +260,9 @@ fn same_keys() {
     });
 }
 
-/// Goal: versions of one key are all there, in order, and a reader finds each that was written
-/// before it looked. Method: three threads that draw numbers and then push, so that many come late,
-/// with towers at every second.
+/// Goal: versions of one key are complete and in order, and a reader finds each version written
+/// before its lookup. Method: three threads draw numbers and then push, so that many versions
+/// arrive late; every second one has a tower.
 #[test]
 fn one_key() {
     explore(2_000, || {
@@ -298,9 +297,9 @@ fn one_key() {
     });
 }
 
-/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned, while
-/// others are added and painted. Method: two writers that look for all of their own, and a thread
-/// that asks for all.
+/// Goal: a range tombstone is visible to every thread once its insertion has returned, while others
+/// are added and painted. Method: two writers that query all of their own tombstones, and a thread
+/// that queries all.
 #[test]
 fn range_tombstones() {
     explore(2_000, || {

@@ -1,4 +1,4 @@
-//! Makes a block of entries that come in order.
+//! Builds a block from entries in order.
 
 use cairn_codec::varint;
 
@@ -6,24 +6,23 @@ use super::layout::{LONG, Layout, RESTART_BYTES, TRAILER_BYTES};
 use super::{common_len, head_of};
 use crate::kind::{Kind, Seqno};
 
-/// Collects entries, then encodes them. What all of them have in common is known only at the end,
-/// so that they are kept as they came until then. Reusable: `finish` leaves it empty with its
-/// memory kept.
+/// Collects entries, then encodes them. Their common properties are known only at the end, so until
+/// then they are kept unencoded. Reusable: `finish` leaves the builder empty but keeps its memory.
 #[derive(Debug)]
 pub(crate) struct BlockBuilder {
     restart_interval: u32,
-    /// Keys one after the other, older versions of a key not counted.
+    /// Concatenated keys; older versions of a key add nothing.
     keys: Vec<u8>,
     values: Vec<u8>,
     entries: Vec<Pending>,
-    /// Where in `keys` the last one begins.
+    /// Start of the last key in `keys`.
     last_key: usize,
     /// Length of the first key.
     first_len: usize,
     /// Entries since the last restart.
     run: u32,
     estimate: usize,
-    /// The restarts' heads and offsets while the block is encoded.
+    /// The restarts' heads and offsets, used while the block is encoded.
     heads: Vec<u32>,
     offsets: Vec<u32>,
 }
@@ -31,7 +30,7 @@ pub(crate) struct BlockBuilder {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     key_len: u32,
-    /// Bytes that the key has in common with the one before.
+    /// Number of bytes that the key shares with the previous one.
     shared: u32,
     value_len: u32,
     role: Role,
@@ -47,7 +46,8 @@ enum Role {
 }
 
 impl BlockBuilder {
-    /// A builder that begins a run at the first new key after so many entries (at least 1).
+    /// Creates a builder that starts a new run at the first new key after `restart_interval`
+    /// entries (at least 1).
     pub(crate) fn new(restart_interval: u32) -> Self {
         BlockBuilder {
             restart_interval: restart_interval.max(1),
@@ -67,31 +67,31 @@ impl BlockBuilder {
         self.entries.is_empty()
     }
 
-    /// The last key added; empty when there is none.
+    /// Returns the last key added; empty when there is none.
     pub(crate) fn last_key(&self) -> &[u8] {
         &self.keys[self.last_key..]
     }
 
-    /// The first key added; empty when there is none.
+    /// Returns the first key added; empty when there is none.
     pub(crate) fn first_key(&self) -> &[u8] {
         &self.keys[..self.first_len]
     }
 
-    /// About how long the block would be.
+    /// Returns the approximate length of the block.
     pub(crate) fn estimated_bytes(&self) -> usize {
         self.estimate
     }
 
-    /// Adds an entry. `shared` is how many bytes `key` has in common with the last key, `None` for
-    /// the same key again. Keys ascend, and so do sequence numbers descend within a key; the caller
-    /// sees to it.
+    /// Adds an entry. `shared` is the number of bytes that `key` shares with the last key, or
+    /// `None` for the same key again. The caller ensures that keys ascend and that sequence numbers
+    /// descend within a key.
     pub(crate) fn add(&mut self, key: &[u8], shared: Option<usize>, seqno: Seqno, kind: Kind, value: &[u8]) {
         self.add_last(key, shared, seqno, kind, value);
         self.values.extend_from_slice(value);
     }
 
-    /// As [`BlockBuilder::add`], of the last entry of the block, whose value is not copied: it is
-    /// given to [`BlockBuilder::finish_with`] again, right after this.
+    /// Adds the last entry of the block, as [`BlockBuilder::add`] does, without copying its value.
+    /// The value must be passed again to [`BlockBuilder::finish_with`], right after this.
     pub(crate) fn add_last(
         &mut self,
         key: &[u8],
@@ -131,13 +131,13 @@ impl BlockBuilder {
         self.entries.push(Pending { key_len, shared, value_len, role, kind, seqno });
     }
 
-    /// Appends the block to `out`, and forgets its entries. There must be at least one.
+    /// Appends the block to `out` and clears the builder. There must be at least one entry.
     pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
         self.finish_with(None, out);
     }
 
-    /// As [`BlockBuilder::finish`], where `last` is the value of the last entry, if that came by
-    /// [`BlockBuilder::add_last`].
+    /// Finishes the block as [`BlockBuilder::finish`] does. `last` is the value of the last entry,
+    /// if that was added by [`BlockBuilder::add_last`].
     pub(crate) fn finish_with(&mut self, last: Option<&[u8]>, out: &mut Vec<u8>) {
         let start = out.len();
         let prefix_len = common_len(self.first_key(), self.last_key());
@@ -153,7 +153,7 @@ impl BlockBuilder {
         self.clear();
     }
 
-    /// What the entries have in common; positions are not known yet.
+    /// Determines the common properties of the entries. Positions are not known yet.
     fn layout(&self) -> Layout {
         let mut layout = Layout {
             prefix: 0,

@@ -1,4 +1,4 @@
-//! Walking a block in both directions.
+//! Iteration over a block in both directions.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -7,17 +7,17 @@ use super::layout::Entry;
 use super::search::{Entries, Place};
 use crate::kind::{Kind, Seqno};
 
-/// A place in a block. Whoever owns the block hands in its [`Entries`] with each call, always the
+/// A position in a block. The owner of the block passes its [`Entries`] to each call, always the
 /// same ones until the next `seek`.
 ///
-/// Forwards, a key is built from the one before. Backwards, a run is read once and its keys are
+/// Forwards, a key is built from the previous one. Backwards, a run is read once and its keys are
 /// kept, so that a step costs no more than forwards.
 #[derive(Debug, Default)]
 pub(crate) struct BlockCursor {
-    /// Where the current entry begins, and the entry; `None` when it stands nowhere.
+    /// The offset of the current entry, and the entry; `None` without a position.
     current: Option<(usize, Entry)>,
     key: Vec<u8>,
-    /// Entries of the current run before the current one, when it was reached backwards.
+    /// Entries of the current run before the current one, if it was reached backwards.
     run: Vec<RunEntry>,
     run_keys: Vec<u8>,
 }
@@ -26,7 +26,7 @@ pub(crate) struct BlockCursor {
 struct RunEntry {
     at: usize,
     entry: Entry,
-    /// Its suffix, in the run's keys.
+    /// Its suffix, as a range of the run's keys.
     suffix: Range<usize>,
 }
 
@@ -55,7 +55,7 @@ impl BlockCursor {
         self.current.map_or(Kind::Delete, |(_, entry)| entry.kind())
     }
 
-    /// Where in the block the value is.
+    /// Returns the range of the value within the block.
     #[inline]
     pub(crate) fn value(&self) -> Range<usize> {
         self.current.map_or(0..0, |(_, entry)| entry.value..entry.end)
@@ -75,7 +75,7 @@ impl BlockCursor {
         self.pop_run(entries);
     }
 
-    /// Moves to the first entry whose key is not less than `key`: its newest version.
+    /// Moves to the newest version of the first key that is not less than `key`.
     pub(crate) fn seek(&mut self, entries: &Entries<'_>, key: &[u8]) {
         let rest = match entries.rest_of(key) {
             Ok(rest) => rest,
@@ -89,7 +89,8 @@ impl BlockCursor {
         self.current = match entries.place(rest) {
             Place::End => None,
             Place::At { at, entry, .. } => {
-                // It shares no more with the key before it than that one does with `key`.
+                // The entry shares at most as many bytes with the previous key as that key shares
+                // with `key`, so the shared bytes can be copied from `key`.
                 let known = entries.prefix.len() + entry.shared;
                 self.key.clear();
                 self.key.extend_from_slice(key.get(..known).unwrap_or_default());
@@ -117,7 +118,7 @@ impl BlockCursor {
         self.pop_run(entries);
     }
 
-    /// Makes the entry at `at` the current one; `key` must be that of the entry before it.
+    /// Makes the entry at `at` the current one. `key` must be the key of the entry before it.
     #[inline(always)]
     fn load(&mut self, entries: &Entries<'_>, at: usize) {
         let Some(entry) = entries.entry(at) else {
@@ -153,7 +154,7 @@ impl BlockCursor {
         }
     }
 
-    /// Moves to the last entry that was read of the run.
+    /// Moves to the last of the entries read from the run.
     fn pop_run(&mut self, entries: &Entries<'_>) {
         self.current = self.run.pop().map(|last| {
             self.key.truncate(entries.prefix.len());

@@ -1,55 +1,55 @@
-//! Where things are in a block, and the check that they are there.
+//! The layout of a block, and its validation.
 
 use cairn_codec::varint;
 
 use super::head_of;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 
-/// The most bytes of a block before compression; one entry that is larger is refused by the writer.
+/// The most bytes of a block before compression. The writer refuses a single larger entry.
 pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 30;
 
 /// Bytes of the trailer.
 pub(super) const TRAILER_BYTES: usize = 24;
 /// Bytes of a restart: its head and its offset.
 pub(super) const RESTART_BYTES: usize = 8;
-/// A length nibble that says that a varint follows.
+/// The value of a length nibble if a varint follows.
 pub(super) const LONG: u8 = 15;
 
 const UNTAGGED: u64 = 1 << 56;
 const KIND_SHIFT: u32 = 57;
 const FIXED_VALUES: u64 = 1 << 59;
 
-/// What the trailer of a block says. Of a checked block, everything lies within its bytes.
+/// The decoded trailer of a block. For a validated block, all positions lie within its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Where the entries end and the prefix begins.
+    /// End of the entries and start of the prefix.
     pub(super) prefix: u32,
-    /// Where the prefix ends and the heads begin.
+    /// End of the prefix and start of the heads.
     pub(super) heads: u32,
-    /// How many restarts there are; at least one.
+    /// Number of restarts; at least one.
     pub(super) restarts: u32,
-    /// How many entries there are; at least one.
+    /// Number of entries; at least one.
     pub(crate) entries: u32,
     /// The lowest sequence number.
     pub(super) base: Seqno,
-    /// The kind of all entries, when they carry no tags.
+    /// The kind of all entries, if they have no tags.
     pub(super) untagged: Option<Kind>,
-    /// The length of all values, when they have one.
+    /// The length of all values, if it is the same.
     pub(super) value_len: Option<u32>,
 }
 
 /// One entry, as positions in the block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Bytes that its suffix shares with the suffix before.
+    /// Number of bytes that its suffix shares with the previous suffix.
     pub(super) shared: usize,
-    /// Where the unshared bytes begin.
+    /// Start of the unshared bytes.
     pub(super) unshared: usize,
-    /// Where they end and the value begins.
+    /// End of the unshared bytes and start of the value.
     pub(super) value: usize,
-    /// Where the value ends and the next entry begins.
+    /// End of the value and start of the next entry.
     pub(super) end: usize,
-    /// Sequence number above the block's lowest, and kind.
+    /// Sequence number relative to the block's lowest, and kind.
     pub(super) tag: u64,
 }
 
@@ -69,7 +69,7 @@ impl Entry {
         }
     }
 
-    /// True when it repeats the key of the entry before; `at` is where it begins.
+    /// Returns true when the entry repeats the key of the previous one. `at` is its start.
     #[inline(always)]
     pub(super) fn same_key(&self, at: usize) -> bool {
         self.unshared == self.value && at != 0
@@ -87,8 +87,8 @@ impl Layout {
         }
     }
 
-    /// Reads the trailer of `bytes` and checks the whole block, but for the order of its keys. On
-    /// an error, where in the block and what is wrong.
+    /// Decodes the trailer of `bytes` and validates the whole block, except for the order of its
+    /// keys. An error contains the offset in the block and a description.
     pub(crate) fn check(bytes: &[u8]) -> Result<Self, (usize, &'static str)> {
         let layout = Layout::parse(bytes).ok_or((bytes.len(), "the trailer does not fit the block"))?;
         let prefix_len = (layout.heads - layout.prefix) as usize;
@@ -139,7 +139,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The trailer, if the block is long enough for what it says.
+    /// Decodes the trailer, if the block is long enough for it.
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (rest, trailer) = bytes.split_last_chunk::<TRAILER_BYTES>()?;
         let (base, words) = trailer.split_first_chunk::<8>()?;
@@ -173,8 +173,8 @@ impl Layout {
         })
     }
 
-    /// The entry that begins at `at` of the entries' bytes; `None` at their end, and where they
-    /// were not checked.
+    /// Decodes the entry that begins at `at` in the entries' bytes. Returns `None` at their end,
+    /// and for invalid bytes if they were not validated.
     #[inline(always)]
     pub(super) fn entry(&self, body: &[u8], at: usize) -> Option<Entry> {
         let lengths = *body.get(at)?;
@@ -210,7 +210,7 @@ fn varint64(body: &[u8], at: &mut usize) -> Option<u64> {
     Some(value)
 }
 
-/// A varint of less than 2^32, so that sums of a few of them do not overflow.
+/// Decodes a varint of less than 2^32, so that sums of several do not overflow.
 #[inline(always)]
 fn varint32(body: &[u8], at: &mut usize) -> Option<usize> {
     let value = varint64(body, at)?;

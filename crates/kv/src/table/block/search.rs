@@ -1,4 +1,4 @@
-//! Finding a key in a block without building the keys that are passed.
+//! Finds a key in a block without building the keys before it.
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -7,42 +7,42 @@ use super::layout::{Entry, Layout};
 use super::{common_len, head_of};
 use crate::kind::{Kind, Seqno};
 
-/// Up to so many heads are counted through, which the compiler does four at a time; more are halved
-/// first.
+/// Up to this many heads are counted linearly, which the compiler vectorizes four at a time. More
+/// heads are first reduced by binary search.
 const LINEAR_HEADS: usize = 32;
 
-/// A checked block, taken apart.
+/// The parts of a validated block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entries<'a> {
     pub(super) layout: &'a Layout,
-    /// The entries.
+    /// The bytes of the entries.
     pub(super) body: &'a [u8],
-    /// What all keys begin with.
+    /// The common prefix of all keys.
     pub(super) prefix: &'a [u8],
     heads: &'a [[u8; 4]],
     offsets: &'a [[u8; 4]],
 }
 
-/// How a lookup of a key in a block ended.
+/// The outcome of a lookup in a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// There is nothing more of this key.
+    /// The block has no more versions of this key, and the next block has none either.
     Done,
-    /// The block ends with a version of this key, so that the next block may begin with older ones.
+    /// The block ends with a version of this key, so the next block may begin with older ones.
     More,
 }
 
-/// Where a key would stand among the others.
+/// The position of a key among the block's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// All keys are less.
+    /// All keys of the block are less.
     End,
-    /// At the first entry that is not less: where it begins, and whether its key is equal.
+    /// At the first entry that is not less: its offset, and whether its key is equal.
     At { at: usize, entry: Entry, equal: bool },
 }
 
 impl<'a> Entries<'a> {
-    /// Takes apart `bytes`, whose check gave `layout`.
+    /// Splits `bytes` into its parts. `layout` is the result of validating them.
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
         let (body, rest) = bytes.split_at_checked(layout.prefix as usize).unwrap_or_default();
@@ -63,24 +63,24 @@ impl<'a> Entries<'a> {
         self.offsets.get(restart).map_or(self.body.len(), |offset| u32::from_le_bytes(*offset) as usize)
     }
 
-    /// The last restart that begins before `at`.
+    /// Returns the last restart that begins before `at`.
     pub(super) fn restart_before(&self, at: usize) -> usize {
         self.offsets.partition_point(|offset| (u32::from_le_bytes(*offset) as usize) < at).saturating_sub(1)
     }
 
-    /// Where `key` stands relative to what all keys begin with: less than all, greater than all,
-    /// or, equal, it goes on with these bytes.
+    /// Compares `key` with the common prefix of all keys. Returns the rest of `key` after the
+    /// prefix, or the order if `key` is less or greater than all keys.
     #[inline(always)]
     pub(super) fn rest_of<'k>(&self, key: &'k [u8]) -> Result<&'k [u8], Ordering> {
         match key.strip_prefix(self.prefix) {
             Some(rest) => Ok(rest),
-            // A key that is itself a part of the prefix is less than all.
+            // A key that is a proper part of the prefix is less than all keys.
             None => Err(key.cmp(self.prefix)),
         }
     }
 
-    /// Shows the versions of `key` that were written at or before `at`, newest first, as long as
-    /// `visit` goes on.
+    /// Passes the versions of `key` written at or before `at` to `visit`, newest first, until
+    /// `visit` breaks.
     #[inline]
     pub(crate) fn lookup(
         &self,
@@ -104,7 +104,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The value of the first entry whose key is not less than `key`: how the index is asked.
+    /// Returns the value of the first entry whose key is not less than `key`. Index lookups use
+    /// this.
     #[inline]
     pub(crate) fn value_at_or_after(&self, key: &[u8]) -> Option<Range<usize>> {
         let rest = match self.rest_of(key) {
@@ -118,7 +119,8 @@ impl<'a> Entries<'a> {
                 Place::End => None,
             };
         }
-        // Every entry is a restart: heads alone lead to the right one, and no other is touched.
+        // Every entry is a restart: the heads alone lead to the right one, and no other entry is
+        // read.
         let head = head_of(rest);
         let first = self.heads_below(head);
         let restart = match self.heads.get(first) {
@@ -130,35 +132,35 @@ impl<'a> Entries<'a> {
         self.entry(self.offset(restart)).map(|entry| entry.value..entry.end)
     }
 
-    /// The first key that is not less than `key`.
+    /// Returns the first key that is not less than `key`.
     pub(crate) fn key_at_or_after(&self, key: &[u8]) -> Option<Vec<u8>> {
         let mut cursor = super::BlockCursor::default();
         cursor.seek(self, key);
         cursor.valid().then(|| cursor.key().to_vec())
     }
 
-    /// The value of the first entry.
+    /// Returns the value of the first entry.
     pub(crate) fn first_value(&self) -> Option<Range<usize>> {
         self.entry(0).map(|entry| entry.value..entry.end)
     }
 
-    /// The value of the entry after the one whose value is `value`.
+    /// Returns the value of the entry after the one whose value is `value`.
     pub(crate) fn value_after(&self, value: &Range<usize>) -> Option<Range<usize>> {
         self.entry(value.end).map(|entry| entry.value..entry.end)
     }
 
     /// Finds the first entry whose suffix is not less than `rest`.
     ///
-    /// Passing an entry takes no more than its lengths, unless it shares exactly as much with the
-    /// one before as `rest` does. If it shares more, it differs from `rest` where the one before
-    /// did, and is less as well. If it shares fewer, it is greater than the one before at a byte in
-    /// which that one equals `rest`.
+    /// Skipping an entry needs only its lengths, unless it shares exactly as many bytes with the
+    /// previous entry as `rest` does. If it shares more, it differs from `rest` at the same byte as
+    /// the previous entry and is less as well. If it shares fewer, it is greater than the previous
+    /// entry at a byte where that entry equals `rest`.
     #[inline]
     pub(super) fn place(&self, rest: &[u8]) -> Place {
         let mut at = self.run_of(rest).map_or(0, |run| self.offset(run));
         let Some(mut entry) = self.entry(at) else { return Place::End };
         let mut matched = 0;
-        // The first of a run shares nothing and has its whole suffix with it, even an empty one.
+        // The first entry of a run shares nothing and stores its whole suffix, even an empty one.
         let mut compare = true;
         loop {
             if compare {
@@ -184,7 +186,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The last run that begins at or before `rest`; `None` when all begin after it.
+    /// Returns the last run that begins at or before `rest`, or `None` when all begin after it.
     #[inline(always)]
     fn run_of(&self, rest: &[u8]) -> Option<usize> {
         let head = head_of(rest);
@@ -197,7 +199,7 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// How many heads are less than `head`. They ascend.
+    /// Returns the number of heads less than `head`. The heads ascend.
     #[inline(always)]
     fn heads_below(&self, head: u32) -> usize {
         let (mut base, mut heads) = (0, self.heads);
@@ -209,7 +211,8 @@ impl<'a> Entries<'a> {
         base + heads.iter().filter(|other| u32::from_le_bytes(**other) < head).count()
     }
 
-    /// The first run from `first` on that has another head, or whose suffix is not `below`.
+    /// Returns the first run from `first` on that has a different head, or whose suffix is not
+    /// `below`.
     fn first_among_ties(&self, head: u32, first: usize, below: impl Fn(&[u8]) -> bool) -> Option<usize> {
         let ties = self.heads[first..].partition_point(|other| u32::from_le_bytes(*other) <= head);
         let (mut low, mut high) = (first, first + ties);

@@ -1,4 +1,4 @@
-//! Blocks against a sorted list, and against garbage.
+//! Compares blocks with a sorted list, and decodes garbage.
 
 use std::ops::ControlFlow;
 
@@ -39,7 +39,7 @@ fn rows() -> impl Strategy<Value = Vec<Row>> {
     })
 }
 
-/// Walks a block by all means there are. Gives what a cursor showed.
+/// Reads a block through all interfaces. Returns the rows that a cursor yields.
 fn exercise(bytes: &[u8], layout: &Layout, keys: &[Vec<u8>]) -> Vec<Row> {
     let entries = Entries::new(bytes, layout);
     let mut cursor = BlockCursor::default();
@@ -74,7 +74,8 @@ fn exercise(bytes: &[u8], layout: &Layout, keys: &[Vec<u8>]) -> Vec<Row> {
 proptest! {
     #![proptest_config(crate::test_config::cases(300))]
 
-    /// Goal: a block is the list of its entries. Method: walks, seeks and lookups against the list.
+    /// Goal: a block contains exactly the list of its entries.
+    /// Method: iteration, seeks and lookups, compared with the list.
     #[test]
     fn blocks_are_lists(rows in rows(), restart_interval in 1u32..20) {
         let bytes = build(&rows, restart_interval);
@@ -105,9 +106,9 @@ proptest! {
         }
     }
 
-    /// Goal: no bytes make reading panic or run beyond the block; what passes the check reads to
-    /// its end. Method: blocks with some bytes changed, whose trailers and restarts are hit as
-    /// often as the rest.
+    /// Goal: no bytes make reading panic or run beyond the block; every block that passes
+    /// validation can be read to its end.
+    /// Method: blocks with a few changed bytes, half of them in trailers and restarts.
     #[test]
     fn garbage(rows in rows(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 1..4), interval in 1u32..9) {
         let mut bytes = build(&rows, interval);
@@ -127,8 +128,9 @@ proptest! {
     }
 }
 
-/// Goal: the common cases are small. Method: lengths of blocks of a hundred entries, against what
-/// the format promises.
+/// Goal: common cases take little space.
+/// Method: lengths of blocks of about a hundred entries, compared with the sizes that the format
+/// gives.
 #[test]
 fn sizes() {
     let rows = |seqno: fn(u64) -> u64| -> Vec<Row> {
@@ -136,8 +138,8 @@ fn sizes() {
             .map(|n| (format!("user{:012}", n * 7).into_bytes(), seqno(n), Kind::Put, vec![1; 8]))
             .collect()
     };
-    // 13 bytes in common; of three digits, on average less than two are not shared with the key
-    // before; no tags.
+    // The keys share 13 bytes; of their three further digits, on average fewer than two differ from
+    // the previous key; there are no tags.
     let plain = build(&rows(|_| 0), 16).len();
     assert!(plain <= 24 + 13 + 6 * 8 + 96 * (1 + 8 + 2) + 6, "{plain}");
     let numbered = build(&rows(|n| 1_000_000 + n * 3 % 31), 16).len();
@@ -147,8 +149,8 @@ fn sizes() {
     );
 }
 
-/// Goal: keys with the same head, and with none, are found. Method: more than fit one run, that
-/// differ after four bytes.
+/// Goal: keys with equal heads, and with an empty head, are found.
+/// Method: more keys than fit in one run, which differ only after four bytes.
 #[test]
 fn equal_heads() {
     let mut rows: Vec<Row> = vec![(Vec::new(), 0, Kind::Put, b"empty".to_vec())];

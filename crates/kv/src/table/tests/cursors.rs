@@ -1,4 +1,4 @@
-//! Cursors that turn around.
+//! Tests of cursors that change direction.
 
 use proptest::prelude::*;
 
@@ -8,9 +8,9 @@ fn small_blocks(restart_interval: u32) -> TableOptions {
     TableOptions { block_bytes: 256, partition_bytes: 256, restart_interval, ..TableOptions::default() }
 }
 
-/// Goal: from every entry a cursor finds both its neighbours, whatever way it came. Method: reach
-/// each entry by a walk from the front, from the back, and by a seek; then turn around once and
-/// twice.
+/// Goal: from every entry a cursor finds both neighbours, however it got there.
+/// Method: reach each entry by iteration from the front, from the back, and by a seek; then change
+/// direction once and twice.
 #[test]
 fn turning_around_anywhere() {
     let model = numbered(250, 9);
@@ -45,7 +45,8 @@ fn turning_around_anywhere() {
     }
 }
 
-/// Goal: a long walk reads ahead, and only then. Method: count the reads of a disk.
+/// Goal: a long iteration reads ahead, and a short one does not.
+/// Method: count the reads of a disk.
 #[test]
 fn readahead_saves_reads() {
     use cairn_vfs::{FaultFs, FaultOptions, Operation};
@@ -83,8 +84,8 @@ fn readahead_saves_reads() {
     }
 }
 
-/// Goal: after an error a cursor shows nothing and no step leads on, and a seek does. Method: a
-/// read fails in the middle of a walk.
+/// Goal: after an error a cursor is invalid, steps do not continue, and a seek does.
+/// Method: a read fails in the middle of an iteration.
 #[test]
 fn errors_stay() {
     use cairn_vfs::fault::{Fault, Rule};
@@ -115,8 +116,9 @@ fn errors_stay() {
 proptest! {
     #![proptest_config(crate::test_config::cases(64))]
 
-    /// Goal: any sequence of moves is that of the model. Method: random walks over a table of small
-    /// blocks, by a cursor over a sorted list of the entries.
+    /// Goal: any sequence of moves gives the same entries as the model.
+    /// Method: random moves over a table of small blocks, and with a cursor over a sorted list of
+    /// the entries.
     #[test]
     fn random_walks(moves in prop::collection::vec((0u8..6, any::<prop::sample::Index>()), 1..200), restart in 1u32..9) {
         let model = numbered(120, 9);

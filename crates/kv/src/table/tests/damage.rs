@@ -1,4 +1,4 @@
-//! What bit rot, cuts, misdirected writes and failing disks do to tables: never a wrong answer.
+//! Bit rot, truncation, misdirected writes and failing disks never lead to a wrong answer.
 
 use cairn_vfs::fault::{Fault, fault_sweep};
 use cairn_vfs::{FaultOptions, Operation};
@@ -22,7 +22,7 @@ fn options(compression: Compression) -> TableOptions {
     TableOptions { block_bytes: 512, partition_bytes: 256, compression, ..TableOptions::default() }
 }
 
-/// Either everything is as written, or an error says that it is not. True when it was an error.
+/// Checks that a table either reads as written or returns an error. Returns true for an error.
 fn right_or_error(fs: &Arc<dyn Fs>, path: &str, number: FileNumber, model: &Model) -> bool {
     let table = match open(fs, path, number) {
         Ok(table) => table,
@@ -49,14 +49,14 @@ fn check_error(error: &Error) -> bool {
     true
 }
 
-/// Goal: no flipped bit goes unnoticed. Method: every single bit of a small table of each
-/// compression; `verify` with the file's checksum finds all of them, reading gives the right answer
-/// or an error.
+/// Goal: every flipped bit is detected.
+/// Method: every single bit of a small table of each compression; `verify` with the file's checksum
+/// finds all of them, and reads give the right answer or an error.
 #[test]
 fn every_flipped_bit() {
     for (at, compression) in compressions().into_iter().enumerate() {
         let fs = disk();
-        // A dictionary needs something to learn from.
+        // Training a dictionary needs more data.
         let model = numbered(if at == 4 { 330 } else { 60 }, 20);
         let meta = write(&fs, "t", 3, &options(compression), &model);
         let bytes = bytes_of(&fs, "t");
@@ -80,7 +80,8 @@ fn every_flipped_bit() {
     }
 }
 
-/// Goal: a cut table is no table. Method: cut at every byte, and longer by one.
+/// Goal: a truncated or extended table is refused.
+/// Method: cut at every byte, and extend by one.
 #[test]
 fn cut_anywhere() {
     for compression in compressions() {
@@ -98,7 +99,7 @@ fn cut_anywhere() {
     }
 }
 
-/// The data blocks of a table: offset and length.
+/// Returns the offsets and lengths of a table's data blocks.
 fn data_blocks(fs: &Arc<dyn Fs>, path: &str, number: FileNumber) -> Vec<(usize, usize)> {
     let bytes = bytes_of(fs, path);
     let end = open(fs, path, number).unwrap().properties().data_bytes as usize;
@@ -111,8 +112,9 @@ fn data_blocks(fs: &Arc<dyn Fs>, path: &str, number: FileNumber) -> Vec<(usize, 
     blocks
 }
 
-/// Goal: a sound block in a wrong place is found. Method: blocks of one length, swapped within a
-/// table and between two tables that differ in their number alone.
+/// Goal: a sound block in a wrong place is detected.
+/// Method: blocks of equal length, swapped within a table and between two tables that differ only
+/// in their number.
 #[test]
 fn misplaced_blocks() {
     let fs = disk();
@@ -145,8 +147,8 @@ fn misplaced_blocks() {
     assert_eq!(scan(&table).unwrap().len(), model.len());
 }
 
-/// Goal: no failing operation goes unnoticed or does worse. Method: fail each operation of writing,
-/// opening and reading in turn, once and for good.
+/// Goal: every failing operation is reported and causes no further damage.
+/// Method: fail each operation of writing, opening and reading in turn, once and permanently.
 #[test]
 fn every_failing_operation() {
     let model = numbered(300, 20);
@@ -171,8 +173,8 @@ fn every_failing_operation() {
     assert!(struck > 60, "{struck}");
 }
 
-/// Goal: `finish` returns after the file is durable, and an unfinished one is refused. Method:
-/// crash before the sync and after it; a failing sync fails `finish`.
+/// Goal: `finish` returns only when the file is durable, and an unfinished file is refused.
+/// Method: crash before the sync and after it; a failing sync fails `finish`.
 #[test]
 fn finish_syncs() {
     use cairn_vfs::{CrashImage, FaultFs};

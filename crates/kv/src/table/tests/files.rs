@@ -1,4 +1,5 @@
-//! Whole files: options, range tombstones, dictionaries, prefixes, direct reads, large tables.
+//! Tests of whole files: options, range tombstones, dictionaries, prefixes, direct reads, large
+//! tables.
 
 use cairn_vfs::StdFs;
 
@@ -6,7 +7,8 @@ use super::*;
 use crate::kind::SEQNO_MAX;
 use crate::range_del::{RangeTombstone, RangeTombstones};
 
-/// Goal: entries out of order and options out of range are refused by name. Method: one of each.
+/// Goal: entries out of order and options out of range are refused with a message that names them.
+/// Method: one of each.
 #[test]
 fn misuse_is_an_error() {
     let fs = disk();
@@ -36,7 +38,8 @@ fn misuse_is_an_error() {
     }
 }
 
-/// Goal: range tombstones come back and widen the bounds, with and without entries. Method: both.
+/// Goal: range tombstones are read back and widen the key range.
+/// Method: tables with and without entries.
 #[test]
 fn range_tombstones() {
     let fs = disk();
@@ -70,8 +73,8 @@ fn range_tombstones() {
     }
 }
 
-/// Goal: a dictionary pays where values are small and alike. Method: the size of the data with and
-/// without.
+/// Goal: a dictionary saves space where values are small and similar.
+/// Method: compare the size of the data with and without.
 #[test]
 fn dictionaries_help() {
     let mut model = Model::new();
@@ -95,8 +98,8 @@ fn dictionaries_help() {
     assert!(with * 10 < without * 9, "{with} against {without}");
 }
 
-/// Goal: prefix filters spare reads of prefixes that are not there, and never hide one that is.
-/// Method: a thousand prefixes in a table, each asked; then as many absent ones.
+/// Goal: prefix filters avoid reads for absent prefixes, and never hide a present one.
+/// Method: look up a thousand prefixes in a table, then as many absent ones.
 #[test]
 fn prefix_filters() {
     for prefix in [PrefixExtractor::Fixed(5), PrefixExtractor::UpTo(b':')] {
@@ -136,8 +139,8 @@ fn prefix_filters() {
     }
 }
 
-/// Goal: the filters of a table let pass what their policy says. Method: 20,000 keys, 100,000
-/// absent ones.
+/// Goal: the filters of a table have the false positive rate of their policy.
+/// Method: 20,000 keys, 100,000 absent ones.
 #[test]
 fn filters_filter() {
     let model = numbered(20_000, 8);
@@ -153,7 +156,8 @@ fn filters_filter() {
     }
 }
 
-/// Goal: offsets grow with keys. Method: those of every thousandth key.
+/// Goal: approximate offsets grow with keys.
+/// Method: the offsets of every thousandth key.
 #[test]
 fn approximate_offsets() {
     let model = numbered(20_000, 30);
@@ -167,8 +171,8 @@ fn approximate_offsets() {
     assert!(middle > end * 2 / 5 && middle < end * 3 / 5, "{middle} of {end}");
 }
 
-/// Goal: direct reads give the same. Method: on the real disk, where its file system knows them,
-/// with readahead and without.
+/// Goal: direct reads return the same data.
+/// Method: on the real disk, if its file system supports them, with and without readahead.
 #[test]
 fn direct_reads() {
     let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
@@ -192,8 +196,8 @@ fn direct_reads() {
     table.verify(Some(meta.checksum)).unwrap();
 }
 
-/// Goal: the writer's estimate is close, and its memory is not that of the file. Method: compare
-/// estimates on the way with the final size of an uncompressed table.
+/// Goal: the writer's size estimate is close, and its memory does not grow with the file.
+/// Method: compare estimates while writing with the final size of an uncompressed table.
 #[test]
 fn estimates() {
     let fs = disk();
@@ -207,7 +211,8 @@ fn estimates() {
     assert!(estimate.abs_diff(bytes) < bytes / 50, "{estimate} estimated, {bytes} written");
 }
 
-/// Goal: what the manifest is told of times and blobs is kept. Method: set, finish, open.
+/// Goal: times and blobs are stored as passed to the manifest.
+/// Method: set, finish, open.
 #[test]
 fn notes_are_kept() {
     let fs = disk();
@@ -227,8 +232,8 @@ fn notes_are_kept() {
     assert!(properties.to_string().contains("entries           1 (0 deletes, 0 merges)"), "{properties}");
 }
 
-/// Goal: the format does not change by accident. Method: the checksum of an uncompressed table, as
-/// first written.
+/// Goal: the format does not change by accident.
+/// Method: compare the checksum of an uncompressed table with a recorded one.
 #[test]
 fn golden() {
     let fs = disk();

@@ -1,7 +1,8 @@
-//! The fuzz targets' bodies on a stable Rust: sound inputs, and mutations of them from a seed.
+//! Runs the bodies of the fuzz targets on stable Rust, with sound inputs and seeded mutations of
+//! them.
 //!
-//! `CAIRN_SEED` asks for other mutations, `CAIRN_SOAK=1` for fifty times as many, and
-//! `CAIRN_WRITE_CORPUS=1` writes the sound inputs to the folders from which cargo-fuzz begins.
+//! `CAIRN_SEED` selects other mutations, `CAIRN_SOAK=1` runs fifty times as many, and
+//! `CAIRN_WRITE_CORPUS=1` writes the sound inputs to the corpus folders of cargo-fuzz.
 #![allow(clippy::disallowed_methods, reason = "the corpus lies on the real disk")]
 
 use cairn_vfs::{Rng, SeededRng};
@@ -10,7 +11,7 @@ use super::super::fuzz;
 use super::*;
 use cairn_codec::filter::FilterBuilder;
 
-/// Numbers at which arithmetic tends to go wrong.
+/// Numbers at which arithmetic often goes wrong.
 const EDGES: [u64; 10] = [0, 1, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX >> 1, u64::MAX];
 
 fn mutate(input: &mut Vec<u8>, rng: &mut SeededRng) {
@@ -19,7 +20,7 @@ fn mutate(input: &mut Vec<u8>, rng: &mut SeededRng) {
             input.push(0);
         }
         let len = input.len() as u64;
-        // Trailers and footers stand at the end.
+        // Trailers and footers are at the end, so half of the mutations hit the last bytes.
         let at = if rng.chance(0.5) { rng.below(len) } else { len - 1 - rng.below(len.min(100)) } as usize;
         match rng.below(6) {
             0 | 1 => input[at] ^= 1 << rng.below(8),
@@ -63,7 +64,8 @@ fn run(name: &str, seeds: &[Vec<u8>], rounds: u64, body: fn(&[u8])) {
     println!("{name}: {rounds} mutations of {} inputs, CAIRN_SEED={seed}", seeds.len());
 }
 
-/// Sound tables of each compression and filter, small and with several partitions.
+/// Returns sound tables of each compression and filter, small ones and ones with several
+/// partitions.
 fn tables() -> Vec<Vec<u8>> {
     let mut tables = Vec::new();
     for (at, compression) in compressions().into_iter().enumerate() {
@@ -82,14 +84,15 @@ fn tables() -> Vec<Vec<u8>> {
     tables
 }
 
-/// Goal: no table, however forged, makes a reader panic, run on or leave memory behind. Method:
-/// mutations of sound tables, most with their checksums made right.
+/// Goal: no forged table makes a reader panic, loop endlessly or leak memory.
+/// Method: mutations of sound tables, most with corrected checksums.
 #[test]
 fn forged_tables() {
     run("table", &tables(), 6000, fuzz::table);
 }
 
-/// Goal: the same of blocks and filters. Method: mutations of sound ones.
+/// Goal: no forged block or filter makes a reader panic or loop endlessly.
+/// Method: mutations of sound ones.
 #[test]
 fn forged_blocks_and_filters() {
     let mut blocks = Vec::new();

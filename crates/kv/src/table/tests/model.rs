@@ -1,11 +1,11 @@
-//! Random tables with random options against a `BTreeMap`.
+//! Compares random tables with random options to a `BTreeMap`.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::kind::SEQNO_MAX;
 
-/// How one table is written and opened.
+/// The options for writing and opening one table.
 #[derive(Debug, Clone)]
 struct Setup {
     table: TableOptions,
@@ -53,7 +53,7 @@ fn options() -> impl Strategy<Value = Setup> {
     )
 }
 
-/// Keys of several shapes, of which many share prefixes, are prefixes of each other, or differ in
+/// Generates keys of several shapes: many share prefixes, are prefixes of each other, or differ in
 /// their last byte.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -85,12 +85,12 @@ fn model() -> impl Strategy<Value = Model> {
     })
 }
 
-/// The first entry at or after a key and a number.
+/// Returns the first entry at or after a key and a sequence number.
 fn at_or_after(model: &Model, key: &[u8], seqno: Seqno) -> Option<Shown> {
     model.range((key.to_vec(), Reverse(seqno))..).next().map(entry)
 }
 
-/// The last entry whose key is less, or not greater.
+/// Returns the last entry whose key is less than `key`, or with `inclusive` not greater.
 fn before(model: &Model, key: &[u8], inclusive: bool) -> Option<Shown> {
     let end = (key.to_vec(), Reverse(if inclusive { 0 } else { SEQNO_MAX }));
     match inclusive {
@@ -99,7 +99,7 @@ fn before(model: &Model, key: &[u8], inclusive: bool) -> Option<Shown> {
     }
 }
 
-/// Keys that are there, and some that are nearly there.
+/// Returns present keys, and some similar absent ones.
 fn probes(model: &Model) -> Vec<Vec<u8>> {
     let mut probes = vec![Vec::new(), vec![0xff; 50]];
     for (key, _) in model.keys() {
@@ -168,7 +168,7 @@ fn check_cursor(table: &Arc<Table>, model: &Model, options: &CursorOptions) {
     }
 }
 
-/// Bounds and prefixes show what the model has between them.
+/// Checks that cursors with bounds and prefixes return the model's entries within them.
 fn check_bounds(table: &Arc<Table>, model: &Model, options: &CursorOptions, low: &[u8], high: &[u8]) {
     let bounded = CursorOptions { lower: Some(low.to_vec()), upper: Some(high.to_vec()), ..options.clone() };
     let inside = |key: &[u8]| low <= key && key < high;
@@ -217,9 +217,9 @@ fn check_both_ways(table: &Arc<Table>, options: &CursorOptions, expected: &[Show
 proptest! {
     #![proptest_config(crate::test_config::cases(48))]
 
-    /// Goal: whatever the options, a table is the map that was written. Method: lookups alone and
-    /// in batches, seeks both ways, scans, bounds and prefixes of present and nearly present keys
-    /// against a `BTreeMap`; then `verify`.
+    /// Goal: with any options, a table equals the map that was written.
+    /// Method: single and batched lookups, seeks in both directions, scans, bounds and prefixes of
+    /// present and similar absent keys, compared with a `BTreeMap`; then `verify`.
     #[test]
     fn tables_are_maps(model in model(), setup in options(), low in key(), high in key()) {
         let fs = disk();

@@ -1,9 +1,9 @@
-//! Figures. Ignored in the ordinary run; they need a quiet machine and an optimized build:
+//! Measurements. Ignored in the ordinary run; they need a quiet machine and an optimized build:
 //!
 //! `cargo test -p cairn-kv --profile bench table::tests::speed -- --ignored --nocapture
 //! --test-threads 1`
 //!
-//! Minima of several rounds. Each round checks what it reads.
+//! The results are minima of several rounds. Each round checks the data it reads.
 
 use std::hint::black_box;
 
@@ -25,7 +25,7 @@ fn key(n: u64) -> [u8; 16] {
     key
 }
 
-/// Nanoseconds for each of `count` operations: the least of the rounds.
+/// Measures nanoseconds per operation, for `count` operations: the minimum over the rounds.
 fn measure(what: &str, count: u64, mut round: impl FnMut() -> u64) {
     let clock = SystemClock::new();
     let mut best = f64::INFINITY;
@@ -108,8 +108,8 @@ fn reads(table: &Arc<Table>) {
     });
 }
 
-/// 1 M keys of 16 bytes with values of 8: lookups with everything cached, filters of both kinds,
-/// pinned and not.
+/// Cached lookups in 1 M keys of 16 bytes with values of 8, with filters of both kinds, pinned and
+/// not.
 #[test]
 #[ignore = "a measurement"]
 fn cached_reads() {
@@ -134,8 +134,8 @@ fn cached_reads() {
     }
 }
 
-/// 1 M entries of 16 + 100 bytes, half of it compressible: what a compaction pays for writing and
-/// for reading cold.
+/// The cost for a compaction of writing and cold reading 1 M entries of 16 + 100 bytes, half of
+/// them compressible.
 #[test]
 #[ignore = "a measurement"]
 fn writing_and_cold_scans() {
@@ -167,7 +167,7 @@ fn writing_and_cold_scans() {
     }
 }
 
-/// Lookups of one table by two threads against one: what sharing costs.
+/// The cost of sharing: lookups in one table by two threads compared with one.
 #[test]
 #[ignore = "a measurement"]
 fn threads() {

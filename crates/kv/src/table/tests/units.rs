@@ -1,4 +1,4 @@
-//! The small parts: separators, footers, properties, frames.
+//! Tests of the small parts: separators, footers, properties, frames.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,8 @@ use super::*;
 proptest! {
     #![proptest_config(crate::test_config::cases(2000))]
 
-    /// Goal: separators separate and are no longer than needed. Method: random pairs of near keys.
+    /// Goal: separators lie between their keys and are no longer than needed.
+    /// Method: random pairs of similar keys.
     #[test]
     fn separators(
         common in prop::collection::vec(any::<u8>(), 0..4),
@@ -26,8 +27,8 @@ proptest! {
         prop_assert!(between.len() <= last.len().max(next.len().saturating_sub(1)), "{:?} {:?} {:?}", last, between, next);
     }
 
-    /// Goal: frames come back, and their header is honest about size. Method: random payloads of
-    /// every compression.
+    /// Goal: frames survive the round trip, and their header has the right sizes.
+    /// Method: random payloads of every compression.
     #[test]
     fn frames(raw in prop::collection::vec(0u8..6, 0..2000), at in 0usize..5, number: u64, offset: u64) {
         let mut sealer = Sealer::new(number, compressions()[at]).unwrap();
@@ -44,8 +45,8 @@ proptest! {
         prop_assert!(Header::check(frame, number, offset.wrapping_add(1), Role::Data).is_err());
     }
 
-    /// Goal: properties come back; cut or changed, they are refused or harmless. Method: random
-    /// ones.
+    /// Goal: properties survive the round trip; truncated or changed ones are refused or harmless.
+    /// Method: random properties.
     #[test]
     fn properties(
         numbers: [u64; 6], smallest: Vec<u8>, blobs: Vec<(u64, u64)>, bits in 0.5f64..32.0, at in 0usize..5, cut: usize,
@@ -73,7 +74,8 @@ proptest! {
     }
 }
 
-/// Goal: a footer is refused for each thing that can be wrong with it. Method: one change each.
+/// Goal: a footer is refused for each possible defect.
+/// Method: one change each.
 #[test]
 fn footers() {
     let handle = |offset, len| Handle { offset, len };
@@ -99,7 +101,8 @@ fn footers() {
     assert_eq!(of_version(1, 0), Ok(Footer { body: 0, ..footer }));
 }
 
-/// Goal: the extractors take what they say. Method: by hand.
+/// Goal: the extractors return the documented prefixes.
+/// Method: fixed examples.
 #[test]
 fn extractors() {
     assert_eq!(PrefixExtractor::Fixed(3).prefix_of(b"abcd"), Some(&b"abc"[..]));

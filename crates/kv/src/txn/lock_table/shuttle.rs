@@ -1,6 +1,6 @@
 //! The lock table under schedules that follow from a seed: see `testing/schedules.rs`. Waits never
-//! time out there, so a waiter that is not woken, and a deadlock that is not found, are found by
-//! shuttle.
+//! time out there, so shuttle detects waiters that are not woken and deadlocks that the table
+//! misses.
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{ManualClock, thread};
@@ -11,7 +11,7 @@ use crate::schedules::explore;
 const KEYSPACE: KeyspaceId = KeyspaceId(0);
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Who holds what, by the holders' own account.
+/// The locks held, according to the holders.
 #[derive(Default)]
 struct Held {
     readers: BTreeMap<u8, Vec<TransactionId>>,
@@ -28,12 +28,12 @@ struct Table {
 enum Want {
     Read(u8),
     Write(u8),
-    /// All keys from the first to before the second.
+    /// All keys from the first (inclusive) to the second (exclusive).
     Scan(u8, u8),
 }
 
 impl Table {
-    /// Takes a lock and notes it; nobody else may have one that conflicts.
+    /// Acquires a lock and records it. Asserts that no other transaction holds a conflicting one.
     fn acquire(&self, id: TransactionId, want: Want, clock: &ManualClock) -> Result<()> {
         let (from, to, mode) = match want {
             Want::Read(key) => (key, key + 1, Mode::Shared),
@@ -67,7 +67,7 @@ impl Table {
         self.locks.release(id);
     }
 
-    /// Takes all locks, again from the beginning when it was a deadlock; says how often it was.
+    /// Acquires all locks, starting over after each deadlock. Returns the number of deadlocks.
     fn run(&self, wants: &[Want], clock: &ManualClock) -> usize {
         let mut deadlocks = 0;
         loop {
@@ -79,7 +79,7 @@ impl Table {
                 Err(error) => assert!(error.is_conflict(), "{error}"),
             }
             deadlocks += 1;
-            // Else it could come first for ever.
+            // Otherwise this transaction could always run first.
             thread::yield_now();
         }
     }
@@ -98,8 +98,8 @@ fn together(wants: &'static [&'static [Want]]) {
     });
 }
 
-/// Goal: locks exclude each other, waiters are woken, and of those in a cycle one is told. Method:
-/// three transactions that take the same keys in three orders.
+/// Goal: locks exclude each other, waiters are woken, and one transaction of each cycle is refused.
+/// Method: three transactions that lock the same keys in three orders.
 #[test]
 fn cycles() {
     together(&[
@@ -109,15 +109,15 @@ fn cycles() {
     ]);
 }
 
-/// Goal: the same where readers become writers, which is a deadlock between any two of them.
-/// Method: three of them, one key.
+/// Goal: the same if readers become writers, which deadlocks any two of them. Method: two
+/// transactions that read and then write one key, and one that only reads it.
 #[test]
 fn upgrades() {
     together(&[&[Want::Read(0), Want::Write(0)], &[Want::Read(0), Want::Write(0)], &[Want::Read(0)]]);
 }
 
-/// Goal: the same with scans, which keep writers out of keys that are not there. Method: scans that
-/// overlap, then writes to what the others have scanned.
+/// Goal: the same with scans, which also keep writers off absent keys. Method: overlapping scans,
+/// followed by writes to ranges that others have scanned.
 #[test]
 fn scans() {
     together(&[

@@ -10,13 +10,13 @@
 //! 32  8 xxh3 of the 32 bytes before
 //! ```
 //!
-//! Behind each record stands its seal, then the next record. All checksums after the header's are
-//! seeded with store id, file number and offset, so that nothing sound in another place passes.
+//! Each record is followed by its seal, then the next record. All checksums after the header's are
+//! seeded with store id, file number and offset, so that sound bytes from another place do not
+//! pass.
 //!
-//! The seal is written after the sync of its record, without a sync of its own. Whoever finds a
-//! damaged record at the end of the file can so tell two things apart that look alike: a record
-//! that was torn by a crash (no seal behind it, it was never acknowledged) and one that was durable
-//! and has rotted since (its seal is there).
+//! The seal is written after the sync of its record, without a sync of its own. It distinguishes
+//! two kinds of a damaged record at the end of the file. A record without a seal was torn by a
+//! crash and never acknowledged. A record with a seal was durable and has rotted since.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 
@@ -28,7 +28,7 @@ pub(crate) const HEADER_BYTES: usize = 40;
 pub(crate) const FRAME_BYTES: usize = 20;
 pub(crate) const SEAL_BYTES: usize = 8;
 
-/// Which file of which store.
+/// Identifies a file of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// The store's id.
@@ -38,22 +38,22 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The seed of the checksums at `offset`.
+    /// Returns the seed of the checksums at `offset`.
     fn seed(self, offset: u64) -> u64 {
         xxh3_64_seeded(&offset.to_le_bytes(), self.store ^ self.number.rotate_left(32))
     }
 }
 
-/// Why a header is refused.
+/// The reason why a header is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadHeader {
-    /// At this offset stands what no writer writes.
+    /// No writer writes the bytes at this offset.
     Damaged(u64, &'static str),
-    /// A version or feature that is not here.
+    /// An unsupported version or feature.
     Newer(String),
 }
 
-/// The header of the file.
+/// Encodes the header of a file.
 pub(crate) fn header(identity: Identity) -> [u8; HEADER_BYTES] {
     let mut out = [0; HEADER_BYTES];
     let fields = [
@@ -70,7 +70,7 @@ pub(crate) fn header(identity: Identity) -> [u8; HEADER_BYTES] {
     out
 }
 
-/// Checks the header at the front of `file` and says whose it is.
+/// Decodes and validates the header at the front of `file`.
 pub(crate) fn read_header(file: &[u8]) -> Result<Identity, BadHeader> {
     let Some(bytes) = file.first_chunk::<HEADER_BYTES>() else {
         return Err(BadHeader::Damaged(file.len() as u64, "expected a header of 40 bytes"));
@@ -94,7 +94,7 @@ pub(crate) fn read_header(file: &[u8]) -> Result<Identity, BadHeader> {
     Ok(Identity { store, number })
 }
 
-/// The record at `offset` with this payload; without its seal.
+/// Encodes the record at `offset` with this payload, without its seal.
 pub(crate) fn frame(identity: Identity, offset: u64, payload: &[u8]) -> Vec<u8> {
     let seed = identity.seed(offset);
     let mut out = Vec::with_capacity(FRAME_BYTES + payload.len() + SEAL_BYTES);
@@ -105,12 +105,12 @@ pub(crate) fn frame(identity: Identity, offset: u64, payload: &[u8]) -> Vec<u8> 
     out
 }
 
-/// The seal at `offset`.
+/// Returns the seal at `offset`.
 pub(crate) fn seal(identity: Identity, offset: u64) -> [u8; SEAL_BYTES] {
     xxh3_64_seeded(b"sealed", identity.seed(offset)).to_le_bytes()
 }
 
-/// The length and the payload's checksum at `offset`, when the frame there is sound.
+/// Returns the length and the checksum of the payload at `offset`, if the frame there is sound.
 fn read_frame(identity: Identity, file: &[u8], offset: usize) -> Option<(usize, u64)> {
     let frame = file.get(offset..)?.first_chunk::<FRAME_BYTES>()?;
     let (body, sum) = frame.split_last_chunk::<8>()?;
@@ -120,7 +120,7 @@ fn read_frame(identity: Identity, file: &[u8], offset: usize) -> Option<(usize, 
     is_sound.then_some((u32::from_le_bytes(*len) as usize, u64::from_le_bytes(*payload_sum)))
 }
 
-/// The payload of the record at `offset`, when the record is sound.
+/// Returns the payload of the record at `offset`, if the record is sound.
 pub(crate) fn read_record(identity: Identity, file: &[u8], offset: usize) -> Option<&[u8]> {
     let (len, sum) = read_frame(identity, file, offset)?;
     let start = offset + FRAME_BYTES;
@@ -128,11 +128,11 @@ pub(crate) fn read_record(identity: Identity, file: &[u8], offset: usize) -> Opt
     (xxh3_64_seeded(payload, identity.seed(offset as u64)) == sum).then_some(payload)
 }
 
-/// Whether a seal or the frame of a record stands anywhere behind `offset`: what is at `offset` was
-/// durable then.
+/// Returns true if a seal or a frame exists anywhere after `offset`. Then the record at `offset`
+/// was durable.
 ///
-/// Looks at every byte, since a damaged record does not say where it ends. That a torn record holds
-/// such bytes by chance has odds of about 2^-63 for each of its bytes.
+/// Checks every byte, because a damaged record does not tell where it ends. The probability that a
+/// torn record contains such bytes by chance is about 2^-63 per byte.
 pub(crate) fn was_durable(identity: Identity, file: &[u8], offset: usize) -> bool {
     (offset + 1..file.len()).any(|at| {
         let is_seal = file.get(at..at + SEAL_BYTES).is_some_and(|bytes| bytes == seal(identity, at as u64));

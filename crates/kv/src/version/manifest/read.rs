@@ -1,4 +1,4 @@
-//! Reading a manifest back.
+//! Reading a manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -15,8 +15,8 @@ use crate::version::fields::Malformed;
 use crate::version::names::FileName;
 use crate::{Error, Result, version::current};
 
-/// How often a reader beside a writer looks again when the manifest that it was sent to is gone
-/// already.
+/// How often a reader beside a writer retries because the manifest named by `CURRENT` is already
+/// gone.
 const ATTEMPTS: usize = 16;
 
 /// The bytes of a manifest.
@@ -26,16 +26,15 @@ pub(crate) struct ManifestBytes {
     pub(crate) path: PathBuf,
     /// The number in its name.
     pub(crate) number: FileNumber,
-    /// The store that `CURRENT` says it is of.
+    /// The id of the store according to `CURRENT`.
     pub(crate) store: Option<u64>,
-    /// All of it.
+    /// The whole content.
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The bytes of the manifest that `CURRENT` names.
+/// Reads the manifest that `CURRENT` names.
 ///
-/// Errors: `NotFound` without a `CURRENT`; [`Error::Corruption`] when it names a file that is not
-/// there.
+/// Errors: `NotFound` without a `CURRENT`; [`Error::Corruption`] when it names a missing file.
 pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
     let (mut number, mut store) = current::read(fs, dir)?;
     for _ in 0..ATTEMPTS {
@@ -65,12 +64,12 @@ pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
 }
 
 impl ManifestBytes {
-    /// Shows `apply` every edit in order, and returns the store's id and where the next edit would
-    /// stand.
+    /// Passes every edit to `apply` in order, and returns the store's id and the offset for the
+    /// next edit.
     ///
-    /// A torn record at the end is left out: it was never acknowledged. Any other damage is
-    /// [`Error::Corruption`], and so is an edit that `apply` refuses; [`Error::Unsupported`] for
-    /// what only a later version understands.
+    /// A torn record at the end is ignored, because it was never acknowledged. Any other damage is
+    /// [`Error::Corruption`], and so is an edit that `apply` refuses; content that only later
+    /// versions understand is [`Error::Unsupported`].
     pub(crate) fn replay(
         &self,
         mut apply: impl FnMut(VersionEdit) -> std::result::Result<(), String>,
@@ -97,12 +96,13 @@ impl ManifestBytes {
         Ok((identity.store, offset as u64))
     }
 
-    /// The payload at `offset`; `None` when the log ends there.
+    /// Returns the payload at `offset`, or `None` at the end of the log.
     fn record(&self, identity: Identity, offset: usize) -> Result<Option<&[u8]>> {
         if let Some(payload) = read_record(identity, &self.bytes, offset) {
             return Ok(Some(payload));
         }
-        // The first record was durable before CURRENT named the file, whatever follows it.
+        // The first record was durable before CURRENT named the file, whether or not anything
+        // follows it.
         if offset == HEADER_BYTES || was_durable(identity, &self.bytes, offset) {
             return Err(Error::corruption(&self.path, offset as u64, "a record that was durable is damaged"));
         }

@@ -11,10 +11,10 @@ use crate::version::current;
 use crate::version::names::FileName;
 use crate::{Error, Result};
 
-/// Disk space is reserved in steps of this, so that most edits reserve nothing.
+/// Disk space is reserved in steps of this size, so that most edits reserve nothing.
 const RESERVE_BYTES: u64 = 64 << 10;
 
-/// The manifest in use, open for appending.
+/// The valid manifest, open for appending.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     fs: Arc<dyn Fs>,
@@ -22,21 +22,23 @@ pub(crate) struct Manifest {
     path: PathBuf,
     file: Arc<dyn File>,
     identity: Identity,
-    /// Where the next record goes.
+    /// The offset of the next record.
     end: u64,
-    /// Space is reserved up to here.
+    /// Space is reserved up to this offset.
     reserved: u64,
-    /// Where the first record, the state at the beginning, ends.
+    /// The end of the first record, which is the initial state.
     base: u64,
-    /// No rewrite before the file has this length: the last attempt met a full disk.
+    /// The file is not rewritten before it has this length, because the last attempt failed on a
+    /// full disk.
     retry_at: u64,
     failure: Option<Arc<Error>>,
 }
 
 impl Manifest {
-    /// Begins manifest `identity` with the state `snapshot` and makes it the one that counts.
+    /// Begins manifest `identity` with the state `snapshot` and makes it the valid one.
     ///
-    /// When this fails, the one before may still count or not; both describe the same state.
+    /// If this fails, the previous manifest may or may not still be valid; both describe the same
+    /// state.
     pub(crate) fn create(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -48,7 +50,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The new manifest, durable, and the `CURRENT` that will name it.
+    /// Writes the new manifest durably, and prepares the `CURRENT` that will name it.
     fn write_new(
         fs: &Arc<dyn Fs>,
         dir: &Path,
@@ -64,7 +66,7 @@ impl Manifest {
         let file: Arc<dyn File> = Arc::from(fs.open(&path, OpenOptions::create_new())?);
         file.write_all_at(&bytes, 0)?;
         // ORDER: content, then name, then CURRENT, which must never name a manifest that a crash
-        // can take away.
+        // can remove.
         file.sync_data()?;
         fs.sync_dir(dir)?;
         let current = current::begin(fs, dir, identity.number, identity.store)?;
@@ -84,17 +86,17 @@ impl Manifest {
         Ok((manifest, current))
     }
 
-    /// The number in its name.
+    /// Returns the number in its name.
     pub(crate) fn number(&self) -> FileNumber {
         self.identity.number
     }
 
-    /// Where the next record goes.
+    /// Returns the offset of the next record.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }
 
-    /// [`Error::Poisoned`] once a write or sync has failed.
+    /// Errors: [`Error::Poisoned`] once a write or sync has failed.
     pub(crate) fn check(&self) -> Result<()> {
         match &self.failure {
             None => Ok(()),
@@ -102,11 +104,11 @@ impl Manifest {
         }
     }
 
-    /// Adds an edit; durable when it returns.
+    /// Appends an edit, which is durable when this returns.
     ///
-    /// A full disk is met while space is reserved, before a byte is written: the error then says
-    /// so, nothing has happened, and a later call may work. After any other failure all calls are
-    /// [`Error::Poisoned`].
+    /// A full disk is detected while space is reserved, before a byte is written: the error is then
+    /// a full disk, nothing has changed, and a later call may succeed. After any other failure all
+    /// calls return [`Error::Poisoned`].
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
         self.check()?;
         check_len(payload, &self.path)?;
@@ -114,36 +116,37 @@ impl Manifest {
         self.reserve((record.len() + SEAL_BYTES) as u64)?;
         let written = self.file.write_all_at(&record, self.end);
         self.latch(written)?;
-        // ORDER: durable before it counts: the caller goes on to delete what the edit removed.
+        // ORDER: the edit is durable before it takes effect, because the caller then deletes the
+        // files that it removed.
         let synced = self.file.sync_data();
         self.latch(synced)?;
         let sealed_at = self.end + record.len() as u64;
         self.end = sealed_at + SEAL_BYTES as u64;
-        // ORDER: after the sync, since it is the proof of it. The edit is durable whatever becomes
-        // of the seal, so a failure is for the next call to report.
+        // ORDER: after the sync, because the seal proves it. The edit is durable whether or not the
+        // seal is written, so the next call reports a failure.
         let sealed = self.file.write_all_at(&seal(self.identity, sealed_at), sealed_at);
         let _ = self.latch(sealed);
         Ok(())
     }
 
-    /// True when the edits since the beginning take more room than the state did then and than
+    /// Returns true when the edits take more space than the initial state did, and more than
     /// `bytes`.
     pub(crate) fn has_outgrown(&self, bytes: u64) -> bool {
         self.failure.is_none() && self.end - self.base > bytes.max(self.base) && self.end >= self.retry_at
     }
 
-    /// Begins manifest `number` with the state `snapshot`, goes on there and removes the old one.
+    /// Begins manifest `number` with the state `snapshot`, continues there and removes the old one.
     ///
-    /// A full disk, and a process with too many files open, leave the old one in use; any other
-    /// failure poisons it. Either way nothing is lost: what was appended is durable in the old one
-    /// and part of the new one.
+    /// After a full disk or with too many open files, the old manifest stays in use; any other
+    /// failure poisons it. In both cases nothing is lost: appended edits are durable in the old
+    /// manifest and part of the new one.
     pub(crate) fn rewrite(&mut self, number: FileNumber, snapshot: &[u8]) {
         let identity = Identity { number, ..self.identity };
         match Manifest::write_new(&self.fs, &self.dir, identity, snapshot) {
             Ok((new, current)) => match current.commit() {
                 Ok(()) => {
                     let old = std::mem::replace(self, new);
-                    // If this fails, the next open finds and removes it.
+                    // If this fails, the next open finds and removes the file.
                     let _ = self.fs.remove(&old.path);
                 }
                 Err(error) => _ = self.latch::<()>(Err(error)),
@@ -161,7 +164,8 @@ impl Manifest {
         if end <= self.reserved {
             return Ok(());
         }
-        // The tail of a step that does not fit any more may still do for this record.
+        // If a whole step does not fit on the disk, a smaller reservation may suffice for this
+        // record.
         for target in [end.next_multiple_of(RESERVE_BYTES), end] {
             match self.file.allocate(self.reserved, target - self.reserved) {
                 Ok(()) => {

@@ -1,4 +1,4 @@
-//! Edits as bytes.
+//! Tests of the encoding of edits.
 
 use cairn_codec::varint;
 use cairn_wal::{Known, Lsn};
@@ -78,7 +78,7 @@ fn edit() -> impl Strategy<Value = VersionEdit> {
         |(created, options, dropped, mut keyspaces, counters)| {
             let (last_seqno, last_ingest, next_file, next_keyspace, log) = counters;
             let log = log.map(|[log_id, at, salt]| Known { log_id, reached: Lsn::from(at), salt });
-            // A keyspace without changes leaves no bytes.
+            // A keyspace without changes is not encoded.
             keyspaces.retain(|_, change| *change != KeyspaceEdit::default());
             VersionEdit {
                 created,
@@ -98,14 +98,15 @@ fn edit() -> impl Strategy<Value = VersionEdit> {
 proptest! {
     #![proptest_config(cases(256))]
 
-    /// Goal: an edit comes back as it was. Method: random edits.
+    /// Goal: edits survive the round trip.
+    /// Method: random edits.
     #[test]
     fn round_trip(edit in edit()) {
         prop_assert_eq!(decode(&encode(&edit)), Ok(edit));
     }
 
-    /// Goal: no bytes make the decoder panic, and what it takes it gives back. Method: random
-    /// changes of an edit's bytes.
+    /// Goal: no bytes make the decoder panic, and decoded edits are encoded to the same edit again.
+    /// Method: random changes of an edit's bytes.
     #[test]
     fn hostile_bytes(edit in edit(), changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4), cut: prop::sample::Index) {
         let mut bytes = encode(&edit);
@@ -121,7 +122,8 @@ proptest! {
         }
     }
 
-    /// Goal: bytes out of nowhere do no harm either. Method: random bytes, small numbers preferred.
+    /// Goal: arbitrary bytes do no harm either.
+    /// Method: random bytes, mostly small numbers.
     #[test]
     fn random_bytes(bytes in vec(prop_oneof![any::<u8>(), 0..30u8], 0..200)) {
         if let Ok(edit) = decode(&bytes) {
@@ -138,9 +140,9 @@ fn field(tag: u64, value: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Goal: fields of later versions are skipped when they allow it and refused when not, in the edit
-/// and in a table.
-/// Method: such fields put behind an example, and behind the last value of its table.
+/// Goal: unknown fields of later versions are skipped if marked skippable and refused otherwise, in
+/// the edit and in a table.
+/// Method: append such fields to an example, and to the last value of its table.
 #[test]
 fn later_fields() {
     let edit = example();
@@ -161,9 +163,9 @@ fn later_fields() {
     }
 }
 
-/// Goal: what was added to the format can be skipped by those who do not know it, and is left out
-/// where it says nothing.
-/// Method: edits with such fields are those without and the fields, byte by byte.
+/// Goal: fields added to the format are skippable for older versions, and are omitted when they
+/// carry no information.
+/// Method: edits with such fields equal the ones without plus the fields, byte by byte.
 #[test]
 fn fields_that_were_added() {
     let edit = VersionEdit { last_seqno: Some(5), ..VersionEdit::default() };
@@ -182,7 +184,8 @@ fn fields_that_were_added() {
     }
 }
 
-/// Goal: an edit that was cut is never taken for a whole one. Method: every cut of one field.
+/// Goal: a truncated edit is never accepted.
+/// Method: every truncation of one field.
 #[test]
 fn cuts() {
     let bytes = encode(&add(vec![(1, 0, table(3, "a", "b"))]));
@@ -191,8 +194,8 @@ fn cuts() {
     }
 }
 
-/// Goal: the format stays what it is. Method: the example's bytes hash to what they did when it was
-/// fixed.
+/// Goal: the format does not change.
+/// Method: compare the hash of the example's bytes with the recorded one.
 #[test]
 fn format_is_fixed() {
     let bytes = encode(&example());

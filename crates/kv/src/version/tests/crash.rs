@@ -1,12 +1,12 @@
-//! Power loss at every operation, and again while recovering.
+//! Power loss at every operation, and again during recovery.
 
 use cairn_vfs::CrashImage;
 use cairn_vfs::fault::crash_sweep;
 
 use super::*;
 
-/// Recovers twice, checks that the state is one of `allowed`, that it stays, and that the store can
-/// be worked with.
+/// Recovers twice, and checks that the state is one of `allowed`, that it does not change, and that
+/// the store is usable.
 fn check(fs: &FaultFs, allowed: &[VersionEdit], what: &str) {
     let fs = shared(fs);
     let set = VersionSet::open(&fs, dir(), None).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -27,9 +27,9 @@ fn check(fs: &FaultFs, allowed: &[VersionEdit], what: &str) {
     assert_eq!(manifests.len(), 2, "{what}: CURRENT and one manifest, not {manifests:?}");
 }
 
-/// Goal: whatever a crash at any moment leaves, recovery gives the state after some edit, the last
-/// acknowledged one or the one after it. Method: a run of random edits with many rewrites; every
-/// crash point, several images each.
+/// Goal: after a crash at any moment, recovery gives the state after some edit: the last
+/// acknowledged one or the one after it.
+/// Method: random edits with many rewrites; every crash point, several images each.
 #[test]
 fn every_operation() {
     let seed = seed();
@@ -74,9 +74,9 @@ fn every_operation() {
     println!("{images} crash images");
 }
 
-/// Goal: crashes during recovery, and during the recovery from those, lose nothing either. Method:
-/// cycles of open, some edits and power loss at a random operation, each on what the one before
-/// left.
+/// Goal: crashes during recovery, and during the recovery from those, lose nothing either.
+/// Method: cycles of open, some edits and power loss at a random operation, each on the result of
+/// the previous one.
 #[test]
 fn again_and_again() {
     let seed = seed();

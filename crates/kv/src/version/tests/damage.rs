@@ -1,4 +1,4 @@
-//! Torn tails and rotten bits.
+//! Tests of torn tails and bit rot.
 
 use cairn_vfs::OpenOptions;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::version::manifest::format::SEAL_BYTES;
 use crate::version::names::FileName;
 
-/// A disk with just a manifest of these bytes and a `CURRENT` for it.
+/// Returns a disk with only a manifest of these bytes and a `CURRENT` for it.
 fn disk(number: u64, manifest: &[u8], current: &[u8]) -> Arc<dyn Fs> {
     let fs = memory();
     for (name, bytes) in [(FileName::Manifest(number), manifest), (FileName::Current, current)] {
@@ -19,8 +19,8 @@ fn read(fs: &Arc<dyn Fs>, name: FileName) -> Vec<u8> {
     fs.open(&name.path(dir()), OpenOptions::read()).unwrap().map().unwrap().to_vec()
 }
 
-/// A manifest of several edits: its number, its bytes, those of `CURRENT`, and the state after each
-/// length of it.
+/// A manifest of several edits: its number, its bytes, the bytes of `CURRENT`, and the state at the
+/// length after each edit.
 struct Sample {
     number: u64,
     manifest: Vec<u8>,
@@ -56,8 +56,8 @@ impl Sample {
     }
 }
 
-/// Goal: a torn last record is cut off, wherever it is torn and whatever stands in its place.
-/// Method: every length of the last record that can be left, then zeros or noise up to its end.
+/// Goal: a torn last record is ignored, wherever it is torn and whatever bytes replace the rest.
+/// Method: every possible remaining length of the last record, then zeros or noise up to its end.
 #[test]
 fn torn_tails() {
     let sample = sample(6);
@@ -81,8 +81,9 @@ fn torn_tails() {
     }
 }
 
-/// Goal: damage to what was durable is called so, the last record included. Method: zeros or noise
-/// over the end of each record but the seals; every cut inside the header and the first record.
+/// Goal: damage to a durable record is reported as such, including the last record.
+/// Method: zeros or noise over the end of each record but not the seals; every cut inside the
+/// header and the first record.
 #[test]
 fn durable_records_are_not_cut_off() {
     let sample = sample(6);
@@ -103,8 +104,9 @@ fn durable_records_are_not_cut_off() {
     }
 }
 
-/// Goal: no flipped bit gives a wrong state. Method: every bit of a manifest and of `CURRENT`; the
-/// state is right or it is corruption (a flip in the last seal is no damage).
+/// Goal: no flipped bit leads to a wrong state.
+/// Method: every bit of a manifest and of `CURRENT`; the state is right or the error is corruption
+/// (a flip in the last seal is harmless).
 #[test]
 fn bit_flips() {
     let sample = sample(5);
@@ -133,8 +135,9 @@ fn bit_flips() {
     }
 }
 
-/// Goal: sound bytes in the wrong place do not pass. Method: records swapped and repeated, another
-/// store's record, a manifest under another number, a later version.
+/// Goal: sound bytes in the wrong place are refused.
+/// Method: records swapped and repeated, another store's record, a manifest under another number, a
+/// later version.
 #[test]
 fn misplaced_bytes() {
     let sample = sample(4);
@@ -166,8 +169,8 @@ fn misplaced_bytes() {
     assert!(matches!(sample.open(&later), Err(Error::Unsupported { .. })));
 }
 
-/// Goal: mutations of the fuzz corpus do no harm. Method: bytes changed, cut and doubled, from a
-/// seed.
+/// Goal: mutations of the fuzz corpus do no harm.
+/// Method: bytes changed, cut and doubled, with a seed.
 #[test]
 fn fuzz_bodies() {
     let mut rng = SeededRng::new(seed()).fork("fuzz");

@@ -1,12 +1,12 @@
-//! Failing operations and full disks.
+//! Tests of failing operations and full disks.
 
 use cairn_vfs::CrashImage;
 use cairn_vfs::fault::{Fault, SyncFailure, fault_sweep};
 
 use super::*;
 
-/// Runs edits until one fails or `count` are done. Gives the acknowledged state and the one that
-/// the failed edit makes.
+/// Applies edits until one fails or `count` are done. Returns the allowed states: the acknowledged
+/// one and, after a failure, the one with the failed edit. Also returns that edit with its error.
 fn run(
     set: &VersionSet,
     edits: &mut Edits,
@@ -33,9 +33,9 @@ fn run(
 }
 
 /// Goal: no failed operation loses an acknowledged edit or leaves a store that cannot be opened;
-/// after the first failed write or sync nothing more is written. Method: the k-th operation of a
-/// run fails, for all k, once or for good, with each error and each thing that a failed sync can
-/// leave behind; then recovery on the same machine, and after power loss.
+/// after the first failed write or sync nothing more is written.
+/// Method: the k-th operation of a run fails, for all k, once or permanently, with each error and
+/// each possible effect of a failed sync; then recovery on the same machine, and after power loss.
 #[test]
 fn every_operation_fails() {
     let seed = seed();
@@ -99,8 +99,8 @@ fn one_failure(fs: &FaultFs, what: &str) {
     assert_eq!(again.summary(), state, "{what}: what recovery showed is durable");
 }
 
-/// Goal: a full disk refuses edits, loses none, and the set goes on when there is room. Method:
-/// quotas that leave no room and are lifted, again and again, with rewrites.
+/// Goal: a full disk refuses edits and loses none, and the set continues when there is space.
+/// Method: quotas that leave no space and are lifted, repeatedly, with rewrites.
 #[test]
 fn a_full_disk_is_survived() {
     let seed = seed();
@@ -115,7 +115,7 @@ fn a_full_disk_is_survived() {
             fs.set_quota(Some(4096 * (1 + rng.below(4))));
             let (_, failed) = run(&set, &mut edits, 60);
             set.check().unwrap();
-            // Plenty; without any quota the simulated disk does not remember what was reserved.
+            // A large quota. Without any quota the simulated disk does not track reservations.
             fs.set_quota(Some(1 << 30));
             if let Some((edit, error)) = failed {
                 assert!(matches!(&error, Error::Vfs(error) if error.is_full()), "{error}");

@@ -1,4 +1,4 @@
-//! Which files live, which may be deleted.
+//! Tests of the lifetime of files.
 
 use cairn_vfs::OpenOptions;
 
@@ -9,8 +9,8 @@ fn touch(fs: &Arc<dyn Fs>, name: FileName) {
     fs.open(&name.path(dir()), OpenOptions::create()).unwrap();
 }
 
-/// Goal: a removed file is reported when the last version that has it is gone, not before, and
-/// once. Method: hold versions across a removal and a move.
+/// Goal: a removed file is reported once, when the last version with it is gone and not before.
+/// Method: hold versions across a removal and a move.
 #[test]
 fn files_die_with_their_last_version() {
     let fs = memory();
@@ -42,9 +42,10 @@ fn files_die_with_their_last_version() {
     assert_eq!(set.obsolete().take(), [FileName::Table(b)], "a dropped keyspace takes its files along");
 }
 
-/// Goal: a blob file is dead when all of it is garbage and no table names it any more, empty values
-/// included. Method: one of an empty value and one of both kinds; garbage is added, then the table
-/// goes; before each, an edit that would do it is asked for.
+/// Goal: a blob file is dead when all of it is garbage and no table refers to it any more, empty
+/// values included.
+/// Method: one file with an empty value and one with both kinds. Garbage is added, then the table
+/// removed; before each step, the edit of that step is checked.
 #[test]
 fn dead_blob_files() {
     let set = new_store(&memory()).unwrap();
@@ -76,7 +77,8 @@ fn dead_blob_files() {
     assert_eq!(dead(&nothing), [empty, mixed]);
 }
 
-/// Goal: closing a store deletes nothing. Method: drop a set and its last version.
+/// Goal: closing a store deletes nothing.
+/// Method: drop a set and its last version.
 #[test]
 fn closing_keeps_files() {
     let fs = memory();
@@ -89,8 +91,9 @@ fn closing_keeps_files() {
     assert!(obsolete.is_empty());
 }
 
-/// Goal: opening finds what a crash left and what is missing, and new files never get a leftover's
-/// number. Method: files of each kind put in and taken out by hand.
+/// Goal: opening finds files left by a crash and missing files, and new files never get the number
+/// of a leftover.
+/// Method: files of each kind are added and removed by hand.
 #[test]
 fn strays() {
     let fs = memory();
@@ -109,7 +112,7 @@ fn strays() {
     }
     let set = VersionSet::open(&fs, dir(), None).unwrap();
     let found = set.stray_files().unwrap();
-    // The temporary file was replaced on the way.
+    // The temporary file was replaced during the opening.
     let mut expected: Vec<_> = strays[..3].iter().map(|name| name.path(dir())).collect();
     expected.sort();
     assert_eq!(found.unreferenced, expected);
@@ -117,8 +120,8 @@ fn strays() {
     assert!(set.new_file_number() > 72);
 }
 
-/// Goal: a store is not made over another one, nor over its remains. Method: create where one is,
-/// and where only its tables are.
+/// Goal: a store is not created over another one, nor over the remains of one.
+/// Method: create where a store exists, and where only its tables exist.
 #[test]
 fn create_refuses() {
     let fs = memory();
@@ -135,8 +138,8 @@ fn create_refuses() {
     assert_eq!(VersionSet::open(&fs, dir(), None).unwrap_err().kind(), cairn_vfs::ErrorKind::NotFound);
 }
 
-/// Goal: a reader beside the writer sees a whole state, writes nothing and cannot. Method:
-/// read-only opens between edits, while the manifest is rewritten again and again.
+/// Goal: a reader beside the writer sees a complete state, writes nothing and cannot write.
+/// Method: read-only opens between edits, while the manifest is rewritten repeatedly.
 #[test]
 fn reading_beside_a_writer() {
     let fs = memory();

@@ -1,4 +1,4 @@
-//! Edits that do not fit.
+//! Tests of invalid edits.
 
 use super::*;
 use crate::version::names::FileName;
@@ -9,7 +9,7 @@ fn bytes_of(fs: &Arc<dyn Fs>, set: &VersionSet) -> Vec<u8> {
 }
 
 /// Goal: an edit that breaks an invariant is refused as an internal error, changes neither file nor
-/// state, and the set goes on.
+/// state, and the set remains usable.
 /// Method: one bad edit for each invariant, on a store with a level of two tables, a blob file and
 /// two keyspaces.
 #[test]
@@ -81,8 +81,8 @@ fn bad_edits_are_refused() {
     apply(&set, &add(vec![(1, 0, table(d, "ka", "l"))])).unwrap();
 }
 
-/// Goal: the start of replay never moves back. Method: a lower position after a higher one, and a
-/// restart.
+/// Goal: the start of replay never moves back.
+/// Method: a lower position after a higher one, and a restart.
 #[test]
 fn log_start_moves_forward() {
     let fs = memory();
@@ -96,8 +96,8 @@ fn log_start_moves_forward() {
     }
 }
 
-/// Goal: tables may touch where a range tombstone was cut, and only there. Method: with and without
-/// tombstones.
+/// Goal: tables may touch where a range tombstone was cut, and only there.
+/// Method: with and without tombstones.
 #[test]
 fn touching_tables() {
     let fs = memory();
@@ -111,8 +111,8 @@ fn touching_tables() {
     assert_eq!(version.levels()[1].runs()[0].find(b"f").map(|table| table.number()), Some(b));
 }
 
-/// Goal: keyspace ids are not used again, also not after a rewrite. Method: drop the last one,
-/// reopen, create.
+/// Goal: keyspace ids are not reused, not even after a rewrite.
+/// Method: drop the last one, reopen, create.
 #[test]
 fn keyspace_ids_are_used_once() {
     let fs = memory();
@@ -126,9 +126,10 @@ fn keyspace_ids_are_used_once() {
     apply(&set, &create(2, "a")).unwrap();
 }
 
-/// Goal: no edit puts a table above a newer one that it overlaps, and none that keeps the order is
-/// refused. Method: a tree with two runs in level 0, three in level 1 and one in level 3; what a
-/// compaction of neighbours may do, and each way to get them wrong, the message naming both tables.
+/// Goal: an edit that puts a table above a newer one that it overlaps is refused, and an edit that
+/// keeps the order is not.
+/// Method: a tree with two runs in level 0, three in level 1 and one in level 3; valid compactions
+/// of neighbours, and each way to get them wrong; the message must name both tables.
 #[test]
 fn the_order_of_tables_is_kept() {
     let fs = memory();

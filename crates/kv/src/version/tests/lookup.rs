@@ -1,4 +1,4 @@
-//! Searching versions.
+//! Tests of searches in versions.
 
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
@@ -14,14 +14,14 @@ use crate::version::run::Run;
 
 type Key = Vec<u8>;
 
-/// Keys that collide in their first eight bytes as often as not.
+/// Generates keys of which about half collide in their first eight bytes.
 fn key() -> impl Strategy<Value = Key> {
     let letters = vec(prop_oneof![Just(0u8), Just(b'a'), Just(b'b'), Just(255)], 0..4);
     (prop_oneof![Just(""), Just("k"), Just("key/"), Just("key/aaaaaaaa")], letters)
         .prop_map(|(prefix, letters)| [prefix.as_bytes(), &letters].concat())
 }
 
-/// A run whose tables end at every second key of a sorted set; some touch their successor.
+/// Returns a run whose tables end at every second key of a sorted set; some touch their successor.
 fn run_of(id: u64, keys: &BTreeSet<Key>, touching: bool) -> Option<Run> {
     let keys: Vec<&Key> = keys.iter().collect();
     let obsolete = Arc::new(ObsoleteFiles::default());
@@ -47,8 +47,8 @@ fn bound(kind: u8, key: &Key) -> Bound<&[u8]> {
 proptest! {
     #![proptest_config(cases(512))]
 
-    /// Goal: `find`, `seek` and `overlapping` name the tables that the keys say. Method: random
-    /// runs, with touching tables, against walks over all tables.
+    /// Goal: `find`, `seek` and `overlapping` return the tables determined by their keys.
+    /// Method: random runs, with touching tables, compared with a walk over all tables.
     #[test]
     fn run_agrees_with_a_walk(
         keys in proptest::collection::btree_set(key(), 2..30),
@@ -59,7 +59,7 @@ proptest! {
         for probe in probes.iter().chain(&keys) {
             let mut holders = tables.iter().filter(|t| t.meta.smallest <= *probe && *probe <= t.meta.largest);
             prop_assert_eq!(run.find(probe).map(|t| t.number()), holders.next_back().map(|t| t.number()));
-            // Of two that touch at the key, only the later one has something at or after it.
+            // Of two tables that touch at the key, only the later one has entries at or after it.
             let first = tables.iter().enumerate().position(|(at, t)| {
                 let touched = tables.get(at + 1).is_some_and(|next| next.meta.smallest == *probe);
                 t.meta.largest >= *probe && !touched
@@ -81,8 +81,8 @@ proptest! {
         }
     }
 
-    /// Goal: a lookup meets every table that may have the key, newest run first. Method: random
-    /// levels of random runs against a walk.
+    /// Goal: a lookup visits every table that may have the key, newest run first.
+    /// Method: random levels of random runs, compared with a walk.
     #[test]
     fn version_agrees_with_a_walk(
         runs in vec((0..3usize, proptest::collection::btree_set(key(), 2..12)), 0..8),
@@ -111,7 +111,8 @@ proptest! {
     }
 }
 
-/// Goal: a search ends where its visitor says. Method: two runs with the key; break at the first.
+/// Goal: a search ends when its visitor breaks.
+/// Method: two runs with the key; break at the first.
 #[test]
 fn search_breaks() {
     let fs = memory();

@@ -23,12 +23,12 @@ mod lookup;
 const DIR: &str = "db";
 const STORE: u64 = 0x5eed;
 
-/// `CAIRN_SOAK=1` asks for twenty times as many rounds.
+/// Returns the number of rounds: with `CAIRN_SOAK=1`, twenty times `few`.
 fn rounds(few: u64) -> u64 {
     if std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0") { few * 20 } else { few }
 }
 
-/// The seed of a test; `CAIRN_SEED` asks for another.
+/// Returns the seed of a test, which `CAIRN_SEED` overrides.
 fn seed() -> u64 {
     let seed = std::env::var("CAIRN_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     println!("CAIRN_SEED={seed}");
@@ -45,7 +45,7 @@ fn memory() -> Arc<dyn Fs> {
     fs
 }
 
-/// A simulated disk with a durable, empty directory.
+/// Returns a simulated disk with a durable, empty directory.
 fn faulty(options: FaultOptions) -> FaultFs {
     let fs = FaultFs::new(options);
     fs.create_dir_all(dir()).unwrap();
@@ -90,7 +90,7 @@ fn apply(set: &VersionSet, edit: &VersionEdit) -> Result<()> {
     set.log_and_apply(edit.clone(), |_, _| {})
 }
 
-/// Adds tables to keyspace 0.
+/// Returns an edit that adds tables to keyspace 0.
 fn add(tables: Vec<(usize, u64, TableMeta)>) -> VersionEdit {
     let mut edit = VersionEdit::default();
     let added = tables.into_iter().map(|(level, run, meta)| NewTable { level, run, meta });
@@ -98,8 +98,8 @@ fn add(tables: Vec<(usize, u64, TableMeta)>) -> VersionEdit {
     edit
 }
 
-/// Draws edits that fit a store: flushes, compactions, moves, blob files and their garbage,
-/// keyspaces that come and go.
+/// Generates random valid edits for a store: flushes, compactions, moves, blob files and their
+/// garbage, creation and removal of keyspaces.
 struct Edits {
     rng: SeededRng,
 }
@@ -160,7 +160,7 @@ impl Edits {
         edit
     }
 
-    /// All of a level to the next, in two tables; a move when there is room below.
+    /// Compacts a whole level into the next, as two tables, or moves it if the next one has room.
     fn compaction(&mut self, set: &VersionSet, version: &Version) -> KeyspaceEdit {
         let mut edit = KeyspaceEdit::default();
         let from = self.rng.below(3) as usize;

@@ -1,4 +1,4 @@
-//! ARC from the paper's figure 4, over vectors. The newest is first.
+//! ARC from figure 4 of the paper, over vectors. The newest page is first.
 
 use super::models::Model;
 
@@ -10,7 +10,7 @@ pub(super) struct Arc {
     t2: Vec<u64>,
     b1: Vec<u64>,
     b2: Vec<u64>,
-    /// The page that `p` was changed for already, by the eviction before its insertion.
+    /// The page for which the eviction before its insertion has adapted `p` already.
     adapted: Option<u64>,
 }
 
@@ -107,7 +107,8 @@ impl Model for Arc {
 }
 
 impl Arc {
-    /// What the paper proves and removals or resizing may break: |L1| <= c and |L1| + |L2| <= 2 c.
+    /// Restores the bounds that the paper proves and that removals or resizes may break: |L1| <= c
+    /// and |L1| + |L2| <= 2 c.
     fn bound(&mut self) {
         while !self.b1.is_empty() && self.t1.len() + self.b1.len() > self.c {
             self.b1.pop();
@@ -119,7 +120,8 @@ impl Arc {
     }
 }
 
-/// Hits of figure 4 as it stands there, one request after the other, nothing pinned.
+/// Returns the hits of figure 4 exactly as published, with one request after the other and nothing
+/// pinned.
 pub(super) fn paper_hits(requests: &[u64], c: usize) -> u64 {
     let mut arc = Arc::new(c);
     let all = |_: u64| true;

@@ -1,5 +1,5 @@
-//! Policies as one would write them on a blackboard: vectors, searched from end to end. The newest
-//! is first.
+//! Straightforward models of the policies, over linearly searched vectors. The newest page is
+//! first.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,21 @@ use std::collections::HashMap;
 pub(super) trait Model {
     fn hit(&mut self, page: u64);
     fn insert(&mut self, page: u64);
-    /// Chooses a page that `claim` grants, and forgets it.
+    /// Chooses a page that `claim` accepts, and stops tracking it.
     fn evict(&mut self, incoming: Option<u64>, claim: &dyn Fn(u64) -> bool) -> Option<u64>;
     fn remove(&mut self, page: u64);
     fn resize(&mut self, capacity: usize);
 }
 
-/// Takes a page out of a list; whether it was there.
+/// Removes a page from a list. Returns whether it was there.
 fn take(list: &mut Vec<u64>, page: u64) -> bool {
     let before = list.len();
     list.retain(|&other| other != page);
     list.len() < before
 }
 
-/// The oldest page that can be claimed. Those that cannot go to the front, as if just used.
+/// Evicts the oldest page that can be claimed. Pages that cannot be claimed move to the front, as
+/// if just used.
 fn evict_oldest(list: &mut Vec<u64>, claim: &dyn Fn(u64) -> bool) -> Option<u64> {
     for _ in 0..list.len() {
         let page = list.pop()?;
@@ -52,7 +53,7 @@ impl Model for Lru {
     fn resize(&mut self, _capacity: usize) {}
 }
 
-/// The ring as an array with a hand, as it is drawn. A page comes in just behind the hand.
+/// The ring as an array with a hand, as usually drawn. A new page goes just behind the hand.
 #[derive(Default)]
 pub(super) struct Clock {
     ring: Vec<(u64, bool)>,
@@ -89,7 +90,7 @@ impl Model for Clock {
     fn resize(&mut self, _capacity: usize) {}
 }
 
-/// The hand is the page at which it stands.
+/// The hand is stored as the page it points to.
 #[derive(Default)]
 pub(super) struct Sieve {
     queue: Vec<u64>,
@@ -179,8 +180,8 @@ impl Model for TwoQ {
     }
 }
 
-/// Times of the last two requests; pages that were asked for once are also in a list, since pins
-/// reorder them.
+/// Times of the last two requests. Pages requested once are also kept in a list, since pins reorder
+/// them.
 pub(super) struct LruK {
     capacity: usize,
     now: u64,
@@ -277,8 +278,8 @@ impl Model for S3Fifo {
         if known { &mut self.main } else { &mut self.small }.insert(0, page);
     }
     fn evict(&mut self, _incoming: Option<u64>, claim: &dyn Fn(u64) -> bool) -> Option<u64> {
-        // Pages of the small queue that were refused are not asked again until the main one had its
-        // turn.
+        // Pages of the small queue that were refused are not tried again until the main queue had
+        // its turn.
         let (mut refused, mut turns) = (0, 0);
         loop {
             let full = self.small.len() >= self.small_max() || self.main.is_empty();
@@ -322,7 +323,7 @@ impl Model for S3Fifo {
     }
 }
 
-/// LIRS: the stack with what each entry is, the queue, and the evicted pages by time.
+/// LIRS: the stack with the kind of each entry, the queue, and the evicted pages by time.
 pub(super) struct Lirs {
     capacity: usize,
     stack: Vec<(u64, What)>,
@@ -354,8 +355,8 @@ impl Lirs {
         self.stack.retain(|entry| entry.0 != page);
         self.stack.insert(0, (page, what));
     }
-    /// Restores the order: as many low ones as there may be, a low one at the bottom, no more
-    /// ghosts than there may be.
+    /// Restores the invariants: at most the allowed number of low pages, a low page at the bottom,
+    /// and at most the allowed number of ghosts.
     fn settle(&mut self) {
         while self.evicted.len() > 2 * self.capacity {
             if let Some(oldest) = self.evicted.pop() {
@@ -409,7 +410,7 @@ impl Model for Lirs {
     fn evict(&mut self, _incoming: Option<u64>, claim: &dyn Fn(u64) -> bool) -> Option<u64> {
         if let Some(page) = evict_oldest(&mut self.queue, claim) {
             if self.what(page).is_some() {
-                // Room first, as a full table of ghosts has to make it.
+                // Make room first, as a full table of ghosts does.
                 if self.evicted.len() == 2 * self.capacity
                     && let Some(oldest) = self.evicted.pop()
                 {

@@ -1,4 +1,5 @@
-//! A pool without pages: frames, pins and marks around a policy, which checks every answer.
+//! A pool without page content: frames, pins and marks around a policy, with a check of every
+//! answer.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -9,7 +10,7 @@ use super::super::{Frames, Hits, Policy};
 use super::models::Model;
 use crate::page::{Frame, PageId};
 
-/// What may happen to a pool.
+/// The operations on a pool.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Request(u64),
@@ -18,13 +19,13 @@ pub(super) enum Step {
     Unpin(usize),
     /// Drops the resident page of this rank.
     Remove(usize),
-    /// Room ahead of a miss.
+    /// Frees a frame ahead of a miss.
     EvictAhead,
     Resize(usize),
 }
 
-/// Up to so many steps, most of them requests; every fourth run or so without pins, every other
-/// without resizing.
+/// Generates up to `most` steps, mainly requests. About every fourth run has no pins, and every
+/// second one no resizes.
 pub(super) fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         30 => (0_u64..32).prop_map(Step::Request),
@@ -134,7 +135,7 @@ impl<P: Policy + ?Sized> World<P> {
         }
     }
 
-    /// Every frame can be had in the end, and then none is left.
+    /// Asserts that every frame can be evicted in the end, and that none is left then.
     pub(super) fn finish(&mut self) {
         self.slots.pinned.fill(false);
         while !self.slots.held().is_empty() {
@@ -168,7 +169,8 @@ impl<P: Policy + ?Sized> World<P> {
         self.slots.tried.borrow_mut().clear();
         let victim = self.policy.evict(incoming.map(PageId::from_u64), &self.slots);
         assert_eq!(victim, self.slots.claimed.get(), "what is claimed is returned");
-        // Once before and once after others have lost their marks; S3-FIFO has three marks to take.
+        // Once before and once after others have lost their marks; S3-FIFO has three marks to
+        // remove.
         let most = match self.policy.hits() {
             Hits::Marked { max } => 2 + usize::from(max),
             Hits::Logged => 2,
@@ -197,7 +199,7 @@ impl<P: Policy + ?Sized> World<P> {
 
     fn remove(&mut self, frame: Frame) {
         self.policy.remove(frame);
-        self.policy.remove(frame); // Nothing the second time.
+        self.policy.remove(frame); // The second call must do nothing.
         self.slots.pinned[frame as usize] = false;
         if let Some(page) = self.slots.pages[frame as usize].take() {
             self.model.iter_mut().for_each(|model| model.remove(page));

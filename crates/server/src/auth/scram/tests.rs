@@ -1,6 +1,6 @@
 use super::*;
 
-/// The client's side, for a password.
+/// The client side of an exchange. Returns its final message, and the server's expected answer.
 fn answer(password: &str, first_bare: &str, header: &[u8], challenge: &str) -> (String, String) {
     let field =
         |name: &str| challenge.split(',').find_map(|part| part.strip_prefix(name)).unwrap().to_owned();
@@ -23,8 +23,8 @@ fn answer(password: &str, first_bare: &str, header: &[u8], challenge: &str) -> (
     (format!("{without_proof},p={}", BASE64.encode(proof)), expected)
 }
 
-/// Goal: keys are derived as RFC 7677 has them. Method: its example: user, password, salt and
-/// messages of section 3.
+/// Goal: keys are derived as in RFC 7677. Method: the example of its section 3, with user,
+/// password, salt and messages.
 #[test]
 fn the_example_of_rfc_7677() {
     let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
@@ -42,8 +42,8 @@ fn the_example_of_rfc_7677() {
     assert_eq!(exchange.finish(last).unwrap(), "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=");
 }
 
-/// Goal: the right password gets in, a wrong one does not, with and without channel binding.
-/// Method: a client of our own.
+/// Goal: the right password is accepted and a wrong one refused, with and without channel binding.
+/// Method: a client written for the test.
 #[test]
 fn passwords_are_told_apart() {
     let verifier = Verifier::new("café \u{2168}").unwrap();
@@ -52,7 +52,7 @@ fn passwords_are_told_apart() {
         let first = format!("{flag},,{bare}");
         let header = [format!("{flag},,").as_bytes(), end_point.unwrap_or_default()].concat();
         let exchange = Exchange::start(verifier.clone(), &first, end_point, false).unwrap();
-        // SASLprep makes the Roman numeral nine two letters.
+        // SASLprep maps the Roman numeral nine to two letters.
         let (last, expected) = answer("café IX", bare, &header, exchange.challenge());
         assert_eq!(exchange.finish(&last), Ok(expected));
         let (last, _) = answer("cafe IX", bare, &header, exchange.challenge());
@@ -60,8 +60,8 @@ fn passwords_are_told_apart() {
     }
 }
 
-/// Goal: a client that was kept from seeing the bound mechanism is refused, and so is a binding to
-/// another certificate, another nonce, or what is no SCRAM.
+/// Goal: these are refused: a client that was kept from seeing the mechanism with channel binding,
+/// a binding to another certificate, another nonce, and invalid SCRAM messages.
 #[test]
 fn tampering_is_refused() {
     let verifier = Verifier::new("secret").unwrap();
@@ -87,8 +87,8 @@ fn tampering_is_refused() {
     }
 }
 
-/// Goal: a verifier goes through its text, which is PostgreSQL's; damaged text is refused; nothing
-/// secret is in its debug form.
+/// Goal: a verifier survives a round trip through its text, which has PostgreSQL's format; damaged
+/// text is refused; the debug form contains no secrets.
 #[test]
 fn verifiers_go_through_text() {
     let verifier = Verifier::new("secret").unwrap();

@@ -1,8 +1,9 @@
-//! RocksDB's `OPTIONS` files: sections of `name=value` lines, and the one-line form that
-//! `GetOptionsFromString` takes.
+//! RocksDB's `OPTIONS` files: sections of `name=value` lines, and the one-line form of
+//! `GetOptionsFromString`.
 //!
 //! ```text
-//! read      a file, with what is wrong in it by line      write     a file, what differs, the one-line form
+//! read      parses a file; errors name the line
+//! write     formats a file, only the changes, or the one-line form
 //! ```
 
 mod read;
@@ -13,15 +14,15 @@ pub use write::{export_rocksdb, rocksdb_beside, rocksdb_changes, rocksdb_string}
 
 use crate::options::{CompactionPri, CompactionStyle, Compression};
 
-/// Where a line is.
+/// The section of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Section {
     Version,
     Db,
-    /// Of the column family that is asked for.
+    /// The requested column family.
     Family,
     Table,
-    /// Of another one.
+    /// A section that is not used.
     Other,
 }
 
@@ -39,7 +40,7 @@ const PRIORITIES: [(&str, CompactionPri); 5] = [
     ("kRoundRobin", CompactionPri::RoundRobin),
 ];
 
-/// LZ4HC reads as LZ4: the same format.
+/// LZ4HC is read as LZ4, which has the same format.
 const CODECS: [(&str, Compression); 5] = [
     ("kNoCompression", Compression::None),
     ("kSnappyCompression", Compression::Snappy),
@@ -53,7 +54,8 @@ mod tests {
     use super::*;
     use crate::options::Options;
 
-    /// Goal: what goes out comes in. Method: options that differ from the defaults everywhere.
+    /// Goal: exported options can be imported. Method: options that differ from the defaults
+    /// everywhere.
     #[test]
     fn options_survive_the_round_trip() {
         let mut options = Options {
@@ -74,7 +76,7 @@ mod tests {
         assert_eq!(import_rocksdb(&text, "default", "OPTIONS").unwrap().options, options);
     }
 
-    /// Goal: only changes are told, in the same form. Method: two changes.
+    /// Goal: only changes are written, in the same form. Method: two changes.
     #[test]
     fn changes_are_few() {
         let before = Options::default();
@@ -86,9 +88,9 @@ mod tests {
         assert_eq!(import_rocksdb(&text, "default", "OPTIONS").unwrap().options.max_background_jobs, 8);
     }
 
-    /// Goal: a file has the sections that RocksDB asks for, says what it cannot hold, and has
-    /// nothing that its version lacks. Method: everything and changes of options with settings
-    /// beside the file, of a version after 9.
+    /// Goal: a file has the sections that RocksDB requires, names the settings that it cannot hold,
+    /// and has none that its version lacks. Method: all options, and only the changes, of a version
+    /// after 9, with settings that no file holds.
     #[test]
     fn files_are_whole() {
         let before = Options::default();
@@ -120,7 +122,7 @@ mod tests {
         assert!(!export_rocksdb(&before).unwrap().contains("cannot hold"));
     }
 
-    /// Goal: what is wrong is named with its line. Method: one fault each.
+    /// Goal: errors name the line. Method: one fault each.
     #[test]
     fn faults_are_named() {
         let cases = [
@@ -140,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Goal: real files are read whole. Method: those that RocksDB 7.8.3 and 11.8.1 wrote.
+    /// Goal: real files can be read completely. Method: files written by RocksDB 7.8.3 and 11.8.1.
     #[test]
     fn real_files_are_read() {
         let old = include_str!("../../../data/OPTIONS-7.8.3");
@@ -154,7 +156,7 @@ mod tests {
         assert!(old.ignored.len() > 50);
     }
 
-    /// What was read of a file with these lines in the sections of the store, its family and its
+    /// Imports a file with these lines in the sections of the store, its column family and its
     /// tables.
     fn read(db: &str, family: &str, table: &str) -> crate::import::Imported {
         let text = format!(
@@ -164,9 +166,10 @@ mod tests {
         import_rocksdb(&text, "default", "OPTIONS").unwrap()
     }
 
-    /// Goal: names, sections and values without a model are read, and told in one note: those that
-    /// somebody has set by name and value, the others by their number. Method: what RocksDB 5 to 11
-    /// write for listeners, collectors, factories, and sections of other tables and other programs.
+    /// Goal: names, sections and values that are not modelled are accepted and reported in one
+    /// note: those that a user has set by name and value, the others by their number. Method:
+    /// listeners, collectors, factories, and sections of other tables and programs, as RocksDB 5 to
+    /// 11 write them.
     #[test]
     fn what_has_no_model_is_told_once() {
         let imported = read(
@@ -191,8 +194,8 @@ mod tests {
         assert_eq!(imported.options.compaction_options_universal.size_ratio, 9);
     }
 
-    /// Goal: filters are read in every form that RocksDB 5 to 11 write, and one without its size is
-    /// told. Method: each of them.
+    /// Goal: filters can be read in every form that RocksDB 5 to 11 write, and one without its size
+    /// is reported. Method: each of them.
     #[test]
     fn filters_of_all_versions() {
         for (value, bits, is_told) in [
@@ -217,8 +220,9 @@ mod tests {
         }
     }
 
-    /// Goal: codecs, styles and priorities without a model become the nearest with one, and are
-    /// told. Method: all codecs of RocksDB.
+    /// Goal: codecs, styles and priorities that are not modelled become the nearest modelled ones,
+    /// with a note.
+    /// Method: all codecs of RocksDB.
     #[test]
     fn the_nearest_model_is_taken() {
         for (value, codec) in [
@@ -243,9 +247,9 @@ mod tests {
         assert!(imported.notes.iter().any(|note| note.starts_with("compaction_pri=kNew")));
     }
 
-    /// Goal: values that stand for never, and values that contradict each other, are read as
-    /// RocksDB has them, and named. Method: what `PrepareForBulkLoad` sets, and a contradiction of
-    /// each kind.
+    /// Goal: values that mean "never", and values that contradict each other, are read as RocksDB
+    /// treats them, with a note. Method: the settings of `PrepareForBulkLoad`, and a contradiction
+    /// of each kind.
     #[test]
     fn contradictions_are_named() {
         let bulk = read(

@@ -5,35 +5,35 @@ use crate::error::{Error, Result};
 use crate::import::Imported;
 use crate::options::{CompactionStyle, Compression, Options};
 
-/// What RocksDB 7.8 and 11.8 write for a store whose options nobody has set: a setting like this is
-/// not worth a word.
+/// The options that RocksDB 7.8 and 11.8 write for a store whose options nobody has set. A setting
+/// with the same value is not reported.
 const PLAIN: [&str; 2] =
     [include_str!("../../../data/OPTIONS-7.8.3"), include_str!("../../../data/OPTIONS-11.8.1")];
 
-/// A filter that a file names without its size: RocksDB before 7 wrote no more. It is what its own
-/// examples ask for.
+/// The bits for each key of a filter that a file names without its size, as RocksDB before 7 does.
+/// It is the value in RocksDB's own examples.
 const USUAL_BITS: f64 = 10.0;
-/// No size is above this, and no count: files have the largest numbers there are for what is never
-/// reached.
+/// The largest size and the largest count. Files hold the largest possible numbers for limits that
+/// should never be reached.
 const BYTES_MAX: i128 = 1 << 50;
 const COUNT_MAX: i128 = 1_000_000;
-/// Characters of a value that a warning repeats.
+/// The most characters of a value that a note repeats.
 const VALUE_CHARS: usize = 40;
 
-/// Values of `rocksdb_version` in the section of the same name.
+/// Returns the major version from a value of `rocksdb_version`.
 fn major_version(value: &str) -> Option<u32> {
     value.split('.').next()?.parse().ok()
 }
 
-/// Reads an `OPTIONS` file of RocksDB 5 or later. `family` is the column family; its table options
-/// come with it. `file` is for messages.
+/// Reads an `OPTIONS` file of RocksDB 5 or later. `family` is the column family, which is read with
+/// its table options. `file` is for messages.
 ///
-/// Names and sections that are not known, and values that no model stands behind, are told in the
-/// notes and pass. So are values that contradict each other: what RocksDB makes of them when it
-/// opens a store is taken. Errors: [`Error::Parse`] with line and name, for what is no such file,
-/// values of modelled settings that cannot be, and a family that is not there.
+/// Unknown names and sections, and values that are not modelled, are accepted with a note. So are
+/// values that contradict each other: they become the values that RocksDB uses when it opens a
+/// store. Errors: [`Error::Parse`] with line and name, for text that is no such file, for
+/// impossible values of modelled settings, and for a missing column family.
 pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> {
-    // The file tells what is; names that it leaves out have the engine's defaults.
+    // The file is complete, and settings that it omits have the engine's defaults.
     let mut reader = Reader {
         options: Options { compression: Compression::Snappy, bloom_bits_per_key: 0.0, ..Options::default() },
         ignored: Vec::new(),
@@ -82,7 +82,8 @@ pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> 
     Ok(Imported { options, ignored, notes })
 }
 
-/// The warning about settings without a model: those that somebody has set, by name.
+/// Returns the note about settings that are not modelled, with the names of those that a user has
+/// set.
 fn told(ignored: &[String], set_apart: &[String]) -> Option<String> {
     let rest = ignored.len() - set_apart.len();
     let rest = match (set_apart.is_empty(), rest) {
@@ -94,13 +95,13 @@ fn told(ignored: &[String], set_apart: &[String]) -> Option<String> {
     (!ignored.is_empty()).then(|| format!("{what}: {}{rest}", set_apart.join(", ")))
 }
 
-/// A `#` begins a comment, unless it is escaped.
+/// Cuts off a comment, which starts at a `#` that is not escaped.
 fn without_comment(line: &str) -> &str {
     let is_start = |(at, _): &(usize, &str)| *at == 0 || line.as_bytes().get(at - 1) != Some(&b'\\');
     line.match_indices('#').find(is_start).map_or(line, |(at, _)| line.get(..at).unwrap_or(line))
 }
 
-/// What a section is about, and the column family that it names.
+/// Returns the kind of a section, and the column family that it names.
 fn section_of(title: &str, family: &str) -> (Section, String) {
     let (kind, name) = title.split_once(' ').unwrap_or((title, ""));
     let name = name.trim().trim_matches('"');
@@ -117,12 +118,12 @@ fn section_of(title: &str, family: &str) -> (Section, String) {
 
 struct Reader<'a> {
     options: Options,
-    /// Names of settings without a model, and of those the ones that somebody has set, with their
+    /// Names of settings that are not modelled, and those of them that a user has set, with their
     /// values.
     ignored: Vec<String>,
     set_apart: Vec<String>,
     notes: Vec<String>,
-    /// `max_background_flushes` and `max_background_compactions`, where they are set.
+    /// `max_background_flushes` and `max_background_compactions`, if set.
     old_jobs: [Option<usize>; 2],
     file: &'a str,
     line: usize,
@@ -134,7 +135,7 @@ impl Reader<'_> {
     }
 
     fn number<T: std::str::FromStr>(&self, name: &str, value: &str) -> Result<T> {
-        // RocksDB writes sizes in bytes, and takes a letter for a unit.
+        // RocksDB writes sizes in bytes, and also accepts a letter for the unit.
         let (digits, factor) = match value.as_bytes().last() {
             Some(b'k' | b'K') => (value.get(..value.len() - 1), 1u64 << 10),
             Some(b'm' | b'M') => (value.get(..value.len() - 1), 1 << 20),
@@ -150,8 +151,8 @@ impl Reader<'_> {
         base.checked_mul(factor).and_then(|all| all.to_string().parse().ok()).ok_or_else(wrong)
     }
 
-    /// A number from `least` to `most`, or the nearest of them, and a note. Below 0 a size cannot
-    /// be; a count may, and stands for `below`.
+    /// Parses a number, and clamps it to `least..=most` with a note. A negative size is an error. A
+    /// negative count stands for `below`.
     fn within(
         &mut self,
         name: &str,
@@ -206,8 +207,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A setting that no model stands behind, of this version of RocksDB or of another one. `outer`
-    /// is the setting that it is in.
+    /// Records a setting that is not modelled, of this version of RocksDB or of another one.
+    /// `outer` is the setting that contains it.
     fn ignore(&mut self, outer: &str, name: &str, value: &str) {
         let is_plain = |file: &&str| match outer {
             "" => {
@@ -229,7 +230,7 @@ impl Reader<'_> {
             "max_background_jobs" => {
                 self.options.max_background_jobs = self.count(name, value, 1, 1024, 1)?
             }
-            // Before 5.5, and where somebody sets them still: a limit for each kind of work.
+            // Limits for each kind of work: the way before 5.5, which is still accepted.
             "max_background_flushes" | "max_background_compactions" if value != "-1" => {
                 let count = self.count(name, value, 1, 512, 1)?;
                 self.old_jobs[usize::from(name == "max_background_compactions")] = Some(count);
@@ -268,7 +269,7 @@ impl Reader<'_> {
             }
             "max_bytes_for_level_multiplier" => {
                 let given: f64 = self.number(name, value)?;
-                // As RocksDB has it, which takes 1 for what would let levels shrink.
+                // RocksDB also uses 1 for multipliers with which levels would shrink.
                 let taken = if given.is_finite() { given.clamp(1.0, 1000.0) } else { 10.0 };
                 if taken != given {
                     self.notes.push(format!("{name}={value} is taken as {taken}"));
@@ -291,7 +292,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A limit that is never reached is none.
+    /// Parses a limit. One that is too large to be reached means no limit.
     fn limit(&self, name: &str, value: &str) -> Result<u64> {
         let given: u64 = self.number(name, value)?;
         Ok(if i128::from(given) > BYTES_MAX { 0 } else { given })
@@ -311,7 +312,7 @@ impl Reader<'_> {
             "optimize_filters_for_hits" => {
                 self.options.optimize_filters_for_hits = self.truth(name, value)?;
             }
-            // RocksDB's sentinel stands for its own default.
+            // This sentinel stands for RocksDB's own default.
             "ttl" | "periodic_compaction_seconds" if value.parse() == Ok(u64::MAX - 1) => {}
             "ttl" => self.options.ttl = self.within(name, value, 0, 1 << 32, None)?,
             "compaction_style" => self.set_style(value),
@@ -354,8 +355,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `{a=1;b=2;}`. Some versions write a setting of this kind in another way, which says nothing
-    /// to us.
+    /// Parses `{a=1;b=2;}`. Some versions write such a setting in another way, which is ignored.
     fn each(&mut self, name: &str, value: &str, set: fn(&mut Self, &str, &str) -> Result<()>) -> Result<()> {
         let Some(inside) = value.strip_prefix('{').and_then(|value| value.strip_suffix('}')) else {
             self.ignore("", name, value);
@@ -429,8 +429,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `nullptr`, `bloomfilter:BITS:false`, `ribbonfilter:BITS:LEVEL`, `{id=one of these;...}`,
-    /// `rocksdb.BuiltinBloomFilter`, or a name of the user's own.
+    /// Parses a filter policy: `nullptr`, `bloomfilter:BITS:false`, `ribbonfilter:BITS:LEVEL`,
+    /// `{id=one of these;...}`, `rocksdb.BuiltinBloomFilter`, or a user's own name.
     fn set_filter(&mut self, value: &str) -> Result<()> {
         let inside = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
         let id = inside.and_then(|inside| settings(inside).find(|(name, _)| *name == "id"));
@@ -446,7 +446,7 @@ impl Reader<'_> {
         let given = policy.split(':').nth(1).map(|bits| self.number::<f64>("filter_policy", bits));
         let bits = given.transpose()?.filter(|bits| bits.is_finite());
         self.options.bloom_bits_per_key = match bits {
-            // RocksDB has no filter of half a bit, and rounds up from there.
+            // RocksDB has no filter below half a bit.
             Some(bits) if bits < 0.5 => 0.0,
             Some(bits) => bits.min(64.0),
             None => {
@@ -459,7 +459,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A codec, or the one among those with a model that comes nearest.
+    /// Returns a codec, or the nearest one that is modelled, with a note.
     fn codec(&mut self, name: &str, value: &str) -> Compression {
         if let Some((_, codec)) = CODECS.iter().find(|(name, _)| *name == value) {
             return *codec;
@@ -470,7 +470,7 @@ impl Reader<'_> {
             }
             "kDisableCompressionOption" => (Compression::None, "kNoCompression"),
             "kXpressCompression" => (Compression::Lz4, "kLZ4Compression"),
-            // Codecs of the user's own.
+            // Codecs of users.
             _ => (Compression::Zstd, "kZSTD"),
         };
         let note = format!("{name}={value} has no model: {word} is taken");
@@ -480,7 +480,7 @@ impl Reader<'_> {
         nearest
     }
 
-    /// Settings that contradict each other become what RocksDB makes of them, and are named.
+    /// Resolves contradictory settings as RocksDB does, with a note for each.
     fn settle(&mut self) {
         if let [flushes, compactions] = self.old_jobs
             && (flushes.is_some() || compactions.is_some())
@@ -527,7 +527,7 @@ impl Reader<'_> {
         }
         let fifo = &mut options.compaction_options_fifo;
         if fifo.max_table_files_size == 0 {
-            // Only FIFO asks for it, and there it means that no file is kept.
+            // Only FIFO uses this setting, for which 0 means to keep no file.
             let is_used = options.compaction_style == CompactionStyle::Fifo;
             fifo.max_table_files_size =
                 if is_used { 1 } else { Options::default().compaction_options_fifo.max_table_files_size };
@@ -535,7 +535,7 @@ impl Reader<'_> {
     }
 }
 
-/// The settings of `a=1;b={c=2;d=3};`: those within braces belong to what they stand behind.
+/// Splits `a=1;b={c=2;d=3};` into its settings. Those within braces stay part of the outer value.
 fn settings(inside: &str) -> impl Iterator<Item = (&str, &str)> {
     let mut depth = 0_i32;
     let parts = inside.split(move |c: char| {

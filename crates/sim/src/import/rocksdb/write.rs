@@ -1,4 +1,4 @@
-//! Writing options in RocksDB's forms.
+//! Writes options in RocksDB's formats.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ fn name_of<T: PartialEq + Copy>(table: &[(&'static str, T)], value: T) -> &'stat
     table.iter().find(|(_, known)| *known == value).map_or("", |(name, _)| name)
 }
 
-/// Section, name and value of every option that the simulator has a model of.
+/// Returns section, name and value of every modelled option.
 fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
     let universal = &options.compaction_options_universal;
     let fifo = &options.compaction_options_fifo;
@@ -80,8 +80,8 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
     ]
 }
 
-/// Settings that belong to what a program makes when it opens the store, and to its writes: no file
-/// of options has them.
+/// Returns the settings that no `OPTIONS` file holds: those of objects that a program creates when
+/// it opens the store, and those of its writes.
 fn pairs_beside(options: &Options) -> [(&'static str, String); 4] {
     [
         ("block_cache_size", options.block_cache_size.to_string()),
@@ -91,7 +91,8 @@ fn pairs_beside(options: &Options) -> [(&'static str, String); 4] {
     ]
 }
 
-/// What differs from `before` and no `OPTIONS` file can hold, as `name=value`.
+/// Returns the settings, as `name=value`, that differ from `before` and that no `OPTIONS` file can
+/// hold.
 pub fn rocksdb_beside(before: &Options, after: &Options) -> Vec<String> {
     let pairs = pairs_beside(before).into_iter().zip(pairs_beside(after));
     let changed = pairs.filter(|(old, new)| old.1 != new.1);
@@ -105,7 +106,7 @@ fn expect_rocksdb(options: &Options) -> Result<()> {
     Err(Error::option("engine", "cairn_kv", "rocksdb for an OPTIONS file"))
 }
 
-/// RocksDB asks for the first three sections in any case.
+/// Formats an `OPTIONS` file. RocksDB requires the first three sections even if they are empty.
 fn ini(options: &Options, beside: &[String], keep: impl Fn(&str) -> bool) -> String {
     let mut text = "# What cairn sim has a model of; everything else as it was.\n".to_owned();
     // Writing to a string cannot fail.
@@ -134,13 +135,14 @@ fn ini(options: &Options, beside: &[String], keep: impl Fn(&str) -> bool) -> Str
     text
 }
 
-/// The options as an `OPTIONS` file. Errors: they are not RocksDB's.
+/// Returns the options as an `OPTIONS` file. Errors: the options are not RocksDB's.
 pub fn export_rocksdb(options: &Options) -> Result<String> {
     expect_rocksdb(options)?;
     Ok(ini(options, &rocksdb_beside(&Options::default(), options), |_| true))
 }
 
-/// Only what differs from `before`, in the same form. Errors: the options are not RocksDB's.
+/// Returns only the options that differ from `before`, in the same form. Errors: the options are
+/// not RocksDB's.
 pub fn rocksdb_changes(before: &Options, after: &Options) -> Result<String> {
     expect_rocksdb(after)?;
     let old = pairs(before);
@@ -150,14 +152,14 @@ pub fn rocksdb_changes(before: &Options, after: &Options) -> Result<String> {
     Ok(ini(after, &rocksdb_beside(before, after), |name| changed.contains(&name)))
 }
 
-/// The options in the form of RocksDB's `GetOptionsFromString`, which is how the lab opens real
-/// stores.
+/// Returns the options in the form of RocksDB's `GetOptionsFromString`, with which the lab opens
+/// real stores.
 pub fn rocksdb_string(options: &Options) -> Result<String> {
     expect_rocksdb(options)?;
     let mut text = String::new();
     let mut table = String::new();
-    // What one version has and another lacks would be refused: left out where it says what is the
-    // default anyway.
+    // RocksDB refuses a setting that its version lacks. So a setting that some versions lack is
+    // omitted when it has the default value.
     let is_default = |name: &str, value: &str| match name {
         "level_compaction_dynamic_file_size" => options.rocksdb_version >= 8 || value == "true",
         "compression_per_level" => value.is_empty(),

@@ -1,4 +1,4 @@
-//! Columns of a block, each read when it is looked at first.
+//! Columns of a block, each decoded at its first use.
 
 use cairn_table::row::Type;
 use cairn_table::{Block, ColumnBuf};
@@ -7,15 +7,15 @@ use super::chosen::Chosen;
 use crate::error::{Error, Result};
 use crate::sqlstate::INTERNAL_ERROR;
 
-/// Columns of a block that may be looked at.
+/// The columns of a block that may be needed.
 #[derive(Debug)]
 pub(crate) struct Buffers {
-    /// The column, its values, and whether they are this block's. In the order of the columns.
+    /// The column, its values, and whether they are those of the current block. Sorted by column.
     columns: Vec<(usize, ColumnBuf, bool)>,
 }
 
 impl Buffers {
-    /// For columns of these types.
+    /// Returns buffers for columns of these types.
     pub fn new(columns: impl Iterator<Item = (usize, Type)>) -> Self {
         let mut columns: Vec<_> =
             columns.map(|(column, kind)| (column, ColumnBuf::new(kind), false)).collect();
@@ -24,7 +24,7 @@ impl Buffers {
         Buffers { columns }
     }
 
-    /// Of another block nothing was read yet.
+    /// Begins another block, of which nothing has been read.
     pub fn clear(&mut self) {
         for (_, buffer, is_read) in &mut self.columns {
             buffer.clear();
@@ -39,7 +39,7 @@ impl Buffers {
         })
     }
 
-    /// The values of all rows.
+    /// Returns the values of all rows, and reads them if necessary.
     pub fn read(&mut self, block: &Block<'_>, column: usize) -> Result<&ColumnBuf> {
         let (_, buffer, is_read) = self.place(column)?;
         if !*is_read {
@@ -50,7 +50,7 @@ impl Buffers {
         Ok(buffer)
     }
 
-    /// Reads the values of chosen rows, and no others.
+    /// Reads the values of the chosen rows only.
     pub fn read_chosen(&mut self, block: &Block<'_>, column: usize, chosen: &Chosen) -> Result<()> {
         let (_, buffer, is_read) = self.place(column)?;
         buffer.clear();
@@ -58,13 +58,13 @@ impl Buffers {
         Ok(block.column_of(column, chosen.words(), buffer)?)
     }
 
-    /// Whether the values of all rows were read.
+    /// Whether the values of all rows have been read.
     pub fn is_read(&self, column: usize) -> bool {
         let found = self.columns.binary_search_by_key(&column, |(column, ..)| *column).ok();
         found.and_then(|at| self.columns.get(at)).is_some_and(|(_, _, is_read)| *is_read)
     }
 
-    /// A column that was read.
+    /// Returns a column that has been read.
     pub fn get(&self, column: usize) -> Option<&ColumnBuf> {
         let at = self.columns.binary_search_by_key(&column, |(column, ..)| *column).ok()?;
         self.columns.get(at).map(|(_, buffer, _)| buffer)

@@ -1,18 +1,18 @@
-//! Which rows of a block are chosen: a bit for each.
+//! The set of chosen rows of a block, as a bitmap.
 
 use cairn_table::Validity;
 
 const BITS: usize = u64::BITS as usize;
 
-/// Rows of a block. The lowest bit of the first word is the first row; behind the last one there
-/// are zeros.
+/// Rows of a block. The lowest bit of the first word is the first row; the bits after the last row
+/// are zero.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Chosen {
     words: Vec<u64>,
 }
 
 impl Chosen {
-    /// Chooses all of so many rows.
+    /// Chooses all of `rows` rows.
     pub fn all(&mut self, rows: usize) {
         self.words.clear();
         self.words.resize(rows / BITS, u64::MAX);
@@ -21,33 +21,33 @@ impl Chosen {
         }
     }
 
-    /// Chooses none any more.
+    /// Removes all rows.
     pub fn none(&mut self) {
         self.words.fill(0);
     }
 
-    /// How many are chosen.
+    /// The number of chosen rows.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether any is.
+    /// Whether any row is chosen.
     pub fn any(&self) -> bool {
         self.words.iter().any(|word| *word != 0)
     }
 
-    /// The bits, for who reads blocks.
+    /// The bitmap, for readers of blocks.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The bits, to be taken out.
+    /// The bitmap, for callers that clear bits.
     pub fn words_mut(&mut self) -> &mut [u64] {
         &mut self.words
     }
 
-    /// Takes those out whose value does not hold. Words without a chosen row are passed over; of
-    /// others all values are looked at, which the compiler makes wide comparisons of.
+    /// Removes rows whose value does not hold. Words without a chosen row are skipped. In the
+    /// others all values are tested, which the compiler vectorizes.
     pub fn keep<T: Copy>(&mut self, values: &[T], holds: impl Fn(T) -> bool) {
         for (word, values) in self.words.iter_mut().zip(values.chunks(BITS)).filter(|(word, _)| **word != 0) {
             let mut mask = 0;
@@ -58,7 +58,7 @@ impl Chosen {
         }
     }
 
-    /// As [`Chosen::keep`], for a condition on the values of two columns.
+    /// Like [`Chosen::keep`], for a condition on the values of two columns.
     pub fn keep_pairs<T: Copy>(&mut self, left: &[T], right: &[T], holds: impl Fn(T, T) -> bool) {
         let columns = left.chunks(BITS).zip(right.chunks(BITS));
         for (word, (left, right)) in self.words.iter_mut().zip(columns).filter(|(word, _)| **word != 0) {
@@ -70,7 +70,7 @@ impl Chosen {
         }
     }
 
-    /// As [`Chosen::keep`], for conditions that cost more than looking at a bit.
+    /// Like [`Chosen::keep`], for conditions that cost more than testing a bit.
     pub fn keep_each(&mut self, mut holds: impl FnMut(usize) -> bool) {
         for (nth, word) in self.words.iter_mut().enumerate() {
             let mut left = *word;
@@ -84,7 +84,7 @@ impl Chosen {
         }
     }
 
-    /// Takes those out that another one does not choose, whose rows are the chosen ones of this.
+    /// Removes rows that `of_chosen` does not choose. Its rows are the chosen rows of `self`.
     pub fn keep_those(&mut self, of_chosen: &Chosen) {
         let mut nth = 0;
         self.keep_each(|_| {
@@ -95,7 +95,7 @@ impl Chosen {
         });
     }
 
-    /// Takes those out that are NULL, or those that are not.
+    /// Removes rows that are NULL, or those that are not.
     pub fn keep_null(&mut self, validity: &Validity, wants_null: bool) {
         let Some(bits) = validity.bits() else {
             if wants_null {
@@ -146,7 +146,7 @@ impl Chosen {
         }
     }
 
-    /// Calls `take` with what each chosen row has in two columns.
+    /// Calls `take` with the values of each chosen row in two columns.
     #[inline]
     pub fn each_pair<A: Copy, B: Copy>(&self, first: &[A], second: &[B], mut take: impl FnMut(A, B)) {
         let columns = first.chunks(BITS).zip(second.chunks(BITS));
@@ -171,8 +171,8 @@ impl Chosen {
 mod tests {
     use super::*;
 
-    /// Goal: what is chosen, counted and given is the same, at the ends of words too. Method: all
-    /// lengths around two words, a condition on values, and one on places.
+    /// Goal: choosing, counting and visiting rows agree, also at the ends of words. Method: all
+    /// lengths around two words, a condition on values, and one on positions.
     #[test]
     fn rows_are_chosen() {
         for rows in [0, 1, 63, 64, 65, 127, 128, 130] {

@@ -1,5 +1,5 @@
-//! Conditions that rows have to meet, each on one column or on two, so that a block's rows are
-//! chosen without putting one together.
+//! Conditions on one or two columns each, which are evaluated on the columns of a block without
+//! assembling rows.
 
 use cairn_table::row::Type;
 use cairn_table::{Block, Table};
@@ -14,22 +14,22 @@ use super::pair::Pair;
 use crate::error::Result;
 use crate::expr::{Env, Node};
 
-/// Conditions on columns of one table, each beside what does not depend on the row or beside
-/// another column.
+/// Conditions on columns of one table. The other operand is independent of the row, or another
+/// column.
 #[derive(Debug)]
 pub(crate) struct Conditions {
     filters: Vec<Filter>,
     pairs: Vec<Pair>,
 }
 
-/// What conditions mean with these parameters.
+/// The conditions with their parameters bound.
 #[derive(Debug)]
 pub(crate) enum Chooser {
-    /// Rows are chosen so.
+    /// The condition to apply to rows.
     Rows(Bounds),
-    /// No row meets them.
+    /// No row meets the conditions.
     Never,
-    /// Nobody knows here: values are of types that are not compared column by column.
+    /// The values have types that columns cannot be compared with.
     Unknown,
 }
 
@@ -37,12 +37,12 @@ pub(crate) enum Chooser {
 #[derive(Debug, Default)]
 pub(crate) struct Bounds {
     bounds: Vec<Bound>,
-    /// Looked at after the others: both of their columns have to be decoded.
+    /// Tested last, because they need two decoded columns.
     pairs: Vec<Pair>,
 }
 
 impl Conditions {
-    /// What a condition is made of; `None` where a part of it is none of one column, nor of two.
+    /// Splits a condition; `None` if a part of it is not on one or two columns.
     pub fn of(condition: Option<&Node>, table: &Table) -> Option<Conditions> {
         let kind_of = |column: usize| table.def().columns.get(column).map(|column| column.kind.clone());
         let conjuncts = condition.cloned().map(Node::conjuncts).unwrap_or_default();
@@ -56,20 +56,20 @@ impl Conditions {
         Some(Conditions { filters, pairs })
     }
 
-    /// How many there are.
+    /// The number of conditions.
     pub fn len(&self) -> usize {
         self.filters.len() + self.pairs.len()
     }
 
-    /// The columns that are looked at, and their types.
+    /// The columns that the conditions read, with their types.
     pub fn columns(&self) -> impl Iterator<Item = (usize, Type)> {
         let filters = self.filters.iter().map(|filter| (filter.column, filter.kind.kind));
         filters.chain(self.pairs.iter().flat_map(|pair| [(pair.left, pair.kind), (pair.right, pair.kind)]))
     }
 
-    /// What they mean with these parameters.
+    /// Binds the parameters.
     ///
-    /// Errors: those of computing their values.
+    /// Errors: those of computing the values.
     pub fn bind(&self, env: &Env<'_>) -> Result<Chooser> {
         let mut bounds: Vec<Bound> = Vec::with_capacity(self.filters.len());
         let mut is_empty = false;
@@ -94,15 +94,14 @@ impl Conditions {
 }
 
 impl Bounds {
-    /// Rows have to meet this too: a column's value is one of these numbers.
+    /// Adds a condition: the value of a column is one of these numbers.
     pub fn and_among(&mut self, column: usize, members: Arc<Members>) {
         self.bounds.push(Bound::among(column, members));
     }
 
-    /// Chooses the rows of a block that meet them all. `buffers` are for the columns that they are
-    /// on.
+    /// Chooses the rows of a block that meet all conditions. `buffers` must cover their columns.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn choose(&self, block: &Block<'_>, buffers: &mut Buffers, chosen: &mut Chosen) -> Result<()> {
         buffers.clear();
         chosen.all(block.rows());
@@ -121,7 +120,7 @@ impl Bounds {
             }
             let are_read = buffers.is_read(pair.left) && buffers.is_read(pair.right);
             if count * FEW < block.rows() && !are_read {
-                // The few are read alone.
+                // Decodes only the few rows that are left.
                 let mut few = Chosen::default();
                 few.all(count);
                 buffers.read_chosen(block, pair.left, chosen)?;

@@ -1,7 +1,7 @@
 //! Conditions on one column, for all values of a block at once.
 //!
-//! Comparisons of whole numbers and decimals become a range of what the column holds, both ends in
-//! it: two comparisons of integers for each value, however it was written.
+//! A comparison of integers or decimals becomes an inclusive range of the column's values. That
+//! takes two comparisons of integers per value, whatever the operator and the types were.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -14,7 +14,7 @@ use crate::datum::{Datum, DatumRef, pow10};
 use crate::error::Result;
 use crate::expr::{Comparison, Env, Node, values_of};
 
-/// A condition on a column whose other side does not depend on the row.
+/// A condition on a column whose other operand does not depend on the row.
 #[derive(Debug)]
 pub(super) struct Filter {
     pub column: usize,
@@ -38,17 +38,17 @@ pub(super) struct Bound {
 
 #[derive(Debug)]
 enum Check {
-    /// Within, both ends included; or not within.
+    /// Inside or outside of an inclusive range.
     Range {
         low: i128,
         high: i128,
         inside: bool,
     },
-    /// In order, each once.
+    /// Sorted, without duplicates.
     Numbers(Vec<i128>),
     Members {
         members: Arc<Members>,
-        /// The least and the greatest of them.
+        /// The least and the greatest member.
         range: Option<(i128, i128)>,
     },
     Bytes(Comparison, Vec<u8>),
@@ -58,17 +58,17 @@ enum Check {
     },
 }
 
-/// What comes of a condition with these values.
+/// A filter with its parameters bound.
 #[derive(Debug)]
 pub(super) enum Meaning {
     Check(Bound),
     /// No row meets it.
     Never,
-    /// This path does not know.
+    /// This path cannot evaluate it.
     Unknown,
 }
 
-/// Whether columns of a type are numbers here: in units that are whole.
+/// Whether values of a type are integers in some unit.
 pub(super) fn is_whole(kind: Type) -> bool {
     matches!(
         kind,
@@ -77,7 +77,7 @@ pub(super) fn is_whole(kind: Type) -> bool {
 }
 
 impl Filter {
-    /// The filter that a conjunct is; `None` where it is none.
+    /// Returns the filter for a conjunct; `None` if it has another form.
     pub fn of(conjunct: &Node, kind_of: impl Fn(usize) -> Option<ColumnType>) -> Option<Filter> {
         let (column, test) = match conjunct {
             Node::Compare(comparison, pair) => {
@@ -106,9 +106,9 @@ impl Filter {
         (is_known || matches!(test, Test::Null { .. })).then_some(Filter { column, kind, test })
     }
 
-    /// What it means with these parameters.
+    /// Binds the parameters.
     ///
-    /// Errors: those of computing its values.
+    /// Errors: those of computing the values.
     pub fn bind(&self, env: &Env<'_>) -> Result<Meaning> {
         let check = match &self.test {
             Test::Null { wanted } => Check::Null { wanted: *wanted },
@@ -139,7 +139,7 @@ impl Filter {
         Ok(Meaning::Check(Bound { column: self.column, check }))
     }
 
-    /// NULL in a list makes nothing true that is not true already.
+    /// NULL in a list never makes the condition true.
     fn list(&self, values: &[Datum]) -> Option<Check> {
         let there = values.iter().filter(|value| !value.is_null());
         if matches!(self.kind.kind, Type::Text | Type::Blob) {
@@ -162,8 +162,8 @@ impl Filter {
     }
 }
 
-/// The column that one side of a comparison is: also one of whole numbers that is made wider for
-/// it, as its numbers stay the same.
+/// Returns the column that one operand is. An integer column that is widened for the comparison
+/// counts, because its values stay the same.
 fn column_of(node: &Node, kind_of: &impl Fn(usize) -> Option<ColumnType>) -> Option<usize> {
     let is_integer = |kind: Type| matches!(kind, Type::SmallInt | Type::Int | Type::BigInt);
     match node {
@@ -180,12 +180,12 @@ fn column_of(node: &Node, kind_of: &impl Fn(usize) -> Option<ColumnType>) -> Opt
     }
 }
 
-/// What does not depend on the row, and is the same for all.
+/// Whether an expression is independent of the row, and constant for the whole statement.
 fn is_value(node: &Node) -> bool {
     node.is_free() && !node.is_volatile()
 }
 
-/// A value among those that a column can hold: one of them, or between two.
+/// The position of a value among those of a column: at one of them, or between two.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     floor: i128,
@@ -201,7 +201,7 @@ impl Place {
             (Type::SmallInt | Type::Int | Type::BigInt, DatumRef::SmallInt(value)) => exact(value.into()),
             (Type::SmallInt | Type::Int | Type::BigInt, DatumRef::Int(value)) => exact(value.into()),
             (Type::SmallInt | Type::Int | Type::BigInt, DatumRef::BigInt(value)) => exact(value),
-            // Of a list, whose numbers may be of another type than the column's.
+            // Members of a list may be of another type than the column.
             (Type::Decimal, DatumRef::SmallInt(value)) => Place::of(whole(value.into()), kind),
             (Type::Decimal, DatumRef::Int(value)) => Place::of(whole(value.into()), kind),
             (Type::Decimal, DatumRef::BigInt(value)) => Place::of(whole(value), kind),
@@ -222,7 +222,7 @@ impl Place {
         }
     }
 
-    /// The values that compare so with it; `None` where there are none.
+    /// Returns the range of values for which the comparison holds; `None` if it is empty.
     fn range(self, comparison: Comparison) -> Option<Check> {
         let Place { floor, is_exact } = self;
         let (low, high, inside) = match comparison {
@@ -240,15 +240,16 @@ impl Place {
 }
 
 impl Bound {
-    /// A column's value is one of these numbers.
+    /// Returns the condition that a column's value is one of these numbers.
     pub fn among(column: usize, members: Arc<Members>) -> Bound {
-        // Looked for once, and not for each block: a set may begin and end with many words of
-        // nothing.
+        // Computed once and not per block, because the bitmap of a set may begin and end with many
+        // empty words.
         let range = members.range().map(|(low, high)| (low.into(), high.into()));
         Bound { column, check: Check::Members { members, range } }
     }
 
-    /// What the values that meet it lie between, both included, where that is known.
+    /// Returns an inclusive range that contains all values that meet the condition, if one is
+    /// known.
     fn range(&self) -> Option<(i128, i128)> {
         match &self.check {
             Check::Range { low, high, inside: true } => Some((*low, *high)),
@@ -257,7 +258,8 @@ impl Bound {
         }
     }
 
-    /// Takes another condition in, if both together are one range of a column; else gives it back.
+    /// Merges another condition on the same column, if the result is one range; otherwise returns
+    /// it.
     pub fn narrow(&mut self, other: Bound) -> Option<Bound> {
         match (&mut self.check, &other.check) {
             (
@@ -271,10 +273,10 @@ impl Bound {
         }
     }
 
-    /// Takes those out of a block's rows that do not meet it, without decoding the column. False
-    /// where it has to be decoded: what is there meets it as well as can be said.
+    /// Removes rows of a block that do not meet the condition, without decoding the column. Returns
+    /// false if the rows left must still be tested on the decoded column.
     ///
-    /// Errors: of the table.
+    /// Errors: those of the table.
     pub fn keep_packed(&self, block: &Block<'_>, chosen: &mut Chosen) -> Result<bool> {
         let rows = chosen.words_mut();
         Ok(match (&self.check, self.range()) {
@@ -292,7 +294,7 @@ impl Bound {
         })
     }
 
-    /// Takes those out of the chosen rows that do not meet it.
+    /// Removes chosen rows that do not meet the condition.
     pub fn keep(&self, column: &ColumnBuf, chosen: &mut Chosen) {
         if let Check::Null { wanted } = self.check {
             return chosen.keep_null(column.validity(), wanted);
@@ -317,7 +319,8 @@ impl Check {
         match self {
             Check::Range { low, high, inside } => {
                 let (low, high, inside) = (*low, *high, *inside);
-                // In the column's own width, where ends beyond it are its ends.
+                // Compared in the column's own width. Ends beyond it impose no restriction, or
+                // exclude everything.
                 match (clamp::<T>(low, Side::Low), clamp::<T>(high, Side::High)) {
                     (Some(None), Some(None)) if inside => {}
                     (Some(low), Some(high)) => match (low, high) {
@@ -361,12 +364,12 @@ enum Side {
     High,
 }
 
-/// An end of a range in the width of a column: `Some(None)` where all values of the column are on
-/// the inner side of it, `None` where none is.
+/// Converts an end of a range to the width of a column: `Some(None)` if all values of the column
+/// are on the inner side of it, `None` if none is.
 fn clamp<T: TryFrom<i128>>(end: i128, side: Side) -> Option<Option<T>> {
     match T::try_from(end) {
         Ok(end) => Some(Some(end)),
-        // Beyond the width: widths are around zero.
+        // Out of the type's range, which surrounds zero.
         Err(_) if (end < 0) == (side == Side::Low) => Some(None),
         Err(_) => None,
     }
@@ -401,9 +404,8 @@ mod tests {
         Comparison::GreaterOrEqual,
     ];
 
-    /// Goal: a range says of every value what the comparison of two values says. Method: all
-    /// comparisons, values at and beyond the ends of each width, and decimals with more digits than
-    /// the column has.
+    /// Goal: a range agrees with the comparison of two values. Method: all comparisons, values at
+    /// and beyond the ends of each width, and decimals with more digits than the column has.
     #[test]
     fn ranges_are_comparisons() {
         let ends = [i64::MIN, -40_000, -1, 0, 1, 40_000, i64::MAX];

@@ -1,20 +1,20 @@
-//! Whole numbers that are computed from columns, many rows at a time.
+//! Integer arithmetic on columns, many rows at a time.
 //!
 //! ```text
-//!   columns ─► 64 bits, and how many of them values take at most ─► + - * , each once, whatever is made of it
+//!   columns ─► 64-bit values, and the bits of the largest ─► + - * , each distinct step once
 //! ```
 //!
-//! Decimals have 128 bits, and their values hardly ever need more than 40. How many bits values
-//! take is known of a column's rows once they were read, and follows for what is computed of them;
-//! so nothing has to be checked row by row. Where a result might not fit, [`TooLarge`] says so, and
-//! who asked computes in 128 bits.
+//! Decimals have 128 bits, but their values rarely need more than 40. Reading a column's rows
+//! yields the number of bits that its values take, and the width of computed values follows from
+//! that. So no row needs an overflow check. If a result might not fit, [`TooLarge`] is returned,
+//! and the caller computes in 128 bits.
 
 use cairn_table::{ColumnBuf, ColumnValues, Validity};
 
-/// Results take no more bits than these, besides the sign: sums of two still fit.
+/// The most bits that a result may take besides the sign. A sum of two such results still fits.
 const BITS_MAX: u32 = 62;
 
-/// What is computed, of what comes before it.
+/// A step of a computation. Operands are the numbers of earlier steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// The values of a column of the table.
@@ -25,18 +25,18 @@ pub(crate) enum Step {
     Multiply(usize, usize),
 }
 
-/// Steps, each one but once.
+/// A sequence of distinct steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Formulas {
     steps: Vec<Step>,
 }
 
-/// Values may not fit into 64 bits, or are none of whole numbers.
+/// Values may not fit into 64 bits, or are not integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
 impl Formulas {
-    /// The number of a step.
+    /// Returns the number of a step, and adds it if it is new.
     pub fn step(&mut self, step: Step) -> usize {
         self.steps.iter().position(|known| *known == step).unwrap_or_else(|| {
             self.steps.push(step);
@@ -45,20 +45,20 @@ impl Formulas {
     }
 }
 
-/// What a step has come to.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Of each row; none where it is a constant.
+    /// One per row; empty for a constant.
     values: Vec<i64>,
     constant: Option<i64>,
-    /// Bits that the largest value takes, without the sign.
+    /// The bits of the largest value, without the sign.
     bits: u32,
-    /// A bit for each row, where some are NULL.
+    /// A bit for each row; `None` if no row is NULL.
     valid: Option<Vec<u64>>,
 }
 
 impl Numbers {
-    /// Values of rows; none of a constant.
+    /// The values, one per row; empty for a constant.
     pub fn values(&self) -> &[i64] {
         &self.values
     }
@@ -71,28 +71,28 @@ impl Numbers {
         self.bits
     }
 
-    /// A bit for each row, from the lowest of the first word on: 0 for NULL. `None` where nothing
-    /// is.
+    /// A bit for each row, from the lowest of the first word on: 0 for NULL. `None` if no row is
+    /// NULL.
     pub fn valid(&self) -> Option<&[u64]> {
         self.valid.as_deref()
     }
 }
 
-/// The steps of formulas, over some rows.
+/// The results of all steps over some rows.
 #[derive(Debug, Default)]
 pub(super) struct Computed {
     numbers: Vec<Numbers>,
 }
 
 impl Computed {
-    /// What a step has come to.
+    /// Returns the result of a step.
     pub fn get(&self, step: usize) -> Option<&Numbers> {
         self.numbers.get(step)
     }
 
     /// Computes all steps.
     ///
-    /// Errors: what may not fit.
+    /// Errors: results that may not fit.
     pub fn compute<'c>(
         &mut self,
         formulas: &Formulas,
@@ -135,7 +135,7 @@ impl Computed {
 }
 
 impl Numbers {
-    /// Takes the values of a column.
+    /// Reads the values of a column.
     fn read(&mut self, column: &ColumnBuf) -> Result<(), TooLarge> {
         self.values.clear();
         self.constant = None;
@@ -158,8 +158,8 @@ impl Numbers {
             }
             _ => return Err(TooLarge),
         }
-        // As wide as the widest: of a negative number the bits below its sign, which may be one too
-        // few for the least.
+        // The width of the widest value. A negative number counts by its complement, which may need
+        // one bit less than the number itself.
         let any = self.values.iter().fold(0, |any, value| any | (value ^ (value >> 63)));
         self.bits = bits_of(any.unsigned_abs()) + 1;
         self.valid = words_of(column.validity());
@@ -216,9 +216,10 @@ mod tests {
         column
     }
 
-    /// Goal: results are those of 128 bits, NULLs included, or there are none. Method: random
-    /// values of all widths in random formulas, the same in 128 bits; and that what is narrow is
-    /// computed.
+    /// Goal: results equal those of 128-bit arithmetic, NULLs included, or [`TooLarge`] is
+    /// returned.
+    /// Method: random values of all widths in random formulas, compared with 128 bits; and narrow
+    /// values must not be rejected.
     #[test]
     fn as_in_128_bits() {
         let mut rng = SeededRng::new(7);

@@ -1,11 +1,12 @@
-//! Groups of rows, and what numbers come to in each: sums, least and greatest values. Rows come
-//! some thousands at a time, as columns; what is to be added up is computed from them
-//! ([`Formulas`]).
+//! Groups rows, and aggregates numbers per group: sums, least and greatest values. Rows arrive as
+//! columns, some thousands at a time; the numbers are computed from them ([`Formulas`]).
 //!
 //! ```text
-//!   columns ─┬─► group of each row ──────────┐
-//!            └─► numbers, in 64 bits ────────┴─► per number and group: sum, in 64 bits until it might not fit, then moved to 128; least; greatest; NULLs
+//!   columns ─┬─► group of each row ──┐
+//!            └─► 64-bit numbers ─────┴─► per number and group: sum, least, greatest, NULLs
 //! ```
+//!
+//! A sum is kept in 64 bits until the next rows might overflow it, and is then moved to 128 bits.
 
 use cairn_table::ColumnBuf;
 use cairn_table::schema::ColumnType;
@@ -15,23 +16,23 @@ use super::formula::{Computed, Formulas, Numbers, TooLarge};
 use super::groups::{Failed, GROUPS_MAX, Groups, Key, is_key};
 use crate::datum::Datum;
 
-/// Sums have no more bits than these while they are added up in 64.
+/// The most bits of a sum while it is kept in 64 bits.
 const SUM_BITS: u32 = 62;
 
-/// After so many rows it can be told how many groups there are going to be.
+/// The number of rows after which the number of groups can be predicted.
 const MANY_ROWS: u64 = 16_384;
 
-/// A number, by the step of a formula, and what is asked of it.
+/// A number, given as the step of a formula, and the aggregates of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub step: usize,
-    /// The sum.
+    /// Whether to sum it.
     pub sum: bool,
-    /// The greatest value, or the least; `None` for neither.
+    /// Whether to find the greatest value, or the least; `None` for neither.
     pub greatest: Option<bool>,
 }
 
-/// How groups are made and what is asked of them.
+/// The keys of the groups and their aggregates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gathering {
     keys: Vec<Key>,
@@ -40,7 +41,7 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// Groups by columns; `None` for columns of types that no groups are made by.
+    /// Groups by columns; `None` for types that groups cannot have as keys.
     pub fn new(keys: &[(usize, ColumnType)], formulas: Formulas, asked: Vec<Asked>) -> Option<Gathering> {
         let key = |(column, kind): &(usize, ColumnType)| {
             is_key(kind.kind).then(|| Key { column: *column, kind: kind.clone() })
@@ -49,7 +50,7 @@ impl Gathering {
     }
 }
 
-/// Why no groups come out.
+/// The reason why there is no result.
 #[derive(Debug)]
 pub(crate) enum Unable {
     /// Numbers are too large.
@@ -66,14 +67,14 @@ impl From<TooLarge> for Unable {
 impl From<Failed> for Unable {
     fn from(failed: Failed) -> Self {
         match failed {
-            // Whoever gathers makes room before.
+            // The caller checks for room before.
             Failed::TooMany => Unable::TooLarge,
             Failed::Error(error) => Unable::Error(error),
         }
     }
 }
 
-/// Groups so far.
+/// The groups so far.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     groups: Groups,
@@ -83,7 +84,7 @@ pub(crate) struct Gathered {
     rows: u64,
 }
 
-/// A group's columns, and how many rows it has.
+/// The columns of a group's key, and its number of rows.
 pub(crate) type Group = (Vec<Datum>, i64);
 
 impl Gathered {
@@ -97,25 +98,23 @@ impl Gathered {
         }
     }
 
-    /// Whether so many rows may all be groups of their own.
+    /// Whether there is room even if each of these rows begins a group.
     pub fn has_room(&self, rows: usize) -> bool {
         self.groups.len() + rows <= GROUPS_MAX
     }
 
-    /// Whether it looks as if there were no room for what is to come: there are more groups than
-    /// there would be by now if as many as are kept were among the rows, all as often as each other
-    /// and in no order; or, whose order brings rows of a group together, fewer than four rows in
-    /// each for long.
+    /// Whether the groups are likely to exceed the limit. It compares them with the number expected
+    /// by now if the rows were drawn at random from as many groups as the limit allows. Rows may
+    /// also be ordered by group; then the test is fewer than four rows per group over a long input.
     pub fn outgrows(&self) -> bool {
         let (groups, rows, most) = (self.groups.len() as u64, self.rows, GROUPS_MAX as f64);
         let likely = most * (1.0 - (-(rows as f64) / most).exp());
         rows > MANY_ROWS && (groups as f64 > likely || (rows > GROUPS_MAX as u64 && groups * 4 > rows))
     }
 
-    /// Takes rows in, whose columns these are.
+    /// Adds rows, given as columns.
     ///
-    /// Errors: numbers that are too large, after which what was gathered is of no use; texts that
-    /// are none.
+    /// Errors: numbers that are too large, after which the state is unusable; invalid texts.
     pub fn take<'c>(
         &mut self,
         of: &Gathering,
@@ -135,8 +134,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// The groups in the order in which they were met, and the totals of each number that was asked
-    /// for.
+    /// Returns the groups in the order of their first rows, and the totals of each number.
     pub fn finish(self) -> (Vec<Group>, Vec<Total>) {
         let groups: Vec<Group> = self.groups.into_values().collect();
         let mut totals = self.totals;
@@ -147,14 +145,14 @@ impl Gathered {
     }
 }
 
-/// What a number comes to in each group.
+/// The aggregates of a number, by group.
 #[derive(Debug)]
 pub(crate) struct Total {
     asked: Asked,
-    /// What was added since sums were moved, and what was moved.
+    /// Sums since the last move to `wide`, and the sums moved there.
     narrow: Vec<i64>,
     wide: Vec<i128>,
-    /// Rows since then, and the bits that the largest of their numbers has.
+    /// Rows since the last move, and the bits of the largest number among them.
     added: u64,
     bits: u32,
     best: Vec<i64>,
@@ -191,12 +189,12 @@ impl Total {
         self.wide.get(group).copied().unwrap_or_default() + i128::from(narrow)
     }
 
-    /// The best of a group with values.
+    /// The least or greatest value of a group that has values.
     pub fn best(&self, group: usize) -> i64 {
         self.best.get(group).copied().unwrap_or_default()
     }
 
-    /// Of so many rows, how many have a value in a group.
+    /// Returns how many of a group's `rows` rows are not NULL.
     pub fn values(&self, group: usize, rows: i64) -> i64 {
         rows - self.nulls.get(group).copied().unwrap_or_default()
     }
@@ -230,7 +228,7 @@ impl Total {
         }
     }
 
-    /// Moves sums where so many more numbers might not fit to them.
+    /// Moves the sums to 128 bits if `rows` more numbers might overflow 64.
     fn make_room(&mut self, rows: u64, bits: u32) {
         let most = self.bits.max(bits);
         if most + bits_of_count(self.added + rows) > SUM_BITS {
@@ -243,12 +241,12 @@ impl Total {
         }
     }
 
-    /// Whether so many numbers can be added up in 64 bits at all.
+    /// Whether the rows added since the last move can be summed in 64 bits.
     fn is_narrow(&self) -> bool {
         self.bits + bits_of_count(self.added) <= SUM_BITS
     }
 
-    /// Takes numbers of one group in.
+    /// Adds numbers of a single group.
     fn all(&mut self, values: &[i64]) {
         if self.asked.sum {
             match (self.is_narrow(), self.narrow.first_mut(), self.wide.first_mut()) {
@@ -265,7 +263,7 @@ impl Total {
         }
     }
 
-    /// Takes numbers in, each with its group.
+    /// Adds numbers, each with its group.
     fn each(&mut self, values: impl Iterator<Item = (i64, u32)> + Clone) {
         if self.asked.sum && self.is_narrow() {
             for (value, group) in values.clone() {
@@ -290,12 +288,12 @@ impl Total {
     }
 }
 
-/// Without groups there is one.
+/// Without keys there is one group.
 fn group_of(of_rows: &[u32], row: usize) -> u32 {
     of_rows.get(row).copied().unwrap_or_default()
 }
 
-/// A sum of so many numbers has so many bits more than they have.
+/// Returns the bits that a sum of `count` numbers needs beyond those of the numbers.
 fn bits_of_count(count: u64) -> u32 {
     u64::BITS - count.saturating_sub(1).leading_zeros()
 }
@@ -308,9 +306,9 @@ mod tests {
     use super::*;
     use crate::direct::columnar::formula::Step;
 
-    /// Goal: groups and totals are those of adding up row by row in 128 bits. Method: keys of all
-    /// short kinds, alone and together, with NULLs and texts that are too long to be packed;
-    /// numbers so wide that sums have to be moved, or cannot be narrow at all.
+    /// Goal: groups and totals equal those of row-by-row aggregation in 128 bits. Method: keys of
+    /// all short types, alone and together, with NULLs and texts that are too long to be packed;
+    /// numbers so wide that sums have to be moved, or do not fit 64 bits at all.
     #[test]
     fn as_row_by_row() {
         let mut rng = SeededRng::new(11);
@@ -387,8 +385,8 @@ mod tests {
         }
     }
 
-    /// Goal: few groups with long keys are no more than may be kept. Method: a thousand keys of
-    /// 20,000 bytes, and as many again.
+    /// Goal: the memory limit applies to few groups with long keys as well. Method: a thousand keys
+    /// of 20,000 bytes, and as many again.
     #[test]
     fn long_keys_have_a_bound() {
         let keys = [(0, ColumnType::from(Type::Text))];
@@ -404,9 +402,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is not going to fit is told early, and what is going to fit is not. Method: keys
-    /// in an order of chance, of which there are some times more or fewer than are kept, and keys
-    /// in order, some rows each.
+    /// Goal: too many groups are detected early, without false alarms. Method: keys in random
+    /// order, some fewer and some more than the limit, and keys in order with some rows each.
     #[test]
     fn too_many_groups_are_told_early() {
         let mut rng = SeededRng::new(5).fork("groups");

@@ -1,4 +1,4 @@
-//! Which group each row is in.
+//! Assigns rows to groups.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -10,45 +10,44 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::sqlstate::DATA_CORRUPTED;
 
-/// BOUND: groups beyond these are for the general path, which can write to the disk what does not
-/// fit into memory.
+/// BOUND: queries with more groups are left to the general path, which can spill.
 pub(super) const GROUPS_MAX: usize = 1 << 16;
 
-/// BOUND: and so are those whose keys take more than this.
+/// BOUND: likewise for groups whose keys take more bytes than this.
 const KEY_BYTES_MAX: usize = 32 << 20;
 
-/// Values around the first one of a column whose groups are found without hashing.
+/// The number of values around the first one of a column whose groups are found without hashing.
 const NEAR: usize = 1 << 14;
 
-/// Keys that are packed into 64 bits and whose groups were looked up last: so many.
+/// The number of entries in the cache of packed keys.
 const PACKED: usize = 1 << 10;
 
-/// Nobody knows the group yet.
+/// The group has not been looked up yet.
 const UNKNOWN: u32 = u32::MAX;
 
-/// A column that groups are made by.
+/// A column of the group key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub column: usize,
     pub kind: ColumnType,
 }
 
-/// Groups, numbered as they were met.
+/// Groups, numbered in the order of their first rows.
 #[derive(Debug)]
 pub(super) struct Groups {
     keys: Vec<Key>,
     known: HashMap<Box<[u8]>, u32>,
     /// Bytes of the keys.
     key_bytes: usize,
-    /// What each has in the columns.
+    /// The key values of each group.
     values: Vec<Vec<Datum>>,
-    /// How many rows each has.
+    /// The number of rows of each group.
     rows: Vec<i64>,
-    /// Of one column of whole numbers: the groups of values from `first` on.
+    /// For a single integer key: the groups of the values from `first` on.
     near: Vec<u32>,
     first: i64,
-    /// How keys are packed, if they can be, and groups of the last ones, each at a place that
-    /// follows from the key.
+    /// The packing of keys, if they can be packed, and a cache of the groups of recent keys. An
+    /// entry's position follows from its key.
     packing: Option<Packing>,
     packed: Vec<(u64, u32)>,
     codes: Vec<u64>,
@@ -57,11 +56,11 @@ pub(super) struct Groups {
     bytes: Vec<u8>,
 }
 
-/// There are more groups than this path takes, or larger ones.
+/// There are more groups than this path handles, or larger ones.
 #[derive(Debug)]
 pub(super) struct TooMany;
 
-/// What goes wrong while groups are made.
+/// An error while assigning groups.
 #[derive(Debug)]
 pub(super) enum Failed {
     TooMany,
@@ -87,7 +86,7 @@ impl From<cairn_table::Error> for Failed {
 }
 
 impl Groups {
-    /// None yet. Without keys there is one group, which has all rows.
+    /// Returns an empty set. Without keys there is one group, which has all rows.
     pub fn new(keys: &[Key]) -> Self {
         let groups = usize::from(keys.is_empty());
         Groups {
@@ -106,22 +105,23 @@ impl Groups {
         }
     }
 
-    /// How many there are.
+    /// The number of groups.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// The groups of a block's rows; `None` where there is only one.
+    /// The groups of a block's rows; `None` if there is only one group.
     pub fn of_rows(&self) -> Option<&[u32]> {
         (!self.keys.is_empty()).then_some(&self.of_rows[..])
     }
 
-    /// What each has in the columns, and how many rows.
+    /// Returns the key values and the number of rows of each group.
     pub fn into_values(self) -> impl Iterator<Item = (Vec<Datum>, i64)> {
         self.values.into_iter().zip(self.rows)
     }
 
-    /// Finds the groups of the chosen rows, and counts these. `columns` has a buffer for each key.
+    /// Finds the groups of the chosen rows, and counts these rows. `columns` has a buffer for each
+    /// key.
     pub fn assign(&mut self, columns: &[&ColumnBuf], rows: usize, chosen: &Chosen) -> Result<(), Failed> {
         if self.keys.is_empty() {
             if let Some(rows) = self.rows.first_mut() {
@@ -163,7 +163,7 @@ impl Groups {
         result
     }
 
-    /// By the keys, packed: of most rows one comparison says that the group is known.
+    /// Assigns by packed keys. For most rows, one comparison finds the group in the cache.
     fn packed(
         &mut self,
         columns: &[&ColumnBuf],
@@ -201,7 +201,7 @@ impl Groups {
         result
     }
 
-    /// A row more of a group.
+    /// Counts a row of a group.
     #[inline]
     fn count(&mut self, group: u32) {
         if let Some(rows) = self.rows.get_mut(group as usize) {
@@ -209,7 +209,7 @@ impl Groups {
         }
     }
 
-    /// By a table of the values near the first one.
+    /// Assigns by a table of the values near the first one.
     fn near<T: Copy + Into<i64>>(
         &mut self,
         values: &[T],
@@ -251,7 +251,7 @@ impl Groups {
         result
     }
 
-    /// The group of a row, which may be a new one.
+    /// Returns the group of a row, and adds it if it is new.
     fn find(&mut self, columns: &[&ColumnBuf], at: usize) -> Result<u32, Failed> {
         self.bytes.clear();
         for column in columns {
@@ -278,7 +278,7 @@ impl Groups {
         Ok(group)
     }
 
-    /// Takes the groups of another one in. Gives the numbers that they have here.
+    /// Adds the groups of another set, and returns their numbers in this one.
     pub fn merge(&mut self, other: Groups) -> Result<Vec<u32>, TooMany> {
         if self.keys.is_empty() {
             for (to, from) in self.rows.iter_mut().zip(other.rows) {
@@ -288,8 +288,8 @@ impl Groups {
         }
         let mut numbers = vec![UNKNOWN; other.values.len()];
         let mut keys: Vec<(Box<[u8]>, u32)> = other.known.into_iter().collect();
-        // In the order in which they were met, so that results come in the same one whenever the
-        // same parts are read.
+        // In the order of their numbers, so that the same parts always give results in the same
+        // order.
         keys.sort_unstable_by_key(|(_, group)| *group);
         let mut values = other.values.into_iter().zip(other.rows);
         for (key, group) in keys {
@@ -313,25 +313,24 @@ impl Groups {
     }
 }
 
-/// How the columns of a key are put side by side into 63 bits, so that different keys are different
-/// numbers.
+/// The packing of a key's columns into 63 bits, such that different keys are different numbers.
 ///
 /// ```text
-///   number    | 1 | value            |     in so many bits as its type has
-///   text      | length + 1 | bytes   |     8 bits, and as many as all texts have room for
+///   number    | 1 | value            |     in as many bits as its type has
+///   text      | length + 1 | bytes   |     8 bits, and the room that all texts are given
 ///   NULL      | 0                    |
 /// ```
 #[derive(Debug, Clone, Copy)]
 struct Packing {
-    /// Bytes that a text may have.
+    /// The most bytes of a packed text.
     room: u32,
 }
 
-/// The highest bit: a key that is not packed, since one of its texts is too long.
+/// The highest bit marks a key that is not packed, because one of its texts is too long.
 const UNPACKED: u64 = 1 << 63;
 
 impl Packing {
-    /// `None` where there is no room.
+    /// `None` if the columns do not fit.
     fn of(keys: &[Key]) -> Option<Packing> {
         let (mut left, mut texts) = (u64::BITS - 1, 0);
         for key in keys {
@@ -368,20 +367,20 @@ impl Packing {
                     let room = self.room as usize;
                     append(codes, 8 * (self.room + 1), column, texts.map(|text| packed_text(text, room)));
                 }
-                // `Packing::of` lets no others in.
+                // `Packing::of` accepts no others.
                 _ => codes.fill(UNPACKED),
             }
         }
     }
 }
 
-/// Appends a column's values, in so many bits.
+/// Appends a column's values, with `bits` bits each.
 fn append(codes: &mut [u64], bits: u32, column: &ColumnBuf, values: impl Iterator<Item = u64>) {
     let validity = column.validity();
     let has_nulls = validity.nulls() > 0;
     for (at, (code, value)) in codes.iter_mut().zip(values).enumerate() {
         let value = if has_nulls && !validity.is_valid(at) { 0 } else { value };
-        // What is not packed stays so.
+        // The mark of an unpacked key stays.
         *code = *code & UNPACKED | *code << bits & !UNPACKED | value;
     }
 }
@@ -394,7 +393,7 @@ fn packed_text(text: &[u8], room: usize) -> u64 {
     (text.len() as u64 + 1) << (8 * room) | bytes
 }
 
-/// Appends the bytes by which a value is told from others.
+/// Appends bytes that identify a value.
 fn write_key(column: &ColumnBuf, at: usize, to: &mut Vec<u8>) {
     let is_valid = column.validity().is_valid(at);
     to.push(is_valid.into());
@@ -416,19 +415,19 @@ fn write_key(column: &ColumnBuf, at: usize, to: &mut Vec<u8>) {
             put(Some((value.len() as u64).to_le_bytes()), to);
             to.extend_from_slice(value);
         }
-        // `is_key` lets no others in.
+        // `is_key` accepts no others.
         ColumnValues::Real(_) | ColumnValues::Double(_) | ColumnValues::Interval(_) => {}
     }
 }
 
-/// Whether groups can be made by columns of a type: equal values have equal bytes.
+/// Whether columns of a type can be keys, which requires that equal values have equal bytes.
 pub(super) fn is_key(kind: Type) -> bool {
     !matches!(kind, Type::Real | Type::Double | Type::Interval)
 }
 
-/// A value of a column.
+/// Returns a value of a column.
 ///
-/// Errors: a text that is not UTF-8, which no sound file has.
+/// Errors: a text that is not UTF-8, which only a damaged file holds.
 fn datum_of(column: &ColumnBuf, at: usize, kind: &ColumnType) -> Result<Datum> {
     if !column.validity().is_valid(at) {
         return Ok(Datum::Null);
@@ -455,7 +454,7 @@ fn datum_of(column: &ColumnBuf, at: usize, kind: &ColumnType) -> Result<Datum> {
     Ok(datum.unwrap_or(Datum::Null))
 }
 
-/// A whole number as a value of a column's type.
+/// Converts an integer to a value of a column's type.
 pub(super) fn whole_datum(value: i128, kind: &ColumnType) -> Datum {
     match kind.kind {
         Type::SmallInt => Datum::SmallInt(value as i16),

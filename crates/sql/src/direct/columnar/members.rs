@@ -1,30 +1,28 @@
-//! A set of whole numbers that lie near one another: a bit for each number from the least to the
-//! greatest.
+//! A set of integers that are close together: a bitmap from the least to the greatest.
 //!
-//! Keys of a table are such numbers most of the time. Against a hash table a bit costs no hash and
-//! no collision, and looking at it is one load, of a table that mostly is in a cache.
+//! Keys of a table usually are such numbers. Compared with a hash table, a bitmap has no hashing
+//! and no collisions, and a lookup is one load, mostly from a cache.
 
 /// Bits of a word.
 const BITS: i64 = u64::BITS as i64;
 
-/// Words that a set has at most: 4 MiB, keys within 33 million of each other.
+/// The most words of a set: 4 MiB, for keys within 33 million of each other.
 const WORDS_MAX: usize = 1 << 19;
 
-/// A set of whole numbers.
+/// A set of integers.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Members {
-    /// The number of the first word: which numbers are in it follows from their bits above the
-    /// lowest six.
+    /// The number of the first word. The word of a value is the value without its lowest six bits.
     base: i64,
     words: Vec<u64>,
 }
 
-/// Numbers are too far from each other for a set of bits.
+/// The numbers are too far apart for a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooWide;
 
 impl Members {
-    /// Takes a number in. Cost: a store; where the set grows, that of making it twice as large.
+    /// Inserts a number. Cost: a store, or doubling the set if it grows.
     pub fn insert(&mut self, value: i64) -> Result<(), TooWide> {
         let word = value.div_euclid(BITS);
         let at = word.wrapping_sub(self.base);
@@ -37,7 +35,7 @@ impl Members {
         Ok(())
     }
 
-    /// Takes in what another one has.
+    /// Inserts all numbers of another set.
     pub fn insert_all(&mut self, other: &Members) -> Result<(), TooWide> {
         for (at, bits) in (other.base..).zip(&other.words).filter(|(_, bits)| **bits != 0) {
             let place = usize::try_from(at.wrapping_sub(self.base)).ok();
@@ -50,7 +48,7 @@ impl Members {
         Ok(())
     }
 
-    /// Makes room for a word, and gives it.
+    /// Makes room for a word, and returns it.
     fn grow(&mut self, word: i64) -> Result<&mut u64, TooWide> {
         if self.words.is_empty() {
             self.base = word;
@@ -62,7 +60,8 @@ impl Members {
             return Err(TooWide);
         }
         if low < self.base {
-            // Some more than are needed, since keys that come in falling order do so again.
+            // Reserves more than needed, because keys in descending order would grow the set again
+            // and again.
             let spare = self.words.len().min(WORDS_MAX - count);
             let low = low.saturating_sub(spare as i64).max(i64::MIN / BITS);
             let front = usize::try_from(self.base.abs_diff(low)).map_err(|_| TooWide)?;
@@ -75,7 +74,7 @@ impl Members {
         self.words.get_mut(at).ok_or(TooWide)
     }
 
-    /// Whether a number is in it.
+    /// Whether the set contains a number.
     #[inline]
     pub fn holds(&self, value: i64) -> bool {
         let at = value.div_euclid(BITS).wrapping_sub(self.base);
@@ -83,12 +82,12 @@ impl Members {
         word.is_some_and(|word| word >> value.rem_euclid(BITS) & 1 == 1)
     }
 
-    /// How many there are. Cost: reads all words.
+    /// The number of members. Cost: reads all words.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// All of them, in order.
+    /// Returns all members, in order.
     pub fn values(&self) -> impl Iterator<Item = i64> {
         (self.base..).zip(&self.words).filter(|(_, word)| **word != 0).flat_map(|(at, &word)| {
             let bits = (0..BITS).filter(move |bit| word >> bit & 1 == 1);
@@ -96,7 +95,7 @@ impl Members {
         })
     }
 
-    /// The least and the greatest of them; `None` when there is none.
+    /// The least and the greatest member; `None` for an empty set.
     pub fn range(&self) -> Option<(i64, i64)> {
         let first = self.words.iter().position(|word| *word != 0)?;
         let last = self.words.iter().rposition(|word| *word != 0)?;
@@ -112,9 +111,9 @@ mod tests {
 
     use super::*;
 
-    /// Goal: a set has what was put into it, in whatever order, and nothing else. Method: numbers
-    /// around a place in rising, falling and shuffled order, beside a set of the standard library,
-    /// and two halves put together; at both ends of all numbers too.
+    /// Goal: a set contains exactly the numbers inserted, in any order. Method: numbers around a
+    /// place in ascending, descending and shuffled order, compared with a set of the standard
+    /// library, and two halves merged; also at both ends of the integers.
     #[test]
     fn a_set_has_what_was_put_into_it() {
         let ends = [i64::MIN, i64::MIN + 500, -700, 0, 3, i64::MAX - 2000, i64::MAX - 999];
@@ -149,8 +148,8 @@ mod tests {
         }
     }
 
-    /// Goal: what is too wide is told before memory is taken for it, and what was in the set stays.
-    /// Method: both ends of all numbers, and numbers just within and just beyond the most.
+    /// Goal: excessive width is detected before memory is allocated, and the set stays unchanged.
+    /// Method: both ends of the integers, and numbers just within and just beyond the limit.
     #[test]
     fn what_is_too_wide_is_told() {
         let most = WORDS_MAX as i64 * BITS;

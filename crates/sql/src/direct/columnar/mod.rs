@@ -1,13 +1,13 @@
-//! Aggregates over many rows of one table, column by column: the leaves of its tree give their
-//! columns, conditions choose rows among them, and totals take those in. Ranges are divided among
-//! threads. It plans nothing and starts nothing that a query of some milliseconds would notice.
+//! Aggregates over many rows of one table, column by column: leaves of its tree are decoded to
+//! columns, conditions choose rows of them, and totals add these up. Ranges are divided among
+//! threads. Planning and starting cost nothing that a query of some milliseconds would notice.
 //!
 //! ```text
 //!   leaf ─► columns ─► filters: a bit for each row ─► group of each row ─► totals of each group
 //! ```
 //!
-//! The idea of working on a cache's worth of a column at a time is MonetDB/X100's (Boncz, Zukowski,
-//! Nes, CIDR 2005).
+//! Processing a cache-sized piece of a column at a time is the idea of MonetDB/X100 (Boncz,
+//! Zukowski, Nes, CIDR 2005).
 
 mod buffers;
 mod chosen;
@@ -40,31 +40,31 @@ use crate::datum::Datum;
 use crate::error::Result;
 use crate::expr::{Env, Node};
 
-/// Rows that are worth another thread: what starting one takes.
+/// The number of rows that justifies the cost of starting another thread.
 const ROWS_FOR_A_THREAD: u64 = 32_768;
 
-/// Of a block with more than so many rows for each chosen one, the chosen ones are read alone.
+/// If fewer than one in this many rows of a block is chosen, only the chosen rows are decoded.
 const FEW: usize = 4;
 
-/// Aggregates of the rows of an access.
+/// Aggregates of the rows of an access path.
 #[derive(Debug)]
 pub(crate) struct Columnar {
     keys: Vec<Key>,
     aggregates: Vec<Aggregated>,
-    /// The columns of aggregates.
+    /// The columns that aggregates read.
     totals: Vec<TotalsOf>,
-    /// Columns of groups and aggregates, each once.
+    /// The columns of groups and aggregates, without duplicates.
     needed: Vec<usize>,
-    /// All columns that are looked at, in order.
+    /// All columns that are read, in order.
     read: Vec<(usize, ColumnType)>,
 }
 
-/// A group: its columns, and behind them its aggregates.
+/// A group: its key columns, followed by its aggregates.
 pub(crate) type GroupRow = Vec<Datum>;
 
 impl Columnar {
-    /// The plan for aggregates of the rows that an access finds, by groups of columns; `None` where
-    /// it is none of this path's.
+    /// Plans aggregates of an access path's rows, grouped by columns; `None` if this path cannot
+    /// run them.
     pub fn plan(access: &Access, aggregates: &[Aggregate], groups: &[usize]) -> Option<Columnar> {
         if access.fetches {
             return None;
@@ -100,11 +100,11 @@ impl Columnar {
         Some(Columnar { keys, aggregates, totals, needed, read })
     }
 
-    /// The rows that it comes to, each a group with its totals; without groups there is one. `None`
-    /// where this path cannot say: values of types that it does not compare, or more groups than it
-    /// keeps in memory.
+    /// Returns a row for each group; without keys there is one group. `None` if this path cannot
+    /// compute them, because of types that it does not compare, or more groups than it keeps in
+    /// memory.
     ///
-    /// Errors: of computing values, of the table, sums that do not fit.
+    /// Errors: of computing values, of the table, sums out of range.
     pub fn run(
         &self,
         access: &Access,
@@ -132,9 +132,9 @@ impl Columnar {
             for (part, handle) in started {
                 done.push(match handle.map(thread::ScopedJoinHandle::join) {
                     Ok(Ok(result)) => result,
-                    // It panicked, and so would this one.
+                    // A panic of the thread is passed on.
                     Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                    // There are no more threads to be had.
+                    // If no thread can be started, this thread does the work.
                     Err(_) => work(part),
                 });
             }
@@ -151,7 +151,7 @@ impl Columnar {
         self.merged(parts)
     }
 
-    /// What each thread reads.
+    /// Divides the ranges among threads.
     fn parts(
         &self,
         access: &Access,
@@ -168,7 +168,7 @@ impl Columnar {
         Ok(split.into_iter().map(|range| vec![range]).collect())
     }
 
-    /// What the rows of some ranges come to.
+    /// Aggregates the rows of some ranges.
     fn part(
         &self,
         access: &Access,
@@ -191,7 +191,8 @@ impl Columnar {
                     continue;
                 }
                 if count * FEW < rows {
-                    // The few are read alone, and are all that there is then.
+                    // Only the few chosen rows are decoded, so that all rows of the buffers are
+                    // chosen.
                     for column in &self.needed {
                         buffers.read_chosen(&block, *column, &chosen)?;
                     }
@@ -244,7 +245,7 @@ fn ranges_of(access: &Access, env: &Env<'_>) -> Result<Vec<KeyRange>> {
     })
 }
 
-/// What one thread has found.
+/// The result of one thread.
 struct Part {
     groups: Groups,
     totals: Vec<Totals>,
@@ -255,7 +256,7 @@ impl Part {
         Part { groups: Groups::new(&of.keys), totals: of.totals.iter().map(Totals::new).collect() }
     }
 
-    /// Takes the chosen ones of some rows in, whose columns were read.
+    /// Adds the chosen rows, whose columns have been read.
     fn take(&mut self, of: &Columnar, columns: &Buffers, rows: usize, chosen: &Chosen) -> Result<(), Failed> {
         let keys: Vec<&ColumnBuf> = of.keys.iter().filter_map(|key| columns.get(key.column)).collect();
         self.groups.assign(&keys, rows, chosen)?;

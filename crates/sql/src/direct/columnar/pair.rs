@@ -9,7 +9,7 @@ use super::chosen::Chosen;
 use super::filter::is_whole;
 use crate::expr::{Comparison, Node};
 
-/// A column compared with another one of the same type, whose values are whole numbers.
+/// A comparison of two columns of the same type, whose values are integers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Pair {
     pub left: usize,
@@ -19,7 +19,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// The pair that a conjunct compares; `None` where it is none.
+    /// Returns the pair for a conjunct; `None` if it has another form.
     pub fn of(conjunct: &Node, kind_of: impl Fn(usize) -> Option<ColumnType>) -> Option<Pair> {
         let Node::Compare(comparison, pair) = conjunct else { return None };
         let (Node::Slot { slot: left, .. }, Node::Slot { slot: right, .. }) = (&pair[0], &pair[1]) else {
@@ -31,14 +31,14 @@ impl Pair {
         is_known.then_some(Pair { left: *left, right: *right, kind: kind.kind, comparison: *comparison })
     }
 
-    /// Takes those out of the chosen rows, whose columns were read, that do not meet it.
+    /// Removes chosen rows that do not meet the condition. The columns must have been read.
     pub fn keep(&self, columns: &Buffers, chosen: &mut Chosen) {
         if let (Some(left), Some(right)) = (columns.get(self.left), columns.get(self.right)) {
             self.keep_values(left, right, chosen);
         }
     }
 
-    /// Where one of the two is NULL it is not met.
+    /// A NULL in either column fails the condition.
     fn keep_values(&self, left: &ColumnBuf, right: &ColumnBuf, chosen: &mut Chosen) {
         chosen.keep_null(left.validity(), false);
         chosen.keep_null(right.validity(), false);
@@ -49,7 +49,7 @@ impl Pair {
             (ColumnValues::Int(left), ColumnValues::Int(right)) => self.keep_of(left, right, chosen),
             (ColumnValues::BigInt(left), ColumnValues::BigInt(right)) => self.keep_of(left, right, chosen),
             (ColumnValues::Decimal(left), ColumnValues::Decimal(right)) => self.keep_of(left, right, chosen),
-            // `Pair::of` takes no others.
+            // `Pair::of` accepts no others.
             _ => chosen.none(),
         }
     }
@@ -75,8 +75,8 @@ mod tests {
 
     type Make = fn(i64) -> Value<'static>;
 
-    /// Goal: two columns compare as their values do. Method: all comparisons of all pairs out of
-    /// the ends of each type and NULL, beside what comparing two values says.
+    /// Goal: columns compare as their values do. Method: all comparisons of all pairs of the ends
+    /// of each type and NULL, compared with comparisons of two values.
     #[test]
     fn columns_compare_as_values_do() {
         let whole = |most: i64, least: i64| vec![None, Some(least), Some(-1), Some(0), Some(7), Some(most)];
@@ -120,8 +120,8 @@ mod tests {
         }
     }
 
-    /// Goal: columns whose values are not in the same units are left to others. Method: types and
-    /// digits that differ, and types that are no whole numbers.
+    /// Goal: columns whose values have different units are left to other paths. Method: differing
+    /// types and scales, and types that are not integers.
     #[test]
     fn others_are_no_pairs() {
         let slot = |slot| Node::Slot { slot, scale: 0 };

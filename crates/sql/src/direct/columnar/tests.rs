@@ -1,4 +1,4 @@
-//! Aggregates of whole tables, against the general path.
+//! Aggregates of whole tables, compared with the general path.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ fn rows(connection: &mut Connection, sql: &str, params: &[Datum]) -> Vec<String>
     all
 }
 
-/// Whether a query is run column by column.
+/// Whether a query runs column by column.
 fn is_columnar(connection: &mut Connection, sql: &str) -> bool {
     let statement = connection.prepare(sql).unwrap();
     match &statement.planned().plan {
@@ -116,16 +116,16 @@ const AGGREGATES: &str = "count(*), count(t), sum(s), sum(i), sum(b), sum(d), mi
 
 const GROUPS: [&str; 8] = ["s", "i", "t", "d", "day", "is_so", "s, t", "t, is_so, day"];
 
-/// The condition in words that choose no rows of leaves, so that rows are looked at one by one.
+/// Rewrites a condition so that it cannot be evaluated on columns, and rows are tested one by one.
 fn row_by_row(condition: &str) -> String {
     condition
         .strip_prefix("where ")
         .map_or(String::new(), |inner| format!("where coalesce(({inner}), false)"))
 }
 
-/// Goal: what the columns of leaves come to is what the general path makes of the same rows.
-/// Method: random rows with NULLs and ends of types, in packed leaves, in ordinary ones, and with
-/// changes that only the asking transaction sees; all conditions by all groups.
+/// Goal: aggregates over columns of leaves equal those of the general path. Method: random rows
+/// with NULLs and ends of types, in packed leaves, in ordinary ones, and with uncommitted changes
+/// of the querying transaction; all conditions by all groups.
 #[test]
 fn same_as_the_general_path() {
     let database = database();
@@ -134,7 +134,7 @@ fn same_as_the_general_path() {
     fill(&mut connection, "fresh", 2_000, &mut rng);
     connection.execute("create table packed as select * from fresh", &[]).unwrap();
     fill(&mut connection, "changed", 1_200, &mut rng);
-    // Somebody who sees the rows as they were, so that leaves have to be looked through row by row.
+    // An older snapshot in another session forces leaves to be read row by row.
     let mut other = database.connect();
     other.execute("begin isolation level repeatable read", &[]).unwrap();
     let before = rows(&mut other, "select count(*), sum(i) from changed", &[]);
@@ -172,8 +172,8 @@ fn same_as_the_general_path() {
     assert_eq!(rows(&mut other, "select count(*), sum(i) from changed", &[]), before);
 }
 
-/// Goal: order, limits, names, parameters and columns that are asked for in any order are what they
-/// are elsewhere; what is wrong is said.
+/// Goal: order, limits, names, parameters and columns in any order work as elsewhere; errors are
+/// reported.
 #[test]
 fn results_of_groups() {
     let mut c = database().connect();
@@ -202,8 +202,8 @@ fn results_of_groups() {
     assert_eq!(c.execute("select sum(d) from big", &[]).unwrap_err().sqlstate(), "22003");
 }
 
-/// Goal: more groups than are kept in memory are made by the general path, which the statement
-/// keeps to.
+/// Goal: more groups than fit into memory are computed by the general path, and the statement stays
+/// on it.
 #[test]
 fn many_groups() {
     let mut c = database().connect();
@@ -221,11 +221,10 @@ fn many_groups() {
     }
 }
 
-/// Goal: columns of the rows of a range that are read a leaf at a time are those of the rows.
-/// Method: all types with NULLs, columns asked for twice and in another order, forward and
-/// backward, LIMIT and OFFSET beyond a leaf's rows, lists of ranges, an index that has all columns,
-/// in packed leaves, in ordinary ones and in changed ones; against the same without a limit that
-/// the general path has sorted.
+/// Goal: columns that are read a leaf at a time equal those of the rows. Method: all types with
+/// NULLs, duplicate and reordered columns, forward and backward, LIMIT and OFFSET beyond a leaf's
+/// rows, lists of ranges, a covering index, in packed, ordinary and changed leaves; compared with
+/// the unlimited result that the general path has sorted.
 #[test]
 fn rows_of_leaves() {
     let database = database();
@@ -253,7 +252,7 @@ fn rows_of_leaves() {
             ("t, d, id", "where s = -2 and id > 100", "id desc"),
         ] {
             let all = format!("select {columns} from {table} {condition}");
-            // The general path computes something with each row.
+            // A query that the general path runs.
             let general =
                 format!("select {columns} from (select * from {table} order by id) as q {condition}");
             let expected = rows(&mut connection, &format!("{general} order by {order}"), &[]);
@@ -271,7 +270,7 @@ fn rows_of_leaves() {
         }
     }
     assert!(seen > 10_000, "{seen}");
-    // Conditions that no tree sees to.
+    // Conditions that no tree covers.
     let mut chosen = 0;
     for table in ["fresh", "packed"] {
         for condition in CONDITIONS {
@@ -282,7 +281,7 @@ fn rows_of_leaves() {
             let general = format!("select t, id, i, d from {table} {slowly} order by id");
             let expected = rows(&mut connection, &general, &[]);
             assert_eq!(rows(&mut connection, &sql, &[]), expected, "{sql}");
-            // The general path chooses rows of leaves as well.
+            // The general path also chooses rows of leaves.
             let both = format!(
                 "select t, id, i, d from (select *, t || t as tt from {table}) as q {condition} order by id"
             );

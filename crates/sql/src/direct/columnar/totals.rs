@@ -1,11 +1,13 @@
-//! What the values of a column come to in each group. Sum, least and greatest value of a group lie
-//! side by side, so that a row costs one look at a cache line, whatever is asked for.
+//! Totals of a column's values by group. The sum, least and greatest value of a group are adjacent,
+//! so that each row touches one cache line, whatever the query asks for.
 //!
 //! ```text
-//!   value of a row ─► group of the row ─► sum | least | greatest          whole numbers of up to 64 bits, sums that leave them are spilled into 128
-//!                                         sum | least | greatest          decimals, in 128 bits
-//!                                         sum                             doubles
+//!   value of a row ─► group of the row ─► sum | least | greatest    integers of up to 64 bits
+//!                                         sum | least | greatest    decimals, in 128 bits
+//!                                         sum                       doubles
 //! ```
+//!
+//! Sums that leave 64 bits are moved to 128.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -29,7 +31,7 @@ pub(super) struct Aggregated {
 }
 
 impl Aggregated {
-    /// Whether this path does it.
+    /// Whether this path supports it.
     pub fn is_known(&self) -> bool {
         match (self.kind, &self.column) {
             (Kind::Count, _) => true,
@@ -40,7 +42,7 @@ impl Aggregated {
     }
 }
 
-/// The columns that aggregates are of, each once, and what is asked of them.
+/// Returns the distinct columns of aggregates, with the totals that each needs.
 pub(super) fn columns_of(aggregates: &[Aggregated]) -> Vec<TotalsOf> {
     let mut columns: Vec<TotalsOf> = Vec::new();
     for (asked, (column, kind)) in
@@ -58,7 +60,7 @@ pub(super) fn columns_of(aggregates: &[Aggregated]) -> Vec<TotalsOf> {
     columns
 }
 
-/// A column, and what is asked of it besides how many values are not NULL.
+/// A column, and the totals that it needs besides the count of values that are not NULL.
 #[derive(Debug, Clone)]
 pub(super) struct TotalsOf {
     pub column: usize,
@@ -72,16 +74,16 @@ pub(super) struct TotalsOf {
 #[derive(Debug)]
 pub(super) struct Totals {
     of: TotalsOf,
-    /// Rows of each group that are NULL here; groups behind the last one have none.
+    /// The number of NULLs in each group. Groups after the last one have none.
     nulls: Vec<i64>,
     values: Values,
 }
 
 #[derive(Debug)]
 enum Values {
-    /// Nobody asks for more than how many there are.
+    /// Only the count is needed.
     Uncounted,
-    /// What sums of groups had in them when they became too large for 64 bits.
+    /// `spilled` holds the parts of sums that have been moved from 64 bits.
     Narrow {
         totals: Vec<Whole<i64>>,
         spilled: Vec<i128>,
@@ -90,7 +92,7 @@ enum Values {
     Doubles(Vec<f64>),
 }
 
-/// Totals of a group.
+/// The totals of a group.
 #[derive(Debug, Clone, Copy)]
 struct Whole<T> {
     sum: T,
@@ -101,7 +103,7 @@ struct Whole<T> {
 const NARROW: Whole<i64> = Whole { sum: 0, least: i64::MAX, most: i64::MIN };
 const WIDE: Whole<i128> = Whole { sum: 0, least: i128::MAX, most: i128::MIN };
 
-/// A sum that does not fit.
+/// Returns the error for a sum out of range.
 fn overflow() -> Error {
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range")
 }
@@ -117,7 +119,7 @@ impl Totals {
         Totals { of: of.clone(), nulls: Vec::new(), values }
     }
 
-    /// Makes room for so many groups.
+    /// Makes room for this many groups.
     fn grow(&mut self, groups: usize) {
         match &mut self.values {
             Values::Uncounted => {}
@@ -130,10 +132,10 @@ impl Totals {
         }
     }
 
-    /// Takes the chosen rows of a block in. `count` says how many groups there are, `of_rows` the
-    /// group of each row if there is more than one.
+    /// Adds the chosen rows of a block. `count` is the number of groups; `of_rows` is the group of
+    /// each row if there are several.
     ///
-    /// Errors: a sum that does not fit.
+    /// Errors: a sum out of range.
     pub fn take(
         &mut self,
         column: &ColumnBuf,
@@ -180,14 +182,15 @@ impl Totals {
             (Values::Doubles(totals), ColumnValues::Double(values)) => {
                 doubles(totals, values, chosen, of_rows)
             }
-            // `Aggregated::is_known` lets no others in.
+            // `Aggregated::is_known` accepts no others.
             _ => Ok(()),
         }
     }
 
-    /// Takes the totals of another one in, whose groups have these numbers here, of `count` in all.
+    /// Adds the totals of another part. `numbers` maps its groups to those here, of which there are
+    /// `count`.
     ///
-    /// Errors: a sum that does not fit.
+    /// Errors: a sum out of range.
     pub fn merge(&mut self, other: &Totals, numbers: &[u32], count: usize) -> Result<()> {
         self.grow(count);
         self.nulls.resize(count, 0);
@@ -235,9 +238,9 @@ impl Totals {
         Ok(())
     }
 
-    /// What an aggregate of this column comes to in a group of so many rows.
+    /// Returns an aggregate of this column for a group of `rows` rows.
     ///
-    /// Errors: a sum beyond its type.
+    /// Errors: a sum out of range of its type.
     pub fn value(&self, asked: Kind, group: usize, rows: i64) -> Result<Datum> {
         let count = rows - self.nulls.get(group).copied().unwrap_or(0);
         if asked == Kind::Count {
@@ -283,7 +286,7 @@ fn best_of(asked: Kind, sum: i128, (least, most): (i128, i128)) -> i128 {
     }
 }
 
-/// Takes values of up to 64 bits in.
+/// Adds values of up to 64 bits.
 fn narrow<T: Copy + Into<i64>>(
     (sums, best): (bool, bool),
     (totals, spilled): (&mut [Whole<i64>], &mut [i128]),
@@ -294,8 +297,8 @@ fn narrow<T: Copy + Into<i64>>(
     let Some(groups) = of_rows else {
         let (Some(total), Some(spilled)) = (totals.first_mut(), spilled.first_mut()) else { return Ok(()) };
         if sums {
-            // Halves of numbers add up within 64 bits for any block, and in loops that are done
-            // several numbers at a time.
+            // The sums of upper and lower halves fit 64 bits for any block, and such loops are
+            // vectorized.
             let (mut high, mut low) = (0_i64, 0_u64);
             chosen.each_of(values, |value| {
                 let value: i64 = value.into();
@@ -347,10 +350,9 @@ fn narrow<T: Copy + Into<i64>>(
     Ok(())
 }
 
-/// Takes doubles in. Sums that come out infinite, or no number, are rare: how they became so is
-/// looked at then.
+/// Adds doubles. Infinite sums and NaN are rare, so their cause is only examined afterwards.
 ///
-/// Errors: a sum that does not fit.
+/// Errors: a sum out of range.
 fn doubles(totals: &mut [f64], values: &[f64], chosen: &Chosen, of_rows: Option<&[u32]>) -> Result<()> {
     let mut fits = true;
     let mut add = |total: &mut f64, value: f64| {
@@ -377,9 +379,9 @@ fn doubles(totals: &mut [f64], values: &[f64], chosen: &Chosen, of_rows: Option<
     if fits { Ok(()) } else { Err(too_large()) }
 }
 
-/// Takes decimals in.
+/// Adds decimals.
 ///
-/// Errors: a sum that does not fit.
+/// Errors: a sum out of range.
 fn wide(totals: &mut [Whole<i128>], values: &[i128], chosen: &Chosen, of_rows: Option<&[u32]>) -> Result<()> {
     let mut fits = true;
     let mut take = |total: &mut Whole<i128>, value: i128| {

@@ -1,4 +1,4 @@
-//! Functions.
+//! Compiles function calls.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -14,12 +14,13 @@ use crate::syntax::build::number;
 use crate::syntax::{ident, last_name};
 use crate::types::name_of;
 
-/// The parameters of `make_interval`, by which its arguments may be named.
+/// The names of `make_interval`'s parameters.
 const PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
 
-/// The arguments of `make_interval` in their places, where some are named; `None` for other calls.
+/// Returns the arguments of a `make_interval` call with named arguments by position; `None` for
+/// other calls.
 ///
-/// Errors: 42883 for a name that there is not, or that is there twice.
+/// Errors: 42883 for an unknown or repeated name.
 pub(crate) fn positional(function: &ast::Function) -> crate::Result<Option<Vec<Expr>>> {
     let FunctionArguments::List(list) = &function.args else { return Ok(None) };
     let is_named = |arg: &FunctionArg| !matches!(arg, FunctionArg::Unnamed(_));
@@ -83,7 +84,7 @@ impl Compiler<'_> {
     pub(super) fn call(&mut self, name: &str, arguments: &[&Expr]) -> Result<Typed> {
         let mut arguments = arguments.iter().map(|expr| self.compile(expr)).collect::<Result<Vec<_>>>()?;
         if name == "age" && arguments.len() == 1 {
-            // Up to today's midnight.
+            // The age as of midnight today.
             arguments.insert(0, Typed::new(Node::Call(Function::CurrentDate, Vec::new()), Type::Date.into()));
         }
         match (name, arguments.as_slice()) {

@@ -1,4 +1,4 @@
-//! Types that are asked for, and types that have to be the same.
+//! Explicit casts, and conversions to a common type.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -72,7 +72,7 @@ impl Compiler<'_> {
         Ok(Typed { node: Node::Case { whens, otherwise }, kind })
     }
 
-    /// Gives several expressions one type.
+    /// Converts several expressions to their common type.
     pub(super) fn same_type(&mut self, all: Vec<Typed>) -> Result<(Vec<Node>, Option<ColumnType>)> {
         let mut kind: Option<ColumnType> = None;
         for typed in &all {
@@ -94,7 +94,7 @@ impl Compiler<'_> {
     }
 }
 
-/// Whether a type is a numeric that says nothing of its digits.
+/// Whether a type is numeric without precision and scale.
 fn open_numeric(kind: &ast::DataType) -> bool {
     use ast::{DataType, ExactNumberInfo};
     matches!(
@@ -105,8 +105,8 @@ fn open_numeric(kind: &ast::DataType) -> bool {
     )
 }
 
-/// The numeric that has the digits of a value: whole numbers have none after the point, literals
-/// those that are written. Others get ten.
+/// Returns the numeric type with the scale of a value: integers have none, literals the scale as
+/// written. Other values get ten digits.
 fn numeric_of(typed: &Typed) -> ColumnType {
     const DEFAULT_SCALE: u8 = 10;
     let scale = match (&typed.kind, &typed.node) {

@@ -1,10 +1,11 @@
-//! What can be computed before there is a row.
+//! Constant folding.
 
 use crate::datum::Datum;
 use crate::error::Error;
 use crate::expr::{Cells, Context, Env, Node, Val};
 
-/// Computes what is constant. What fails then fails when it is run, and maybe it is not.
+/// Evaluates a constant expression. If that fails, it is left to fail at run time, because it may
+/// never be evaluated.
 pub(super) fn fold(node: Node) -> Node {
     if matches!(node, Node::Const(_) | Node::Slot { .. } | Node::Param(_)) || !node.is_constant() {
         return node;
@@ -16,14 +17,14 @@ pub(super) fn fold(node: Node) -> Node {
 }
 
 impl Node {
-    /// The value of what is constant; `None` where computing it fails.
+    /// Returns the value of a constant expression; `None` if its evaluation fails.
     fn eval_constant(&self) -> Option<Datum> {
         let env = Env::new(Cells::None, &[], &NoContext);
         self.eval(&env).ok().map(Val::into_datum)
     }
 }
 
-/// For constants, which ask for nothing.
+/// The context of constant expressions, which never use it.
 #[derive(Debug)]
 pub(crate) struct NoContext;
 

@@ -1,8 +1,8 @@
-//! `x = ANY (list)` and `x <> ALL (list)`, which are `x IN (...)` and its opposite.
+//! `x = ANY (list)` and `x <> ALL (list)`, which are equivalent to `x IN (...)` and its negation.
 //!
-//! A list that is written down is one of expressions. One that is a parameter stays a node: when
-//! the statement runs, its items are looked up as those of `IN` are. They need not be of the
-//! operand's type: whatever is compared with them compares numbers of any width.
+//! A literal list becomes a list of expressions. A list parameter stays a node, and its items are
+//! looked up at run time like those of `IN`. They need not have the operand's type, because
+//! comparisons with them accept integers of any width.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -16,7 +16,7 @@ use crate::expr::operators::{common, undefined};
 use crate::syntax::build::{null, string, text, with_type};
 use crate::syntax::column_type;
 
-/// What stands beside ANY.
+/// The list of ANY or ALL.
 enum List {
     /// Expressions, one for each item.
     Written(Vec<Expr>),
@@ -97,7 +97,7 @@ fn list_of(expr: &Expr) -> Result<List> {
     }
 }
 
-/// A list whose items are cast.
+/// Casts the items of a list.
 fn cast(list: List, of: &DataType) -> Result<List> {
     Ok(match list {
         List::Written(items) => {
@@ -105,7 +105,7 @@ fn cast(list: List, of: &DataType) -> Result<List> {
         }
         List::Parameter(number, None) => {
             let to = column_type(of)?;
-            // Digits and characters that get lost in the cast are for the general path to lose.
+            // Casts that can lose digits or characters are left to the general path.
             if to.length.is_some() || to.decimal.is_some() {
                 return Err(Failure::Unknown);
             }
@@ -115,7 +115,7 @@ fn cast(list: List, of: &DataType) -> Result<List> {
     })
 }
 
-/// Whether values of a type can be compared with items of another as they are.
+/// Whether values of a type can be compared with items of another type without a conversion.
 fn are_comparable(kind: &ColumnType, element: &ColumnType) -> bool {
     let has_order = |kind: &ColumnType| !kind.is_json;
     let is_whole = element.kind.is_integer();
@@ -132,8 +132,8 @@ mod tests {
     use crate::Database;
     use crate::session::Plan;
 
-    /// Goal: rows that are in a list are looked up by a key or an index, as those of IN. Method:
-    /// the parts of trees that statements were planned to read.
+    /// Goal: lists are looked up in a key or an index, like those of IN. Method: the parts of trees
+    /// that statements are planned to read.
     #[test]
     fn lists_are_looked_up() {
         let database = Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();

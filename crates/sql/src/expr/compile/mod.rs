@@ -1,4 +1,4 @@
-//! From syntax trees to compiled expressions.
+//! Compiles syntax trees to expressions.
 
 mod calls;
 mod casts;
@@ -25,12 +25,12 @@ use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
 use crate::syntax::{column_type, deeper, ident};
 use crate::types::name_of;
 
-/// Why an expression was not compiled.
+/// The reason why an expression was not compiled.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// This compiler does not know it: somebody else may.
+    /// This compiler does not support it; the general path may.
     Unknown,
-    /// It is wrong, whoever looks at it.
+    /// It is an error on any path.
     Error(Error),
 }
 
@@ -42,8 +42,8 @@ impl From<Error> for Failure {
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// A compiled expression and its type; `None` for literals in quotes, NULL and parameters that
-/// nobody has given one.
+/// A compiled expression and its type; `None` for untyped literals, NULL and parameters without a
+/// type.
 #[derive(Debug, Clone)]
 pub(crate) struct Typed {
     pub node: Node,
@@ -60,20 +60,20 @@ impl Typed {
     }
 }
 
-/// Digits after the point that a result's type has where a parameter says how many there are.
+/// The scale of a result that depends on a parameter's digits.
 const OPEN_SCALE: u8 = 10;
 
-/// Compiles expressions over the columns of a scope. What is learned about the types of parameters
-/// stays in `params`.
+/// Compiles expressions over the columns of a scope. Inferred types of parameters are stored in
+/// `params`.
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
     pub scope: &'a Scope,
     pub params: &'a mut Vec<Option<ColumnType>>,
 }
 
-/// The node's value as another type. A moment in UTC says so in its text.
+/// Converts a node to another type. The text of a timestamp with a time zone includes the zone.
 pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType) -> Node {
-    // A list of such moments is its text already.
+    // A list of such timestamps already is text.
     let operand = match from.is_zoned && from.kind == Type::Timestamp && to.kind == Type::Text {
         true => Node::Call(Function::ZonedText, vec![node]),
         false => node,
@@ -81,9 +81,10 @@ pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType)
     Node::Cast { operand: Box::new(operand), to: to.clone() }
 }
 
-/// The value of INTERVAL with what stands behind it; `None` for forms that are not literals.
+/// Returns the value of an INTERVAL literal with its qualifiers; `None` for forms that are not
+/// literals.
 ///
-/// Errors: what is in the quotes is no interval.
+/// Errors: the quoted text is not an interval.
 pub(crate) fn interval_literal(interval: &ast::Interval) -> crate::Result<Option<Datum>> {
     let Expr::Value(value) = &*interval.value else { return Ok(None) };
     let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else { return Ok(None) };
@@ -93,7 +94,7 @@ pub(crate) fn interval_literal(interval: &ast::Interval) -> crate::Result<Option
     typed_interval(text, first.as_deref(), last.as_deref(), precision).map(Some)
 }
 
-/// Whether a number is written there, and not computed.
+/// Whether an expression is a literal number.
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) => true,
@@ -108,13 +109,13 @@ impl<'a> Compiler<'a> {
         Compiler { scope, params }
     }
 
-    /// A condition.
+    /// Compiles a condition.
     pub fn condition(&mut self, expr: &Expr) -> Result<Node> {
         let typed = self.compile(expr)?;
         self.as_boolean(typed, "WHERE")
     }
 
-    /// An expression whose value goes into a column.
+    /// Compiles an expression that is assigned to a column.
     pub fn assignment(&mut self, expr: &Expr, column: &str, to: &ColumnType) -> Result<Node> {
         let typed = self.compile(expr)?;
         let Some(from) = &typed.kind else { return Ok(fold(self.coerce_unbounded(typed, to)?)) };
@@ -133,22 +134,23 @@ impl<'a> Compiler<'a> {
         {
             kept(*unscaled, *scale, digits)?;
         }
-        // Numbers and times are converted when they are put in; that a moment has a zone is known
-        // here only.
+        // Numbers and times are converted at insertion. Only here it is known whether a timestamp
+        // has a time zone.
         Ok(match from.is_zoned && to.kind == Type::Text {
             true => converted(typed.node, from, &Type::Text.into()),
             false => typed.node,
         })
     }
 
-    /// Any expression.
+    /// Compiles any expression.
     pub fn compile(&mut self, expr: &Expr) -> Result<Typed> {
-        // A check or a default is compiled for statements that are not as deep as it is.
+        // A check or a default may be nested deeper than the statement that it is compiled for,
+        // which the stack was sized for.
         let typed = deeper(0, || self.any(expr))?;
         Ok(Typed { node: fold(typed.node).with_care(), kind: typed.kind })
     }
 
-    /// An expression for a result's column: what has no type yet is text.
+    /// Compiles an expression for a result column. An expression without a type becomes text.
     pub fn output(&mut self, expr: &Expr) -> Result<(Node, ColumnType)> {
         let typed = self.compile(expr)?;
         match typed.kind {
@@ -160,7 +162,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// An expression as one of this type.
+    /// Converts an expression to this type.
     pub fn coerced(&mut self, typed: Typed, to: &ColumnType) -> Result<Node> {
         Ok(self.coerce(typed, to)?.node)
     }
@@ -262,15 +264,14 @@ impl<'a> Compiler<'a> {
             self.params.resize(number + 1, None);
         }
         let kind = self.params.get(number).cloned().flatten();
-        // Lists are known beside ANY and ALL only.
+        // List parameters are supported in ANY and ALL only.
         if kind.as_ref().is_some_and(|kind| kind.is_list) {
             return Err(Failure::Unknown);
         }
         Ok(Typed { node: Node::Param(number), kind })
     }
 
-    /// Makes it of a type that it can be of without a word: what has no type yet gets this one,
-    /// others are converted.
+    /// Converts an expression implicitly. One without a type takes this one.
     pub(super) fn coerce(&mut self, typed: Typed, to: &ColumnType) -> Result<Typed> {
         let node = match &typed.kind {
             None if to.kind == Type::Decimal => return self.open_decimal(typed, to),
@@ -285,7 +286,7 @@ impl<'a> Compiler<'a> {
         Ok(Typed::new(node, to.clone()))
     }
 
-    /// A literal or parameter without a type beside a decimal: it keeps the digits that it has.
+    /// Types an untyped literal or parameter next to a decimal. It keeps its own digits.
     fn open_decimal(&mut self, typed: Typed, beside: &ColumnType) -> Result<Typed> {
         let mut open = ColumnType::new(Type::Decimal);
         open.decimal = None;
@@ -299,8 +300,8 @@ impl<'a> Compiler<'a> {
         Ok(Typed::new(node, ColumnType::decimal(38, scale)))
     }
 
-    /// A literal or parameter without a type as one of this type. The type's length is not looked
-    /// at, nor are a parameter's digits.
+    /// Types an untyped literal or parameter as `to`. The type's length is ignored, as is the
+    /// precision of a parameter.
     fn coerce_unbounded(&mut self, typed: Typed, to: &ColumnType) -> Result<Node> {
         Ok(match typed.node {
             Node::Const(Datum::Text(text)) => Node::Const(Datum::parse(&text, to)?),
@@ -312,7 +313,7 @@ impl<'a> Compiler<'a> {
                 }
                 Node::Param(number)
             }
-            // CASE and the like, all of whose results are open.
+            // CASE and the like, whose results are all untyped.
             node @ (Node::Const(_) | Node::Cast { .. }) => node,
             node => Node::Cast { operand: Box::new(node), to: to.clone() },
         })
@@ -347,7 +348,7 @@ impl<'a> Compiler<'a> {
                 Ok(Typed::new(Node::Not(Box::new(operand)), Type::Boolean.into()))
             }
             UnaryOperator::Minus => {
-                // The smallest numbers of a type have no positive twin.
+                // The least number of a type has no positive counterpart.
                 if let Expr::Value(value) = expr
                     && let Value::Number(digits, _) = &value.value
                 {

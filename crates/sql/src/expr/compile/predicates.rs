@@ -1,4 +1,4 @@
-//! What is true, false or unknown.
+//! Compiles predicates.
 
 use cairn_table::row::Type;
 use datafusion::sql::sqlparser::ast::{self, Expr, Value};
@@ -46,8 +46,8 @@ impl Compiler<'_> {
             if let (Some(before), Some(now)) = (&before, &left.kind)
                 && before.kind != now.kind
             {
-                // The operand is of another type for this item than for those before it: they
-                // become that too.
+                // This item gives the operand another type than the earlier items did, which are
+                // converted to it.
                 let earlier = std::mem::take(&mut nodes).into_iter();
                 let typed = earlier.map(|node| self.coerced(Typed::new(node, before.clone()), now));
                 nodes = typed.collect::<Result<_>>()?;

@@ -1,5 +1,5 @@
-//! `to_char`, `to_date`, `to_timestamp` and `to_number`: values by patterns, as PostgreSQL's manual
-//! has them ("Data Type Formatting Functions").
+//! `to_char`, `to_date`, `to_timestamp` and `to_number`, with the patterns of PostgreSQL's manual
+//! ("Data Type Formatting Functions").
 
 mod number;
 mod print;

@@ -1,4 +1,4 @@
-//! `to_char` and `to_number` of numbers.
+//! `to_char` and `to_number` for numbers.
 
 use super::print::ordinal_of;
 use crate::datum::{Datum, DatumRef, pow10, rescale};
@@ -18,19 +18,19 @@ enum Mark {
     },
     Point,
     Group,
-    /// `S`: where it stands it is told by [`Pattern::sign`].
+    /// `S`; [`Pattern::sign`] holds its position.
     Sign,
     Minus,
     Plus,
     /// `SG`.
     Either,
-    /// `PR`, which goes around the number.
+    /// `PR`, which encloses the number.
     Brackets,
     Ordinal {
         upper: bool,
     },
     Currency,
-    /// What follows are digits that the point moves over.
+    /// The point moves over the digits that follow.
     Shift,
     Roman {
         upper: bool,
@@ -39,30 +39,30 @@ enum Mark {
     Text(char),
 }
 
-/// Where the sign goes.
+/// The position of the sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Sign {
-    /// A minus or a blank right before the number.
+    /// A minus or a blank directly before the number.
     #[default]
     Minus,
-    /// `S` before the digits: a plus or a minus right before the number.
+    /// `S` before the digits: a plus or a minus directly before the number.
     Before,
-    /// `S` behind them.
+    /// `S` after the digits.
     Behind,
     Brackets,
-    /// A mark in the pattern says it.
+    /// At a mark of the pattern.
     Elsewhere,
 }
 
 #[derive(Debug, Default)]
 struct Pattern {
     marks: Vec<Mark>,
-    /// Digits before the point, and after.
+    /// The number of digits before the point, and after it.
     whole: usize,
     fraction: usize,
     shift: u32,
-    /// The place of the first `0` before the point, and the one behind the last `0`, fractions
-    /// counted on.
+    /// The position of the first `0` before the point, and the position after the last `0`.
+    /// Fractional digits continue the count.
     first_zero: Option<usize>,
     zeros_end: usize,
     fill: bool,
@@ -92,7 +92,7 @@ const NAMES: &[(&str, Mark)] = &[
 ];
 
 impl Pattern {
-    /// Errors: 42601 for what cannot stand together.
+    /// Errors: 42601 for an invalid combination of marks.
     fn parse(pattern: &str) -> Result<Pattern> {
         let mut parsed = Pattern::default();
         let (mut signs, mut said, mut sign_at, mut shifted) = (0, false, None, false);
@@ -134,7 +134,7 @@ impl Pattern {
                 Mark::Sign => sign_at = Some(parsed.whole),
                 Mark::Minus | Mark::Plus | Mark::Either => {
                     signs += 1;
-                    // A plus alone leaves the place of the minus where it is.
+                    // A plus alone does not move the minus.
                     said |= *mark != Mark::Plus;
                 }
                 Mark::Brackets => parsed.sign = Sign::Brackets,
@@ -191,17 +191,17 @@ fn syntax(what: &str) -> Error {
     Error::new(SYNTAX_ERROR, what)
 }
 
-/// A number's digits, rounded to as many after the point as are asked for.
+/// The digits of a number, rounded to the requested number of fractional digits.
 struct Digits {
     negative: bool,
-    /// At least one.
+    /// At least one digit.
     whole: String,
-    /// As many as are asked for, or fewer where a double has no more.
+    /// The requested digits, or fewer where a double has no more.
     fraction: String,
 }
 
 impl Digits {
-    /// `None` for what has no digits, or more than numbers have here.
+    /// `None` for values without digits, or with more than numbers have here.
     fn of(value: DatumRef<'_>, fraction: usize, shift: u32) -> Option<Digits> {
         let text = match value {
             DatumRef::Real(_) | DatumRef::Double(_) => {
@@ -226,7 +226,7 @@ impl Digits {
                     _ => return None,
                 };
                 let unscaled = unscaled.checked_mul(pow10(shift)?)?;
-                // More digits than it has are zeros.
+                // The number is padded with zeros.
                 let kept = fraction.min(scale.into()) as u8;
                 let mut text =
                     Datum::Decimal { unscaled: rescale(unscaled, scale, kept)?, scale: kept }.to_string();
@@ -247,9 +247,9 @@ impl Digits {
     }
 }
 
-/// A number by a pattern.
+/// Formats a number by a pattern.
 ///
-/// Errors: 42601 for a pattern that means nothing, 54000 for one that nobody should make.
+/// Errors: 42601 for an invalid pattern, 54000 for one that is too long.
 pub(in crate::expr) fn number_text(value: DatumRef<'_>, pattern: &str) -> Result<String> {
     check_length(pattern.len().saturating_mul(4))?;
     let pattern = Pattern::parse(pattern)?;
@@ -266,7 +266,7 @@ pub(in crate::expr) fn number_text(value: DatumRef<'_>, pattern: &str) -> Result
     let fits = |digits: &Digits| digits.whole.len() <= pattern.whole;
     let printer = match digits {
         Some(digits) if fits(&digits) => Printer::new(&pattern, digits),
-        // Too long: a cross for each digit.
+        // Too long for the pattern, which prints `#` for each digit.
         other => Printer::new(
             &pattern,
             Digits {
@@ -282,13 +282,13 @@ pub(in crate::expr) fn number_text(value: DatumRef<'_>, pattern: &str) -> Result
 struct Printer<'p> {
     pattern: &'p Pattern,
     digits: Digits,
-    /// Places before the number's first digit.
+    /// The number of positions before the first digit.
     lead: usize,
-    /// Digits after the point that are printed whatever they are; the others only for a `0`.
+    /// The number of fractional digits that are always printed. Others are printed at a `0` only.
     relevant: usize,
     out: String,
     signed: bool,
-    /// A digit was printed.
+    /// A digit has been printed.
     within: bool,
 }
 
@@ -312,7 +312,7 @@ impl<'p> Printer<'p> {
         }
     }
 
-    /// What goes right before the number.
+    /// Writes the sign directly before the number.
     fn sign(&mut self) {
         if std::mem::replace(&mut self.signed, true) {
             return;
@@ -326,7 +326,7 @@ impl<'p> Printer<'p> {
         }
     }
 
-    /// What goes right behind it.
+    /// Writes the sign directly after the number.
     fn end(&mut self) {
         match (self.pattern.sign, self.digits.negative) {
             (Sign::Behind, negative) => self.out.push(if negative { '-' } else { '+' }),
@@ -357,8 +357,7 @@ impl<'p> Printer<'p> {
                 Mark::Point => {
                     self.sign();
                     after_point = true;
-                    // A point with nothing behind it in the pattern goes unsaid, but beside
-                    // crosses.
+                    // A point at the end of the pattern is printed only next to `#`.
                     if self.pattern.fraction > 0 || self.digits.whole.starts_with('#') {
                         self.out.push('.');
                     }
@@ -395,7 +394,7 @@ impl<'p> Printer<'p> {
         }
     }
 
-    /// A place before the point.
+    /// Writes a position before the point.
     fn whole(&mut self, place: usize) {
         let zeros = self.pattern.first_zero.is_some_and(|first| first <= place);
         if place < self.lead {
@@ -407,7 +406,7 @@ impl<'p> Printer<'p> {
             }
             return;
         }
-        // A lone zero before the point goes unsaid, unless nothing else would be left.
+        // A single zero before the point is omitted, unless nothing else would be printed.
         let unsaid =
             self.pattern.first_zero.is_none() && self.pattern.fraction > 0 && self.digits.whole == "0";
         if unsaid && !(self.pattern.fill && self.relevant == 0) {
@@ -420,7 +419,7 @@ impl<'p> Printer<'p> {
     }
 }
 
-/// More digits than any floating-point number of 64 bits has.
+/// Exceeds the number of digits of any double.
 const MOST_DIGITS: usize = 1_100;
 
 fn exponential(value: DatumRef<'_>, fraction: usize) -> String {
@@ -428,7 +427,7 @@ fn exponential(value: DatumRef<'_>, fraction: usize) -> String {
     if !value.is_finite() {
         return format!(" #.{}", "#".repeat(fraction + 4));
     }
-    // All digits that a number has, and zeros behind them: formatting refuses to give very many.
+    // All digits of the number, padded with zeros. The formatter rejects very large precisions.
     let digits = fraction.min(MOST_DIGITS);
     let text = format!("{value:.digits$e}");
     let (number, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -471,16 +470,15 @@ fn roman(value: DatumRef<'_>, upper: bool, fill: bool) -> Result<String> {
     Ok(if fill { text } else { format!("{text:>WIDTH$}") })
 }
 
-/// How many digits after the point numbers have that are read by a pattern.
+/// Returns the scale of numbers parsed by a pattern.
 pub(in crate::expr) fn scale_of(pattern: &str) -> Option<u8> {
     let pattern = Pattern::parse(pattern).ok()?;
     Some(pattern.fraction.saturating_add(pattern.shift as usize).min(38) as u8)
 }
 
-/// The number that a text writes by a pattern, with as many digits after the point as the pattern
-/// has.
+/// Parses a number by a pattern, whose scale the number takes.
 ///
-/// Errors: 22P02 for a text without a number, 0A000 for patterns that numbers are not read by.
+/// Errors: 22P02 for a text without a number, 0A000 for patterns that are for output only.
 pub(in crate::expr) fn number_from(text: &str, pattern: &str) -> Result<(i128, u8)> {
     let pattern = Pattern::parse(pattern)?;
     if pattern.marks.iter().any(|mark| matches!(mark, Mark::Roman { .. } | Mark::Exponent)) {
@@ -525,7 +523,7 @@ pub(in crate::expr) fn number_from(text: &str, pattern: &str) -> Result<(i128, u
             Mark::Sign | Mark::Minus | Mark::Plus | Mark::Either => take_sign(&mut rest, &mut negative),
             Mark::Brackets | Mark::Shift | Mark::Roman { .. } | Mark::Exponent => {}
             Mark::Ordinal { .. } => rest = rest.get(2..).unwrap_or_default(),
-            // Anything that is no part of a number stands for it.
+            // Any character that cannot be part of a number may take its place.
             Mark::Currency | Mark::Text(_) => {
                 let mut characters = rest.chars();
                 let first = characters.next();

@@ -1,4 +1,4 @@
-//! `to_char` of moments and spans.
+//! `to_char` for timestamps and intervals.
 
 use super::template::{Case, DAYS, Field, Item, MONTHS, ROMAN, parse};
 use crate::datum::{civil_from_days, days_from_civil};
@@ -7,23 +7,24 @@ use crate::expr::call::check_length;
 use crate::expr::time::{DAY, SECOND, iso_week};
 use crate::sqlstate::INVALID_DATETIME_FORMAT;
 
-/// A moment or a span, taken apart.
+/// The parts of a timestamp or an interval.
 struct Parts {
     year: i64,
-    /// 0 for a span of whole years.
+    /// 0 for an interval of whole years.
     month: i64,
     day: i64,
     /// Days since 1970-01-01.
     date: i64,
-    /// Microseconds of the day; of a span all that are no days.
+    /// Microseconds of the day; for an interval, those beyond its days.
     time: i64,
     is_span: bool,
     is_zoned: bool,
 }
 
-/// A moment by a pattern. `is_zoned`: its type has a time zone, which is UTC.
+/// Formats a timestamp by a pattern. `is_zoned` says that its type has a time zone, which is always
+/// UTC.
 ///
-/// Errors: 54000 for a text that nobody should make.
+/// Errors: 54000 for a text that is too long.
 pub(in crate::expr) fn moment_text(at: i64, is_zoned: bool, pattern: &str) -> Result<String> {
     let date = at.div_euclid(DAY);
     let (year, month, day) = civil_from_days(date);
@@ -32,9 +33,9 @@ pub(in crate::expr) fn moment_text(at: i64, is_zoned: bool, pattern: &str) -> Re
     text(&parts, pattern)
 }
 
-/// A span by a pattern.
+/// Formats an interval by a pattern.
 ///
-/// Errors: 22007 for what a span has not, such as the name of a day.
+/// Errors: 22007 for fields that intervals lack, such as the name of a day.
 pub(in crate::expr) fn span_text(months: i32, days: i32, micros: i64, pattern: &str) -> Result<String> {
     let (year, month) = (i64::from(months / 12), i64::from(months % 12));
     let parts =
@@ -63,7 +64,7 @@ fn text(parts: &Parts, pattern: &str) -> Result<String> {
     Ok(out)
 }
 
-/// "st", "nd", "rd" or "th", as the number is said.
+/// Returns "st", "nd", "rd" or "th" for a number.
 pub(super) fn ordinal_of(number: &str) -> &'static str {
     let mut digits = number.bytes().rev().filter(u8::is_ascii_digit);
     let (last, before) = (digits.next(), digits.next());
@@ -84,13 +85,13 @@ fn cased(text: &str, case: Case) -> String {
     }
 }
 
-/// The digits of a number, with zeros before them up to a width.
+/// Writes a number, padded with zeros.
 fn digits(out: &mut String, value: i64, width: usize, fill: bool) {
     let width = if fill { 0 } else { width };
     *out += &format!("{value:0width$}");
 }
 
-/// As [`digits`], with room for a sign besides.
+/// Like [`digits`], with additional room for a sign.
 fn signed(out: &mut String, value: i64, width: usize, fill: bool) {
     digits(out, value, width + usize::from(value < 0), fill);
 }
@@ -101,7 +102,7 @@ fn padded(out: &mut String, text: &str, width: usize, fill: bool) {
 }
 
 impl Parts {
-    /// The year as it is called: there is no year 0 among those of the Lord.
+    /// Returns the year as printed. There is no year 0 in AD or BC.
     fn said(&self, year: i64) -> i64 {
         if self.is_span || year > 0 { year } else { 1 - year }
     }

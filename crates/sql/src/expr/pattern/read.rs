@@ -1,4 +1,4 @@
-//! `to_date` and `to_timestamp`: moments from texts, by a pattern.
+//! `to_date` and `to_timestamp`: parses timestamps by a pattern.
 
 use super::template::{DAYS, Field, Item, MONTHS, ROMAN, is_separator, parse};
 use crate::datum::{civil_from_days, days_from_civil, days_in_month};
@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::expr::time::{DAY, SECOND, iso_week};
 use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, FEATURE_NOT_SUPPORTED, INVALID_DATETIME_FORMAT};
 
-/// What was read, each at most once.
+/// The fields parsed so far, each at most once.
 #[derive(Default)]
 struct Read {
     year: Option<i64>,
-    /// Digits of the year that were written: with two of them a century can be told beside.
+    /// The number of digits of the year. A year of two digits can be combined with a century.
     year_digits: u32,
     iso_year: Option<i64>,
     century: Option<i64>,
@@ -37,11 +37,11 @@ struct Read {
     zone_minute: Option<i64>,
 }
 
-/// The moment that a text names by a pattern, microseconds since 1970. What it does not name is
-/// that of the first day of the year 1 before Christ, as PostgreSQL has it.
+/// Parses a timestamp by a pattern, in microseconds since 1970. Missing fields are those of the
+/// first day of the year 1 BC, as in PostgreSQL.
 ///
-/// Errors: 22007 for a text that does not follow the pattern, 22008 for a day or an hour that there
-/// is not.
+/// Errors: 22007 for a text that does not match the pattern, 22008 for a day or an hour that does
+/// not exist.
 pub(in crate::expr) fn moment_from(text: &str, pattern: &str) -> Result<i64> {
     let (items, exact) = parse(pattern);
     let mut reader = Reader { rest: text, exact, skipped: 0 };
@@ -73,7 +73,7 @@ pub(in crate::expr) fn moment_from(text: &str, pattern: &str) -> Result<i64> {
     read.moment(text)
 }
 
-/// Whether a number could go on in what comes next.
+/// Whether the next item could continue a number.
 fn is_digit(item: Option<&Item>) -> bool {
     match item {
         Some(Item::Field { field, .. }) => field.is_digits(),
@@ -85,7 +85,7 @@ fn is_digit(item: Option<&Item>) -> bool {
 struct Reader<'t> {
     rest: &'t str,
     exact: bool,
-    /// Blanks before the place that the pattern does not have.
+    /// The number of blanks skipped that are not in the pattern.
     skipped: i64,
 }
 
@@ -110,7 +110,7 @@ impl Reader<'_> {
         self.rest = characters.as_str();
     }
 
-    /// One blank or separator, or none where there is none.
+    /// Skips a blank or separator, if there is one.
     fn separator(&mut self) {
         let first = self.rest.chars().next();
         if self.exact {
@@ -124,7 +124,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A whole number: all digits there are, or so many.
+    /// Parses an integer of all digits if `open`, otherwise of at most `width` characters.
     fn number(&mut self, name: &str, width: usize, open: bool) -> Result<(i64, u32)> {
         let text = self.rest.trim_start_matches(|c: char| c.is_ascii_whitespace());
         let sign = usize::from(text.starts_with(['-', '+']));
@@ -158,7 +158,7 @@ impl Reader<'_> {
         Ok((value.into(), (most - sign) as u32))
     }
 
-    /// Which of some words stands here, whatever its case.
+    /// Finds which of several words the text begins with, ignoring case.
     fn word<'w>(&mut self, name: &str, words: impl Iterator<Item = &'w str>) -> Result<usize> {
         let mut found: Option<(usize, usize)> = None;
         for (at, word) in words.enumerate() {
@@ -251,7 +251,7 @@ impl Reader<'_> {
             F::WeekOfYear => set(&mut read.week_of_year, self.number(name, 2, open)?.0),
             F::WeekOfMonth => set(&mut read.week_of_month, self.number(name, 1, open)?.0),
             F::Julian => set(&mut read.julian, self.number(name, 7, true)?.0),
-            // A quarter has no first day to be told apart: it is read and forgotten.
+            // A quarter does not determine a date, so it is parsed and ignored.
             F::Quarter => self.number(name, 1, open).map(|_| ()),
             F::Hour12 => {
                 read.is_clock = true;
@@ -263,7 +263,7 @@ impl Reader<'_> {
             F::SecondOfDay => set(&mut read.second_of_day, self.number(name, 5, open)?.0),
             F::Fraction(count) => {
                 let (value, digits) = self.number(name, count as usize, open)?;
-                // The digits behind the point: ".5" is half a second.
+                // The digits are a fraction: ".5" is half a second.
                 let micros = match digits {
                     0..=6 => value * 10_i64.pow(6 - digits),
                     _ => value / 10_i64.pow((digits - 6).min(18)),
@@ -286,7 +286,7 @@ impl Reader<'_> {
     }
 }
 
-/// The year nearest to 2020 that ends in these digits.
+/// Returns the year nearest to 2020 that ends in these digits.
 fn nearest_year(year: i64, digits: u32) -> i64 {
     match digits {
         1 | 2 if year < 70 => year + 2000,
@@ -320,7 +320,7 @@ impl Read {
             (None, Some(century)) => (century - 1) * 100 + 1,
             (None, None) => return 0,
         };
-        // The year before the first is the first before Christ.
+        // 1 BC is the year 0.
         if self.before_christ && year > 0 {
             1 - year
         } else if year < 0 {
@@ -330,13 +330,13 @@ impl Read {
         }
     }
 
-    /// Days since 1970-01-01; `None` where there is no such day.
+    /// Returns the days since 1970-01-01; `None` if the day does not exist.
     fn date(&self) -> Option<i64> {
         if let Some(julian) = self.julian {
             return Some(julian - 2_440_588);
         }
         let first_week = |year: i64| {
-            // The fourth of January is in the first week.
+            // The fourth of January is always in the first week.
             let fourth = days_from_civil(year, 1, 4);
             fourth - (fourth + 3).rem_euclid(7)
         };

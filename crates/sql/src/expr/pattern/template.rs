@@ -1,38 +1,38 @@
-//! Patterns of dates and times, taken apart.
+//! Parses patterns of dates and times.
 
 /// A part of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
     Field {
         field: Field,
-        /// How it was written.
+        /// The field as written.
         name: &'static str,
-        /// `FM`: no blanks, no leading zeros.
+        /// `FM`: no blanks and no leading zeros.
         fill: bool,
-        /// `TH` or `th` behind it.
+        /// Followed by `TH` or `th`.
         ordinal: Option<Case>,
     },
-    /// A character that stands for itself: from quotes, or no field, blank or separator.
+    /// A literal character: quoted, or not part of a field, blank or separator.
     Text(char),
-    /// Any blank or separator, when a value is read.
+    /// Matches any blank or separator in input.
     Separator(char),
 }
 
-/// How letters are written.
+/// The case of letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Upper,
-    /// `Month`.
+    /// As in `Month`.
     Capital,
     Lower,
 }
 
-/// What a pattern can ask for.
+/// The fields of patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Field {
-    /// `BC`, `A.D.`: an era; with points.
+    /// `BC`, `A.D.`: the era; whether with points.
     Era(Case, bool),
-    /// `AM`, `p.m.`: half of a day; with points.
+    /// `AM`, `p.m.`: the half of the day; whether with points.
     Half(Case, bool),
     Century,
     Day,
@@ -44,11 +44,11 @@ pub(super) enum Field {
     IsoDayOfWeek,
     DayName(Case),
     DayShort(Case),
-    /// So many digits of a second.
+    /// This many digits of a second.
     Fraction(u32),
     Hour12,
     Hour24,
-    /// A year of weeks, its last digits.
+    /// The last digits of the ISO year.
     IsoYear(u32),
     IsoWeek,
     Julian,
@@ -63,7 +63,7 @@ pub(super) enum Field {
     SecondOfDay,
     WeekOfMonth,
     WeekOfYear,
-    /// The last digits of a year.
+    /// The last digits of the year.
     Year(u32),
     /// `Y,YYY`.
     YearWithComma,
@@ -73,7 +73,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Whether it is read as a run of digits.
+    /// Whether its input is a run of digits.
     pub fn is_digits(self) -> bool {
         use Field as F;
         !matches!(
@@ -96,8 +96,8 @@ impl Field {
 use Case::{Capital, Lower, Upper};
 use Field as F;
 
-/// Fields by name. Of two that begin alike the longer one comes first. Where case does not matter
-/// the name is in capitals, and found in small letters too.
+/// Fields by name. If two begin alike, the longer one comes first. Names whose case does not matter
+/// are in capitals, and found in lower case too.
 const FIELDS: &[(&str, Field)] = &[
     ("A.D.", F::Era(Upper, true)),
     ("a.d.", F::Era(Lower, true)),
@@ -172,7 +172,8 @@ const FIELDS: &[(&str, Field)] = &[
     ("Y", F::Year(1)),
 ];
 
-/// Fields whose case says how their letters are to be written: these are found as they stand only.
+/// Whether the case of the field's name determines that of its output. Such names are matched
+/// exactly.
 fn has_case(field: Field) -> bool {
     matches!(
         field,
@@ -194,7 +195,8 @@ fn field_at(pattern: &str) -> Option<(&'static str, Field)> {
     })
 }
 
-/// A pattern's parts, and whether `FX` stands in it: blanks and separators count then.
+/// Parses a pattern. Also returns whether it contains `FX`, which makes blanks and separators
+/// significant.
 pub(super) fn parse(pattern: &str) -> (Vec<Item>, bool) {
     let (mut items, mut exact) = (Vec::new(), false);
     let mut rest = pattern;
@@ -203,7 +205,7 @@ pub(super) fn parse(pattern: &str) -> (Vec<Item>, bool) {
         if let Some(behind) = ["FM", "fm"].iter().find_map(|prefix| rest.strip_prefix(prefix)) {
             (fill, rest) = (true, behind);
         } else if let Some(behind) = ["TM", "tm"].iter().find_map(|prefix| rest.strip_prefix(prefix)) {
-            // In the words of the locale: there is one.
+            // Names in the words of the locale. There is only one locale.
             (fill, rest) = (true, behind);
         } else if let Some(behind) = ["FX", "fx"].iter().find_map(|prefix| rest.strip_prefix(prefix)) {
             (exact, rest) = (true, behind);
@@ -227,7 +229,7 @@ pub(super) fn parse(pattern: &str) -> (Vec<Item>, bool) {
     (items, exact)
 }
 
-/// What stands in quotes is itself; a backslash keeps the next character from ending it.
+/// Parses a quoted part. A backslash escapes the next character.
 fn quoted<'p>(pattern: &'p str, items: &mut Vec<Item>) -> &'p str {
     let mut characters = pattern.chars();
     while let Some(c) = characters.next() {
@@ -268,7 +270,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// From Sunday.
+/// Starting with Sunday.
 pub(super) const DAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 

@@ -1,13 +1,12 @@
-//! Regular expressions as PostgreSQL has them ("advanced" ones), by an engine that takes linear
-//! time.
+//! PostgreSQL's regular expressions ("advanced" ones), on an engine that takes linear time.
 //!
 //! ```text
-//! pattern, flags --options--> Options --translate--> the engine's notation --compile, kept--> Regular
+//! pattern, flags --options--> Options --translate--> engine's notation --compile, kept--> Regular
 //! ```
 //!
-//! What the engine has not is refused with 0A000: references to groups, and constraints that look
-//! ahead or behind. A part of a pattern is greedy or not by itself, where PostgreSQL decides for a
-//! whole branch; whether there is a match is the same.
+//! The engine lacks back-references and lookaround, which are rejected with 0A000. Each part of a
+//! pattern is greedy or not on its own, whereas PostgreSQL decides for a whole branch. This does
+//! not affect whether there is a match.
 
 mod options;
 mod search;
@@ -29,31 +28,31 @@ use translate::translate;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_REGULAR_EXPRESSION;
 
-/// Bytes that a compiled expression may take.
+/// The size limit of a compiled expression, in bytes.
 const LARGEST_BYTES: usize = 4 << 20;
 
-/// Compiled expressions that a thread keeps.
+/// The number of compiled expressions cached per thread.
 const KEPT: usize = 32;
 
 /// A compiled expression.
 #[derive(Debug)]
 pub(crate) struct Regular {
     regex: Regex,
-    /// Groups that can be asked for.
+    /// The number of capture groups.
     groups: usize,
 }
 
 type Key = (String, Options);
 
 thread_local! {
-    /// The newest last: a pattern is mostly the one of the row before.
+    /// The newest is last, because a pattern mostly equals that of the previous row.
     static KNOWN: RefCell<Vec<(Key, Arc<Regular>)>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Regular {
-    /// The compiled form of a pattern, kept for whoever asks next.
+    /// Compiles a pattern, or returns it from the cache.
     ///
-    /// Errors: 2201B for a pattern that is none, 0A000 for what the engine has not.
+    /// Errors: 2201B for an invalid pattern, 0A000 for features that the engine lacks.
     pub fn of(pattern: &str, options: Options) -> Result<Arc<Regular>> {
         let is_it = |((text, of), _): &(Key, Arc<Regular>)| text == pattern && *of == options;
         let known =
@@ -75,7 +74,7 @@ impl Regular {
         Regular::of_translated(&translate(pattern, options)?)
     }
 
-    /// Of a pattern in the engine's notation.
+    /// Compiles a pattern in the engine's notation.
     fn of_translated(translated: &str) -> Result<Regular> {
         let regex = RegexBuilder::new(translated).size_limit(LARGEST_BYTES).build().map_err(|error| {
             invalid(match error {
@@ -95,7 +94,7 @@ impl Regular {
     }
 }
 
-/// What is wrong with a pattern, in PostgreSQL's words.
+/// Returns the error for an invalid pattern, in PostgreSQL's words.
 fn invalid(what: &str) -> Error {
     Error::new(INVALID_REGULAR_EXPRESSION, format!("invalid regular expression: {what}"))
 }

@@ -1,23 +1,23 @@
-//! Options of regular expressions: the flags of functions, and what patterns begin with.
+//! Options of regular expressions: the flags of functions, and options embedded in patterns.
 
 use super::invalid;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_PARAMETER_VALUE;
 
-/// How a pattern is read and matched.
+/// The options for parsing and matching a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Upper and lower case are one.
+    /// Case is ignored.
     pub insensitive: bool,
-    /// `.` and `[^x]` match no end of a line.
+    /// `.` and `[^x]` do not match a newline.
     pub within_lines: bool,
-    /// `^` and `$` are also the beginning and the end of a line.
+    /// `^` and `$` also match at the beginning and the end of a line.
     pub line_anchors: bool,
-    /// Blanks and comments in the pattern count for nothing.
+    /// Blanks and comments in the pattern are ignored.
     pub expanded: bool,
-    /// The pattern is a plain text.
+    /// The pattern is a literal text.
     pub literal: bool,
-    /// Every match counts, and not only the first.
+    /// All matches count, not only the first one.
     pub global: bool,
 }
 
@@ -26,9 +26,9 @@ impl Options {
         Options { insensitive, ..Options::default() }
     }
 
-    /// Those that a function's flags say.
+    /// Parses the flags of a function.
     ///
-    /// Errors: 22023 for a letter that is none.
+    /// Errors: 22023 for an unknown letter.
     pub fn of_flags(flags: &str) -> Result<Options> {
         let mut options = Options::default();
         for flag in flags.chars() {
@@ -43,7 +43,7 @@ impl Options {
         Ok(options)
     }
 
-    /// `None` for a letter that is no option.
+    /// `None` for a letter that is not an option.
     fn set(&mut self, letter: char) -> Option<Result<()>> {
         match letter {
             'c' => self.insensitive = false,
@@ -62,9 +62,9 @@ impl Options {
         Some(Ok(()))
     }
 
-    /// Takes the director (`***=`) and the options (`(?i)`) from the beginning of a pattern.
+    /// Parses the director (`***=`) and the options (`(?i)`) at the beginning of a pattern.
     ///
-    /// Errors: 2201B for options that are none.
+    /// Errors: 2201B for unknown options.
     pub fn take_from(&mut self, pattern: &str) -> Result<usize> {
         if self.literal {
             return Ok(0);

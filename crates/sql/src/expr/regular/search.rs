@@ -1,4 +1,4 @@
-//! What functions look for with a regular expression. Places are counted in characters, from one.
+//! Functions that search with regular expressions. Positions are in characters, counted from one.
 
 use regex::Captures;
 
@@ -7,7 +7,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_PARAMETER_VALUE;
 
-/// Errors: 22023 for a number that is too small, named as the parameter that it is.
+/// Errors: 22023 for a number that is too small, with the name of its parameter.
 fn at_least(name: &str, value: i64, least: i64) -> Result<usize> {
     match usize::try_from(value) {
         Ok(number) if value >= least => Ok(number),
@@ -18,9 +18,9 @@ fn at_least(name: &str, value: i64, least: i64) -> Result<usize> {
     }
 }
 
-/// The options of a function for which there is no "every match".
+/// Parses the flags of a function that does not support the option for all matches.
 ///
-/// Errors: 22023 for `g` and for letters that are none.
+/// Errors: 22023 for `g` and for unknown letters.
 fn without_global(function: &str, flags: &str) -> Result<Options> {
     let options = Options::of_flags(flags)?;
     if options.global {
@@ -30,8 +30,8 @@ fn without_global(function: &str, flags: &str) -> Result<Options> {
     Ok(options)
 }
 
-/// The byte at which a character begins, counted from one; beyond the end for characters that are
-/// not there.
+/// Returns the byte offset of a character, counted from one; beyond the end if there is no such
+/// character.
 fn byte_of(text: &str, character: usize) -> usize {
     let skipped = character.saturating_sub(1);
     match text.char_indices().nth(skipped) {
@@ -45,7 +45,7 @@ fn character_of(text: &str, byte: usize) -> usize {
     text.get(..byte).map_or(0, |before| before.chars().count()) + 1
 }
 
-/// Matches one after the other. Behind an empty one the search goes on a character later.
+/// Successive matches. After an empty match, the search resumes one character later.
 struct Matches<'r, 't> {
     regular: &'r Regular,
     text: &'t str,
@@ -84,7 +84,7 @@ pub(in crate::expr) fn like(text: &str, pattern: &str, flags: &str) -> Result<Da
     Ok(Datum::Boolean(regular.is_match(text)))
 }
 
-/// `regexp_match`: what the groups match, or all of it where there are none.
+/// `regexp_match`: the matches of the groups, or the whole match if there are no groups.
 pub(crate) fn first_match(text: &str, pattern: &str, flags: &str) -> Result<Datum> {
     let options = without_global("regexp_match", flags)
         .map_err(|error| error.with_hint("Use the regexp_matches function instead."))?;
@@ -99,7 +99,8 @@ fn groups(regular: &Regular, found: &Captures<'_>) -> Datum {
     }
 }
 
-/// `substring(text from pattern)`: what the first group matches, or all of it where there is none.
+/// `substring(text from pattern)`: the match of the first group, or the whole match if there are no
+/// groups.
 pub(in crate::expr) fn part(text: &str, pattern: &str) -> Result<Datum> {
     let regular = Regular::of(pattern, Options::default())?;
     let group = usize::from(regular.groups > 0);
@@ -152,7 +153,8 @@ pub(in crate::expr) fn instr(
     Ok(Datum::Int(i32::try_from(at).unwrap_or(i32::MAX)))
 }
 
-/// `regexp_replace`. `n` is which match is replaced: 0 for all; `None` leaves it to the flags.
+/// `regexp_replace`. `n` is the number of the match to replace: 0 for all; `None` leaves it to the
+/// flags.
 pub(in crate::expr) fn replace(
     text: &str,
     pattern: &str,
@@ -185,7 +187,7 @@ pub(in crate::expr) fn replace(
     Ok(Datum::Text(out))
 }
 
-/// Writes what takes a match's place: `\1` is what a group matched, `\&` all of it, `\\` a
+/// Writes the replacement of a match: `\1` is the match of a group, `\&` the whole match, `\\` a
 /// backslash.
 fn expand(by: &str, found: &Captures<'_>, out: &mut String) {
     let mut characters = by.chars();
@@ -209,7 +211,7 @@ fn expand(by: &str, found: &Captures<'_>, out: &mut String) {
     }
 }
 
-/// `regexp_split_to_array`. Empty matches at the edges and right behind another match split
+/// `regexp_split_to_array`. Empty matches at the edges, and directly after another match, split
 /// nothing.
 pub(crate) fn split(text: &str, pattern: &str, flags: &str) -> Result<Datum> {
     let regular = Regular::of(pattern, without_global("regexp_split_to_array", flags)?)?;

@@ -6,15 +6,15 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 
-/// A pattern of SIMILAR TO as a regular expression: of the whole text, with `%` and `_`, and
-/// without signs that only regular expressions have.
+/// Converts a pattern of SIMILAR TO to a regular expression. It matches the whole text, supports
+/// `%` and `_`, and escapes characters that are special in regular expressions only.
 ///
 /// Errors: 22025 for more than one escape character.
 pub(crate) fn similar(pattern: &str, escape: &str) -> Result<String> {
     Ok(format!("^(?:{})$", plain(pattern, escape)?))
 }
 
-/// As [`similar`], of a part of a text.
+/// Like [`similar`], for a part of a text.
 fn plain(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = escape.chars();
     let (escape, rest) = (characters.next(), characters.next());
@@ -37,7 +37,7 @@ fn plain(pattern: &str, escape: &str) -> Result<String> {
             }
             '\\' => regular.push_str("\\\\"),
             '[' if within && characters.peek() == Some(&':') => {
-                // A class of characters, as `[:alpha:]`.
+                // A character class such as `[:alpha:]`.
                 regular.push('[');
                 for class in characters.by_ref() {
                     regular.push(class);
@@ -46,7 +46,7 @@ fn plain(pattern: &str, escape: &str) -> Result<String> {
                     }
                 }
             }
-            // Sets within sets are none here.
+            // Sets cannot be nested.
             '[' if within => regular.push_str("\\["),
             other if within => regular.push(other),
             '[' => {
@@ -63,11 +63,10 @@ fn plain(pattern: &str, escape: &str) -> Result<String> {
     Ok(regular)
 }
 
-/// `substring(text SIMILAR pattern ESCAPE escape)`: what the part of the pattern between two
-/// `escape "` matches, where the part before them takes as little as it can.
+/// `substring(text SIMILAR pattern ESCAPE escape)`: the match of the part of the pattern between
+/// two `escape "`. The part before them matches as little as possible.
 ///
-/// Errors: 22025 for more than one escape character, 2200C for another number of separators than
-/// none or two.
+/// Errors: 22025 for more than one escape character, 2200C unless there are no separators or two.
 pub(in crate::expr) fn similar_part(text: &str, pattern: &str, escape: &str) -> Result<Datum> {
     let separator = format!("{escape}\"");
     let parts: Vec<&str> =

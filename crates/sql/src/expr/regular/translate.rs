@@ -1,8 +1,8 @@
-//! PostgreSQL's notation in that of the engine.
+//! Translates PostgreSQL's notation of regular expressions to that of the engine.
 //!
-//! Both have groups, branches and bounds. What is different is written out: which characters `.`,
-//! `\w` and classes stand for, what `^` and `$` are, constraints at the edges of words, numbers of
-//! characters, and everything that the engine gives a meaning that PostgreSQL does not.
+//! Both have groups, branches and bounds. Differences are written out: the characters that `.`,
+//! `\w` and classes stand for, the meaning of `^` and `$`, constraints at the edges of words,
+//! character codes, and everything that has a meaning in the engine but not in PostgreSQL.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -10,12 +10,12 @@ use std::str::Chars;
 use super::{Options, invalid};
 use crate::error::{Error, Result};
 
-/// The most that a bound says.
+/// The largest number in a bound.
 const MOST_REPEATED: u32 = 255;
 
-/// A pattern in the engine's notation.
+/// Translates a pattern.
 ///
-/// Errors: 2201B for one that is none, 0A000 for what the engine has not.
+/// Errors: 2201B for an invalid pattern, 0A000 for features that the engine lacks.
 pub(super) fn translate(pattern: &str, options: Options) -> Result<String> {
     let mut options = options;
     let taken = options.take_from(pattern)?;
@@ -34,17 +34,17 @@ struct Translator<'p> {
     rest: Peekable<Chars<'p>>,
     out: String,
     options: Options,
-    /// Groups that are open.
+    /// The number of open groups.
     depth: usize,
 }
 
-/// What was read last, for what may be repeated.
+/// The last element read, to which a quantifier would apply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     /// Nothing yet in this branch.
     Start,
     Atom,
-    /// A place, which is not repeated.
+    /// A constraint, which cannot be repeated.
     Constraint,
     /// An atom with its quantifier.
     Repeated,
@@ -123,7 +123,7 @@ impl Translator<'_> {
         }
     }
 
-    /// `{m}`, `{m,}` or `{m,n}`, behind its brace.
+    /// Parses `{m}`, `{m,}` or `{m,n}` after the brace.
     fn bound(&mut self) -> Result<String> {
         let least = self.number()?;
         let most = match self.rest.next_if_eq(&',') {
@@ -161,7 +161,7 @@ impl Translator<'_> {
         Ok(Last::Repeated)
     }
 
-    /// What stands behind a backslash outside of brackets.
+    /// Translates an escape outside of brackets, after its backslash.
     fn escape(&mut self) -> Result<Last> {
         let Some(c) = self.rest.next() else { return Err(invalid("invalid escape \\ sequence")) };
         let constraint = match c {
@@ -181,7 +181,7 @@ impl Translator<'_> {
             self.out.push('[');
             self.out.push_str(if c.is_ascii_uppercase() { "^" } else { "" });
             self.out.push_str(class);
-            // A newline is none of the others where lines are apart, as in `[^x]`.
+            // If lines are separate, negated classes exclude the newline, as `[^x]` does.
             self.out.push_str(if c.is_ascii_uppercase() && self.options.within_lines { "\\n]" } else { "]" });
             return Ok(Last::Atom);
         }
@@ -193,7 +193,7 @@ impl Translator<'_> {
         Ok(Last::Atom)
     }
 
-    /// The character that an escape is, whose first letter is read.
+    /// Returns the character of an escape whose first letter has been read.
     fn character(&mut self, c: char) -> Result<char> {
         Ok(match c {
             'a' => '\x07',
@@ -226,7 +226,7 @@ impl Translator<'_> {
         })
     }
 
-    /// A character by its number, of so many hexadecimal digits.
+    /// Parses a character code of `least` to `most` hexadecimal digits.
     fn coded(&mut self, least: usize, most: usize) -> Result<char> {
         let mut code = 0_u32;
         let mut digits = 0;
@@ -241,7 +241,7 @@ impl Translator<'_> {
         character.ok_or_else(|| invalid("invalid escape \\ sequence"))
     }
 
-    /// What stands in brackets, behind the first.
+    /// Translates a bracket expression after its opening bracket.
     fn bracket(&mut self) -> Result<Last> {
         let unbalanced = || invalid("brackets [] not balanced");
         for (word, place) in [("[:<:]]", "\\b{start}"), ("[:>:]]", "\\b{end}")] {
@@ -284,7 +284,7 @@ impl Translator<'_> {
         Ok(Last::Atom)
     }
 
-    /// One character within brackets; `None` for a class, which is written.
+    /// Reads a character within brackets; `None` for a class, which is written.
     fn item(&mut self, c: char) -> Result<Option<char>> {
         match c {
             '\\' => {
@@ -317,7 +317,7 @@ impl Translator<'_> {
         }
     }
 
-    /// What stands between `[:` and `:]`.
+    /// Reads the name between `[:` and `:]`.
     fn named(&mut self, kind: char) -> Result<String> {
         self.rest.next();
         let mut name = String::new();
@@ -331,7 +331,7 @@ impl Translator<'_> {
     }
 }
 
-/// A character that means itself.
+/// Writes a literal character.
 fn literal(c: char, out: &mut String) {
     if c.is_ascii_alphanumeric() || !c.is_ascii() {
         out.push(c);
@@ -344,7 +344,7 @@ const SPACE: &str =
     "\\t-\\r \\x{1680}\\x{2000}-\\x{2006}\\x{2008}-\\x{200a}\\x{2028}\\x{2029}\\x{205f}\\x{3000}";
 const WORD: &str = "\\p{Alphabetic}\\p{Nd}_";
 
-/// The characters of `\d` and `\D`, and their kin, to stand within brackets.
+/// Returns the characters of `\d`, `\D` and the like, for use within brackets.
 fn short_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' | 'D' => "0-9",
@@ -354,7 +354,7 @@ fn short_class(letter: char) -> Option<&'static str> {
     })
 }
 
-/// The characters of a class, to stand within brackets.
+/// Returns the characters of a class, for use within brackets.
 fn class(name: &str) -> Option<&'static str> {
     Some(match name {
         "alnum" => "\\p{Alphabetic}\\p{Nd}",

@@ -1,13 +1,14 @@
-//! Changes whose rows a query finds: INSERT ... SELECT, UPDATE ... FROM, DELETE ... USING, and
+//! Changes whose rows come from a query: INSERT ... SELECT, UPDATE ... FROM, DELETE ... USING, and
 //! conditions with subqueries.
 //!
-//! A query gives the keys of the rows and what they become; then each row is locked and changed.
-//! With read committed a row may be another one by then than the query saw: then everything is
-//! taken back and done again on what there is now. The locks stay, so that this comes to an end.
+//! The query returns the keys of the rows and their new values. Then each row is locked and
+//! changed. Under read committed, a row may have changed since the query saw it. In that case the
+//! statement is rolled back and runs again on the current rows. Locks are kept across the retry, so
+//! that retries end.
 //!
-//! Rows are changed as the query gives them, and no more of them are in memory than are on their
-//! way. A query that reads the table it changes would come across what it has changed: of such a
-//! one all rows are put aside first, in memory or in a file (`aside.rs`).
+//! Rows are changed as the query returns them, so that only the batches in flight are in memory. A
+//! query that reads the table it changes would see its own changes (the Halloween problem). For
+//! such a query all rows are buffered first, in memory or in a file (`aside.rs`).
 
 mod open;
 mod plan;
@@ -28,7 +29,7 @@ use crate::outcome::Column;
 use crate::session::Session;
 use crate::sqlstate::SERIALIZATION_FAILURE;
 
-/// Times that a statement is done again because others were faster.
+/// Times that a statement is retried after concurrent changes.
 const MOST_TRIES: usize = 100;
 
 /// A planned change.
@@ -46,13 +47,13 @@ enum Kind {
     Delete { rows: Rows, returning: Option<Returning> },
 }
 
-/// What a change gives: rows changed, and what they give back.
+/// The number of changed rows, and the rows of RETURNING.
 type Changed = (u64, Vec<Vec<Datum>>);
 
 impl Change {
-    /// Plans a change, with the WITH before it.
+    /// Plans a change, with its WITH clause.
     ///
-    /// Errors: whatever is wrong with it.
+    /// Errors: those of planning the statement.
     pub fn plan(
         session: &mut Session,
         tree: &Tree,
@@ -93,9 +94,9 @@ impl Change {
         }
     }
 
-    /// Runs it.
+    /// Runs the change.
     ///
-    /// Errors: those of the query, and of the rows.
+    /// Errors: those of the query, and of changing the rows.
     pub fn run(&self, session: &mut Session, params: &[Datum]) -> Result<Changed> {
         for _ in 0..MOST_TRIES {
             let savepoint = session.transaction()?.savepoint();
@@ -109,11 +110,12 @@ impl Change {
         Err(Error::new(SERIALIZATION_FAILURE, "could not serialize access due to concurrent update"))
     }
 
-    /// `None` when somebody has changed a row since the query has seen it.
+    /// Runs the change once. `None` when another transaction has changed a row since the query saw
+    /// it.
     fn once(&self, session: &mut Session, params: &[Datum]) -> Result<Option<Changed>> {
         match &self.kind {
             Kind::Insert(insert) => {
-                // What is changed is not to be seen by what finds it.
+                // The query must not see the rows that it inserts.
                 let mut batches = match self.query.reads(insert.table.id()) {
                     true => self.query.run_aside(session, params)?,
                     false => self.query.run(session, params)?,
@@ -136,7 +138,7 @@ impl Change {
                     let mut new = Assigned(Vec::with_capacity(table.def().columns.len()));
                     for (at, column) in table.def().columns.iter().enumerate() {
                         let value = match columns.iter().position(|&other| other == at) {
-                            // The row's key comes before what is set.
+                            // Column 0 of the query is the row's key; the new values follow.
                             Some(place) => row.given.get(row.at, place + 1),
                             None => {
                                 let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);

@@ -1,26 +1,26 @@
-//! Which of a query's columns have no type of their own: what is only in quotes, and parameters.
-//! They become what they go into, and nothing else does that is a text.
+//! Which columns of a query have no type of their own: untyped literals and parameters. Only these
+//! take the type of their target column; other texts do not.
 
 use cairn_table::Table;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{Expr, SelectItem, SetExpr, Value};
 
-/// A column of a query.
+/// How a column of a query is typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Open {
-    /// In quotes, or NULL.
+    /// An untyped literal or NULL.
     Literal,
-    /// A parameter, by its place.
+    /// A parameter, by its number.
     Parameter(usize),
-    /// Something that has a type.
+    /// An expression with a type.
     Typed,
-    /// As many columns as a wildcard stands for.
+    /// The columns of a wildcard.
     Columns,
 }
 
 impl Open {
-    /// Those of a query. In a set operation, behind DISTINCT, and below another query everything
-    /// has a type.
+    /// Classifies the columns of a query. Under a set operation, DISTINCT or a subquery every
+    /// column is typed.
     pub fn of(body: &SetExpr) -> Vec<Open> {
         match body {
             SetExpr::Query(query) => Open::of(&query.body),
@@ -52,7 +52,7 @@ impl Open {
         }
     }
 
-    /// That of an expression.
+    /// Classifies one expression.
     pub fn of_value(expr: &Expr) -> Open {
         match expr {
             Expr::Nested(inner) => Open::of_value(inner),
@@ -65,8 +65,9 @@ impl Open {
         }
     }
 
-    /// Puts columns in the place of a wildcard, for a query that gives so many in all. Where there
-    /// are several nobody knows how many each stands for.
+    /// Replaces a wildcard by typed columns, for a query with `given` columns in all. Several
+    /// wildcards are replaced together with everything between them, because the width of each is
+    /// unknown.
     pub fn expand(all: &mut Vec<Open>, given: usize) {
         let first = all.iter().position(|item| *item == Open::Columns);
         let last = all.iter().rposition(|item| *item == Open::Columns);
@@ -77,8 +78,8 @@ impl Open {
         }
     }
 
-    /// The types of parameters: those that nobody has said, and that go into columns of a table,
-    /// are the columns'.
+    /// Returns the parameter types. A parameter without a declared type takes that of its target
+    /// column.
     pub fn parameters(
         open: &[Open],
         table: &Table,
@@ -94,7 +95,8 @@ impl Open {
                 types.resize(at + 1, None);
             }
             if let Some(place @ None) = types.get_mut(*at) {
-                // Texts of any length: what is too long is an error, and a cast would cut it.
+                // Without the length limit: a cast to it would truncate, but a text that is too
+                // long must be an error.
                 let mut kind = column.kind.clone();
                 kind.length = None;
                 *place = Some(kind);

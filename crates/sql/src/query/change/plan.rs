@@ -1,4 +1,4 @@
-//! Planning changes: the query that finds the rows, and what is made of what it gives.
+//! Plans changes: the query that finds the rows, and the change that consumes its result.
 
 use cairn_table::Table;
 use cairn_table::row::Type;
@@ -45,7 +45,7 @@ pub(super) fn insert(
     let mut open = Open::of(&source.body);
     let wildcards = open.iter().filter(|item| matches!(item, Open::Columns)).count();
     if wildcards > 0 && open.iter().any(|item| matches!(item, Open::Literal | Open::Parameter(_))) {
-        // How many columns stand for it says where those behind it go.
+        // The width of the wildcard decides which target columns the expressions after it have.
         let (_, _, given) = Query::plan_for(session, Tree::Query(source.clone()), types, None)?;
         Open::expand(&mut open, given.len());
     }
@@ -63,7 +63,7 @@ pub(super) fn insert(
     Ok((Change { query, kind: Kind::Insert(plan) }, params, columns))
 }
 
-/// Puts what columns have by themselves where VALUES says DEFAULT.
+/// Replaces DEFAULT in VALUES by the default of its column.
 ///
 /// Errors: 428C9.
 fn put_defaults(source: &mut ast::Query, plan: &Insert) -> Result<()> {
@@ -76,7 +76,8 @@ fn put_defaults(source: &mut ast::Query, plan: &Insert) -> Result<()> {
                 continue;
             }
             *expr = match &column.default {
-                // Who takes none of these values counts by itself.
+                // An identity column under OVERRIDING USER VALUE draws its own value and ignores
+                // this one.
                 Some(default) if !is_ignored(column, plan.overriding) => nested(expression(default)?),
                 _ => null(),
             };
@@ -85,11 +86,11 @@ fn put_defaults(source: &mut ast::Query, plan: &Insert) -> Result<()> {
     Ok(())
 }
 
-/// Sees that what a query gives can go into columns.
+/// Checks that the columns of a query are assignable to the target columns.
 fn check_types(table: &Table, columns: &[usize], given: &[Column], open: &[Open]) -> Result<()> {
     for (place, (&at, given)) in columns.iter().zip(given).enumerate() {
         let Some(column) = table.def().columns.get(at) else { continue };
-        // What is only in quotes is read as what it goes into.
+        // An untyped literal or parameter is parsed as the type of its target column.
         let is_open = matches!(open.get(place), Some(Open::Literal | Open::Parameter(_)));
         let is_read = is_open && given.kind.kind == Type::Text;
         let list = given.element.as_ref().map(|element| element.clone().list_of());
@@ -107,7 +108,7 @@ fn check_types(table: &Table, columns: &[usize], given: &[Column], open: &[Open]
     Ok(())
 }
 
-/// A SELECT over these tables, the first of which is changed.
+/// Builds a SELECT over the given tables, the first of which is the target.
 fn select(
     session: &mut Session,
     table: &Table,
@@ -135,7 +136,7 @@ fn select(
     Ok(Tree::Query(query))
 }
 
-/// The table that is changed, and what the statement calls it.
+/// Returns the target table and the name that the statement gives it.
 fn target(session: &mut Session, relation: &TableFactor) -> Result<(Arc<Table>, Ident)> {
     let TableFactor::Table { name, alias, .. } = relation else {
         return Err(Error::unsupported("changing this"));
@@ -155,7 +156,7 @@ fn key_item(called: &Ident) -> SelectItem {
     SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![called.clone(), Ident::new(ROW_KEY)]))
 }
 
-/// RETURNING looks at the changed row only.
+/// Plans RETURNING, which refers to the changed row only.
 fn returning(
     session: &mut Session,
     items: Option<&[SelectItem]>,

@@ -1,4 +1,4 @@
-//! Rows that a query has found, and that are locked and changed one after the other.
+//! Rows that a query has found, locked and changed one by one.
 
 use std::collections::HashSet;
 
@@ -15,26 +15,28 @@ use crate::session::{Session, SessionContext};
 #[derive(Debug)]
 pub(super) struct Rows {
     pub table: Arc<Table>,
-    /// The query may give a row more than once: it is joined with others.
+    /// Whether the query may return a row more than once, because it joins the target with other
+    /// tables.
     pub may_repeat: bool,
 }
 
-/// One of them.
+/// A row to change.
 #[derive(Debug)]
 pub(super) struct Found<'r> {
     pub key: &'r [u8],
-    /// As it is, locked.
+    /// The current row, locked.
     pub now: RowRef<'r>,
-    /// What the query has given: this row of it, the key first.
+    /// The batch of the query, with the key in its first column, and the row's position in it.
     pub given: &'r BatchReader,
     pub at: usize,
 }
 
 impl Rows {
-    /// Locks each row and does something with it that says whether it was there. Gives how many
-    /// were; `None` when somebody has changed a row since the query has seen it.
+    /// Locks each row and calls `change` on it, which returns whether the row still existed.
+    /// Returns the number of rows that did; `None` when another transaction has changed a row since
+    /// the query saw it.
     ///
-    /// Errors: those of the query and of what is done; 57014.
+    /// Errors: those of the query and of `change`; 57014.
     pub fn each(
         &self,
         session: &mut Session,
@@ -43,7 +45,7 @@ impl Rows {
     ) -> Result<Option<u64>> {
         let (transaction, context) = session.parts()?;
         let (mut seen, mut now) = (RowBuf::default(), RowBuf::default());
-        // A row that is joined with several is changed once.
+        // A row that joins with several others is changed once.
         let mut done = HashSet::new();
         let mut count = 0;
         while let Some(batch) = batches.next()? {
@@ -66,9 +68,9 @@ impl Rows {
         Ok(Some(count))
     }
 
-    /// Locks a row and reads it. False when it is not what the statement sees any more. That was
-    /// somebody else then: each row is changed once, and rows that follow because of a foreign key
-    /// do so when the statement is through.
+    /// Locks a row and reads it. Returns false when it differs from the statement's snapshot. Only
+    /// another transaction can have changed it: the statement changes each row once, and foreign
+    /// key actions on other rows run after the statement.
     fn is_as_seen(
         &self,
         transaction: &mut Transaction,

@@ -1,5 +1,5 @@
-//! `*` in the subqueries of a change: the key of the rows that are changed is a column of their
-//! table for the query that finds them, and none that `*` stands for.
+//! `*` in the subqueries of a change. The query that finds the rows reads the target table with its
+//! row key as an extra column, which `*` must not include.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::query::provider::ROW_KEY;
 use crate::syntax::qualified;
 use crate::syntax::walk;
 
-/// Leaves the key of a table's rows out of what `*` stands for.
+/// Excludes the row key of a table from the expansion of `*`.
 pub(super) fn leave_out_key(part: &mut impl VisitMut, table: &Table, catalog: &Catalog, path: &[String]) {
     let _ = walk::visit_mut(part, &mut Stars { table: table.id(), catalog, path });
 }
@@ -31,7 +31,8 @@ impl VisitorMut for Stars<'_> {
         let factors = select.from.iter().flat_map(|from| {
             std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
         });
-        // Of two keys with one name neither can be left out.
+        // If the table occurs twice, the two key columns have the same name and neither can be
+        // excluded.
         if factors.filter(|factor| self.is_target(factor)).count() == 1 {
             for item in &mut select.projection {
                 if let SelectItem::Wildcard(options) = item {

@@ -1,11 +1,11 @@
-//! WITH before INSERT, UPDATE and DELETE: it goes to the query that finds the rows.
+//! WITH before INSERT, UPDATE and DELETE: it moves to the query that finds the rows.
 
 use datafusion::sql::sqlparser::ast::{Insert, ObjectNamePart, SetExpr, TableFactor, With};
 
 use crate::error::{Error, Result};
 use crate::syntax::ident;
 
-/// Sees that no query of a WITH changes anything.
+/// Checks that no query of a WITH changes rows.
 ///
 /// Errors: 0A000.
 pub(super) fn only_reads(with: &With) -> Result<()> {
@@ -18,7 +18,7 @@ pub(super) fn only_reads(with: &With) -> Result<()> {
     }
 }
 
-/// An INSERT whose query has the WITH that stands before it, ahead of its own.
+/// Moves the WITH of an INSERT to its query, before the query's own WITH.
 pub(super) fn inserted(insert: &Insert, with: &With) -> Insert {
     let mut insert = insert.clone();
     if let Some(source) = &mut insert.source {
@@ -35,8 +35,8 @@ pub(super) fn inserted(insert: &Insert, with: &With) -> Insert {
     insert
 }
 
-/// Sees that no query of a WITH is called as the table that is changed: what that name means
-/// depends on where it stands.
+/// Checks that no WITH query has the name of the target table. Otherwise the meaning of the name
+/// would depend on its position in the statement.
 ///
 /// Errors: 0A000.
 pub(super) fn leaves_name(with: Option<&With>, target: &TableFactor) -> Result<()> {

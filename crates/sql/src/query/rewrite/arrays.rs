@@ -1,4 +1,4 @@
-//! Arrays: what is looked for in them, and functions of theirs that are others in DataFusion.
+//! Membership tests in arrays, and array functions that DataFusion defines differently.
 
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, ObjectName, Value,
@@ -12,12 +12,12 @@ use crate::query::lists::{AMONG, ListUse};
 use crate::syntax::build::{call, nested, null, number, string, take, text};
 use crate::syntax::{column_type, last_name};
 
-/// Whether a value is an item of a list. NULL is neither.
+/// The function that tests whether a value is an item of a list. NULL is neither in it nor not.
 pub(in crate::query) const HAS: &str = "cairn_has";
 
-/// `x = ANY(list)`.
+/// Rewrites `x = ANY(list)`.
 ///
-/// Errors: 22P02 for an array in quotes that is none.
+/// Errors: 22P02 for an invalid array literal.
 pub(super) fn member(left: Expr, right: Expr) -> Result<Expr> {
     let inner = match right {
         Expr::Nested(inner) => *inner,
@@ -36,7 +36,7 @@ pub(super) fn member(left: Expr, right: Expr) -> Result<Expr> {
     })
 }
 
-/// The items of an array that is spelt out.
+/// Returns the items of an array constructor or literal.
 fn items_of(list: &Expr) -> Option<Vec<Expr>> {
     match list {
         Expr::Nested(inner) => items_of(inner),
@@ -52,13 +52,13 @@ fn items_of(list: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Whether the items of an array are spelt out.
+/// Whether the items of an array are written out.
 pub(super) fn is_spelt(list: &Expr) -> bool {
     items_of(list).is_some()
 }
 
-/// `a op ANY (array)` and `a op ALL (array)`, item by item; `None` for arrays that are not spelt
-/// out.
+/// Expands `a op ANY (array)` and `a op ALL (array)` item by item; `None` for arrays that are not
+/// written out.
 pub(super) fn each_item(expr: &Expr) -> Option<Expr> {
     let (left, op, right, is_any) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op, right, true),
@@ -73,8 +73,8 @@ pub(super) fn each_item(expr: &Expr) -> Option<Expr> {
     Some(together(items.into_iter().map(one), is_any))
 }
 
-/// Whether a pattern is one of several: `LIKE ANY (array)`, or `LIKE ALL (array)`, which the parser
-/// takes for a call.
+/// Whether the pattern is an array: `LIKE ANY (array)`, or `LIKE ALL (array)`, which the parser
+/// reads as a function call.
 pub(super) fn is_of_several(expr: &Expr) -> bool {
     match expr {
         Expr::Like { any: true, .. } | Expr::ILike { any: true, .. } => true,
@@ -83,7 +83,7 @@ pub(super) fn is_of_several(expr: &Expr) -> bool {
     }
 }
 
-/// The array in `ALL (array)`.
+/// Returns the array in `ALL (array)`.
 fn all_of(pattern: &Expr) -> Option<&Expr> {
     let Expr::Function(called) = pattern else { return None };
     let FunctionArguments::List(list) = &called.args else { return None };
@@ -97,7 +97,7 @@ fn all_of(pattern: &Expr) -> Option<&Expr> {
     }
 }
 
-/// `a LIKE ANY (array)`; `None` as for [`each_item`].
+/// Expands `a LIKE ANY (array)`; `None` as for [`each_item`].
 pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
     let pattern = match expr {
         Expr::Like { pattern, .. } | Expr::ILike { pattern, .. } => pattern,
@@ -117,7 +117,7 @@ pub(super) fn like_any(expr: &Expr) -> Option<Expr> {
     Some(together(items.into_iter().map(one), is_any))
 }
 
-/// Conditions one of which is to hold, or all.
+/// Joins conditions with OR or AND.
 fn together(tests: impl Iterator<Item = Expr>, is_any: bool) -> Expr {
     let op = if is_any { BinaryOperator::Or } else { BinaryOperator::And };
     let joined = tests.reduce(|left, right| {
@@ -126,7 +126,7 @@ fn together(tests: impl Iterator<Item = Expr>, is_any: bool) -> Expr {
     joined.unwrap_or_else(|| Expr::Value(Value::Boolean(!is_any).into()))
 }
 
-/// What is cast to an array by a function of ours, where that is spelt out.
+/// Removes our cast function around an array that is written out.
 fn uncast(expr: Expr) -> Expr {
     let Expr::Function(called) = &expr else { return expr };
     let FunctionArguments::List(list) = &called.args else { return expr };
@@ -141,7 +141,7 @@ fn uncast(expr: Expr) -> Expr {
     }
 }
 
-/// Puts a mark where something is looked for in a list that is a parameter.
+/// Puts a marker in place of a membership test on a list parameter.
 pub(super) fn mark(expr: &mut Expr, lists: &mut Vec<ListUse>) -> Result<()> {
     let (left, right, negated) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } if means(compare_op, &BinaryOperator::Eq) => {
@@ -166,9 +166,9 @@ pub(super) fn mark(expr: &mut Expr, lists: &mut Vec<ListUse>) -> Result<()> {
     Ok(())
 }
 
-/// A list that is a parameter, and what its items are cast to; `None` for other lists.
+/// Returns a list parameter and the type that its items are cast to; `None` for other lists.
 ///
-/// Errors: 42P02 for parameters that there are none of, and those of types.
+/// Errors: 42P02 for undefined parameters, and those of types.
 fn parameter_list(list: &Expr) -> Result<Option<ListUse>> {
     Ok(match list {
         Expr::Nested(inner) => parameter_list(inner)?,
@@ -178,7 +178,7 @@ fn parameter_list(list: &Expr) -> Result<Option<ListUse>> {
             Some(ListUse { parameter, cast: None }) => {
                 let mut to = column_type(of)?;
                 if is_open_numeric(of) {
-                    // Each keeps the digits that it has.
+                    // Each item keeps its own scale.
                     to.decimal = None;
                 }
                 Some(ListUse { parameter, cast: Some(to) })
@@ -196,7 +196,7 @@ fn parameter_list(list: &Expr) -> Result<Option<ListUse>> {
     })
 }
 
-/// Whether an operator is this one, in whichever notation.
+/// Whether an operator is the given one, in any notation.
 fn means(op: &BinaryOperator, meant: &BinaryOperator) -> bool {
     match op {
         BinaryOperator::PGCustomBinaryOperator(names) => {
@@ -206,11 +206,11 @@ fn means(op: &BinaryOperator, meant: &BinaryOperator) -> bool {
     }
 }
 
-/// `array_remove` and `array_replace` are of all items that are equal. DataFusion's of these names
-/// are of the first one only, and none of its takes NULL for equal to NULL, as PostgreSQL does
-/// here.
+/// Makes `array_remove` and `array_replace` apply to all equal items, as in PostgreSQL.
+/// DataFusion's functions of these names apply to the first one only. None of its variants treats
+/// NULL as equal to NULL, as PostgreSQL does here.
 ///
-/// Errors: 0A000 for what may be NULL.
+/// Errors: 0A000 for a value that may be NULL.
 pub(super) fn all_equal(function: &mut Function) -> Result<()> {
     let name = match last_name(&function.name).as_str() {
         "array_remove" => "array_remove_all",
@@ -228,7 +228,7 @@ pub(super) fn all_equal(function: &mut Function) -> Result<()> {
     Ok(())
 }
 
-/// Whether something is a literal that is not NULL.
+/// Whether an expression is a literal other than NULL.
 fn is_there(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_there(inner),

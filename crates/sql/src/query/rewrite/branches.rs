@@ -1,5 +1,5 @@
-//! The recursive terms of WITH RECURSIVE are marked, so that their types are seen before they are
-//! made those of the other term (`query/recursion`).
+//! Marks the recursive terms of WITH RECURSIVE, so that their types are seen before they are cast
+//! to those of the non-recursive term (`query/recursion`).
 
 use std::ops::ControlFlow;
 
@@ -12,10 +12,10 @@ use crate::syntax::build::{call, take, with_type};
 use crate::syntax::walk;
 use crate::syntax::{Plain, ident, one};
 
-/// What the mark is called.
+/// The name of the marker function.
 pub(in crate::query) const BRANCH: &str = "cairn_branch";
 
-/// Marks what the recursive terms of a WITH give.
+/// Marks the result columns of the recursive terms of a WITH.
 pub(super) fn mark(query: &mut ast::Query) {
     let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return };
     for cte in &mut with.cte_tables {
@@ -27,7 +27,7 @@ pub(super) fn mark(query: &mut ast::Query) {
             continue;
         };
         if let SetExpr::Select(select) = &mut **left {
-            // PostgreSQL takes what has no type for a text.
+            // PostgreSQL types an untyped NULL as text.
             for item in &mut select.projection {
                 if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item
                     && matches!(expr, Expr::Value(value) if value.value == Value::Null)
@@ -45,8 +45,7 @@ pub(super) fn mark(query: &mut ast::Query) {
     }
 }
 
-/// Gives columns of the other term of a recursive query types that they do not have by themselves.
-/// `names`: those of its columns.
+/// Casts columns of the non-recursive term of a recursive query. `names`: the names of its columns.
 pub(in crate::query) fn retype(tree: &mut Tree, query: &str, names: &[String], types: &[Option<String>]) {
     struct Retype<'a>(&'a str, &'a [String], &'a [Option<String>]);
     impl VisitorMut for Retype<'_> {
@@ -72,7 +71,7 @@ pub(in crate::query) fn retype(tree: &mut Tree, query: &str, names: &[String], t
     let _ = walk::visit_mut(tree, &mut Retype(query, names, types));
 }
 
-/// `SELECT CAST(a AS type) AS name, ... FROM (left) AS t (a, ...)`.
+/// Returns `SELECT CAST(a AS type) AS name, ... FROM (left) AS t (a, ...)`.
 fn around(left: &SetExpr, names: &[String], types: &[Option<String>]) -> Option<SetExpr> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let inner: Vec<String> = (0..names.len()).map(|at| format!("\"cairn column {at}\"")).collect();

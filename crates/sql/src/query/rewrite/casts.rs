@@ -1,4 +1,4 @@
-//! Types: what is cast to them, what is written with them, and parameters of them.
+//! Types in the text of a statement: casts, typed literals, and parameters of known type.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -14,7 +14,7 @@ use crate::sqlstate::UNDEFINED_OBJECT;
 use crate::syntax::build::{call, null, number, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
-/// `date '2024-02-29'`: what is in quotes, behind its type.
+/// Rewrites a typed literal such as `date '2024-02-29'`.
 pub(super) fn typed(place: &mut Expr) {
     let Expr::TypedString(typed) = place else { return };
     let quoted = match &typed.value.value {
@@ -35,7 +35,7 @@ pub(super) fn typed(place: &mut Expr) {
     };
 }
 
-/// A parameter whose type is known.
+/// Casts a parameter to its known type.
 pub(super) fn parameter(place: &mut Expr, kind: &ColumnType) {
     let name = match kind {
         kind if kind.is_list => None,
@@ -57,8 +57,8 @@ fn is_time(kind: &DataType) -> bool {
     matches!(kind, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone))
 }
 
-/// The function that a cast to a type of times is, where DataFusion has none: with a zone, without
-/// a date, of fewer digits.
+/// Returns the cast function for a date or time type that DataFusion lacks: with a time zone,
+/// without a date, or with reduced precision.
 fn of_times(kind: &DataType) -> Option<&'static str> {
     if notation::is_zoned(kind) {
         return Some(ZONED);
@@ -74,25 +74,25 @@ fn of_times(kind: &DataType) -> Option<&'static str> {
     }
 }
 
-/// An argument, and behind it the length of a type that says one.
+/// Returns the arguments of a cast function: the value, and the length if the type has one.
 fn with_length(value: Expr, kind: &DataType) -> Vec<Expr> {
     let length = column_type(kind).ok().and_then(|kind| kind.length);
     std::iter::once(value).chain(length.map(|length| number(length.into()))).collect()
 }
 
-/// Whether a type is that of texts that say how long they are at most.
+/// Whether a type is a text type with a length.
 fn is_limited(kind: &DataType) -> bool {
     column_type(kind).is_ok_and(|kind| kind.kind == Type::Text && kind.length.is_some())
 }
 
-/// Whether the query engine has other types of ours in a type as well: uuids and JSON are texts
-/// there, and moments with a time zone are timestamps. Numerics among them, as the query engine
-/// itself puts casts to those around items of VALUES.
+/// Whether DataFusion represents several of our types by this type: uuids and JSON are texts there,
+/// and timestamps with time zone are timestamps. Numerics are included, because DataFusion itself
+/// wraps items of VALUES in casts to them.
 fn is_plain(kind: &DataType) -> bool {
     column_type(kind).is_ok_and(|kind| matches!(kind.kind, Type::Text | Type::Timestamp | Type::Decimal))
 }
 
-/// The literal that an expression is.
+/// Returns the literal in an expression that consists of one.
 fn notation_value(expr: &Expr) -> Option<&Value> {
     match expr {
         Expr::Nested(inner) => notation_value(inner),
@@ -101,7 +101,7 @@ fn notation_value(expr: &Expr) -> Option<&Value> {
     }
 }
 
-/// What an array is of: dimensions are no matter of its type.
+/// Returns the item type of an array type. The number of dimensions is not part of it.
 fn item_of(of: &ArrayElemTypeDef) -> Option<DataType> {
     let (ArrayElemTypeDef::SquareBracket(item, _) | ArrayElemTypeDef::AngleBracket(item)) = of else {
         return None;
@@ -112,9 +112,9 @@ fn item_of(of: &ArrayElemTypeDef) -> Option<DataType> {
     }
 }
 
-/// A cast to an array of such items; `None` where DataFusion does it.
+/// Rewrites a cast to an array of such items; `None` where DataFusion supports it.
 ///
-/// Errors: 22P02 for an array in quotes that is none.
+/// Errors: 22P02 for an invalid array literal.
 fn list(expr: &mut Expr, item: &DataType) -> Result<Option<Expr>> {
     let element = column_type(item)?;
     let Some(name) = name_for(&element) else { return Ok(None) };
@@ -139,7 +139,7 @@ fn list(expr: &mut Expr, item: &DataType) -> Result<Option<Expr>> {
     Ok(Some(call(name, std::iter::once(take(expr)).chain(limit).collect())))
 }
 
-/// An array of arrays in quotes, item by item.
+/// Converts a literal of nested arrays to array constructors.
 fn spelt(items: Vec<Item>, kind: &DataType) -> Result<Expr> {
     let one = |item: Item| match item {
         Item::List(items) => spelt(items, kind),
@@ -154,9 +154,9 @@ fn spelt(items: Vec<Item>, kind: &DataType) -> Result<Expr> {
     Ok(Expr::Array(ast::Array { elem, named: true }))
 }
 
-/// `CAST(a AS type)`.
+/// Rewrites `CAST(a AS type)`.
 ///
-/// Errors: 42704 for a type that is not there, 0A000 for one that is not there but elsewhere.
+/// Errors: 42704 for an undefined type, 0A000 for a PostgreSQL type that is not supported.
 pub(super) fn cast(place: &mut Expr) -> Result<()> {
     let Expr::Cast { expr, data_type, .. } = place else { return Ok(()) };
     if let DataType::Array(of) = data_type {
@@ -175,7 +175,7 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
         return Ok(());
     }
     if notation::is_open_numeric(data_type) {
-        // A literal says how many digits it has.
+        // A literal determines its scale.
         *place = match string(expr).and_then(crate::datum::parse_decimal) {
             Some((_, scale)) => with_type(take(expr), notation::numeric(scale)),
             None => call(NUMERIC, vec![take(expr)]),
@@ -186,7 +186,7 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
         *place = call(VARCHAR, with_length(take(expr), data_type));
         return Ok(());
     }
-    // A row's text, and spans of what is no text: the query engine has neither.
+    // Casts of a row to text, and of a non-literal to interval: DataFusion has neither.
     if matches!(data_type, DataType::Text) && super::rows::columns_of(expr).is_some() {
         *place = call("cairn_text", vec![take(expr)]);
         return Ok(());
@@ -202,7 +202,8 @@ pub(super) fn cast(place: &mut Expr) -> Result<()> {
         DataType::JSON | DataType::JSONB => "json".to_owned(),
         DataType::Bytea => "bytea".to_owned(),
         _ => {
-            // Of a value whose type has more to it than what the query engine has for it.
+            // Marks the cast, because the operand's type may be one that DataFusion does not
+            // distinguish from the target type.
             if is_plain(data_type) && notation_value(expr).is_none() {
                 *place = call(PLAIN, vec![take(place)]);
             }

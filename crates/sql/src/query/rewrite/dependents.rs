@@ -1,10 +1,10 @@
-//! Columns that need not be listed in GROUP BY, since a primary key that is tells them: `SELECT
-//! c.id, c.name, count(*) FROM c JOIN ... GROUP BY c.id`.
+//! Columns that GROUP BY need not list, because a primary key in it determines them: `SELECT c.id,
+//! c.name, count(*) FROM c JOIN ... GROUP BY c.id`.
 //!
-//! They are listed then. DataFusion could do this too, by dependencies between columns that it
-//! derives from constraints. But it takes a key that is among others in GROUP BY to tell all that
-//! comes of the groups, and leaves columns out of later groups and sorts that it does not tell. So
-//! it is told of no constraints.
+//! This module lists them explicitly. DataFusion could do so by functional dependencies that it
+//! derives from constraints. But it assumes that a key among other GROUP BY columns determines all
+//! results of the groups, and drops columns from later groups and sorts that the key does not
+//! determine. Therefore DataFusion is given no constraints.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -22,14 +22,14 @@ use crate::syntax::{ident, last_name};
 /// A table of a SELECT.
 struct Table {
     from: From,
-    /// The places of its primary key's columns, of a table of the catalog.
+    /// Positions of the primary key columns, for a table of the catalog.
     key: Vec<usize>,
 }
 
-/// A column of one of them.
+/// A column of one of the tables: the positions of both.
 type Place = (usize, usize);
 
-/// Lists them in the SELECTs of a query.
+/// Adds dependent columns to GROUP BY in the SELECTs of a query.
 pub(super) fn list(query: &mut ast::Query, lookup: Lookup<'_>) {
     let order = match &query.order_by {
         Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) => order.as_slice(),
@@ -54,7 +54,7 @@ fn in_body(body: &mut SetExpr, order: &[OrderByExpr], lookup: Lookup<'_>) {
     }
 }
 
-/// The columns to be listed.
+/// Returns the columns to be added.
 fn missing(select: &ast::Select, order: &[OrderByExpr], lookup: Lookup<'_>) -> Vec<Expr> {
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Vec::new() };
     let is_set = |by: &Expr| matches!(by, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
@@ -92,8 +92,8 @@ fn add_tables(from: &ast::TableWithJoins, lookup: Lookup<'_>, to: &mut Vec<Table
     }
 }
 
-/// The column that an expression is; of a name or a number of a result, where those are given, the
-/// column that this is.
+/// Resolves an expression to a column. If `results` are given, the name or number of a result
+/// resolves to the column that it selects.
 fn place_of(expr: &Expr, tables: &[Table], results: Option<&[SelectItem]>) -> Option<Place> {
     let result = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
@@ -142,12 +142,12 @@ fn name_of((table, column): Place, tables: &[Table]) -> Option<Expr> {
     ]))
 }
 
-/// The columns that are looked at outside of aggregates. A name within a subquery may be of a table
-/// there: a column more among the groups changes nothing.
+/// Collects the columns used outside of aggregates. A name in a subquery may refer to a table
+/// there, but an additional grouping column does no harm.
 struct Used<'t> {
     tables: &'t [Table],
     places: BTreeSet<Place>,
-    /// How many aggregates it is within.
+    /// Number of enclosing aggregates.
     aggregates: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Functions that DataFusion has by another name or in another way.
+//! Functions that DataFusion has under another name or with other semantics.
 
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -12,16 +12,16 @@ use crate::sqlstate::INVALID_COLUMN_REFERENCE;
 use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
 use crate::syntax::{ident, last_name};
 
-/// A function that is called as functions are.
+/// Rewrites a function with the usual call syntax.
 ///
-/// Errors: one that is not there.
+/// Errors: 42P10; 0A000 for a function that is not supported.
 pub(super) fn called(place: &mut Expr) -> Result<()> {
     let Expr::Function(called) = place else { return Ok(()) };
     sorted_by_arguments(called)?;
     match last_name(&called.name).as_str() {
         name @ ("json_agg" | "jsonb_agg") => return Err(Error::unsupported(name)),
-        // DataFusion's gives a list, of which a row each is made. As a table it is no expression
-        // and does not come here.
+        // DataFusion's function returns a list, which is unnested into rows. Used as a table, it is
+        // not an expression and does not get here.
         "generate_series" => {
             *place = call("unnest", vec![take(place)]);
             return Ok(());
@@ -43,7 +43,7 @@ pub(super) fn called(place: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// Sees that different values are sorted by what tells them apart.
+/// Checks that an aggregate with DISTINCT is ordered by its arguments only.
 ///
 /// Errors: 42P10.
 fn sorted_by_arguments(called: &Function) -> Result<()> {
@@ -69,7 +69,7 @@ fn sorted_by_arguments(called: &Function) -> Result<()> {
     Err(Error::new(INVALID_COLUMN_REFERENCE, what))
 }
 
-/// Whether two expressions are written alike, or name one column with its table and without.
+/// Whether two expressions have the same text, up to qualification of a column with its table.
 fn is_same(one: &Expr, other: &Expr) -> bool {
     match (one, other) {
         (Expr::Nested(one), other) | (other, Expr::Nested(one)) => is_same(one, other),
@@ -82,7 +82,7 @@ fn is_same(one: &Expr, other: &Expr) -> bool {
     }
 }
 
-/// A function that has a grammar of its own: `SUBSTRING(a FROM 2)`.
+/// Rewrites a function with a syntax of its own, such as `SUBSTRING(a FROM 2)`.
 pub(super) fn spelt(place: &mut Expr) {
     *place = match place {
         Expr::Substring { expr: of, substring_from, substring_for, .. } => {
@@ -103,7 +103,7 @@ pub(super) fn spelt(place: &mut Expr) {
     };
 }
 
-/// The arguments of a function of this name that has two.
+/// Returns the arguments of a function with the given name and two arguments.
 fn two<'a>(function: &'a mut Function, name: &str) -> Option<(&'a mut Expr, &'a mut Expr)> {
     let FunctionArguments::List(list) = &mut function.args else { return None };
     if last_name(&function.name) != name {
@@ -118,20 +118,20 @@ fn two<'a>(function: &'a mut Function, name: &str) -> Option<(&'a mut Expr, &'a 
     }
 }
 
-/// `mod(a, b)` as `a % b`.
+/// Rewrites `mod(a, b)` as `a % b`.
 fn remainder(function: &mut Function) -> Option<Expr> {
     let (left, right) = two(function, "mod")?;
     let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
     Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
 }
 
-/// A part of a moment or of a span of time, as a numeric.
+/// Returns a field of a date, time or interval, as a numeric.
 fn part(field: &str, of: Expr) -> Expr {
     let field = field.trim_matches('"').to_ascii_lowercase();
     call(parts::name_for(&field), vec![text(&field), of])
 }
 
-/// `date_part('second', a)`, which is a float.
+/// Rewrites `date_part('second', a)`, which is double precision.
 fn date_part(function: &mut Function) -> Option<Expr> {
     let (field, of) = two(function, "date_part")?;
     let field = string(field)?.to_owned();
@@ -139,8 +139,8 @@ fn date_part(function: &mut Function) -> Option<Expr> {
     Some(with_type(part, DataType::DoublePrecision))
 }
 
-/// `date_trunc(field, moment, zone)`, and `make_timestamptz` of parts there: what a clock in the
-/// zone shows is cut off, or put together.
+/// Rewrites `date_trunc(field, moment, zone)` and `make_timestamptz` with a zone: truncates or
+/// builds the local time in that zone.
 fn in_zone(function: &mut Function) -> Option<Expr> {
     let name = last_name(&function.name);
     if !matches!(name.as_str(), "date_trunc" | "make_timestamptz") {
@@ -165,8 +165,7 @@ fn in_zone(function: &mut Function) -> Option<Expr> {
     Some(call(AT_ZONE, vec![shown.0, shown.1]))
 }
 
-/// `lag(a, NULL)` and its kin, which look at a row that there is not: NULL, of the type that it
-/// would be.
+/// Rewrites `lag(a, NULL)` and similar calls, which refer to no row, as a NULL of the result type.
 fn nowhere(function: &mut Function) -> Option<Expr> {
     let name = last_name(&function.name);
     if !matches!(name.as_str(), "lag" | "lead" | "nth_value" | "ntile") || function.over.is_none() {
@@ -197,7 +196,8 @@ fn is_null(expr: &Expr) -> bool {
     }
 }
 
-/// `nullif(a, 'b')` as a CASE, in which what is in quotes gets the type of the other.
+/// Rewrites `nullif(a, 'b')` as a CASE, in which an untyped literal takes the type of the other
+/// operand.
 fn null_if(function: &mut Function) -> Option<Expr> {
     let (of, other) = two(function, "nullif")?;
     if string(other).is_none() || string(of).is_some() || rows::is_volatile(of) {
@@ -208,8 +208,8 @@ fn null_if(function: &mut Function) -> Option<Expr> {
     Some(subqueries::case(vec![(same, null())], take(of)))
 }
 
-/// `coalesce(a, 'b')` as a CASE, for the same reason: DataFusion wants to know its type before what
-/// is in quotes has one. Of columns only, which are there twice then.
+/// Rewrites `coalesce(a, 'b')` as a CASE for the same reason: DataFusion needs its type before the
+/// untyped literal has one. Only for columns, because the CASE repeats them.
 fn coalesce(function: &mut Function) -> Option<Expr> {
     if last_name(&function.name) != "coalesce" {
         return None;
@@ -236,7 +236,7 @@ fn is_column(expr: &Expr) -> bool {
     }
 }
 
-/// Gives a function the name that DataFusion has for it.
+/// Renames a function to DataFusion's name for it.
 fn rename(function: &mut Function) {
     if let Some(ast::WindowType::WindowSpec(window)) = &mut function.over {
         once(&mut window.order_by);
@@ -249,14 +249,14 @@ fn rename(function: &mut Function) {
             clauses: Vec::new(),
         });
     }
-    // The age of one moment is that up to today's midnight.
+    // With one argument, `age` counts up to midnight of the current day.
     if let ("age", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
         && list.args.len() == 1
     {
         let today = with_type(call("now", Vec::new()), ast::DataType::Date);
         list.args.insert(0, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(today)));
     }
-    // What is only in quotes is read as the bytes that it takes.
+    // An untyped literal is read as bytea here.
     if let ("encode", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
         && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(bytes))) = list.args.first_mut()
         && string(bytes).is_some()
@@ -267,7 +267,7 @@ fn rename(function: &mut Function) {
     function.name = ObjectName::from(vec![Ident::new(renamed)]);
 }
 
-/// What a function is called by the query engine, where that is another name.
+/// Returns DataFusion's name of a function, where it differs.
 pub(super) fn other_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "gen_random_uuid" | "uuid_generate_v4" => "uuid",

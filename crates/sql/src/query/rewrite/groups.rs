@@ -1,9 +1,8 @@
-//! Groups: ROLLUP and CUBE, whose columns may be there twice, and results of groups that are sorted
-//! by.
+//! GROUP BY: ROLLUP and CUBE with duplicate columns, and groups sorted by result number.
 //!
-//! DataFusion takes the columns of ROLLUP and CUBE as they are listed, and those of GROUPING SETS
-//! once. What is sorted by its number it looks for among the columns of groups. It has one group of
-//! all rows only where there is an aggregate.
+//! DataFusion keeps duplicate columns in ROLLUP and CUBE, but removes them from GROUPING SETS. It
+//! resolves the number of a sorted result among the grouping columns. It forms a single group of
+//! all rows only if there is an aggregate.
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, GroupByExpr, Ident, OrderByExpr, Select, SelectItem, SetExpr, Value,
@@ -15,16 +14,16 @@ use crate::sqlstate::STATEMENT_TOO_COMPLEX;
 use crate::syntax::build::{call, number, take};
 use crate::syntax::shape::{groups, is_call_of_aggregate};
 
-/// PostgreSQL has no CUBE of more.
+/// The limit of PostgreSQL on columns in a CUBE.
 const MOST_IN_CUBE: usize = 12;
 
-/// Nor more grouping sets.
+/// The limit of PostgreSQL on grouping sets.
 const MOST_SETS: usize = 4096;
 
-/// Says which sets of columns ROLLUP and CUBE stand for. Several of them, or other columns beside
-/// them, are every combination of their sets.
+/// Expands ROLLUP and CUBE to grouping sets. Several of them, and other columns beside them,
+/// combine to the cross product of their sets.
 ///
-/// Errors: 54001 for more sets than PostgreSQL has.
+/// Errors: 54001 for more sets than PostgreSQL allows.
 pub(super) fn spell_out(select: &mut Select) -> Result<()> {
     let GroupByExpr::Expressions(all, _) = &mut select.group_by else { return Ok(()) };
     let mut parts: Vec<Vec<Vec<Expr>>> = Vec::with_capacity(all.len());
@@ -64,7 +63,7 @@ pub(super) fn spell_out(select: &mut Select) -> Result<()> {
         };
         product = product.iter().flat_map(joined).collect();
     }
-    // Numbers of results are looked for beside sets only.
+    // DataFusion resolves result numbers only outside of grouping sets.
     for column in product.iter_mut().flatten() {
         let result = number_of(column).and_then(|at| select.projection.get(at));
         if let Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = result {
@@ -79,7 +78,8 @@ fn too_many() -> Error {
     Error::new(STATEMENT_TOO_COMPLEX, format!("too many grouping sets present (maximum {MOST_SETS})"))
 }
 
-/// Makes one group of all rows where `GROUP BY ()` or HAVING asks for that and no aggregate does.
+/// Forms a single group of all rows where `GROUP BY ()` or HAVING requires it but there is no
+/// aggregate.
 pub(super) fn group_all(select: &mut Select) {
     let GroupByExpr::Expressions(all, _) = &mut select.group_by else { return };
     let is_nothing = |by: &Expr| matches!(by, Expr::Tuple(columns) if columns.is_empty());
@@ -105,7 +105,7 @@ pub(super) fn group_all(select: &mut Select) {
     }
 }
 
-/// All columns of some parts, each once.
+/// Returns the columns of several sets without duplicates.
 fn once(parts: &[Vec<Expr>]) -> Vec<Expr> {
     let mut columns: Vec<Expr> = Vec::new();
     for column in parts.iter().flatten() {
@@ -116,7 +116,7 @@ fn once(parts: &[Vec<Expr>]) -> Vec<Expr> {
     columns
 }
 
-/// Gives results of groups that are sorted by their number a name, and sorts by that.
+/// Names results that are sorted by number, and sorts by the name instead.
 pub(super) fn name_ordered(body: &mut SetExpr, order: &mut [OrderByExpr]) {
     let SetExpr::Select(select) = body else { return };
     let is_one =
@@ -137,7 +137,7 @@ pub(super) fn name_ordered(body: &mut SetExpr, order: &mut [OrderByExpr]) {
     }
 }
 
-/// The place of a result that is meant by its number.
+/// Returns the position of a result referred to by number.
 fn number_of(expr: &Expr) -> Option<usize> {
     let Expr::Value(value) = expr else { return None };
     let Value::Number(digits, _) = &value.value else { return None };

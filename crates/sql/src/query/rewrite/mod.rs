@@ -1,4 +1,4 @@
-//! What PostgreSQL says and DataFusion does not understand, said otherwise.
+//! Rewrites PostgreSQL syntax that DataFusion does not support into equivalent syntax that it does.
 
 mod arrays;
 mod branches;
@@ -37,22 +37,22 @@ use subqueries::Around;
 pub(super) use subqueries::{BARE, MAYBE, ONE};
 pub(super) use withs::ONCE;
 
-/// What casting to texts of a length is called.
+/// The cast to a text type with a length.
 pub(super) const VARCHAR: &str = "cairn_varchar";
 
-/// What casting to times is called.
+/// The cast to time.
 pub(super) const TIME: &str = "cairn_time";
 
-/// What casting to spans of time of so many digits is called.
+/// The cast to interval with a precision.
 pub(super) const INTERVAL: &str = "cairn_interval";
 
-/// What casting to timestamps of so many digits is called.
+/// The cast to timestamp with a precision.
 pub(super) const MOMENT: &str = "cairn_moment";
 
-/// What gives the length of an interval.
+/// The function that returns the length of an interval.
 pub(super) const SPAN: &str = "cairn_span";
 
-/// What `AT TIME ZONE` is.
+/// The function behind `AT TIME ZONE`.
 pub(super) const AT_ZONE: &str = "timezone";
 
 use super::lists::ListUse;
@@ -61,10 +61,10 @@ use crate::pg_catalog::count_instead_of_exists;
 use crate::syntax::build::{nested, null, number, string, take, text, with_type};
 use crate::syntax::{check_collation, last_name};
 
-/// Rewrites a statement whose parameters have these types, as far as they are known. Gives the
-/// lists that are parameters.
+/// Rewrites a statement, given the types of its parameters as far as they are known. Returns the
+/// list parameters.
 ///
-/// Errors: what nothing here can say.
+/// Errors: those of constructs that cannot be rewritten.
 pub(super) fn rewrite(
     tree: &mut Tree,
     types: &[Option<ColumnType>],
@@ -84,7 +84,7 @@ struct Rewriter<'a> {
     types: &'a [Option<ColumnType>],
     lookup: Lookup<'a>,
     lists: Vec<ListUse>,
-    /// How many queries of WITH have been marked.
+    /// Number of WITH queries marked so far.
     marks: i64,
 }
 
@@ -170,7 +170,8 @@ impl VisitorMut for Rewriter<'_> {
             ast::TableFactor::UNNEST { with_ordinality: true, array_exprs, .. } if array_exprs.len() == 1 => {
                 numbered::unnested(factor);
             }
-            // A function that gives one column gives that its own name, or that of its alias.
+            // The column of a function with a single result column is named after the function, or
+            // its alias.
             ast::TableFactor::Table { name, alias, args: Some(_), .. } => {
                 let alias = alias.get_or_insert_with(|| ast::TableAlias {
                     explicit: true,
@@ -198,7 +199,7 @@ impl VisitorMut for Rewriter<'_> {
 }
 
 impl Rewriter<'_> {
-    /// Sees to what ORDER BY shares with the query that it is of.
+    /// Rewrites the parts that depend on ORDER BY as well as on the query body.
     fn query(&self, query: &mut ast::Query) -> Result<()> {
         same_names::tell_apart(query, self.lookup)?;
         using::merge(query, self.lookup)?;
@@ -209,7 +210,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// Sees to the subqueries of a SELECT.
+    /// Rewrites the grouping, windows and subqueries of a SELECT.
     fn select(&self, select: &mut ast::Select) -> Result<()> {
         windows::spell_out(select, None)?;
         whole_rows::see(select, self.lookup)?;
@@ -297,10 +298,10 @@ impl Rewriter<'_> {
                     let symbol = names.last().cloned().unwrap_or_default();
                     *op = notation::operator(&symbol)?;
                 }
-                // What it is now may be something to be seen to.
+                // The new operator may need a rewrite as well.
                 self.expr(expr)
             }
-            // DataFusion takes what matches everything for what is not NULL.
+            // DataFusion would simplify a match against `.*` to IS NOT NULL.
             Expr::BinaryOp {
                 op: BinaryOperator::PGRegexMatch | BinaryOperator::PGRegexIMatch,
                 right: pattern,
@@ -377,7 +378,8 @@ impl Rewriter<'_> {
             }
             Expr::SimilarTo { .. } => notation::similar_to(expr),
             Expr::Value(ast::ValueWithSpan { value: Value::Number(digits, _), .. }) => {
-                // As on the direct path; DataFusion takes it for a decimal that there cannot be.
+                // As on the direct path. DataFusion would read it as a decimal that is out of
+                // range.
                 if crate::expr::double(digits)?.is_some() {
                     *expr = with_type(text(digits), DataType::DoublePrecision);
                 }
@@ -395,8 +397,7 @@ impl Rewriter<'_> {
     }
 }
 
-/// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count
-/// then.
+/// Removes duplicate sort keys, with which DataFusion's operators miscount.
 fn once(order: &mut Vec<ast::OrderByExpr>) {
     let mut seen: Vec<Expr> = Vec::with_capacity(order.len());
     order.retain(|by| {

@@ -1,5 +1,5 @@
-//! What results are called: PostgreSQL's names, which DataFusion does not give, and which it wants
-//! to differ.
+//! Names of result columns: PostgreSQL's names, which DataFusion does not produce, made unique as
+//! DataFusion requires.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -11,10 +11,10 @@ use crate::syntax::build::take;
 use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
-/// What stands between a name and the number that makes it differ: nobody's name has it.
+/// Separates a name from the number that makes it unique. No name contains it.
 pub(super) const MARK: char = '\u{1}';
 
-/// Gives results of one SELECT that have the same name names of their own.
+/// Makes the names of the results of a SELECT unique.
 pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     match body {
         ast::SetExpr::Select(select) => {
@@ -22,12 +22,12 @@ pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
             let mut seen = HashSet::new();
             for item in &mut select.projection {
                 let (name, is_open) = match item {
-                    // Beside a star a column may be there twice.
+                    // The expansion of `*` may contain the column again.
                     ast::SelectItem::UnnamedExpr(Expr::Identifier(name)) if has_star => (ident(name), true),
                     ast::SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) if has_star => {
                         (names.last().map(ident).unwrap_or_default(), true)
                     }
-                    // All subqueries have one name.
+                    // All subqueries have the same name.
                     ast::SelectItem::UnnamedExpr(expr) if has_subquery(expr) || becomes_another(expr) => {
                         (crate::direct::name_of(expr), true)
                     }
@@ -67,8 +67,8 @@ fn has_subquery(expr: &Expr) -> bool {
     found
 }
 
-/// Whether something comes in the place of an expression that may be that of another one: of a
-/// window function with NULL, and of a count of whole rows.
+/// Whether an expression is rewritten into one that another result may have as well: a window
+/// function with a NULL argument, or a count of whole rows.
 fn becomes_another(expr: &Expr) -> bool {
     let mut found = false;
     let _ = walk::visit_expressions(expr, |expr| {
@@ -94,7 +94,7 @@ fn becomes_another(expr: &Expr) -> bool {
     found
 }
 
-/// Gives a result the first free name of those that begin with this one.
+/// Gives a result the first free name with the given prefix.
 fn rename(item: &mut ast::SelectItem, name: &str, seen: &mut HashSet<String>) {
     let free = (1..).map(|number| format!("{name}{MARK}{number}")).find(|name| seen.insert(name.clone()));
     let alias = Ident::with_quote('"', free.unwrap_or_else(|| name.to_owned()));
@@ -103,7 +103,7 @@ fn rename(item: &mut ast::SelectItem, name: &str, seen: &mut HashSet<String>) {
     }
 }
 
-/// What a result is called for whoever asked.
+/// Returns the name of a result as the client sees it.
 pub(in crate::query) fn shown(name: &str) -> &str {
     match name.rsplit_once(MARK) {
         Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -111,8 +111,8 @@ pub(in crate::query) fn shown(name: &str) -> &str {
     }
 }
 
-/// Columns of two tables may have one name, but not in UNION and the like, where columns have no
-/// tables.
+/// Renames duplicate columns. Columns of different tables may share a name, but not in UNION and
+/// similar operations, where columns have no table.
 fn differing(body: &mut ast::SetExpr) {
     let ast::SetExpr::Select(select) = body else { return };
     if select.projection.iter().any(is_star) {
@@ -131,7 +131,7 @@ fn differing(body: &mut ast::SetExpr) {
     }
 }
 
-/// Puts columns in the place of stars, where all tables are known: only columns can be given names.
+/// Expands `*` where all tables are known: only explicit columns can be renamed.
 fn expand_stars(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     let ast::SetExpr::Select(select) = body else { return };
     let merges = |join: &ast::Join| {
@@ -156,7 +156,7 @@ fn expand_stars(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     let mut all = Vec::new();
     for table in &tables {
         let (Some(name), Some(columns)) = (&table.name, &table.columns) else { return };
-        // Of two columns of one name there is no saying which is meant.
+        // Columns with the same name could not be referred to.
         if columns.iter().collect::<HashSet<_>>().len() < columns.len() {
             return;
         }
@@ -189,8 +189,8 @@ fn expand_stars(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     select.projection = projection;
 }
 
-/// Gives results of a table that is a query PostgreSQL's names: the query around it asks for them
-/// by these.
+/// Gives the results of a subquery in FROM PostgreSQL's names, by which the outer query refers to
+/// them.
 pub(super) fn name_results(body: &mut ast::SetExpr) {
     match body {
         ast::SetExpr::Select(select) => {
@@ -209,8 +209,7 @@ pub(super) fn name_results(body: &mut ast::SetExpr) {
     }
 }
 
-/// Puts columns in the place of the stars of a table that is a query, where some of them have one
-/// name.
+/// Expands `*` in a subquery in FROM if several of its columns have the same name.
 pub(super) fn spell_out_twins(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     let ast::SetExpr::Select(select) = &*body else { return };
     if select.from.iter().map(|from| from.joins.len() + 1).sum::<usize>() < 2 {
@@ -233,8 +232,8 @@ pub(super) fn spell_out_twins(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     }
 }
 
-/// Gives all results of a table that is a query names of their own where several have one name:
-/// none of them is meant by it.
+/// Renames all results of a subquery in FROM that share a name: a reference to that name is
+/// ambiguous.
 pub(super) fn apart(body: &mut ast::SetExpr) {
     match body {
         ast::SetExpr::Select(select) => {
@@ -258,8 +257,8 @@ pub(super) fn apart(body: &mut ast::SetExpr) {
     }
 }
 
-/// Gives results that are sorted by the name they have without being given one that name: `SELECT
-/// lower(a) … ORDER BY lower`.
+/// Aliases a result that ORDER BY refers to by its implicit name, as in `SELECT lower(a) … ORDER BY
+/// lower`.
 pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) {
     let ast::SetExpr::Select(select) = body else { return };
     for by in order {
@@ -270,7 +269,7 @@ pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) 
             _ => false,
         };
         let mut named = select.projection.iter_mut().filter(|item| is_it(item));
-        // Of several there is no saying which is meant.
+        // With several, the name is ambiguous.
         let (Some(item), None) = (named.next(), named.next()) else { continue };
         let ast::SelectItem::UnnamedExpr(expr) = item else { continue };
         if !matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_)) {
@@ -279,7 +278,8 @@ pub(super) fn name_ordered(body: &mut ast::SetExpr, order: &[ast::OrderByExpr]) 
     }
 }
 
-/// Names on the right of UNION and the like count for nothing, and are not to be those on the left.
+/// Renames the columns on the right of UNION and similar operations: their names are ignored, and
+/// must differ from those on the left.
 fn numbered(body: &mut ast::SetExpr) {
     let ast::SetExpr::Select(select) = body else { return };
     let plain = |item: &ast::SelectItem| {
@@ -298,8 +298,8 @@ fn numbered(body: &mut ast::SetExpr) {
     }
 }
 
-/// An expression's text without what DataFusion may leave out of the names that it gives columns:
-/// casts, and signs, which of a plus and of zeros count for nothing.
+/// Returns the text of an expression without the parts that DataFusion may leave out of column
+/// names: casts and signs, of which it drops a unary plus and the sign of a zero.
 fn without_casts(expr: &Expr) -> String {
     let mut expr = expr.clone();
     let _ = walk::visit_expressions_mut(&mut expr, |expr| {
@@ -317,7 +317,7 @@ fn without_casts(expr: &Expr) -> String {
     expr.to_string()
 }
 
-/// What PostgreSQL calls the columns of a query; `None` where only the tables tell.
+/// Returns PostgreSQL's names of the columns of a query; `None` where they depend on the tables.
 pub(in crate::query) fn result_names(tree: &Tree) -> Option<Vec<String>> {
     let Tree::Query(query) = tree else { return None };
     let mut body = &*query.body;

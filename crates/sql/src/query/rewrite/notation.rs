@@ -1,4 +1,4 @@
-//! Types, operators and lists as DataFusion has them.
+//! Types, operators and patterns in DataFusion's notation.
 
 use std::ops::DerefMut;
 
@@ -12,10 +12,10 @@ use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 use crate::syntax::build::{call, nested, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
-/// What puts backslashes into patterns that are known when the query runs.
+/// The function that rewrites LIKE patterns with another escape character at run time.
 pub(in crate::query) const ESCAPED: &str = "cairn_like_pattern";
 
-/// An operator by its symbol, as `OPERATOR(pg_catalog.~)` has it.
+/// Returns an operator by its symbol, as in `OPERATOR(pg_catalog.~)`.
 pub(super) fn operator(symbol: &str) -> Result<BinaryOperator> {
     Ok(match symbol {
         "=" => BinaryOperator::Eq,
@@ -43,9 +43,9 @@ pub(super) fn operator(symbol: &str) -> Result<BinaryOperator> {
     })
 }
 
-/// Puts backslashes in the place of another escape character of LIKE.
+/// Replaces the escape character of a LIKE pattern by backslashes.
 ///
-/// Errors: as [`escaped`], of patterns that are known.
+/// Errors: those of [`escaped`], for constant patterns.
 pub(super) fn escape(pattern: &mut Expr, character: &str) -> Result<()> {
     *pattern = match string(pattern) {
         Some(given) => text(&escaped(given, character)?),
@@ -54,8 +54,8 @@ pub(super) fn escape(pattern: &mut Expr, character: &str) -> Result<()> {
     Ok(())
 }
 
-/// A pattern of LIKE with backslashes in the place of another escape character; none where there is
-/// none.
+/// Returns a LIKE pattern with its escape character replaced by backslashes; without an escape
+/// character, no character is special.
 ///
 /// Errors: 22025 for more than one character.
 pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
@@ -69,7 +69,7 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
         if Some(character) == escape {
-            // With nothing behind it, it is an error where a text gets that far.
+            // A trailing escape character is an error once a text is matched up to it.
             escaped.push('\\');
             escaped.extend(characters.next());
         } else if character == '\\' {
@@ -81,9 +81,8 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     Ok(escaped)
 }
 
-/// Whether a pattern is one that the query engine takes otherwise than PostgreSQL: one that is
-/// known only when it runs, or one that ends with half an escape, which is an error where a text
-/// gets that far.
+/// Whether DataFusion treats a pattern differently than PostgreSQL: one that is not constant, or
+/// one that ends in an incomplete escape, which is an error once a text is matched up to it.
 pub(super) fn is_computed(pattern: &Expr) -> bool {
     match string(pattern) {
         Some(text) => text.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1,
@@ -91,7 +90,7 @@ pub(super) fn is_computed(pattern: &Expr) -> bool {
     }
 }
 
-/// LIKE and ILIKE by this evaluator.
+/// Rewrites LIKE and ILIKE to our own implementation.
 pub(super) fn like(expr: &mut Expr) -> Expr {
     let (name, of, pattern, negated) = match expr {
         Expr::Like { expr: of, pattern, negated, .. } => ("cairn_like", of, pattern, *negated),
@@ -105,12 +104,12 @@ pub(super) fn like(expr: &mut Expr) -> Expr {
     }
 }
 
-/// What makes patterns of SIMILAR TO regular expressions when the query runs.
+/// The function that converts SIMILAR TO patterns to regular expressions at run time.
 pub(in crate::query) const SIMILAR: &str = "cairn_similar_pattern";
 
-/// `a SIMILAR TO 'b'` by a regular expression.
+/// Rewrites `a SIMILAR TO 'b'` as a regular expression match.
 ///
-/// Errors: as [`similar`], of patterns that are known.
+/// Errors: those of [`similar`], for constant patterns.
 pub(super) fn similar_to(place: &mut Expr) -> Result<()> {
     let Expr::SimilarTo { negated, expr: of, pattern, escape_char } = place else { return Ok(()) };
     let escape = match escape_char.take() {
@@ -125,7 +124,7 @@ pub(super) fn similar_to(place: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `a ~ b`, or another of its kin; `None` for other operators.
+/// Rewrites `a ~ b` and its variants; `None` for other operators.
 pub(super) fn matched(expr: &mut Expr) -> Option<Expr> {
     let Expr::BinaryOp { left, op, right } = expr else { return None };
     let (insensitive, negated) = match op {
@@ -138,8 +137,8 @@ pub(super) fn matched(expr: &mut Expr) -> Option<Expr> {
     Some(matches(take(left), take(right), insensitive, negated))
 }
 
-/// Whether a text matches a regular expression, by this evaluator: DataFusion's are of another
-/// kind.
+/// Returns a regular expression match by our own implementation: DataFusion's regular expressions
+/// have other rules.
 fn matches(text: Expr, pattern: Expr, insensitive: bool, negated: bool) -> Expr {
     let name = if insensitive { "cairn_matches_i" } else { MATCHES };
     let found = call(name, vec![text, pattern]);
@@ -151,7 +150,7 @@ fn matches(text: Expr, pattern: Expr, insensitive: bool, negated: bool) -> Expr 
 
 pub(in crate::query) use crate::expr::similar;
 
-/// Gives what is only in quotes the type that another row of VALUES says in its column.
+/// Gives untyped literals in VALUES the type that another row states for the column.
 pub(super) fn one_type(rows: &mut [impl DerefMut<Target = Vec<Expr>>]) {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
     for column in 0..columns {
@@ -164,7 +163,7 @@ pub(super) fn one_type(rows: &mut [impl DerefMut<Target = Vec<Expr>>]) {
     }
 }
 
-/// The type that an expression says it has.
+/// Returns the type that an expression states.
 fn said(expr: &Expr) -> Option<DataType> {
     match expr {
         Expr::Cast { data_type, .. } => Some(data_type.clone()),
@@ -175,7 +174,7 @@ fn said(expr: &Expr) -> Option<DataType> {
     }
 }
 
-/// Whether a type is that of timestamps in UTC.
+/// Whether a type is timestamp with time zone.
 pub(super) fn is_zoned(kind: &DataType) -> bool {
     match kind {
         DataType::Timestamp(_, zone) => matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz),
@@ -184,7 +183,7 @@ pub(super) fn is_zoned(kind: &DataType) -> bool {
     }
 }
 
-/// Whether a type is a numeric that says nothing of its digits.
+/// Whether a type is numeric without precision and scale.
 pub(super) fn is_open_numeric(kind: &DataType) -> bool {
     matches!(
         kind,
@@ -194,20 +193,20 @@ pub(super) fn is_open_numeric(kind: &DataType) -> bool {
     )
 }
 
-/// A numeric with so many digits after the point.
+/// Returns a numeric type with the given scale.
 pub(super) fn numeric(scale: u8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale.into()))
 }
 
-/// Times in microseconds, without zones; and floats of as many bits as PostgreSQL gives them:
-/// DataFusion's FLOAT is a real.
+/// Converts a type to DataFusion's terms: timestamps in microseconds without a zone, and floats of
+/// the size that PostgreSQL gives them. DataFusion's FLOAT is a real.
 pub(super) fn plain_type(kind: &mut DataType) {
     match kind {
         DataType::Float(_) if column_type(kind).is_ok_and(|kind| kind.kind == Type::Double) => {
             *kind = DataType::DoublePrecision;
         }
         DataType::Array(ast::ArrayElemTypeDef::SquareBracket(item, _)) => match &**item {
-            // A uuid is its text there.
+            // DataFusion represents a uuid as text.
             DataType::Uuid => **item = DataType::Text,
             _ => plain_type(item),
         },
@@ -217,10 +216,10 @@ pub(super) fn plain_type(kind: &mut DataType) {
     }
 }
 
-/// The name of a type in SQL, for parameters of it.
+/// Returns the SQL type for parameters of a type.
 pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
     if let Some(element) = kind.element() {
-        // A uuid is its text there.
+        // DataFusion represents a uuid as text.
         let item = if element.kind == Type::Uuid { DataType::Text } else { sql_type(&element)? };
         return Some(DataType::Array(ast::ArrayElemTypeDef::SquareBracket(Box::new(item), None)));
     }

@@ -1,16 +1,16 @@
-//! `f(...) WITH ORDINALITY`: the rows of a function, and behind its columns the number of each. The
-//! query engine leaves the number out.
+//! `f(...) WITH ORDINALITY`: the rows of a function, with a row number as the last column.
+//! DataFusion ignores the clause.
 
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, SelectItem, TableAliasColumnDef, TableFactor};
 
 use crate::syntax::build::take_factor;
 use crate::syntax::{ident, last_name};
 
-/// What the number is called.
+/// The default name of the row number.
 const ORDINALITY: &str = "ordinality";
 
-/// Puts a query in the place of a function with ordinality: `(SELECT f.c, row_number() OVER () FROM
-/// f(...) AS f(c))`.
+/// Replaces a function WITH ORDINALITY by a query: `(SELECT f.c, row_number() OVER () FROM f(...)
+/// AS f(c))`.
 pub(super) fn spell_out(factor: &mut TableFactor) {
     let TableFactor::Table { name, alias, with_ordinality, .. } = factor else { return };
     *with_ordinality = false;
@@ -27,7 +27,7 @@ pub(super) fn spell_out(factor: &mut TableFactor) {
     number_rows(factor, &called, &value, &number);
 }
 
-/// Puts a query that numbers the rows of a table in its place.
+/// Replaces a table by a query that numbers its rows.
 fn number_rows(factor: &mut TableFactor, called: &str, value: &str, number: &str) {
     let quoted = |name: &str| Ident::with_quote('"', name);
     let Some(mut query) = numbering() else { return };
@@ -51,7 +51,7 @@ fn number_rows(factor: &mut TableFactor, called: &str, value: &str, number: &str
     };
 }
 
-/// As [`spell_out`], of `UNNEST(array) WITH ORDINALITY`.
+/// Like [`spell_out`], for `UNNEST(array) WITH ORDINALITY`.
 pub(super) fn unnested(factor: &mut TableFactor) {
     let TableFactor::UNNEST { alias, with_ordinality, .. } = factor else { return };
     *with_ordinality = false;
@@ -71,7 +71,7 @@ pub(super) fn unnested(factor: &mut TableFactor) {
     number_rows(factor, &called, &value, &number);
 }
 
-/// A query to be filled in.
+/// Returns the template of the query.
 fn numbering() -> Option<Box<ast::Query>> {
     let parsed = crate::syntax::one("SELECT x AS x, row_number() OVER () AS n FROM t").ok()?;
     match &*parsed.statement {

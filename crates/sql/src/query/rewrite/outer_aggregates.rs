@@ -1,9 +1,9 @@
-//! Aggregates within a subquery that belong to the query around it.
+//! Aggregates in a subquery that belong to an outer query.
 //!
 //! An aggregate is computed over the rows of the query that its columns come from: in `SELECT
 //! (SELECT sum(t.a) FROM u) FROM t` that is the outer query (PostgreSQL's manual, 4.2.7).
 //! DataFusion would compute it over the rows of the subquery instead, so such a statement is
-//! refused.
+//! rejected.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::syntax::ident;
 use crate::syntax::shape::is_call_of_aggregate;
 use crate::syntax::walk::{self, visit_expressions};
 
-/// Refuses aggregates of an outer query's columns.
+/// Rejects aggregates of an outer query's columns.
 ///
 /// Errors: 0A000.
 pub(super) fn refuse(tree: &Statement, lookup: Lookup<'_>) -> Result<()> {
@@ -29,7 +29,7 @@ pub(super) fn refuse(tree: &Statement, lookup: Lookup<'_>) -> Result<()> {
 
 struct Finder<'a> {
     lookup: Lookup<'a>,
-    /// The tables of each SELECT around the expression, from the outermost to its own.
+    /// The tables of each enclosing SELECT, outermost first.
     around: Vec<Vec<From>>,
 }
 
@@ -61,7 +61,7 @@ impl Visitor for Finder<'_> {
             }
             ControlFlow::<()>::Continue(())
         });
-        // A column of its own among them makes it the subquery's.
+        // With a column of the subquery among its arguments, the aggregate belongs to the subquery.
         if columns > 0 && columns == outer_columns {
             ControlFlow::Break(())
         } else {
@@ -70,7 +70,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// A column as it is named: the table, where one is named, and the column.
+/// Returns a column reference: the table, if given, and the column.
 fn column(expr: &Expr) -> Option<(Option<String>, String)> {
     match expr {
         Expr::Identifier(name) => Some((None, ident(name))),
@@ -90,7 +90,7 @@ fn has(from: &From, (table, column): &(Option<String>, String)) -> bool {
     }
 }
 
-/// Whether a table has a column, as far as is known of it.
+/// Whether a table may have a column, as far as its columns are known.
 fn may_have(from: &From, column: &(Option<String>, String)) -> bool {
     let is_unknown = match column.0 {
         Some(_) => from.name.is_none(),

@@ -1,8 +1,7 @@
 //! `x op ANY (Q)` and `x op ALL (Q)`.
 //!
-//! `x < ANY (Q)` holds where x is below the greatest of Q, and what ALL says of an operator is the
-//! opposite of what ANY says of the opposite one. Where nothing is found, Q may still have a NULL
-//! for which it is not known.
+//! `x < ANY (Q)` holds where x is below the maximum of Q. ALL with an operator is the negation of
+//! ANY with the opposite operator. Where no row is found, the result is NULL if Q contains a NULL.
 
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 
@@ -10,7 +9,7 @@ use super::rows;
 use super::subqueries::{Around, binary, each_own, is_null, or, three_valued};
 use crate::syntax::build::{call, number, take};
 
-/// Says with IN what is the same as IN.
+/// Rewrites the cases equivalent to IN as IN.
 pub(super) fn as_in(expr: &mut Expr) {
     each_own(expr, |expr| {
         let negated = match expr {
@@ -27,7 +26,7 @@ pub(super) fn as_in(expr: &mut Expr) {
     });
 }
 
-/// Whether ANY or ALL is of a subquery, and not of a list.
+/// Whether ANY or ALL applies to a subquery rather than to a list.
 pub(super) fn is_of_subquery(expr: &Expr) -> bool {
     match expr {
         Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
@@ -37,7 +36,7 @@ pub(super) fn is_of_subquery(expr: &Expr) -> bool {
     }
 }
 
-/// ANY or ALL of a subquery, said otherwise. `None` where it cannot be said.
+/// Rewrites ANY or ALL of a subquery. `None` where that is impossible.
 pub(super) fn compared(expr: &Expr, around: &Around<'_>) -> Option<Expr> {
     let (left, op, right, is_all) = match expr {
         Expr::AnyOp { left, compare_op, right, .. } => (left, compare_op.clone(), right, false),

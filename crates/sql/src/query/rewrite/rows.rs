@@ -1,5 +1,5 @@
-//! Rows beside rows: `(a, b) < (c, d)`, column by column. DataFusion compares them as values of
-//! their own, for which NULL is one like others.
+//! Row comparisons such as `(a, b) < (c, d)`, rewritten column by column. DataFusion compares rows
+//! as composite values, in which NULL is an ordinary value.
 
 use std::ops::ControlFlow;
 
@@ -13,10 +13,10 @@ use crate::syntax::build::{nested, take};
 use crate::syntax::last_name;
 use crate::syntax::walk::visit_expressions;
 
-/// Columns of rows that are compared with `<` and its kin: each is a level of a tree.
+/// Columns of rows compared with `<` and similar operators. Each adds a level to the expression.
 const MOST_ORDERED: usize = 100;
 
-/// What is in brackets, however many.
+/// Strips all parentheses.
 pub(super) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),
@@ -24,7 +24,8 @@ pub(super) fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// `ROW (a, b) IS NULL` holds where all of them are NULL, and IS NOT NULL where none is.
+/// Rewrites `ROW (a, b) IS NULL`, which holds if all columns are NULL, and IS NOT NULL, which holds
+/// if none is.
 pub(super) fn are_null(expr: &mut Expr) {
     let (row, is_null) = match expr {
         Expr::IsNull(row) => (row, true),
@@ -32,7 +33,7 @@ pub(super) fn are_null(expr: &mut Expr) {
         _ => return,
     };
     let Some(columns) = columns_of(row) else { return };
-    // A row within a row is a value, whatever is in it.
+    // A nested row counts as a non-NULL value, whatever its columns are.
     if columns.iter().any(|column| columns_of(column).is_some()) {
         return;
     }
@@ -45,7 +46,7 @@ pub(super) fn are_null(expr: &mut Expr) {
     }
 }
 
-/// What is in a row.
+/// Returns the columns of a row.
 pub(super) fn columns_of(expr: &Expr) -> Option<Vec<Expr>> {
     match bare(expr) {
         Expr::Tuple(columns) => Some(columns.clone()),
@@ -68,8 +69,8 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     nested(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
 }
 
-/// Expressions with an operator between them. As a balanced tree: whoever walks a chain of some
-/// thousands by recursion runs out of stack.
+/// Joins expressions with an operator, as a balanced tree: recursion over a chain of some thousands
+/// would overflow the stack.
 fn joined(op: BinaryOperator, all: impl Iterator<Item = Expr>) -> Result<Expr> {
     let mut all: Vec<Expr> = all.collect();
     while all.len() > 1 {
@@ -86,8 +87,8 @@ fn joined(op: BinaryOperator, all: impl Iterator<Item = Expr>) -> Result<Expr> {
     all.pop().ok_or_else(|| Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"))
 }
 
-/// Calls a function that may give something else the second time: operands of ordered rows are
-/// computed twice.
+/// Whether an expression calls a volatile function. The rewrite of ordered comparisons would
+/// evaluate it twice.
 pub(super) fn is_volatile(expr: &Expr) -> bool {
     let drawn = visit_expressions(expr, |expr| match expr {
         Expr::Function(called)
@@ -110,7 +111,7 @@ fn of_one_length(left: &[Expr], right: &[Expr]) -> Result<()> {
     Err(Error::new(SYNTAX_ERROR, "unequal number of entries in row expressions"))
 }
 
-/// Two rows beside each other.
+/// Rewrites a comparison of two rows.
 ///
 /// Errors: 42601 for rows of different lengths, 0A000 for other operators.
 pub(super) fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Expr> {
@@ -133,7 +134,7 @@ pub(super) fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Re
             let Some((a, b)) = pairs.next() else {
                 return Err(Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"));
             };
-            // The last ones count where all before are equal.
+            // A column decides only if all columns before it are equal.
             let last = binary(a, op.clone(), b);
             Ok(pairs.fold(last, |rest, (a, b)| {
                 let equal = binary(a.clone(), Eq, b.clone());
@@ -144,7 +145,7 @@ pub(super) fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Re
     }
 }
 
-/// `(a, b) IS DISTINCT FROM (c, d)`, or IS NOT.
+/// Rewrites `(a, b) IS DISTINCT FROM (c, d)`, and IS NOT DISTINCT FROM.
 ///
 /// Errors: 42601 for rows of different lengths.
 pub(super) fn distinct(place: &mut Expr) -> Result<()> {
@@ -164,9 +165,9 @@ pub(super) fn distinct(place: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `(a, b) IN ((c, d), (e, f))`.
+/// Rewrites `(a, b) IN ((c, d), (e, f))`.
 ///
-/// Errors: as [`compared`]; 0A000 for what is no row in the list.
+/// Errors: those of [`compared`]; 0A000 for a list item that is not a row.
 pub(super) fn is_in(row: &mut Expr, list: &mut Vec<Expr>, negated: bool) -> Result<Expr> {
     let row = take(row);
     let Some(row) = columns_of(&row) else { return Err(Error::unsupported("a row in this place")) };

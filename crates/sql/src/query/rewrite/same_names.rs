@@ -1,7 +1,7 @@
-//! Tables of one name in several schemas: `SELECT * FROM t, s1.t`.
+//! Tables with the same name in several schemas: `SELECT * FROM t, s1.t`.
 //!
-//! To DataFusion the name `t` means `s1.t` as well, so that it would take the first table's columns
-//! for both. Each gets an alias of its own, which has its schema in it.
+//! DataFusion resolves the name `t` to `s1.t` as well, so that it would take the first table's
+//! columns for both. Each table gets a unique alias that contains its schema.
 
 use std::ops::ControlFlow;
 
@@ -30,10 +30,9 @@ impl Twin {
     }
 }
 
-/// Gives the tables of a query's own SELECTs aliases where their names alone would not tell them
-/// apart.
+/// Adds aliases to the tables of a query's own SELECTs where their names alone are ambiguous.
 ///
-/// Errors: 42P09 for a column that is asked for by the name that they share.
+/// Errors: 42P09 for a column qualified by the ambiguous name.
 pub(super) fn tell_apart(query: &mut Query, lookup: Lookup<'_>) -> Result<()> {
     let order = match &mut query.order_by {
         Some(OrderBy { kind: OrderByKind::Expressions(order), .. }) => order.as_mut_slice(),
@@ -88,7 +87,7 @@ fn in_select(select: &mut Select, order: &mut [&mut Expr], lookup: Lookup<'_>) -
         match renamed(table, &twins) {
             Ok(Some(alias)) => *names = vec![alias, column.clone()],
             Ok(None) => {}
-            // In a subquery the name may be that of a table there.
+            // In a subquery the name may refer to a table there.
             Err(error) if is_own && result.is_ok() => result = Err(error),
             Err(_) => {}
         }
@@ -113,9 +112,9 @@ fn in_select(select: &mut Select, order: &mut [&mut Expr], lookup: Lookup<'_>) -
     result
 }
 
-/// What a table's name is to be called, which may have its schema before it.
+/// Returns the alias for a table name, which may be qualified by a schema.
 ///
-/// Errors: 42P09 for a name without a schema that several tables have.
+/// Errors: 42P09 for an unqualified name that several tables have.
 fn renamed(table: &[Ident], twins: &[Twin]) -> Result<Option<Ident>> {
     match table {
         [schema, name] => {
@@ -130,7 +129,7 @@ fn renamed(table: &[Ident], twins: &[Twin]) -> Result<Option<Ident>> {
     }
 }
 
-/// The schema and name that a table reference resolves to; `None` for names of WITH and for
+/// Returns the schema and name that a table reference resolves to; `None` for names of WITH and for
 /// relations that do not exist.
 fn twin(name: &ObjectName, lookup: Lookup<'_>) -> Option<Twin> {
     let written = qualified(name).ok()?;
@@ -138,7 +137,7 @@ fn twin(name: &ObjectName, lookup: Lookup<'_>) -> Option<Twin> {
     Some(Twin { schema, name: written.name })
 }
 
-/// Looks at the tables of FROM that have no alias, and at the place for one.
+/// Visits the tables of FROM that have no alias, with the place for one.
 fn each_table(from: &mut TableWithJoins, see: &mut impl FnMut(&ObjectName, &mut Option<TableAlias>)) {
     let joined = from.joins.iter_mut().map(|join| &mut join.relation);
     for factor in std::iter::once(&mut from.relation).chain(joined) {

@@ -1,4 +1,4 @@
-//! What is known of the tables of a SELECT from its text and the catalog.
+//! Resolves the tables and columns of a SELECT from its text and the catalog.
 
 use std::ops::ControlFlow;
 
@@ -9,20 +9,20 @@ use crate::pg_catalog::system_columns;
 use crate::syntax::walk;
 use crate::syntax::{TableName, ident, last_name, qualified};
 
-/// Where names of tables are looked up.
+/// The context in which table names are resolved.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::query) struct Lookup<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
-    /// Names that the statement gives to queries of its own, and their columns: they are none of
-    /// the catalog's.
+    /// The WITH queries of the statement, with their columns. They hide tables of the catalog.
     pub own: &'a [Own],
 }
 
-/// A name of WITH, and the columns that it has where they are known.
+/// The name of a WITH query, and its columns if they are known.
 pub(in crate::query) type Own = (String, Option<Vec<String>>);
 
-/// The names of WITH in a statement. Of one that is given twice nothing is known.
+/// Returns the WITH queries of a statement. The columns of a name that is defined twice are
+/// unknown.
 pub(super) fn own_names(tree: &ast::Statement, lookup: Lookup<'_>) -> Vec<Own> {
     struct Names(Vec<ast::Cte>);
     impl ast::Visitor for Names {
@@ -43,7 +43,7 @@ pub(super) fn own_names(tree: &ast::Statement, lookup: Lookup<'_>) -> Vec<Own> {
         if !is_known_once(&own, &name) {
             continue;
         }
-        // Those before it are known by now.
+        // The queries before it are resolved already.
         let columns = Lookup { own: &own, ..lookup }.results(&cte.query.body);
         let columns = renamed(&cte.alias, columns);
         if let Some((_, place)) = own.get_mut(at) {
@@ -53,7 +53,7 @@ pub(super) fn own_names(tree: &ast::Statement, lookup: Lookup<'_>) -> Vec<Own> {
     own
 }
 
-/// Columns under the names that an alias gives them.
+/// Applies the column aliases of a table alias.
 fn renamed(alias: &ast::TableAlias, columns: Option<Vec<String>>) -> Option<Vec<String>> {
     if alias.columns.is_empty() {
         return columns;
@@ -66,14 +66,14 @@ fn renamed(alias: &ast::TableAlias, columns: Option<Vec<String>>) -> Option<Vec<
 /// A table of a SELECT.
 #[derive(Debug)]
 pub(super) struct From {
-    /// What it is called there.
+    /// Its name in the SELECT.
     pub name: Option<String>,
-    /// Its columns, where the text and the catalog tell.
+    /// Its columns, if the text and the catalog determine them.
     pub columns: Option<Vec<String>>,
 }
 
 impl Lookup<'_> {
-    /// The tables of a SELECT.
+    /// Returns the tables of a SELECT.
     pub(super) fn tables(&self, select: &ast::Select) -> Vec<From> {
         let joined = |from: &'_ ast::TableWithJoins| {
             from.joins.iter().map(|join| join.relation.clone()).collect::<Vec<_>>()
@@ -107,20 +107,19 @@ impl Lookup<'_> {
         }
     }
 
-    /// The places of the columns that a table of the catalog has its primary key of; none of
-    /// anything else.
+    /// Returns the positions of the primary key columns of a catalog table; none for anything else.
     pub(super) fn primary_key(&self, factor: &TableFactor) -> Vec<usize> {
         let table = self.own_table(factor);
         table.map_or_else(Vec::new, |table| table.def().primary_key.iter().map(|key| key.column).collect())
     }
 
-    /// A column of a table of the catalog that is never NULL, as it is called here.
+    /// Returns a NOT NULL column of a catalog table, by its name in the SELECT.
     pub(super) fn never_null(&self, factor: &TableFactor) -> Option<String> {
         let at = self.own_table(factor)?.def().columns.iter().position(|column| !column.nullable)?;
         self.table(factor).columns?.get(at).cloned()
     }
 
-    /// The table of the catalog that a table of a SELECT is; `None` for anything else.
+    /// Returns the catalog table that an item of FROM refers to; `None` for anything else.
     fn own_table(&self, factor: &TableFactor) -> Option<&cairn_table::Table> {
         let TableFactor::Table { name, args: None, .. } = factor else { return None };
         let name = qualified(name).ok()?;
@@ -128,11 +127,11 @@ impl Lookup<'_> {
         self.catalog.table(&schema, &name.name).map(|table| &**table)
     }
 
-    /// The schema in which the catalog has a table or view of this name; `None` for names of WITH,
-    /// and where there is none.
+    /// Returns the schema in which a name resolves to a table or view; `None` for names of WITH,
+    /// and where it does not resolve.
     pub(super) fn schema_of(&self, name: &TableName) -> Option<String> {
         let is_own = name.schema.is_none() && self.own.iter().any(|(own, _)| *own == name.name);
-        // What is found first counts, and may be a view.
+        // The first match counts, even if it is a view.
         let is_it = |schema: &&str| {
             self.catalog.table(schema, &name.name).is_some()
                 || self.catalog.view(schema, &name.name).is_some()
@@ -140,7 +139,7 @@ impl Lookup<'_> {
         self.schemas(name).into_iter().find(is_it).filter(|_| !is_own).map(str::to_owned)
     }
 
-    /// Where a name may be.
+    /// Returns the schemas in which a name is looked up.
     fn schemas<'n>(&'n self, name: &'n TableName) -> Vec<&'n str> {
         match &name.schema {
             Some(schema) => vec![schema],
@@ -148,8 +147,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// The columns of a table or view of this name; `None` where it is none that is known, as a
-    /// name of WITH.
+    /// Returns the columns of a table or view; `None` where they are not known, as for some names
+    /// of WITH.
     fn columns(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
         let name = qualified(name).ok()?;
         if name.schema.is_none()
@@ -167,7 +166,8 @@ impl Lookup<'_> {
         own.or_else(|| system_columns(&name)).filter(|columns| !columns.is_empty())
     }
 
-    /// What the results of a query are called; `None` where its text does not tell.
+    /// Returns the names of the result columns of a query; `None` where its text does not determine
+    /// them.
     fn results(&self, body: &ast::SetExpr) -> Option<Vec<String>> {
         match body {
             ast::SetExpr::Select(select) => {
@@ -176,7 +176,7 @@ impl Lookup<'_> {
                     match item {
                         ast::SelectItem::UnnamedExpr(expr) => all.push(crate::direct::name_of(expr)),
                         ast::SelectItem::ExprWithAlias { alias, .. } => all.push(ident(alias)),
-                        // Which columns joins merge is seen to elsewhere.
+                        // The columns that joins merge are resolved elsewhere.
                         ast::SelectItem::Wildcard(_) => match select.from.as_slice() {
                             [from] if from.joins.is_empty() => {
                                 all.extend(self.table(&from.relation).columns?)
@@ -198,7 +198,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// Whether a query names columns that are not of its own tables.
+    /// Whether a query refers to columns of outer queries, that is, whether it is a correlated
+    /// subquery.
     pub fn looks_outside(&self, query: &ast::Query) -> bool {
         self.body_looks_outside(&query.body, &[])
     }
@@ -212,7 +213,8 @@ impl Lookup<'_> {
             ast::SetExpr::Select(select) => {
                 let tables = self.tables(select);
                 let mut outside = false;
-                // Names of subqueries within may be of their own tables: these are taken for known.
+                // Names in nested subqueries may refer to their own tables, so these count as
+                // known.
                 let mut inner: Vec<From> = Vec::new();
                 let _ = walk::visit_expressions(select, |expr| {
                     let nested = match expr {

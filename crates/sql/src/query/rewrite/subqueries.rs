@@ -1,20 +1,20 @@
-//! Subqueries that DataFusion answers otherwise than PostgreSQL, or not at all.
+//! Subqueries that DataFusion does not support, or evaluates differently than PostgreSQL.
 //!
 //! | PostgreSQL                                  | here                                                                       |
 //! |---------------------------------------------|----------------------------------------------------------------------------|
 //! | `x NOT IN (Q)` as a condition               | `NOT EXISTS (SELECT FROM (Q) s(y) WHERE y = x OR y IS NULL OR x IS NULL)`  |
-//! | `x IN (Q)` where NULL is not as good as false | what counts of the rows of Q say                                         |
-//! | `(x, y) IN (Q)` as a condition                | `EXISTS (SELECT FROM (Q) s(a, b) WHERE a = x AND b = y)`                 |
-//! | `x = ANY (Q)`, `x <> ALL (Q)`                 | `x IN (Q)`, `x NOT IN (Q)`                                               |
-//! | `x < ANY (Q)`, `x >= ALL (Q)` ...             | what the least or the greatest of Q says, and counts (`quantified.rs`)   |
-//! | `(Q)` of one value that looks outside       | `cairn_one((SELECT array_agg(..) ..))`, which refuses a second row         |
-//! | `(Q ORDER BY b LIMIT 1)` that looks outside | `(SELECT first_value(.. ORDER BY b) ..)`                                   |
+//! | `x IN (Q)` where NULL differs from false    | a CASE over counts of rows of Q                                            |
+//! | `(x, y) IN (Q)` as a condition              | `EXISTS (SELECT FROM (Q) s(a, b) WHERE a = x AND b = y)`                   |
+//! | `x = ANY (Q)`, `x <> ALL (Q)`               | `x IN (Q)`, `x NOT IN (Q)`                                                 |
+//! | `x < ANY (Q)`, `x >= ALL (Q)` ...           | comparison with the minimum or maximum of Q, and counts (`quantified.rs`)  |
+//! | correlated scalar `(Q)`                     | `cairn_one((SELECT array_agg(..) ..))`, which rejects a second row         |
+//! | correlated `(Q ORDER BY b LIMIT 1)`         | `(SELECT first_value(.. ORDER BY b) ..)`                                   |
 //!
-//! The rows of Q are asked for in Q itself where it looks outside and is plain, so that DataFusion
-//! makes a join of it; other subqueries that look outside are `query/unnest`'s.
+//! If Q is correlated and simple, the condition goes into Q itself, so that DataFusion turns it
+//! into a join. `query/unnest` handles other correlated subqueries.
 //!
-//! DataFusion turns `IN` into joins, and where it is not a condition by itself into one that marks
-//! rows with true or false, never NULL.
+//! DataFusion turns `IN` into joins. Where `IN` is only a part of a condition, the join marks rows
+//! with true or false, but never NULL.
 
 use std::ops::ControlFlow;
 
@@ -34,17 +34,16 @@ use crate::syntax::shape::{groups, is_aggregate};
 use crate::syntax::walk;
 use crate::syntax::{Plain, ident, last_name, one};
 
-/// What refuses a second row of a subquery of one value.
+/// The function that rejects a second row of a scalar subquery.
 pub(in crate::query) const ONE: &str = "cairn_one";
 
-/// What gives its argument, or NULL.
+/// The function that returns its argument, declared as nullable.
 pub(in crate::query) const MAYBE: &str = "cairn_maybe";
 
-/// As [`MAYBE`], of which nothing is known but its type.
+/// Like [`MAYBE`], but declares nothing except the type.
 pub(in crate::query) const BARE: &str = "cairn_maybe_bare";
 
-/// Names that nobody else has: what is asked for outside is not to be taken for something in the
-/// subquery.
+/// Reserved names, so that references into the wrapped subquery are not resolved within it.
 const TABLE: &str = "cairn subquery";
 const COLUMN: &str = "cairn value";
 
@@ -60,7 +59,7 @@ pub(super) fn is_null(expr: Expr) -> Expr {
     Expr::IsNull(Box::new(nested(expr)))
 }
 
-/// A column of a subquery, by its place.
+/// Returns a column of a subquery, by its position.
 fn value(at: usize) -> Expr {
     Expr::CompoundIdentifier(vec![
         Ident::with_quote('"', TABLE),
@@ -68,7 +67,7 @@ fn value(at: usize) -> Expr {
     ])
 }
 
-/// A query around subqueries: what names in it mean.
+/// The query around subqueries, with the tables that its names refer to.
 #[derive(Debug)]
 pub(super) struct Around<'a> {
     pub lookup: Lookup<'a>,
@@ -76,8 +75,8 @@ pub(super) struct Around<'a> {
 }
 
 impl Around<'_> {
-    /// The expression with its tables before its columns, so that nothing within a subquery is
-    /// taken for them. `None` where it is not known whose they are.
+    /// Qualifies the columns of an expression with their tables, so that nothing in a subquery
+    /// captures them. `None` where the table of a column is not known.
     fn qualified(&self, expr: &Expr) -> Option<Expr> {
         let mut expr = expr.clone();
         let mut is_known = true;
@@ -97,13 +96,13 @@ impl Around<'_> {
         is_known.then_some(expr)
     }
 
-    /// The expression as it may stand beside a subquery's own columns, or where there are none.
+    /// Returns the expression for use inside a subquery with columns of its own, or without any.
     pub(super) fn named(&self, expr: &Expr, beside: bool) -> Option<Expr> {
         if beside { self.qualified(expr) } else { Some(expr.clone()) }
     }
 
-    /// What is `result` of the values of a subquery for which a condition holds. `None` where that
-    /// cannot be said.
+    /// Returns a query for `result` over the values of a subquery that meet a condition. `None`
+    /// where that cannot be expressed.
     pub(super) fn of_rows(
         &self,
         query: &ast::Query,
@@ -114,7 +113,7 @@ impl Around<'_> {
         self.of_all(query, 1, |values| result(only(values)), |values| condition(only(values)))
     }
 
-    /// As [`Around::of_rows`], of rows of so many columns.
+    /// Like [`Around::of_rows`], for rows of several columns.
     fn of_all(
         &self,
         query: &ast::Query,
@@ -132,8 +131,8 @@ impl Around<'_> {
         })
     }
 
-    /// As [`Around::of_all`], asked for in the query itself. `None` where that would be another
-    /// question.
+    /// Like [`Around::of_all`], with the condition in the query itself. `None` where that would
+    /// change its meaning.
     fn within(
         &self,
         query: &ast::Query,
@@ -168,7 +167,7 @@ impl Around<'_> {
     }
 }
 
-/// `SELECT result FROM (query) s(y, z) WHERE condition`.
+/// Returns `SELECT result FROM (query) s(y, z) WHERE condition`.
 fn over(
     query: &ast::Query,
     columns: usize,
@@ -190,7 +189,7 @@ fn over(
     Some(over)
 }
 
-/// Expressions of one query, without those of the queries within.
+/// Visits the expressions of one query, without those of nested queries.
 struct Own<F>(usize, F);
 
 impl<F: FnMut(&mut Expr)> VisitorMut for Own<F> {
@@ -214,12 +213,12 @@ impl<F: FnMut(&mut Expr)> VisitorMut for Own<F> {
     }
 }
 
-/// Looks at an expression and those in it, but for the ones of subqueries.
+/// Visits an expression and its parts, except for those in subqueries.
 pub(super) fn each_own(expr: &mut Expr, see: impl FnMut(&mut Expr)) {
     let _ = walk::visit_mut(expr, &mut Own(0, see));
 }
 
-/// Whether an expression is of a row.
+/// Whether an expression refers to columns.
 fn has_columns(expr: &Expr) -> bool {
     let mut found = false;
     each_own(&mut expr.clone(), |expr| {
@@ -228,7 +227,7 @@ fn has_columns(expr: &Expr) -> bool {
     found
 }
 
-/// Whether an expression is computed of a row alone, and gives one value for it.
+/// Whether an expression depends on a single row, and yields one value for it.
 fn is_of_row(expr: &Expr) -> bool {
     let mut is_of_row = !is_aggregate(expr);
     each_own(&mut expr.clone(), |expr| {
@@ -245,7 +244,7 @@ fn refused() -> Error {
     Error::unsupported("IN with a subquery that looks outside, in this place")
 }
 
-/// Sees to the subqueries of a condition, for which NULL is as good as false.
+/// Rewrites the subqueries of a condition, where NULL has the effect of false.
 ///
 /// Errors: 0A000 where the rows would be wrong.
 pub(super) fn condition(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
@@ -253,7 +252,7 @@ pub(super) fn condition(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
     part(expr, around, true)
 }
 
-/// `alone`: nothing but AND is around it.
+/// `alone`: the part is combined with others by AND only.
 fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
     match expr {
         Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
@@ -290,12 +289,12 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
         Expr::InSubquery { negated: false, .. } | Expr::Exists { .. } => Ok(()),
         Expr::InSubquery { expr: outer, subquery, negated: true } => {
             let looks_outside = around.lookup.looks_outside(subquery);
-            // Alone and without outer columns it is an antijoin that knows of NULL, but not of one
-            // that is written there.
+            // DataFusion plans this case as an antijoin that handles NULL, unless the operand has
+            // no columns, as a literal NULL.
             if alone && !looks_outside && has_columns(outer) {
                 return Ok(());
             }
-            // What cannot be said so is seen to when its plan is there (`query/unnest`).
+            // A case that cannot be expressed here is handled in the plan (`query/unnest`).
             let Some(outer) = around.named(outer, looks_outside) else { return Ok(()) };
             let matches = |value: Expr| {
                 let equal = binary(value.clone(), BinaryOperator::Eq, outer.clone());
@@ -310,7 +309,7 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
     }
 }
 
-/// Sees to the subqueries of an expression whose value counts, NULL as well.
+/// Rewrites the subqueries of an expression whose value may be NULL.
 ///
 /// Errors: 0A000 where the value would be wrong.
 pub(super) fn values(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
@@ -335,7 +334,7 @@ pub(super) fn values(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
     result
 }
 
-/// How many columns a query gives; `None` where its text does not tell.
+/// Returns the number of result columns of a query; `None` where its text does not determine it.
 fn width(body: &ast::SetExpr) -> Option<usize> {
     match body {
         ast::SetExpr::Select(select) => {
@@ -351,8 +350,8 @@ fn width(body: &ast::SetExpr) -> Option<usize> {
     }
 }
 
-/// The rows of a subquery that are the same as another row, or may be the same where `maybe`: a
-/// value of theirs is not known.
+/// Returns the rows of a subquery that equal a row. With `maybe`, also those for which a NULL makes
+/// the comparison unknown.
 fn of_row(row: &Expr, query: &ast::Query, maybe: bool, around: &Around<'_>) -> Option<Box<ast::Query>> {
     let Expr::Tuple(row) = row else { return None };
     let beside = around.lookup.looks_outside(query);
@@ -371,7 +370,7 @@ fn of_row(row: &Expr, query: &ast::Query, maybe: bool, around: &Around<'_>) -> O
     around.of_all(query, row.len(), |_| number(1), all)
 }
 
-/// `x IN (Q)` with its three values.
+/// Returns `x IN (Q)` with three-valued logic.
 fn counted(outer: &Expr, query: &ast::Query, negated: bool, around: &Around<'_>) -> Option<Expr> {
     if matches!(rows::bare(outer), Expr::Tuple(_)) {
         return None;
@@ -389,14 +388,14 @@ fn counted(outer: &Expr, query: &ast::Query, negated: bool, around: &Around<'_>)
     Some(three_valued(found, unknown, !negated))
 }
 
-/// What is known when something has been found, and the opposite when nothing was; NULL when nobody
-/// can know.
+/// Returns `value` if something was found, NULL if the result is unknown, and the negation of
+/// `value` otherwise.
 pub(super) fn three_valued(found: Expr, unknown: Expr, value: bool) -> Expr {
     let boolean = |value: bool| Expr::Value(Value::Boolean(value).into());
     case(vec![(found, boolean(value)), (unknown, null())], boolean(!value))
 }
 
-/// CASE with conditions and their results.
+/// Returns a searched CASE.
 pub(super) fn case(when: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
     let when = when.into_iter().map(|(condition, result)| ast::CaseWhen { condition, result });
     Expr::Case {
@@ -408,8 +407,8 @@ pub(super) fn case(when: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
     }
 }
 
-/// A subquery of one value among results: it may give none, which DataFusion forgets where its
-/// column cannot be NULL.
+/// Wraps an uncorrelated scalar subquery. Without rows it is NULL, which DataFusion forgets if its
+/// column is not nullable.
 pub(super) fn maybe(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     each_own(expr, |expr| {
         if let Expr::Subquery(query) = expr
@@ -420,8 +419,8 @@ pub(super) fn maybe(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     });
 }
 
-/// As [`maybe`], in a condition. What is compared with a subquery's value by itself needs nothing:
-/// NULL does not do there, and the table is asked for that value.
+/// Like [`maybe`], for a condition. A scalar subquery that is an operand of a comparison needs no
+/// wrapper: NULL rejects the row anyway, and without the wrapper the scan can use the value.
 pub(super) fn maybe_in_condition(expr: &mut Expr, lookup: Lookup<'_>) {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::And | BinaryOperator::Or, right } => {
@@ -445,7 +444,7 @@ fn is_comparison(op: &BinaryOperator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
 }
 
-/// A subquery of one value that looks outside: DataFusion wants an aggregate.
+/// Rewrites a correlated scalar subquery as an aggregate, as DataFusion requires.
 pub(super) fn scalar(expr: &mut Expr, lookup: Lookup<'_>) {
     let Expr::Subquery(query) = expr else { return };
     if query.with.is_some() || query.fetch.is_some() || !lookup.looks_outside(query) {
@@ -475,7 +474,7 @@ pub(super) fn scalar(expr: &mut Expr, lookup: Lookup<'_>) {
     if !plain || select.from.is_empty() || !is_of_row(item) {
         return;
     }
-    // Numbers and names of results mean something else within an aggregate.
+    // Result numbers and names have another meaning in the ORDER BY of an aggregate.
     let is_of_result = |by: &ast::OrderByExpr| match &by.expr {
         Expr::Identifier(name) => alias.as_ref() == Some(&ident(name)),
         Expr::Value(_) => true,

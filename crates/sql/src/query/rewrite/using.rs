@@ -1,8 +1,8 @@
-//! `JOIN … USING` and `NATURAL JOIN` as `JOIN … ON`: of a merged column PostgreSQL takes the value
-//! that is there.
+//! `JOIN … USING` and `NATURAL JOIN`, rewritten as `JOIN … ON`. In PostgreSQL a merged column has
+//! the value of the side that has a row.
 //!
-//! DataFusion takes the left side's, which is NULL where a RIGHT or FULL JOIN has found no row
-//! there, and knows of the merged column in results, and not in conditions.
+//! DataFusion takes the left side's value, which is NULL where a RIGHT or FULL JOIN found no left
+//! row. It also resolves merged columns in results only, not in conditions.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ use crate::syntax::build::call;
 use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
-/// A column that a name without a table may mean.
+/// A column that an unqualified name may refer to.
 #[derive(Debug, Clone)]
 struct Visible {
     name: String,
@@ -28,17 +28,17 @@ struct Visible {
     is_merged: bool,
 }
 
-/// What a table, or tables that are joined, have.
+/// The columns of a table, or of joined tables.
 #[derive(Debug, Default)]
 struct Side {
     columns: Vec<Visible>,
-    /// Tables whose columns are not known, as far as they have names.
+    /// Tables with unknown columns, by name if they have one.
     open: Vec<Option<String>>,
 }
 
-/// Why something stays as it is.
+/// Why a join is not rewritten.
 enum Stop {
-    /// There is not enough known of the tables.
+    /// Too little is known about the tables.
     Unknown,
     Failed(Error),
 }
@@ -49,7 +49,7 @@ impl std::convert::From<Error> for Stop {
     }
 }
 
-/// Which side's value a merged column has.
+/// The side that provides the value of a merged column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
     Left,
@@ -69,7 +69,7 @@ fn constraint_of(join: &mut ast::Join) -> Option<(&mut JoinConstraint, Taken)> {
     })
 }
 
-/// Whether a join merges columns, and whether DataFusion would take the wrong ones.
+/// Whether a join merges columns, and whether DataFusion would take the wrong side's value.
 fn merges(from: &mut ast::TableWithJoins) -> (bool, bool) {
     let within = |factor: &mut TableFactor| match factor {
         TableFactor::NestedJoin { table_with_joins, .. } => merges(table_with_joins),
@@ -86,9 +86,9 @@ fn merges(from: &mut ast::TableWithJoins) -> (bool, bool) {
     found
 }
 
-/// Sees to the joins of a query's own SELECTs.
+/// Rewrites the joins of a query's own SELECTs.
 ///
-/// Errors: 42703 and 42702 for columns of USING; 0A000 where too little is known of the tables.
+/// Errors: 42703 and 42702 for columns of USING; 0A000 where too little is known about the tables.
 pub(super) fn merge(query: &mut ast::Query, lookup: Lookup<'_>) -> Result<()> {
     let order = match &mut query.order_by {
         Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) => Some(order),
@@ -169,7 +169,7 @@ fn merged(
         })
     };
     for by in order {
-        // The name of a result is that.
+        // The name of a result refers to the result.
         if !matches!(&by.expr, Expr::Identifier(name) if is_result(name)) {
             let _ = walk::visit_mut(by, &mut names);
         }
@@ -177,8 +177,8 @@ fn merged(
     Ok(())
 }
 
-/// Gives merged columns other names than those of either side, where these are results too. Nobody
-/// can ask for them by the name, and DataFusion could not tell them apart.
+/// Renames merged columns if the results also contain the column of a side. The name is ambiguous
+/// anyway, and DataFusion could not tell them apart.
 fn differ(items: &mut [SelectItem]) {
     let name_of = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),
@@ -195,7 +195,7 @@ fn differ(items: &mut [SelectItem]) {
     }
 }
 
-/// A column as a result.
+/// Returns a column as a result.
 fn shown(column: &Visible) -> SelectItem {
     match &column.is {
         Expr::CompoundIdentifier(_) => SelectItem::UnnamedExpr(column.is.clone()),
@@ -206,7 +206,7 @@ fn shown(column: &Visible) -> SelectItem {
     }
 }
 
-/// Says joins otherwise, and what columns they have.
+/// Rewrites joins, and returns their columns.
 fn joined(from: &mut ast::TableWithJoins, lookup: Lookup<'_>) -> std::result::Result<Side, Stop> {
     let mut left = table(&mut from.relation, lookup)?;
     for join in &mut from.joins {
@@ -276,7 +276,7 @@ fn qualified(table: &str, column: &str) -> Expr {
 }
 
 impl Side {
-    /// What a name of USING means.
+    /// Resolves a name of USING.
     fn find(&self, name: &str, side: &str) -> std::result::Result<Expr, Stop> {
         let mut found = self.columns.iter().filter(|column| column.name == name);
         match (found.next(), found.next(), self.open.as_slice()) {
@@ -296,16 +296,16 @@ impl Side {
     }
 }
 
-/// Puts what merged columns are in the place of their names.
+/// Replaces the names of merged columns by their expressions.
 struct Merged<'a> {
     columns: Vec<Visible>,
     lookup: Lookup<'a>,
-    /// The tables of the queries within, whose columns come first.
+    /// The tables of nested queries, whose columns take precedence.
     within: Vec<Vec<From>>,
 }
 
 impl<'a> Merged<'a> {
-    /// A name that others have as well is none of the merged ones.
+    /// Keeps only merged columns whose name is unambiguous.
     fn of(side: Side, lookup: Lookup<'a>) -> Self {
         let is_alone = |column: &Visible| {
             column.is_merged && side.columns.iter().filter(|other| other.name == column.name).count() == 1

@@ -1,9 +1,9 @@
-//! Rows of tables as values: `count(r.*)`, `r.* IS NULL`, and the same of `r`.
+//! Whole rows as values: `count(r.*)`, `r.* IS NULL`, and the same with `r`.
 //!
-//! `r.* IS NULL` holds where all columns are NULL, and `IS NOT NULL` where none is. `count(r.*)`
-//! counts rows that are there, also those of nothing but NULLs: one that an outer join has no
-//! partner for is not. What tells is a column that is never NULL in the table itself, or one that
-//! the join compares; without an outer join all rows are there.
+//! `r.* IS NULL` holds if all columns are NULL, and `IS NOT NULL` if none is. `count(r.*)` counts
+//! the rows that exist, even those of NULLs only, but not a row for which an outer join found no
+//! partner. The test for existence is a column that is NOT NULL in the table, or one that the join
+//! compares. Without an outer join, all rows exist.
 
 use std::ops::ControlFlow;
 
@@ -19,9 +19,9 @@ use crate::syntax::build::{nested, text};
 use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
 
-/// Sees to those in the expressions of a SELECT itself.
+/// Rewrites whole rows in the expressions of a SELECT itself.
 ///
-/// Errors: 0A000 for a row whose columns are not known, and for other functions of it.
+/// Errors: 0A000 for a row with unknown columns, and for other functions of a whole row.
 pub(super) fn see(select: &mut ast::Select, lookup: Lookup<'_>) -> Result<()> {
     let present = select.from.iter().flat_map(|from| presence(from, lookup)).collect();
     let mut rows = Rows { tables: lookup.tables(select), present, depth: 0 };
@@ -31,23 +31,24 @@ pub(super) fn see(select: &mut ast::Select, lookup: Lookup<'_>) -> Result<()> {
     }
 }
 
-/// What tells whether a row of a table is there.
+/// How to test whether a row of a table exists.
 #[derive(Debug)]
 enum Presence {
     Always,
-    /// A column that is not NULL then.
+    /// A column that is not NULL if the row exists.
     Column(String),
     Unknown,
 }
 
-/// For each table of a FROM item.
+/// Returns the test for each table of a FROM item.
 fn presence(from: &ast::TableWithJoins, lookup: Lookup<'_>) -> Vec<Presence> {
     let factors = || std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
     let each = factors().enumerate().map(|(at, factor)| {
         if matches!(factor, TableFactor::NestedJoin { .. }) {
             return Presence::Unknown;
         }
-        // Which joins may have no row of it, and the conditions that a row of it has met then.
+        // Whether a join may return rows without this table, and the conditions that an existing
+        // row has met.
         let (mut may_lack, mut met) = (false, Vec::new());
         for (join_at, join) in from.joins.iter().enumerate() {
             let is_own = join_at + 1 == at;
@@ -89,7 +90,8 @@ fn presence(from: &ast::TableWithJoins, lookup: Lookup<'_>) -> Vec<Presence> {
     each.collect()
 }
 
-/// A column of a table that a join's condition compares with something, for which NULL does not do.
+/// Returns a column of a table that a join condition compares with something, so that it cannot be
+/// NULL.
 fn compared_column(on: &JoinConstraint, table: &From) -> Option<String> {
     match on {
         JoinConstraint::Using(names) => names.first().map(last_name),
@@ -101,7 +103,7 @@ fn compared_column(on: &JoinConstraint, table: &From) -> Option<String> {
 fn compared_in(condition: &Expr, table: &From) -> Option<String> {
     use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let column = |mut expr: &Expr| {
-        // Conditions that USING was spelled out as have their sides in brackets.
+        // The rewrite of USING puts both sides into parentheses.
         while let Expr::Nested(inner) = expr {
             expr = inner;
         }
@@ -175,7 +177,8 @@ impl Rows {
                     return Err(Error::unsupported("a function of a whole row"));
                 }
                 let counted = match (self.present.get(at), self.tables.get(at)) {
-                    // Not as `count(*)`, which may stand beside it: DataFusion has each but once.
+                    // Not `count(*)`, which may be among the results as well: DataFusion rejects
+                    // duplicates.
                     (Some(Presence::Always), Some(From { name: Some(table), .. })) => {
                         FunctionArgExpr::Expr(text(table))
                     }
@@ -210,14 +213,14 @@ impl Rows {
         Ok(all.map(nested))
     }
 
-    /// Which table's row an expression is, if it is one.
+    /// Returns the table whose whole row an expression is, if it is one.
     fn row(&self, expr: &Expr) -> Result<Option<usize>> {
         match expr {
             Expr::Nested(inner) => self.row(inner),
             Expr::QualifiedWildcard(name, _) => self.table(&last_name(name)).map(Some),
             Expr::Identifier(name) => {
                 let name = ident(name);
-                // A column of that name comes first.
+                // A column of that name takes precedence.
                 let may_be_column =
                     |from: &From| from.columns.as_ref().is_none_or(|columns| columns.contains(&name));
                 if self.tables.iter().any(may_be_column) {

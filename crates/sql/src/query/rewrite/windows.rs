@@ -1,5 +1,5 @@
-//! Windows that begin as others: `WINDOW w AS (v ORDER BY x)` has the partitions of `v`, which
-//! DataFusion leaves out.
+//! Windows that extend others: `WINDOW w AS (v ORDER BY x)` has the partitions of `v`, which
+//! DataFusion drops.
 
 use std::ops::ControlFlow;
 
@@ -15,10 +15,10 @@ use crate::syntax::walk;
 /// BOUND: windows of one SELECT. Each is looked up among those before it.
 const MOST_WINDOWS: usize = 1_000;
 
-/// Spells out the windows of a SELECT, and of what it is sorted by.
+/// Expands the windows of a SELECT and of its ORDER BY.
 ///
-/// Errors: 42704 for windows that are not there, 42P20 for ones that another cannot begin as, 54001
-/// for more than there may be.
+/// Errors: 42704 for undefined windows, 42P20 for windows that cannot be extended, 54001 for too
+/// many windows.
 pub(super) fn spell_out(select: &mut ast::Select, order: Option<&mut ast::OrderBy>) -> Result<()> {
     if select.named_window.len() > MOST_WINDOWS {
         let what = format!("a query can have at most {MOST_WINDOWS} windows in its WINDOW clause");
@@ -47,7 +47,7 @@ fn find<'w>(named: &'w [(String, WindowSpec)], name: &Ident) -> Result<&'w Windo
     found.ok_or_else(|| Error::new(UNDEFINED_OBJECT, format!("window \"{name}\" does not exist")))
 }
 
-/// A window with what it has from another.
+/// Returns a window with the clauses that it inherits.
 fn inherited(mut spec: WindowSpec, named: &[(String, WindowSpec)]) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
     let base = find(named, &name)?;
@@ -71,7 +71,7 @@ fn inherited(mut spec: WindowSpec, named: &[(String, WindowSpec)]) -> Result<Win
     Ok(spec)
 }
 
-/// Functions of one SELECT, without those of the queries within.
+/// Visits the functions of one SELECT, without those of nested queries.
 struct Windows<'w> {
     named: &'w [(String, WindowSpec)],
     depth: usize,

@@ -1,4 +1,4 @@
-//! Queries of WITH that are computed once are marked, so that they are found again in the plan
+//! Marks the WITH queries that are computed once, so that they are found again in the plan
 //! (`query/once`).
 
 use std::ops::ControlFlow;
@@ -9,10 +9,10 @@ use crate::syntax::build::{call, number};
 use crate::syntax::walk;
 use crate::syntax::{Plain, ident, one};
 
-/// What the mark is called.
+/// The name of the marker function.
 pub(in crate::query) const ONCE: &str = "cairn_once";
 
-/// Marks the queries of a WITH. `marks`: how many the statement has so far.
+/// Marks the queries of a WITH. `marks`: the number of markers in the statement so far.
 pub(super) fn mark(query: &mut ast::Query, marks: &mut i64) {
     let Some(with) = &query.with else { return };
     let names: Vec<String> = with.cte_tables.iter().map(|cte| ident(&cte.alias.name)).collect();
@@ -20,7 +20,7 @@ pub(super) fn mark(query: &mut ast::Query, marks: &mut i64) {
     let recursive = with.recursive;
     let Some(with) = &mut query.with else { return };
     for ((cte, name), looks) in with.cte_tables.iter_mut().zip(&names).zip(looks) {
-        // A recursive query has to be seen as one.
+        // A recursive query must stay recognizable as one.
         if recursive && count(&*cte.query, name) > 0 {
             continue;
         }
@@ -49,7 +49,7 @@ fn empty() -> Option<Box<ast::Query>> {
     }
 }
 
-/// How often a name stands where tables do.
+/// Counts the references to a name as a table.
 pub(super) fn count(tree: &impl Visit, name: &str) -> usize {
     struct Looks<'a>(&'a str, usize);
     impl ast::Visitor for Looks<'_> {

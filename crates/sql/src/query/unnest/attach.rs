@@ -1,4 +1,4 @@
-//! Joining a plan with what a subquery gives for each of its rows.
+//! Joins a plan with the results of a subquery for each of its rows.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use super::super::single;
 use super::push::{Domain, Push};
 use super::{Unnesting, columns_of, has, outer_columns, refused};
 
-/// What a subquery gives for the values of a domain: the columns of the domain and its own, each
-/// under a name that nobody else has.
+/// The results of a subquery for the values of a domain: the columns of the domain and its own, all
+/// under unique names.
 struct Computed {
     plan: LogicalPlan,
-    /// The outer columns, and what they are compared with. Without any the subquery is the same for
-    /// all rows.
+    /// The outer columns, each with the key column to compare it with. Without keys, the subquery
+    /// has the same result for all rows.
     keys: Vec<(Expr, Expr)>,
     values: Vec<Column>,
 }
@@ -33,7 +33,7 @@ impl Computed {
     }
 }
 
-/// The subquery on the right of a join that looks at the left of it, and what it is called.
+/// Returns the correlated subquery on the right of a lateral join, with its alias.
 pub(super) fn lateral(plan: &LogicalPlan) -> Option<(&Subquery, Option<&TableReference>)> {
     match plan {
         LogicalPlan::Subquery(subquery) => Some((subquery, None)),
@@ -46,8 +46,8 @@ pub(super) fn lateral(plan: &LogicalPlan) -> Option<(&Subquery, Option<&TableRef
 }
 
 impl Unnesting {
-    /// Joins `input` with what the subquery of an expression gives, and says what stands for the
-    /// expression then. `base` has the rows of `input` that it is asked for.
+    /// Joins `input` with the result of the subquery in an expression, and returns the replacement
+    /// of the expression. `base` contains the rows of `input` for which the subquery is computed.
     pub(super) fn attach(
         &mut self,
         base: &LogicalPlan,
@@ -68,8 +68,8 @@ impl Unnesting {
         }
     }
 
-    /// The rows of `input` for which a part of a condition holds, where that is EXISTS or IN and
-    /// needs no third value. Otherwise the part comes back.
+    /// Turns a part of a condition into a semijoin or antijoin with `input`, if it is EXISTS or IN
+    /// and its NULL results do not matter. Otherwise returns the part.
     pub(super) fn semi_join(
         &mut self,
         base: &LogicalPlan,
@@ -98,7 +98,7 @@ impl Unnesting {
         Ok((joined(input, computed.plan, computed.keys, kind)?, None))
     }
 
-    /// A subquery for all values that the rows of `base` have.
+    /// Computes a subquery for all values that occur in the rows of `base`.
     fn compute(&mut self, base: &LogicalPlan, subquery: &LogicalPlan, with_value: bool) -> Result<Computed> {
         let mut outer = outer_columns(subquery)?;
         outer.retain(|column| has(base.schema(), column));
@@ -150,7 +150,7 @@ impl Unnesting {
         Ok((joined(input, plan, computed.keys, JoinType::Left)?, value))
     }
 
-    /// A column that is NULL where a subquery has no row.
+    /// Adds a column that is NULL where the subquery has no row.
     fn attach_mark(
         &mut self,
         base: &LogicalPlan,
@@ -165,13 +165,13 @@ impl Unnesting {
         let mut plan = LogicalPlan::Aggregate(plan);
         let mark = Expr::Column(Column::new_unqualified(name));
         if computed.keys.is_empty() {
-            // The count of nothing is there as well.
+            // A count without groups returns a row even for no input.
             plan = filtered(plan, mark.clone().gt(lit(0_i64)))?;
         }
         Ok((joined(input, plan, computed.keys, JoinType::Left)?, mark))
     }
 
-    /// Whether a value is among those of a subquery: NULL where nobody can know.
+    /// Tests whether a value is among those of a subquery. The result is NULL where it is unknown.
     fn attach_member(
         &mut self,
         base: &LogicalPlan,
@@ -188,7 +188,7 @@ impl Unnesting {
         let plan = Arc::new(computed.plan.clone());
         let counted = LogicalPlan::Aggregate(Aggregate::try_new(plan, computed.key_columns(), counts)?);
         let input = joined(input, counted, computed.keys.clone(), JoinType::Left)?;
-        // The same keys under other names: both stand beside the outer rows.
+        // The key columns under other names, since both results are joined with the outer rows.
         let (mut keys, mut groups) = (Vec::new(), Vec::new());
         for (outer, key) in computed.keys {
             let name = self.name("key of subquery");
@@ -211,7 +211,7 @@ impl Unnesting {
         Ok((plan, found))
     }
 
-    /// A join whose right side looks at its left.
+    /// Rewrites a lateral join.
     pub(super) fn lateral_join(&mut self, join: Join) -> Result<LogicalPlan> {
         let Some((subquery, alias)) = lateral(&join.right) else { return Ok(LogicalPlan::Join(join)) };
         let inner = LogicalPlan::clone(&subquery.subquery);
@@ -239,7 +239,7 @@ impl Unnesting {
             plan = LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(plan.into(), alias.clone())?);
         }
         let columns = join.schema.columns().into_iter().map(Expr::Column);
-        // The condition of an outer join is met together with the values.
+        // The condition of an outer join must be part of the join, together with the keys.
         let (on_filter, above) = match join.join_type {
             JoinType::Left => (join.filter, None),
             _ => (None, join.filter),
@@ -269,7 +269,7 @@ fn filtered(plan: LogicalPlan, predicate: Expr) -> Result<LogicalPlan> {
     Ok(LogicalPlan::Filter(Filter::try_new(predicate, plan.into())?))
 }
 
-/// A join of values that are the same, NULL as well.
+/// Joins on equal values, with NULLs as equal.
 pub(super) fn joined(
     left: LogicalPlan,
     right: LogicalPlan,
@@ -290,7 +290,7 @@ pub(super) fn joined(
     Ok(LogicalPlan::Join(join))
 }
 
-/// Whether a query gives one row at most, whatever is in its tables.
+/// Whether a query returns at most one row, whatever its tables contain.
 fn has_one_row(plan: &LogicalPlan) -> Result<bool> {
     match plan {
         LogicalPlan::Aggregate(aggregate) => Ok(aggregate.group_expr.is_empty()),

@@ -1,19 +1,18 @@
-//! Subqueries that look outside, made joins.
+//! Turns correlated subqueries into joins.
 //!
-//! DataFusion pulls the conditions that look outside up through the subquery and joins by them.
-//! That is right where nothing between such a condition and the top of the subquery depends on
-//! which rows there are together: `trust.rs` knows these shapes, and leaves them to DataFusion.
-//! Everywhere else it is wrong, or not done at all: an aggregate without groups has a row for no
-//! rows, a limit counts the rows of one outer row, a window sees these only.
+//! DataFusion pulls correlated conditions up through the subquery and joins by them. That is
+//! correct where no operator between such a condition and the top of the subquery depends on which
+//! rows occur together. `trust.rs` recognizes these shapes and leaves them to DataFusion.
+//! Everywhere else the result is wrong, or DataFusion gives up: an aggregate without groups returns
+//! a row for no input, a limit counts the rows of a single outer row, and a window sees only those.
 //!
 //! Here the subquery is computed for all outer rows together (Neumann, Kemper, "Unnesting Arbitrary
-//! Queries", BTW 2015). The *domain* is the set of all combinations of outer values that the
-//! subquery is asked for: `SELECT DISTINCT a, b FROM outer`. It is joined with the subquery's
-//! tables, and each operator above them keeps the rows of different combinations apart (`push.rs`):
-//! groups have these columns too, windows and limits are partitioned by them. In the end the outer
-//! rows are joined with what came out, by the same values (`attach.rs`). The outer rows are
-//! computed twice, which costs time and never an answer; what is different from one time to the
-//! next (`random()`) is refused.
+//! Queries", BTW 2015). The *domain* is the set of distinct outer values for which the subquery is
+//! needed: `SELECT DISTINCT a, b FROM outer`. It is joined with the subquery's tables, and each
+//! operator above keeps the rows of different values apart (`push.rs`): groups include these
+//! columns, and windows and limits are partitioned by them. Finally the outer rows are joined with
+//! the result by the same values (`attach.rs`). The outer rows are computed twice, which costs time
+//! but does not change the result; volatile expressions such as `random()` are rejected.
 
 mod attach;
 mod push;
@@ -35,7 +34,7 @@ use super::errors::external;
 use crate::error::Error;
 use crate::query::walk::{Walk, WalkPlan};
 
-/// Makes them joins.
+/// The rule.
 #[derive(Debug)]
 pub(super) struct Unnest;
 
@@ -49,7 +48,7 @@ impl AnalyzerRule for Unnest {
     }
 }
 
-/// Whether there are any in it, or something that looks outside.
+/// Whether a plan contains subqueries or outer references.
 fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.look(|plan| {
@@ -63,8 +62,8 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether a subquery is one that nobody else sees to where it stands: one that looks outside, or
-/// of which only conditions make joins.
+/// Whether DataFusion cannot plan a subquery outside of filters and projections: a correlated one,
+/// or EXISTS and IN, which become joins only in conditions.
 fn is_left_over(expr: &Expr) -> Result<bool> {
     Ok(match expr {
         Expr::Exists(_) | Expr::InSubquery(_) => true,
@@ -79,7 +78,7 @@ fn refused(what: &str) -> datafusion::error::DataFusionError {
     external(Error::unsupported(format!("a subquery that looks outside, with {what} in it")))
 }
 
-/// The subquery of an expression that is one.
+/// Returns the subquery of a subquery expression.
 fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     match expr {
         Expr::Exists(exists) => Some(&exists.subquery),
@@ -90,7 +89,7 @@ fn subquery_of(expr: &Expr) -> Option<&Subquery> {
     }
 }
 
-/// The columns that a plan has from outside, each once.
+/// Returns the outer columns that a plan refers to, without duplicates.
 pub(super) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     gather(plan, &mut columns)?;
@@ -118,7 +117,7 @@ fn gather(plan: &LogicalPlan, columns: &mut Vec<Column>) -> Result<()> {
         })
     })?;
     match plan {
-        // What is on its right may look at what is on its left.
+        // The right side of a lateral join may refer to the left side.
         LogicalPlan::Join(join) if attach::lateral(&join.right).is_some() => {
             gather(&join.left, columns)?;
             let left = join.left.schema();
@@ -137,26 +136,26 @@ fn has(schema: &DFSchema, column: &Column) -> bool {
     schema.index_of_column(column).is_ok()
 }
 
-/// The columns of a plan, as expressions.
+/// Returns the columns of a plan as expressions.
 fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
     plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
-/// One analysis.
+/// The state of one analysis.
 #[derive(Debug, Default)]
 struct Unnesting {
-    /// Names given so far.
+    /// Number of unique names generated so far.
     names: usize,
 }
 
 impl Unnesting {
-    /// A name that nobody else has.
+    /// Returns a unique name.
     fn name(&mut self, what: &str) -> String {
         self.names += 1;
         format!("{what} {}", self.names)
     }
 
-    /// A plan in which subqueries are such as DataFusion makes joins of by itself.
+    /// Rewrites a plan so that DataFusion can turn the remaining subqueries into joins.
     fn plan(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let plan = plan.walk_children(|child| self.plan(child).map(Transformed::yes))?.data;
         let plan = plan.walk_subqueries(|subquery| self.plan(subquery).map(Transformed::yes))?.data;
@@ -185,7 +184,8 @@ impl Unnesting {
         for part in parts {
             if is_ours(&part)? { ours.push(part) } else { others.push(part) }
         }
-        // Subqueries are asked for the rows that are left by then, as PostgreSQL asks them last.
+        // Subqueries are computed for the rows that pass the other conditions, as PostgreSQL
+        // evaluates them last.
         if let Some(predicate) = conjunction(others) {
             base = LogicalPlan::Filter(Filter::try_new(predicate, base.into())?);
         }
@@ -212,8 +212,8 @@ impl Unnesting {
         builder.project(columns)?.build()
     }
 
-    /// Joins a plan with what the untrusted subqueries of an expression give, and puts the columns
-    /// for them in their places.
+    /// Joins a plan with the results of the untrusted subqueries in an expression, and replaces
+    /// them by the result columns.
     fn attached(
         &mut self,
         base: &LogicalPlan,
@@ -233,7 +233,7 @@ impl Unnesting {
         Ok((input.unwrap_or_default(), changed.data))
     }
 
-    /// An operator with one input, whose expressions may have subqueries.
+    /// Rewrites the subqueries in the expressions of an operator with one input.
     fn expressions(&mut self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let Some(base) = plan.inputs().first().map(|input| LogicalPlan::clone(input)) else {
             return Ok(plan);
@@ -296,7 +296,8 @@ impl Unnesting {
         }
     }
 
-    /// As [`Unnesting::attached`]; `all`: also those that DataFusion would see to elsewhere.
+    /// Like [`Unnesting::attached`]; `all`: also the subqueries that DataFusion would handle in a
+    /// filter or projection.
     fn attached_all(
         &mut self,
         base: &LogicalPlan,
@@ -348,7 +349,8 @@ impl Unnesting {
         self.outer_join(join, filter)
     }
 
-    /// An outer join whose condition asks subqueries about one of its sides each.
+    /// Rewrites an outer join whose condition has subqueries, each of which refers to one side
+    /// only.
     fn outer_join(&mut self, join: Join, filter: Expr) -> Result<LogicalPlan> {
         let columns = join.schema.columns();
         let (left_base, right_base) = (LogicalPlan::clone(&join.left), LogicalPlan::clone(&join.right));
@@ -388,9 +390,8 @@ impl Unnesting {
     }
 }
 
-/// A part of a condition in which each EXISTS that does not look outside is asked for as a count.
-/// DataFusion makes joins of those that are not the whole of a part, and ends with an error where
-/// nothing else is asked of the rows.
+/// Replaces uncorrelated EXISTS that are only a part of a condition by a count. DataFusion turns
+/// those into joins, and fails where no other column of the rows is needed.
 fn counted(part: Expr) -> Result<Expr> {
     let is_whole = |expr: &Expr| match expr {
         Expr::Not(inner) => matches!(**inner, Expr::Exists(_)),
@@ -421,7 +422,7 @@ fn has_subquery(expr: &Expr) -> bool {
     expr.holds(|expr| Ok(subquery_of(expr).is_some())).unwrap_or(true)
 }
 
-/// Whether a subquery in it does.
+/// Whether an expression contains a correlated subquery.
 fn looks_outside(expr: &Expr) -> Result<bool> {
     expr.holds(|expr| match subquery_of(expr) {
         Some(subquery) => Ok(!outer_columns(&subquery.subquery)?.is_empty()),
@@ -429,7 +430,7 @@ fn looks_outside(expr: &Expr) -> Result<bool> {
     })
 }
 
-/// The columns that a plan has from outside, as expressions.
+/// Returns the outer references of a plan as expressions.
 fn with_fields(plan: &LogicalPlan) -> Result<Vec<Expr>> {
     let wanted = outer_columns(plan)?;
     let mut all: Vec<Expr> = Vec::with_capacity(wanted.len());
@@ -449,11 +450,11 @@ fn with_fields(plan: &LogicalPlan) -> Result<Vec<Expr>> {
     Ok(all)
 }
 
-/// What has a name of a schema.
+/// The qualifier and field of a schema that provide a name.
 type Named<'a> =
     (Option<&'a datafusion::common::TableReference>, &'a std::sync::Arc<arrow::datatypes::Field>);
 
-/// An expression under the name of a field.
+/// Names an expression after a field.
 fn named(expr: Expr, (qualifier, field): Named<'_>) -> Expr {
     if let Expr::Column(column) = &expr
         && column.relation.as_ref() == qualifier
@@ -468,7 +469,7 @@ fn named(expr: Expr, (qualifier, field): Named<'_>) -> Expr {
     expr.alias_qualified(qualifier.cloned(), field.name().clone())
 }
 
-/// The columns of a plan under the names of a schema.
+/// Renames the columns of a plan to the names of a schema.
 fn renamed(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().zip(schema.iter());
     let columns: Vec<Expr> = columns.map(|(column, name)| named(Expr::Column(column), name)).collect();

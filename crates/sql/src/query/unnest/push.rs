@@ -1,4 +1,4 @@
-//! A subquery computed for all values of a domain together.
+//! Computes a subquery for all values of a domain together.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::attach::joined;
 use super::{Unnesting, columns_of, named, outer_columns, refused};
 use crate::query::walk::{Walk, WalkPlan};
 
-/// All combinations of outer values that a subquery is asked for.
+/// The distinct combinations of outer values for which a subquery is computed.
 #[derive(Debug)]
 pub(super) struct Domain {
     plan: LogicalPlan,
@@ -26,7 +26,7 @@ pub(super) struct Domain {
 }
 
 impl Domain {
-    /// The values that these columns have in the rows of `base`.
+    /// Returns the combinations of these columns in the rows of `base`.
     pub fn new(base: &LogicalPlan, outer: Vec<Column>) -> Result<Self> {
         let mut is_volatile = false;
         base.look_with_subqueries(|plan| {
@@ -46,16 +46,16 @@ impl Domain {
     }
 }
 
-/// One subquery.
+/// The rewrite of one subquery.
 pub(super) struct Push<'a> {
     pub names: &'a mut Unnesting,
     pub domain: &'a Domain,
 }
 
-/// A plan that has its columns and those of the domain, and which the latter are.
+/// A plan with its own columns and those of the domain, and the latter columns.
 type Pushed = (LogicalPlan, Vec<Column>);
 
-/// Whether two values are the same, NULL as well.
+/// Returns a test for equality of two values, with NULLs as equal.
 fn same(left: &Column, right: &Column) -> Expr {
     let (left, right) = (Expr::Column(left.clone()), Expr::Column(right.clone()));
     binary_expr(left, Operator::IsNotDistinctFrom, right)
@@ -71,7 +71,7 @@ fn as_columns(columns: &[Column]) -> impl Iterator<Item = Expr> + '_ {
 }
 
 impl Push<'_> {
-    /// The rows of a plan for each combination of the domain's values.
+    /// Returns a plan that computes the rows of `plan` for each combination of the domain.
     pub fn push(&mut self, plan: LogicalPlan) -> Result<Pushed> {
         if !self.is_asked(&plan)? {
             let (domain, keys) = self.instance()?;
@@ -127,7 +127,7 @@ impl Push<'_> {
         Ok(outer_columns(plan)?.iter().any(|column| self.domain.outer.contains(column)))
     }
 
-    /// The domain, its columns under names that nobody else has.
+    /// Returns the domain with its columns under unique names.
     fn instance(&mut self) -> Result<Pushed> {
         let names: Vec<String> = self.domain.outer.iter().map(|_| self.names.name("outer value")).collect();
         let exprs = self.domain.outer.iter().zip(&names);
@@ -136,7 +136,7 @@ impl Push<'_> {
         Ok((plan, names.into_iter().map(Column::new_unqualified).collect()))
     }
 
-    /// An expression with the domain's columns for the outer ones.
+    /// Replaces the outer references in an expression by columns of the domain.
     fn inside(&self, expr: Expr, keys: &[Column]) -> Result<Expr> {
         let changed = expr.walk_up(|expr| {
             let at = match &expr {
@@ -162,8 +162,7 @@ impl Push<'_> {
         by.into_iter().map(inside).collect()
     }
 
-    /// A plan's columns under the names of a schema, which may have other names for some, and the
-    /// domain's.
+    /// Renames the columns of a plan to the names of a schema, and keeps those of the domain.
     fn under_names(&self, plan: LogicalPlan, schema: &DFSchema, keys: &[Column]) -> Result<Pushed> {
         let own = plan.schema().columns().into_iter().filter(|column| !keys.contains(column));
         let mut exprs: Vec<Expr> =
@@ -182,9 +181,9 @@ impl Push<'_> {
         Ok((LogicalPlan::Projection(Projection::try_new(exprs, input.into())?), keys))
     }
 
-    /// An aggregate without groups: there is a row for each combination, also where there is
-    /// nothing to be put together. Such a combination has one row in which nothing was found, and
-    /// no aggregate takes that.
+    /// Rewrites an aggregate without groups, which returns a row for each combination even if there
+    /// are no rows to aggregate. Such a combination has a single NULL-extended row from a left
+    /// join, and a filter on each aggregate excludes that row.
     fn totals(&mut self, aggregate: Aggregate) -> Result<Pushed> {
         let (input, inner) = self.push(LogicalPlan::clone(&aggregate.input))?;
         let totals = self.all_inside(aggregate.aggr_expr, &inner)?;
@@ -270,10 +269,10 @@ impl Push<'_> {
         Ok((LogicalPlan::Sort(Sort { expr, input: input.into(), fetch: None }), keys))
     }
 
-    /// The first rows of each combination.
+    /// Rewrites a limit to the first rows of each combination.
     fn limit(&mut self, limit: Limit) -> Result<Pushed> {
         match LogicalPlan::clone(&limit.input) {
-            // What is computed of rows one by one may be computed of the first ones only.
+            // Expressions on single rows can be computed after the limit.
             LogicalPlan::Projection(projection) => {
                 let input = LogicalPlan::Limit(Limit { input: projection.input, ..limit });
                 let expr = projection.expr;
@@ -312,7 +311,7 @@ impl Push<'_> {
             Ok::<_, datafusion::error::DataFusionError>(expr.map(as_number))
         };
         let (skip, fetch) = (count(limit.skip)?, count(limit.fetch)?);
-        // LIMIT NULL is no limit, and OFFSET NULL none.
+        // LIMIT NULL means no limit, and OFFSET NULL means no offset.
         let skip = skip.map(|skip| coalesce(vec![skip, lit(0_i64)]));
         let number = match &skip {
             Some(skip) => number_column.clone() - skip.clone(),
@@ -453,7 +452,7 @@ impl Push<'_> {
             exprs.extend(as_columns(&keys));
             return Ok((LogicalPlan::Projection(Projection::try_new(exprs, plan.into())?), keys));
         }
-        // A row of either side alone has the values of that side.
+        // A row without a partner has the outer values of its own side.
         let mut all = Vec::with_capacity(keys.len());
         for (left, right) in left_keys.into_iter().zip(right_keys) {
             let name = self.names.name("outer value");

@@ -1,4 +1,4 @@
-//! Which subqueries DataFusion makes right joins of.
+//! Recognizes the subqueries that DataFusion turns into correct joins.
 
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Column, DFSchema, JoinType};
@@ -9,16 +9,16 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Distinct, Expr, LogicalPlan, Op
 use super::{has, has_subquery, outer_columns, subquery_of};
 use crate::query::walk::Walk;
 
-/// Whether an expression has a subquery that looks outside, of a shape that DataFusion is not
-/// trusted with. `within_filter`: it is a condition's, so that DataFusion sees to `EXISTS` and `IN`
-/// as well.
+/// Whether an expression contains a subquery with a shape that DataFusion is not trusted with.
+/// `within_filter`: the expression is part of a condition, where DataFusion handles `EXISTS` and
+/// `IN` as well.
 pub(super) fn has_untrusted(expr: &Expr, around: &DFSchema, within_filter: bool) -> Result<bool> {
     let mut found = false;
     expr.look(|expr| {
         if let Some(subquery) = subquery_of(expr) {
             let outer = outer_columns(&subquery.subquery)?;
-            // One value is computed before all others; no join is made of EXISTS and IN but in a
-            // condition.
+            // DataFusion computes uncorrelated scalar subqueries up front, and turns EXISTS and IN
+            // into joins only in conditions.
             found |= match outer.is_empty() {
                 true => match expr {
                     Expr::Exists(_) => !within_filter,
@@ -35,8 +35,8 @@ pub(super) fn has_untrusted(expr: &Expr, around: &DFSchema, within_filter: bool)
     Ok(found)
 }
 
-/// Whether DataFusion sees where `NOT IN` may meet NULL: it looks at the columns on both sides, and
-/// not at what an expression like `nullif(a, b)` makes of them (its issue 25024).
+/// Whether DataFusion recognizes where `NOT IN` may meet NULL. It checks the columns on both sides,
+/// but not expressions on them such as `nullif(a, b)` (its issue 25024).
 fn tells_nulls(left: &Expr, plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => is_column(left) && projection.expr.iter().all(is_column),
@@ -48,7 +48,7 @@ fn tells_nulls(left: &Expr, plan: &LogicalPlan) -> bool {
     }
 }
 
-/// A column, whatever its type is made.
+/// Whether an expression is a column, possibly under casts.
 fn is_column(expr: &Expr) -> bool {
     match expr {
         Expr::Column(_) => true,
@@ -65,14 +65,14 @@ fn is_trusted(
     around: &DFSchema,
     within_filter: bool,
 ) -> Result<bool> {
-    // Of a query around that one as well it finds nothing.
+    // DataFusion does not resolve references to queries further out.
     if !outer.iter().all(|column| has(around, column)) {
         return Ok(false);
     }
     let mut path = Path { totals: false, inner: Vec::new() };
     let is_right = match expr {
         Expr::Exists(_) => within_filter && path.is_right(plan)?,
-        // A value that is not there is for three-valued logic to know of.
+        // NOT IN needs three-valued logic, which the join lacks.
         Expr::InSubquery(within) => within_filter && !within.negated && path.is_right(plan)?,
         Expr::ScalarSubquery(_) => path.is_one_total(plan)?,
         _ => false,
@@ -80,17 +80,17 @@ fn is_trusted(
     Ok(is_right && path.names_differ() && path.leaves_names(plan)?)
 }
 
-/// The way from the top of a subquery to the conditions that look outside.
+/// The operators from the top of a subquery down to its correlated conditions.
 #[derive(Debug)]
 struct Path {
-    /// An aggregate is above.
+    /// Whether an aggregate is among them.
     totals: bool,
-    /// The subquery's own columns in these conditions: they become columns of its result.
+    /// The subquery's own columns in these conditions, which become columns of its result.
     inner: Vec<Column>,
 }
 
 impl Path {
-    /// `SELECT f(max(x), count(*)) FROM ... WHERE y = outer`.
+    /// Whether a plan has the shape `SELECT f(max(x), count(*)) FROM ... WHERE y = outer`.
     fn is_one_total(&mut self, plan: &LogicalPlan) -> Result<bool> {
         match plan {
             LogicalPlan::Projection(projection) => {
@@ -112,7 +112,7 @@ impl Path {
         }
     }
 
-    /// Whether conditions that look outside may be met above as well.
+    /// Whether correlated conditions may be evaluated above the plan instead.
     fn is_right(&mut self, plan: &LogicalPlan) -> Result<bool> {
         if outer_columns(plan)?.is_empty() {
             return Ok(true);
@@ -121,7 +121,7 @@ impl Path {
             LogicalPlan::Filter(filter) => {
                 for part in split_conjunction(&filter.predicate) {
                     if !part.contains_outer() {
-                        // A subquery in there is judged by itself, by what is around it.
+                        // A nested subquery is checked separately, against its own surroundings.
                         if has_subquery(part) && !super::looks_outside(part)? {
                             continue;
                         }
@@ -154,8 +154,8 @@ impl Path {
         }
     }
 
-    /// Whether the columns of conditions can be told apart by their names alone, which is all that
-    /// is left of them above the subquery.
+    /// Whether the names of the columns in the conditions differ, because above the subquery only
+    /// the name is left of a column.
     fn names_differ(&self) -> bool {
         self.inner
             .iter()
@@ -163,7 +163,7 @@ impl Path {
             .all(|(at, column)| self.inner.iter().take(at).all(|other| other.name != column.name))
     }
 
-    /// Whether nothing else on the way has the name of such a column.
+    /// Whether no other expression on the path has the name of such a column.
     fn leaves_names(&self, plan: &LogicalPlan) -> Result<bool> {
         let mut leaves = true;
         plan.look(|plan| {
@@ -186,12 +186,12 @@ impl Path {
     }
 }
 
-/// Whether an operator itself does, and not only what is below.
+/// Whether the operator itself contains an outer reference, not only its inputs.
 fn looks_outside(plan: &LogicalPlan) -> bool {
     plan.contains_outer_reference()
 }
 
-/// `column = outer`, for which rows of one outer row are the rows of one group.
+/// Whether a condition is `column = outer`. Then the rows for one outer row are those of one group.
 fn is_equality(part: &Expr) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = part else { return false };
     is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()

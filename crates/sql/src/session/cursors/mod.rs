@@ -1,11 +1,11 @@
-//! Cursors: queries whose rows are read some at a time, while other statements run between.
+//! Cursors: queries whose rows are read in parts, with other statements in between.
 //!
-//! What a query's rows come from owns all that it needs, so it is kept in the session and goes on
-//! where it was when somebody fetches. Its view of the database is *fixed*: it sees nothing of what
-//! its own transaction changes afterwards. With the transaction it goes; one WITH HOLD has the rows
-//! that are left put aside before the commit, in memory and in a file, and so has one with SCROLL
-//! all of its rows from the beginning. The portals of the wire protocol are cursors too, by the
-//! same names.
+//! The source of a query's rows owns everything that it needs. So it is kept in the session, and
+//! resumes at the next fetch. Its view of the database is *fixed*: it does not see later changes,
+//! not even those of its own transaction. A cursor ends with its transaction. For a cursor WITH
+//! HOLD, the remaining rows are materialized before the commit, in memory and in a file. For one
+//! with SCROLL, all rows are materialized from the start. The portals of the wire protocol are
+//! cursors too, under the same names.
 
 mod run;
 mod walk;
@@ -31,11 +31,11 @@ pub(crate) struct Declare {
     pub query: Statement,
 }
 
-/// Cursors that a session may have. Each may hold a snapshot, and of these there are 2048 for all
-/// sessions.
+/// The most cursors of a session. Each may hold a snapshot, and all sessions together can have 2048
+/// of these.
 const MOST: usize = 256;
 
-/// What others may know of a cursor: `pg_cursors` shows it.
+/// The properties of a cursor that `pg_cursors` shows.
 #[derive(Debug)]
 pub(crate) struct CursorFacts {
     pub declared: Declared,
@@ -49,22 +49,22 @@ pub(crate) struct CursorFacts {
 #[derive(Debug)]
 pub(crate) struct Cursor {
     pub facts: Arc<CursorFacts>,
-    /// No other cursor of the session has it, of the same name or not.
+    /// Unique among all cursors of the session, even those of the same name.
     pub number: u64,
     pub columns: Arc<[Column]>,
-    /// What its query says when it is done.
+    /// The verb of the query's command tag.
     pub verb: &'static str,
-    /// How many savepoints there were; `None` once its transaction is committed.
+    /// The number of savepoints at its declaration; `None` once its transaction is committed.
     depth: Option<usize>,
-    /// `None` while somebody fetches, and when that failed.
+    /// `None` during a fetch, and after a failed one.
     rows: Option<CursorRows>,
 }
 
-/// Those of a session.
+/// The cursors of a session.
 #[derive(Debug, Default)]
 pub(crate) struct Cursors {
     by_name: HashMap<String, Cursor>,
-    /// How many there have been.
+    /// The number of cursors so far.
     count: u64,
 }
 
@@ -73,19 +73,19 @@ fn unknown(name: &str) -> Error {
 }
 
 impl Cursors {
-    /// One of them.
+    /// Returns a cursor.
     pub fn get(&self, name: &str) -> Option<&Cursor> {
         self.by_name.get(name)
     }
 
-    /// All of them, by name.
+    /// Returns all cursors, sorted by name.
     pub fn all(&self) -> Vec<Arc<CursorFacts>> {
         let mut all: Vec<_> = self.by_name.values().map(|cursor| Arc::clone(&cursor.facts)).collect();
         all.sort_by(|a, b| a.declared.name.cmp(&b.declared.name));
         all
     }
 
-    /// Errors: 42P03 for a name that is taken; 54000 where there are too many already.
+    /// Errors: 42P03 for a name that is taken; 54000 for too many cursors.
     fn check_free(&self, name: &str) -> Result<()> {
         if self.by_name.contains_key(name) {
             return Err(Error::new(DUPLICATE_CURSOR, format!("cursor \"{name}\" already exists")));
@@ -102,38 +102,39 @@ impl Cursors {
         self.by_name.insert(cursor.facts.declared.name.clone(), Cursor { number: self.count, ..cursor });
     }
 
-    /// Closes one.
+    /// Closes a cursor.
     ///
-    /// Errors: 34000 where there is none.
+    /// Errors: 34000 if there is none.
     pub fn close(&mut self, name: &str) -> Result<()> {
         self.by_name.remove(name).map(|_| ()).ok_or_else(|| unknown(name))
     }
 
-    /// Closes all.
+    /// Closes all cursors.
     pub fn clear(&mut self) {
         self.by_name.clear();
     }
 
-    /// Begins to fetch.
+    /// Begins a fetch.
     ///
-    /// Errors: 34000 where there is none; 55000 where it goes no further, or not there.
+    /// Errors: 34000 if there is no such cursor; 55000 if it has failed, or cannot move in this
+    /// direction.
     fn walk(&mut self, name: &str, direction: Direction) -> Result<Walk> {
         let cursor = self.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
-        // As in PostgreSQL, whatever fails from here on is the end of it.
+        // As in PostgreSQL, any failure from here on makes the cursor unusable.
         let rows = cursor.rows.take().ok_or_else(|| {
             Error::new(OBJECT_NOT_IN_PREREQUISITE_STATE, format!("portal \"{name}\" cannot be run"))
         })?;
         Walk::new(name, rows, direction)
     }
 
-    /// Takes back what was given out for fetching, with its place.
+    /// Returns a cursor's rows after a fetch, with its new position.
     pub fn give_back(&mut self, walk: Walk) {
         if let Some(cursor) = self.by_name.get_mut(&walk.name) {
             cursor.rows = Some(walk.rows);
         }
     }
 
-    /// Its transaction is over: those that are held stay.
+    /// Ends the transaction. Held cursors stay.
     pub fn end(&mut self, is_committed: bool) {
         self.by_name.retain(|_, cursor| {
             let stays = cursor.depth.is_none() || is_committed && cursor.facts.declared.is_held;
@@ -142,15 +143,15 @@ impl Cursors {
         });
     }
 
-    /// Savepoints from this one on are released: what was declared behind them belongs to what is
-    /// before.
+    /// Releases the savepoints from this one on. Cursors declared after them now belong to the
+    /// level before.
     pub fn release(&mut self, savepoints: usize) {
         for depth in self.by_name.values_mut().filter_map(|cursor| cursor.depth.as_mut()) {
             *depth = (*depth).min(savepoints);
         }
     }
 
-    /// Everything behind this savepoint is taken back.
+    /// Closes the cursors that were declared after this savepoint.
     pub fn roll_back_to(&mut self, savepoint: usize) {
         self.by_name.retain(|_, cursor| cursor.depth.is_none_or(|depth| depth <= savepoint));
     }

@@ -16,9 +16,9 @@ use crate::statement::{Statement, StatementKind};
 use crate::syntax::{Declared, Direction, Fetch, Plain};
 
 impl Session {
-    /// DECLARE, within its statement.
+    /// Runs DECLARE within its statement.
     ///
-    /// Errors: 25P01 where the cursor would be gone at once; 42P03; those of beginning the query.
+    /// Errors: 25P01 if the cursor would be closed at once; 42P03; those of starting the query.
     pub fn declare(&mut self, declare: &Declare, sql: &str, params: &[Datum]) -> Result<()> {
         let declared = &declare.declared;
         if !declared.is_held && !self.in_block() {
@@ -53,8 +53,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a statement. A query goes on seeing what there is now, whatever its transaction does
-    /// afterwards.
+    /// Starts a statement. A query has a fixed view, which later changes of its transaction do not
+    /// affect.
     fn start_fixed(
         &mut self,
         statement: &Statement,
@@ -73,7 +73,7 @@ impl Session {
         started
     }
 
-    /// FETCH, and MOVE.
+    /// Runs FETCH and MOVE.
     ///
     /// Errors: 34000, 55000; those of the rows.
     pub fn fetch(&mut self, fetch: &Fetch) -> Result<Outcome<'_>> {
@@ -98,7 +98,7 @@ impl Session {
         Ok(rows)
     }
 
-    /// Rows of a cursor, in a statement that has begun.
+    /// Returns rows of a cursor, in a statement that has begun.
     fn give(&mut self, name: &str, direction: Direction, verb: &'static str) -> Result<Rows<'_>> {
         match self.cursors.walk(name, direction) {
             Ok(walk) => {
@@ -113,7 +113,7 @@ impl Session {
         }
     }
 
-    /// CLOSE of one, or of all.
+    /// Closes one cursor, or all.
     ///
     /// Errors: 34000; 25P02.
     pub fn close_cursors(&mut self, name: Option<&str>) -> Result<CommandTag> {
@@ -127,7 +127,8 @@ impl Session {
         }
     }
 
-    /// Some more rows of a cursor, as its query gives them; 0 for all.
+    /// Returns up to `most` further rows of a cursor, with its query's command tag; 0 means all of
+    /// them.
     ///
     /// Errors: as [`Session::fetch`].
     pub fn fetch_more(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
@@ -136,8 +137,7 @@ impl Session {
         self.give(name, some(most), verb)
     }
 
-    /// Runs a statement of which a cursor has the rows that are not asked for at once, if it gives
-    /// any.
+    /// Runs a statement. If it returns rows, a cursor keeps those beyond the first `most`.
     ///
     /// Errors: as [`Session::run`].
     pub fn run_in_parts(
@@ -193,7 +193,8 @@ impl Session {
         }
     }
 
-    /// FETCH, all of it: whoever reads its rows in parts may go on with the cursor between.
+    /// Runs FETCH to the end and materializes its rows, because a caller that reads them in parts
+    /// may use the cursor in between.
     fn fetch_aside(&mut self, fetch: &Fetch) -> Result<Started> {
         let walk = self.cursors.walk(&fetch.name, fetch.direction)?;
         let columns = self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns));
@@ -205,15 +206,15 @@ impl Session {
         Ok(Started::Rows(Source::Shelf(Box::new(shelf)), "FETCH", false))
     }
 
-    /// Puts aside what cursors WITH HOLD have left, before the transaction that they see ends;
-    /// others go.
+    /// Materializes the remaining rows of cursors WITH HOLD, before their transaction ends. Other
+    /// cursors are closed.
     ///
     /// Errors: those of their rows.
     pub fn hold_cursors(&mut self) -> Result<()> {
         if self.open.is_none() || self.cursors.by_name.is_empty() {
             return Ok(());
         }
-        // One that has failed has nothing to be held.
+        // A cursor that has failed has no rows to hold.
         self.cursors.by_name.retain(|_, cursor| {
             cursor.depth.is_none() || cursor.facts.declared.is_held && cursor.rows.is_some()
         });
@@ -239,7 +240,7 @@ impl Session {
     }
 }
 
-/// So many rows on; 0 for all.
+/// Converts a count to a direction; 0 means all rows.
 fn some(most: u64) -> Direction {
     match i64::try_from(most) {
         Ok(0) | Err(_) => Direction::ForwardAll,

@@ -1,4 +1,4 @@
-//! Where a cursor is among its rows, and how FETCH and MOVE go on from there.
+//! The position of a cursor, and the steps of FETCH and MOVE.
 
 use super::super::SessionContext;
 use crate::error::{Error, Result};
@@ -10,11 +10,11 @@ use crate::syntax::Direction;
 #[derive(Debug)]
 pub(crate) struct CursorRows {
     pub source: Source,
-    /// The row that it is at, counted from 1; 0 before the first one.
+    /// The current row, counted from 1; 0 before the first one.
     at: u64,
-    /// It is behind the last one.
+    /// It is after the last row.
     is_past: bool,
-    /// It goes backwards as well: all of its rows are on a shelf.
+    /// It can move backward: all of its rows are materialized.
     scrolls: bool,
 }
 
@@ -27,29 +27,29 @@ pub(crate) struct Walk {
     steps: Steps,
 }
 
-/// What is left of a walk.
+/// The remaining steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Steps {
-    /// Passes over some rows, and gives some.
+    /// Skips some rows, and returns some.
     On { skip: u64, give: u64 },
-    /// Gives rows by their numbers, each one before or behind the last, and ends at a place: 0
-    /// before the first row, one more than there are behind the last.
+    /// Returns rows by their numbers, in steps of 1 or -1, and stops at a position: 0 is before the
+    /// first row, the number of rows plus 1 is after the last.
     To { next: i64, give: i64, step: i64, end: i64 },
 }
 
 impl CursorRows {
-    /// Before the first row.
+    /// Returns the rows of a cursor before its first row.
     pub fn new(source: Source, scrolls: bool) -> Self {
         CursorRows { source, at: 0, is_past: false, scrolls }
     }
 
-    /// Whether there is a row that it is at.
+    /// Whether there is a current row.
     fn is_on_row(&self) -> bool {
         self.at > 0 && !self.is_past
     }
 
-    /// How many rows a MOVE passes that goes nowhere; `None` for one that goes. PostgreSQL does not
-    /// mind where a cursor can go for these.
+    /// Returns the count of a MOVE that does not change the position; `None` for others. PostgreSQL
+    /// allows these for any cursor.
     pub fn standing(&self, direction: Direction) -> Option<u64> {
         match direction {
             Direction::Forward(0) | Direction::Backward(0) | Direction::Relative(0) => {
@@ -60,7 +60,7 @@ impl CursorRows {
         }
     }
 
-    /// Goes to the next row; false behind the last one.
+    /// Advances to the next row; false after the last one.
     fn advance(&mut self, context: &SessionContext) -> Result<bool> {
         if self.is_past {
             return Ok(false);
@@ -73,7 +73,7 @@ impl CursorRows {
         Ok(is_there)
     }
 
-    /// Errors: 55000 for ways back where there are none.
+    /// Errors: 55000 for moving backward where that is not possible.
     fn steps(&self, direction: Direction) -> Result<Steps> {
         match &self.source {
             Source::Shelf(shelf) if self.scrolls => {
@@ -85,10 +85,10 @@ impl CursorRows {
         }
     }
 
-    /// What can be done by going on.
+    /// Returns the steps for a cursor that can only move forward.
     fn onwards(&self, direction: Direction) -> Result<Steps> {
         let on = |skip: u64, give: u64| Ok(Steps::On { skip, give });
-        // As PostgreSQL counts: behind the last row there is one more place.
+        // PostgreSQL counts one more position after the last row.
         let here = self.at.saturating_add(self.is_past.into());
         match direction {
             Direction::ForwardAll => on(0, u64::MAX),
@@ -99,7 +99,7 @@ impl CursorRows {
                 on(row.unsigned_abs() - self.at - 1, 1)
             }
             Direction::Absolute(0) if here == 0 => on(0, 0),
-            // The row that it is at cannot be had again.
+            // The current row cannot be read again.
             Direction::Forward(0) | Direction::Relative(0) if !self.is_on_row() => on(0, 0),
             _ => {
                 let what = "cursor can only scan forward";
@@ -110,10 +110,10 @@ impl CursorRows {
     }
 }
 
-/// Steps among so many rows, from the place `here`.
+/// Returns the steps from the position `here` among `rows` rows.
 fn among(rows: i64, here: i64, direction: Direction) -> Steps {
     let past = rows + 1;
-    // Rows from `here` on, or back, and the place that they end at.
+    // The rows forward or backward from `here`, and the final position.
     let walk = |count: i64, step: i64| {
         let room = if step > 0 { rows - here } else { here - 1 };
         let end =
@@ -138,17 +138,17 @@ fn among(rows: i64, here: i64, direction: Direction) -> Steps {
 }
 
 impl Walk {
-    /// Goes in a direction from where a cursor is.
+    /// Begins to move a cursor in a direction.
     ///
-    /// Errors: 55000 for ways back where there are none.
+    /// Errors: 55000 for moving backward where that is not possible.
     pub fn new(name: &str, rows: CursorRows, direction: Direction) -> Result<Walk> {
         let steps = rows.steps(direction)?;
         Ok(Walk { name: name.to_owned(), rows, steps })
     }
 
-    /// Goes to the next row that it gives; false after the last one.
+    /// Advances to the next row to return; false after the last one.
     ///
-    /// Errors: those of the rows. The cursor cannot be read any more.
+    /// Errors: those of the rows. The cursor cannot be read after an error.
     pub fn advance(&mut self, context: &SessionContext) -> Result<bool> {
         match &mut self.steps {
             Steps::On { skip, give } => {
@@ -176,7 +176,7 @@ impl Walk {
         }
     }
 
-    /// Goes to its end, and gives how many rows it passed that it would have given.
+    /// Moves to the end, and returns the number of rows that FETCH would have returned.
     ///
     /// Errors: as [`Walk::advance`].
     pub fn pass(&mut self, context: &SessionContext) -> Result<u64> {
@@ -187,9 +187,9 @@ impl Walk {
         Ok(rows)
     }
 
-    /// The row that it went to.
+    /// Returns the current row.
     ///
-    /// Errors: rows that are not what the catalog says.
+    /// Errors: rows that do not match the catalog.
     pub fn view(&self) -> Result<RowView<'_>> {
         self.rows.source.view()
     }
@@ -199,9 +199,9 @@ impl Walk {
 mod tests {
     use super::*;
 
-    /// Goal: a walk among rows gives those that PostgreSQL's FETCH gives, and ends where that ends.
-    /// Method: all ways from all places of a few rows, beside a plain account of the manual's
-    /// words.
+    /// Goal: FETCH returns the same rows and ends at the same position as in PostgreSQL. Method:
+    /// all directions from all positions of a few rows, compared with a direct transcription of the
+    /// manual.
     #[test]
     fn all_ways_among_few_rows() {
         for rows in 0..4_i64 {

@@ -1,18 +1,18 @@
 use super::*;
 
-/// A table with one column, as versions before identity columns have written it.
+/// A table with one column, as written by versions before identity columns.
 const PLAIN: &[u8] = b"\x01\x06\0\0\0public\x01\0\0\0t\x01\0\0\0\x07\0\0\0\x01\0\0\0\
     \x02\0\0\0id\x02\0\0\0\0\x01\x13\0\0\0nextval('t_id_seq')\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// The same table, whose column is an identity column: another layout, and a byte behind the
+/// The same table with an identity column: a different layout version, and one byte after the
 /// default.
 const ALWAYS: &[u8] = b"\x02\x06\0\0\0public\x01\0\0\0t\x01\0\0\0\x07\0\0\0\x01\0\0\0\
     \x02\0\0\0id\x02\0\0\0\0\x01\x13\0\0\0nextval('t_id_seq')\x02\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-/// Goal: records that are on disks stay what they are. Method: bytes that were written once, read
-/// and written again.
+/// Goal: records already on disk keep their meaning and their bytes. Method: decodes bytes written
+/// by earlier versions and encodes them again.
 #[test]
 fn records_of_either_layout() {
     let (mut def, roots) = get_table(PLAIN).unwrap();
@@ -27,8 +27,8 @@ fn records_of_either_layout() {
     assert_eq!(get_table(&put_table(&def, &roots)), Some((def, roots)));
 }
 
-/// Goal: nothing but a whole record is one. Method: each beginning, a byte too many, a layout and a
-/// kind of identity that nobody writes.
+/// Goal: only complete, valid records decode. Method: every prefix, one byte too many, an unknown
+/// layout, and an unknown kind of identity.
 #[test]
 fn damaged_records_are_none() {
     for bytes in [PLAIN, ALWAYS] {
@@ -42,7 +42,7 @@ fn damaged_records_are_none() {
     let mark = unknown.len() - 18;
     unknown[mark] = 3;
     assert_eq!(get_table(&unknown), None);
-    // A layout that does not say what is in it.
+    // The layout byte does not match the contents.
     let mut swapped = ALWAYS.to_vec();
     swapped[0] = 1;
     assert_eq!(get_table(&swapped), None);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All records with their whole keys.
+/// Returns all records with their whole keys.
 fn records(bytes: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let node = Node(bytes);
     let record = |at| {
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(crate::test_config::cases(300))]
 
-    /// Goal: a node holds what a sorted map holds, through compactions, with a prefix and without.
+    /// Goal: a node behaves like a sorted map, across compactions, with and without a prefix.
     /// Method: random steps in a page of 512 bytes.
     #[test]
     fn as_a_map(prefix in prop::collection::vec(any::<u8>(), 0..9), steps in prop::collection::vec(step(), 0..200)) {
@@ -80,8 +80,8 @@ proptest! {
         prop_assert!(Node(&bytes[..]).upper(&mut fence).unwrap() && fence == upper);
     }
 
-    /// Goal: no bytes make reading or changing a node panic. Method: random bytes in the header,
-    /// slots and heap.
+    /// Goal: reading or changing a node of arbitrary bytes never panics. Method: random bytes in
+    /// the header, slots and heap.
     #[test]
     fn any_bytes(mut bytes in prop::collection::vec(any::<u8>(), 24..200), key in prop::collection::vec(any::<u8>(), 0..9), at in 0usize..9) {
         let node = Node(&bytes[..]);
@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// Goal: children are found by key, the last one beyond all keys.
+/// Goal: children are found by key, including the last one, beyond all keys.
 #[test]
 fn children() {
     let mut bytes = vec![0; 512];

@@ -1,4 +1,4 @@
-//! Numbers of a few bits each, one behind the other.
+//! Bit-packed numbers: a fixed number of bits each, without gaps.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use cairn_pool::Changed;
 
 use crate::storage::source::Source;
 
-/// Bits for numbers up to `most`. Not 57 to 63: a number is within eight bytes from the one that it
-/// begins in.
+/// Returns the number of bits for numbers up to `most`. Never 57 to 63, because a number must lie
+/// within the eight bytes from the byte in which it begins.
 pub(super) fn width(most: u64) -> u8 {
     match (u64::BITS - most.leading_zeros()) as u8 {
         57.. => 64,
@@ -15,12 +15,12 @@ pub(super) fn width(most: u64) -> u8 {
     }
 }
 
-/// Bytes that so many numbers take.
+/// Returns the number of bytes that `count` numbers take.
 pub(super) fn len(count: usize, bits: u8) -> usize {
     (count * usize::from(bits)).div_ceil(8)
 }
 
-/// Appends numbers, of which none needs more bits.
+/// Appends numbers, none of which needs more than `bits` bits.
 pub(super) fn put(numbers: impl Iterator<Item = u64>, bits: u8, to: &mut Vec<u8>) {
     let (mut waiting, mut filled) = (0u128, 0u32);
     for number in numbers {
@@ -45,7 +45,7 @@ fn mask(bits: u8) -> Result<u64, Changed> {
     }
 }
 
-/// The number at a place in the row.
+/// Returns the number at position `at`.
 #[inline]
 pub(super) fn get<S: Source + ?Sized>(from: &S, place: u16, bits: u8, at: usize) -> Result<u64, Changed> {
     let mask = mask(bits)?;
@@ -56,14 +56,14 @@ pub(super) fn get<S: Source + ?Sized>(from: &S, place: u16, bits: u8, at: usize)
     Ok(from.u64(usize::from(place) + bit / 8)? >> (bit % 8) & mask)
 }
 
-/// Numbers that are taken apart together.
+/// Number of values that are unpacked together.
 const GROUP: usize = 64;
 
-/// Takes groups of eight numbers apart: from a byte on, since eight numbers are as many bytes as
-/// one has bits. False where the bytes end before the last word that is loaded.
+/// Unpacks groups of eight numbers. Each group begins at a byte boundary, because eight numbers
+/// take as many bytes as one has bits. Returns false if the bytes end before the last word loaded.
 type Unpack = fn(&[u8], &mut [[u64; 8]]) -> bool;
 
-/// With the bits known, all places and shifts are: a third of the instructions.
+/// A constant width makes all offsets and shifts constants: a third of the instructions.
 fn unpack<const BITS: usize>(from: &[u8], to: &mut [[u64; 8]]) -> bool {
     for (nth, to) in to.iter_mut().enumerate() {
         let Some(from) = from.get(nth * BITS..nth * BITS + BITS + 8) else { return false };
@@ -80,27 +80,27 @@ macro_rules! unpackers {
     ($($bits:literal)*) => { [$(unpack::<$bits>),*] };
 }
 
-/// For numbers of 1 bit, of 2, and so on.
+/// Unpackers for numbers of 1 bit, 2 bits, and so on.
 static UNPACKERS: [Unpack; 56] = unpackers! {
     1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28
     29 30 31 32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56
 };
 
-/// The bytes from where numbers begin on, which have all that is read for the last one.
+/// Returns the bytes from `place` onwards, which must cover the word loaded for the last number.
 fn bytes(from: &[u8], place: u16, bits: usize, last: usize) -> Result<&[u8], Changed> {
     let from = from.get(usize::from(place)..).ok_or(Changed)?;
-    // One look at the end, so that there is none in the loop that could fail.
+    // One bounds check here, so that none in the loop can fail.
     if from.len() < last * bits / 8 + 8 { Err(Changed) } else { Ok(from) }
 }
 
-/// The number at a place, where it is known to be.
+/// Returns the number at a bit position that is known to be in bounds.
 #[inline]
 fn number(from: &[u8], bit: usize, mask: u64) -> u64 {
     let word = from.get(bit / 8..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
     u64::from_le_bytes(word) >> (bit % 8) & mask
 }
 
-/// Gives some numbers, in order.
+/// Passes a range of numbers to `each`, in order.
 #[inline]
 pub(super) fn each(
     from: &[u8],
@@ -144,8 +144,8 @@ pub(super) fn each(
     Ok(())
 }
 
-/// Takes bits out of `rows`, one for each number from the lowest of the first word on: those of
-/// numbers that are not within `span` above `least`. Words without a bit are passed over.
+/// Clears the bits in `rows` of numbers outside `least..=least + span`. Bits correspond to numbers
+/// in order, from the lowest bit of the first word. Words that are zero are skipped.
 pub(super) fn keep_within(
     from: &[u8],
     place: u16,
@@ -192,8 +192,8 @@ mod tests {
 
     use super::*;
 
-    /// Goal: numbers of all widths come back one by one, all together, and as bits of those within
-    /// bounds, wherever a range begins and ends, also at the end of the bytes. Method: random
+    /// Goal: numbers of all widths are returned one by one, all together, and as a selection within
+    /// bounds, for all starts and ends of ranges, including the end of the bytes. Method: random
     /// numbers.
     #[test]
     fn numbers_come_back() {

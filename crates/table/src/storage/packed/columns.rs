@@ -10,13 +10,13 @@ use super::symbols::Symbols;
 use super::{ALL_NULL, CODES, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, TEXTS, VALUES, bits};
 use crate::storage::node::max_record;
 
-/// Bytes of short texts, which are copied at once.
+/// Maximum size of a short text, which is copied as one fixed-size block.
 const WIDE: usize = 16;
 
-/// A text with zeros behind it, and its length.
+/// A text padded with zeros, and its length.
 type Short = ([u8; WIDE], usize);
 
-/// The texts of a table, if all are short and there are fewer than are asked for.
+/// Returns the texts of a dictionary, if all of them are short and there are at most `wanted`.
 fn short_texts(heap: &[u8], table: &[[u8; 2]], wanted: usize) -> Result<Option<Vec<Short>>, Changed> {
     if table.len() > wanted {
         return Ok(None);
@@ -36,12 +36,12 @@ fn short_texts(heap: &[u8], table: &[[u8; 2]], wanted: usize) -> Result<Option<V
     Ok(Some(known))
 }
 
-/// Bytes, and where each value ends in them.
+/// Bytes, and the end of each value in them.
 type Bytes<'t> = (&'t mut Vec<u8>, &'t mut Vec<usize>);
 
 impl Packed<'_, [u8]> {
-    /// The stream of a column of the rows' own, if it has the width that the column's type has: 0
-    /// for bytes. Of 16 bytes, both halves.
+    /// Returns the stream of a row column if its width matches the width of the column's type,
+    /// which is 0 for bytes. A column of 16 bytes has two streams, the low and the high half.
     pub(crate) fn column(&self, column: usize, width: u8) -> Result<Column, Changed> {
         let (streams, lead) = self.shape()?;
         let mut left = column;
@@ -62,7 +62,8 @@ impl Packed<'_, [u8]> {
         Err(Changed)
     }
 
-    /// Gives the numbers of a column of up to 8 bytes. Those of NULL are any.
+    /// Passes the numbers of a column of up to 8 bytes to `each`. The number for a NULL is
+    /// arbitrary.
     #[inline]
     pub(crate) fn numbers(
         &self,
@@ -73,7 +74,7 @@ impl Packed<'_, [u8]> {
         self.numbers_of(&column.stream, range, each)
     }
 
-    /// Gives the numbers of a column of 16 bytes.
+    /// Passes the numbers of a column of 16 bytes to `each`.
     pub(crate) fn long_numbers(
         &self,
         column: &Column,
@@ -119,12 +120,12 @@ impl Packed<'_, [u8]> {
         }
     }
 
-    /// Whether any value of a column is NULL.
+    /// Returns whether a column has NULLs.
     pub(crate) fn has_nulls(&self, column: &Column) -> bool {
         column.stream.nulls != NO_NULLS
     }
 
-    /// Tells of each value whether it is NULL.
+    /// Passes to `each` whether each value is NULL.
     pub(crate) fn nulls(
         &self,
         column: &Column,
@@ -144,7 +145,7 @@ impl Packed<'_, [u8]> {
         Ok(())
     }
 
-    /// Appends the values of a column of bytes. Those of NULL are empty.
+    /// Appends the values of a column of bytes. A NULL is empty.
     pub(crate) fn texts(&self, column: &Column, range: Range<usize>, to: Bytes<'_>) -> Result<(), Changed> {
         self.texts_of(&column.stream, range, to)
     }
@@ -160,8 +161,7 @@ impl Packed<'_, [u8]> {
             ends.extend(range.map(|_| bytes.len()));
             return Ok(());
         }
-        // What comes of bytes that nobody has packed must not be more than what could have been
-        // packed.
+        // Corrupt bytes must not expand to more than a valid page could have held.
         let most = bytes.len() + range.len() * max_record(self.0.len());
         if stream.form == TEXTS {
             let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
@@ -198,7 +198,7 @@ impl Packed<'_, [u8]> {
         };
         let mut written = bytes.len();
         if symbols.is_some() {
-            // Each code stands for eight bytes at most; what is too much goes again.
+            // Each code stands for at most eight bytes; the surplus is removed again.
             bytes.resize(written + 8 * (last - start), 0);
         }
         for &end in places.get(1..).unwrap_or_default() {
@@ -220,8 +220,8 @@ impl Packed<'_, [u8]> {
         Ok(())
     }
 
-    /// Appends short texts by their numbers, each in one piece with zeros behind it, over which the
-    /// next one goes.
+    /// Appends short texts by their dictionary numbers. Each is copied as one zero-padded block;
+    /// the next one overwrites the padding.
     fn copies_of(
         &self,
         known: &[Short],
@@ -249,7 +249,7 @@ impl Packed<'_, [u8]> {
         if is_sound { Ok(()) } else { Err(Changed) }
     }
 
-    /// Where the first one begins, and where each ends.
+    /// Returns the start of the first value and the end of each.
     fn ends(&self, stream: &Stream, range: Range<usize>) -> Result<Vec<usize>, Changed> {
         let ends = stream.ends();
         let mut places = Vec::with_capacity(range.len() + 1);
@@ -270,7 +270,7 @@ impl Packed<'_, [u8]> {
         if is_sound { Ok(places) } else { Err(Changed) }
     }
 
-    /// Appends keys, whole.
+    /// Appends whole keys.
     pub(crate) fn keys_of(&self, range: Range<usize>, to: Bytes<'_>) -> Result<(), Changed> {
         let (bytes, ends) = to;
         match self.keys()? {
@@ -311,8 +311,9 @@ impl Packed<'_, [u8]> {
         Ok(numbers)
     }
 
-    /// How the number at some bytes of the keys, big-endian, follows from their words. `None` where
-    /// keys are not of one length, or the bytes that differ within it are not side by side.
+    /// Returns how to compute the big-endian number at some bytes of the keys from their words.
+    /// `None` if the keys vary in length, or if the bytes that differ within the number are not
+    /// adjacent.
     pub(crate) fn key_words(&self, start: usize, width: usize) -> Result<Option<KeyWords>, Changed> {
         let Keys::Words(words) = self.keys()? else { return Ok(None) };
         let end = start + width;
@@ -328,8 +329,8 @@ impl Packed<'_, [u8]> {
         let position = |position: &u8| usize::from(*position);
         let before = positions.iter().filter(|at| position(at) < start).count();
         let own = positions.iter().filter(|at| (start..end).contains(&position(at))).count();
-        // Of the words together the last positions are the lowest bytes; all of the own ones must
-        // be in the low word.
+        // The last positions are the lowest bytes of the combined words. All positions of the
+        // number must be in the low word.
         let behind = words.count - before - own;
         let (first, last) = (positions.get(before), positions.get((before + own).saturating_sub(1)));
         let (Some(first), Some(last)) = (first, last) else {
@@ -359,7 +360,7 @@ impl Packed<'_, [u8]> {
         Ok(Some(KeyWords { words, fixed, skip: 8 * behind as u32, mask, shift }))
     }
 
-    /// Gives those numbers.
+    /// Passes the numbers described by `key` to `each`.
     #[inline]
     pub(crate) fn key_numbers(
         &self,
@@ -370,12 +371,12 @@ impl Packed<'_, [u8]> {
         let low = key.words.low;
         bits::each(self.0, low.place, low.bits, range, |number| {
             let word = low.base.wrapping_add(number);
-            // `skip` is below 64: at least one of the eight bytes is the number's own.
+            // `skip` is below 64, because at least one of the eight bytes belongs to the number.
             each(key.fixed | (word >> key.skip & key.mask) << key.shift);
         })
     }
 
-    /// Whether a byte is the same in all keys, and which one.
+    /// Returns the byte at this offset if it is the same in all keys.
     pub(crate) fn key_byte(&self, at: usize) -> Result<Option<u8>, Changed> {
         let Keys::Words(words) = self.keys()? else { return Ok(None) };
         let varies = words.positions.iter().take(words.count).any(|position| usize::from(*position) == at);
@@ -386,7 +387,7 @@ impl Packed<'_, [u8]> {
     }
 }
 
-/// A column of the rows' own.
+/// A column of the rows, as opposed to the keys or the lead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column {
     pub(super) stream: Stream,
@@ -397,7 +398,7 @@ pub(crate) struct Column {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyWords {
     words: Words,
-    /// What is the same in all of them.
+    /// The bits that are the same in all keys.
     fixed: u64,
     skip: u32,
     mask: u64,

@@ -1,30 +1,30 @@
-//! Which forms the columns of a packed leaf were given, for whoever shows it.
+//! The forms of the columns of a packed leaf, for display.
 
 use cairn_pool::Changed;
 
 use super::{ALL_NULL, BYTES, CODES, HIGH, NUMBERS, PLAIN, Packed, TEXTS, VALUES};
 use crate::storage::source::Source;
 
-/// How a column of a packed leaf is written.
+/// The encoding of a column of a packed leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum StreamForm {
-    /// Numbers as what they are above the least one, in as few bits as that takes.
+    /// Numbers as bit-packed differences from the least one.
     Numbers,
-    /// Numbers as places in a list of the few that there are.
+    /// Numbers as indexes into a dictionary of few distinct values.
     NumberDictionary,
-    /// Bytes one after the other.
+    /// Bytes, back to back.
     Bytes,
-    /// Bytes as places in a list of the few values that there are.
+    /// Bytes as indexes into a dictionary of few distinct values.
     ByteDictionary,
-    /// Bytes as codes of the symbols that are frequent in them.
+    /// Bytes as codes of their frequent symbols.
     Symbols,
-    /// Nothing: all values are NULL.
+    /// No data: all values are NULL.
     Nulls,
 }
 
 impl StreamForm {
-    /// A word for it.
+    /// Returns the name of the form.
     pub fn name(self) -> &'static str {
         match self {
             StreamForm::Numbers => "bit-packed numbers",
@@ -38,8 +38,8 @@ impl StreamForm {
 }
 
 impl<S: Source + ?Sized> Packed<'_, S> {
-    /// The forms of its columns, those of what records begin with counted; one of sixteen bytes is
-    /// told once.
+    /// Returns the forms of the columns, including the one for the lead of the records. A column of
+    /// 16 bytes appears once.
     pub(crate) fn forms(&self) -> Result<Vec<StreamForm>, Changed> {
         let (streams, _) = self.shape()?;
         let mut forms = Vec::with_capacity(streams);

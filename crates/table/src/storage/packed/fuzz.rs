@@ -1,16 +1,16 @@
-//! Reading of packed leaves, for the fuzz target: bytes in, nothing out, a panic when something is
+//! The body of the fuzz target for packed leaves: takes bytes and panics if reading them goes
 //! wrong.
 
 use super::{Packed, Unpacked};
 use crate::storage::node::{Bounds, Node};
 
-/// BOUND: a head may promise more records than are worth looking at.
+/// BOUND: a header may claim more records than are worth reading.
 const RECORDS_MAX: usize = 500;
 
-/// A leaf of any bytes: its records are read one by one, together, and as columns, and parts of it
-/// are written. Whatever comes back in two ways has to be the same.
+/// Treats arbitrary bytes as a leaf: reads its records one by one, together, and as columns, and
+/// writes parts of it. Data that is read in two ways must be equal.
 pub fn packed_leaf(data: &[u8]) {
-    // It says that it is one, or nothing would be looked at.
+    // Without the kind of a packed leaf, nothing would be read.
     let mut page = data.to_vec();
     match page.get_mut(..2) {
         Some(head) => head.copy_from_slice(&[super::PACKED, 0]),
@@ -36,7 +36,7 @@ pub fn packed_leaf(data: &[u8]) {
     let _ = packed.copy_columns(&wanted, true, &mut copy, &mut Vec::new());
     let mut some = Unpacked::default();
     let _ = some.fill(packed, 0..count, Some(&wanted));
-    // What a broken page says about its places need not be what was copied.
+    // The offsets in a corrupt page may point outside the copied parts.
     let _ = some.fill(Packed(&copy[..]), 0..count, Some(&wanted));
     for (column, width) in (0..4).zip([0, 4, 8, 16]) {
         let Ok(column) = packed.column(column, width) else { continue };

@@ -1,4 +1,4 @@
-//! Keys of a packed leaf: finding one, and putting one together.
+//! Keys of a packed leaf: search and reconstruction.
 
 use std::cmp::Ordering;
 
@@ -8,14 +8,14 @@ use super::read::{Ends, Packed};
 use super::{KEYS, STREAMS, bits};
 use crate::storage::source::Source;
 
-/// As many positions as two words have.
+/// Number of positions that fit in two words.
 pub(super) const MOST_POSITIONS: usize = 16;
 
-/// Keys of one length that differ in a few positions.
+/// Keys of one length that differ in few positions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
     pub(super) len: u16,
-    /// Where a key is, which has all that they have in common.
+    /// Offset of a key from which the common bytes are taken.
     pub(super) template: u16,
     pub(super) positions: [u8; MOST_POSITIONS],
     pub(super) count: usize,
@@ -23,7 +23,7 @@ pub(super) struct Words {
     pub(super) high: Word,
 }
 
-/// One of the two words of all keys.
+/// One of the two words of each key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Word {
     pub(super) bits: u8,
@@ -53,13 +53,13 @@ pub(super) enum Keys {
     Texts(Texts),
 }
 
-/// What to look for in words.
+/// The words to search for.
 struct Wanted {
     high: u64,
     low: u64,
-    /// The first that is above it is meant, not the first that is not below.
+    /// Whether to find the first key above the words, rather than the first one not below them.
     is_above: bool,
-    /// The words are the key, and not only what is next to it.
+    /// Whether the words represent the key exactly, rather than the nearest possible key.
     is_exact: bool,
 }
 
@@ -76,7 +76,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
                 let mut positions = [0; MOST_POSITIONS];
                 let used = positions.get_mut(..count).ok_or(Changed)?;
                 self.0.copy_to((places >> 32) as u16 as usize, used)?;
-                // They ascend, and lie within the key.
+                // Positions ascend and lie within the key.
                 let is_sound =
                     used.is_sorted_by(|a, b| a < b) && used.last().is_none_or(|last| u16::from(*last) < len);
                 if !is_sound {
@@ -101,7 +101,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Puts the key of a record into a buffer.
+    /// Reconstructs the key of a record in a buffer.
     pub(crate) fn key(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
         to.clear();
         match self.keys()? {
@@ -118,7 +118,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// The first record whose key is not below `key`, and whether it is `key`.
+    /// Returns the first record whose key is not below `key`, and whether its key equals `key`.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<(usize, bool), Changed> {
         let count = self.count()?;
@@ -132,7 +132,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// What the words of a key would be, or those next to which it would be.
+    /// Returns the words of a key, or those next to the place where the key would be.
     fn wanted(&self, words: &Words, key: &[u8]) -> Result<Wanted, Changed> {
         let len = usize::from(words.len);
         let (mut word, mut at, mut found) = (0u128, 0, Ordering::Equal);
@@ -156,8 +156,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
                 found = Ordering::Greater;
             }
         }
-        // The positions that do not matter any more: zeros are before all that begin so, ones
-        // behind them.
+        // The remaining positions do not matter: zeros sort before, and ones after, all keys with
+        // these first bytes.
         let rest = 8 * (words.count - seen) as u32;
         let is_above = found == Ordering::Greater;
         word = word.checked_shl(rest).unwrap_or(0);
@@ -172,14 +172,14 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         })
     }
 
-    /// How a part of a key compares with what all keys have there. A key that ends within it is
-    /// less.
+    /// Compares a part of a key with the bytes that all keys have there. A key that ends within the
+    /// part is less.
     fn compare_with(&self, words: &Words, key: &[u8], start: usize, end: usize) -> Result<Ordering, Changed> {
         if start >= end {
             return Ok(if key.len() < end { Ordering::Less } else { Ordering::Equal });
         }
         let own = key.get(start..end.min(key.len())).unwrap_or_default();
-        // The page's bytes come first in the comparison.
+        // The comparison takes the bytes of the page as its left operand.
         Ok(self.0.compare(usize::from(words.template) + start, end - start, own)?.reverse())
     }
 
@@ -202,7 +202,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             } else {
                 high = middle;
                 if order == Ordering::Equal {
-                    // No two keys are the same.
+                    // Keys are unique.
                     return Ok((middle, true));
                 }
             }
@@ -211,7 +211,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         Ok((low, is_equal && !wanted.is_above))
     }
 
-    /// Where the words should be if they are spread evenly: numbers in a row are.
+    /// Returns the position of the words if they are evenly spread, as consecutive numbers are.
     #[inline]
     fn guess(&self, words: &Words, wanted: &Wanted, count: usize) -> Result<usize, Changed> {
         let Some(last) = count.checked_sub(1).filter(|_| words.high.bits == 0) else {
@@ -249,7 +249,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
 }
 
 impl Words {
-    /// Puts the bytes of words where they belong in a key.
+    /// Writes the bytes of the words to their positions in a key.
     #[inline]
     pub(super) fn put(&self, high: u64, low: u64, key: &mut [u8]) -> Result<(), Changed> {
         let mut word = u128::from(high) << 64 | u128::from(low);

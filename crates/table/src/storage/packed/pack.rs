@@ -1,4 +1,4 @@
-//! Taking records apart, and finding out how many of them make a page.
+//! Splitting records into columns, and determining how many of them fill a page.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,42 +8,43 @@ use super::symbols::Found;
 use super::{BYTES, HIGH, LOW, SLACK};
 use crate::storage::node::{Bounds, SLOT};
 
-/// The longest key that is packed: positions in keys are bytes, and fences are keys.
+/// The longest key that is packed, because key positions are stored as bytes, and fences are keys.
 const LONGEST_KEY: usize = 255;
 
-/// As many records at most are on a page: whoever changes one has to write all of them again.
+/// Maximum number of records per page, because changing one of them rewrites all.
 const MOST_RECORDS: usize = 4096;
 
-/// Guesses at how many records fill a page.
+/// Maximum number of attempts to find the number of records that fill a page.
 const GUESSES: usize = 5;
 
-/// Values that are looked at before dictionaries are thought of, and how many may differ.
+/// Number of values sampled before dictionaries are considered, and the maximum number of distinct
+/// ones among them.
 const LOOK: usize = 256;
 const FEW: usize = 96;
 
-/// Pages between two trainings of symbols.
+/// Pages between two trainings of a symbol table.
 const PAGES_A_TABLE: u32 = 48;
 
-/// What records have between their flags and their columns.
+/// The lead: the part of a record between its flags and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lead {
-    /// Nothing: rows.
+    /// None, as in rows.
     Nothing,
-    /// The length of the row's key, which is the end of the record's: entries of indexes.
+    /// The length of the primary key, which is the end of the record's key: index entries.
     Length,
-    /// The length of the row's key, and that key: entries of unique indexes.
+    /// The length of the primary key, and that key: entries of unique indexes.
     Bytes,
 }
 
-/// How records are taken apart.
+/// How records are split into columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) lead: Lead,
-    /// Of each column; 0 for those of variable width.
+    /// The width of each column; 0 for variable width.
     pub(crate) widths: Vec<u8>,
 }
 
-/// Where a record is in the gathered bytes.
+/// The location of a record in the gathered bytes.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     key: u32,
@@ -51,35 +52,36 @@ struct Place {
     end: u32,
 }
 
-/// What has been gathered of a stream.
+/// The gathered values of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     pub(super) width: u8,
     pub(super) numbers: Vec<i64>,
-    /// Places of texts in the gathered bytes.
+    /// Offsets and lengths of texts in the gathered bytes.
     texts: Vec<(u32, u32)>,
-    /// Empty as long as nothing is NULL.
+    /// Empty until a value is NULL.
     nulls: Vec<bool>,
-    /// Whether there may be few different values.
+    /// Whether there may be few distinct values.
     pub(super) has_few: bool,
-    /// Whether they come from a page where they have a dictionary. Of a part of them a dictionary
-    /// is looked for however narrow they are: what made them wide may be in the other part, and
-    /// without one they might take more bytes than before.
+    /// Whether the values come from a page on which they have a dictionary. A subset of them is
+    /// then considered for a dictionary however narrow its numbers are. The values that made them
+    /// wide may be in the other part, and without a dictionary they might take more bytes than
+    /// before.
     pub(super) had_few: bool,
     symbols: Option<Trained>,
-    /// Pages that were written since symbols were last looked for.
+    /// Number of pages written since symbols were last trained.
     pages: u32,
-    /// The texts in codes, and where each ends, as many as there are; not needed again when the
-    /// page says so.
+    /// The encoded texts and their ends, for the texts encoded so far. A page that is repacked
+    /// supplies its existing codes.
     codes: Vec<u8>,
     code_ends: Vec<u64>,
 }
 
 struct Trained {
     found: Found,
-    /// What makes codes; none where the codes were there before.
+    /// Encodes texts. `None` if the codes were taken from an existing page.
     compressor: Option<Box<fsst::Compressor>>,
-    /// Bytes of codes for each byte of text when it was new.
+    /// Code bytes per text byte when the table was new.
     ratio: f64,
 }
 
@@ -92,7 +94,7 @@ impl fmt::Debug for Trained {
     }
 }
 
-/// Records in order, taken apart.
+/// Records in key order, split into columns.
 #[derive(Debug)]
 pub(crate) struct Packer {
     layout: Layout,
@@ -100,12 +102,12 @@ pub(crate) struct Packer {
     bytes: Vec<u8>,
     places: Vec<Place>,
     streams: Vec<Gathered>,
-    /// As many records had the last page.
+    /// Number of records on the last page.
     last: usize,
 }
 
 impl Packer {
-    /// For pages with so many bytes.
+    /// Creates a packer for pages with this payload.
     pub(crate) fn new(layout: Layout, payload: usize) -> Packer {
         let lead = match layout.lead {
             Lead::Nothing => None,
@@ -133,29 +135,30 @@ impl Packer {
         &self.streams
     }
 
-    /// How many records wait.
+    /// Returns the number of pending records.
     pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// How many bytes they have.
+    /// Returns their size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// A record that waits.
+    /// Returns a pending record.
     pub(crate) fn record(&self, at: usize) -> Option<(&[u8], &[u8])> {
         let place = self.places.get(at)?;
         let (key, value, end) = (place.key as usize, place.value as usize, place.end as usize);
         Some((self.bytes.get(key..value)?, self.bytes.get(value..end)?))
     }
 
-    /// The key of a record that waits.
+    /// Returns the key of a pending record.
     pub(crate) fn key(&self, at: usize) -> &[u8] {
         self.record(at).map(|(key, _)| key).unwrap_or_default()
     }
 
-    /// Bytes that some records have in an ordinary leaf, without its head and its fences.
+    /// Returns the number of bytes that some records take in an ordinary leaf, without its header
+    /// and fences.
     pub(crate) fn ordinary(&self, range: Range<usize>) -> usize {
         let (Some(first), Some(last)) = (self.places.get(range.start), range.end.checked_sub(1)) else {
             return 0;
@@ -167,8 +170,8 @@ impl Packer {
         (end - start) as usize + range.len() * SLOT - range.len() * prefix
     }
 
-    /// Takes a record, whose key is behind those that wait. False, and nothing else, for one that
-    /// cannot be taken apart.
+    /// Adds a record, whose key must come after those of the pending ones. Returns false, and adds
+    /// nothing, if the record cannot be split.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
         if key.len() > LONGEST_KEY || u32::try_from(self.bytes.len() + key.len() + value.len()).is_err() {
             return false;
@@ -187,8 +190,8 @@ impl Packer {
         true
     }
 
-    /// Takes a value apart that will be at `base`, as the `count`-th. What is refused here could
-    /// not be put together again.
+    /// Splits a value that will be stored at `base`, as number `count`. Refuses values that could
+    /// not be reconstructed exactly.
     fn split(&mut self, value: &[u8], base: usize, count: usize) -> Option<()> {
         let (&flags, mut rest) = value.split_first().filter(|(flags, _)| **flags == 0)?;
         debug_assert_eq!(flags, 0);
@@ -209,7 +212,7 @@ impl Packer {
         }
         let columns = self.layout.widths.len();
         let (nulls, mut fixed) = rest.split_at_checked(columns.div_ceil(8))?;
-        // Bits behind the last column are zero, or nobody would know of them.
+        // Bits after the last column must be zero, because packing does not preserve them.
         let unused = 8 * nulls.len() - columns;
         if nulls.last().is_some_and(|last| unused > 0 && last >> (8 - unused) != 0) {
             return None;
@@ -246,7 +249,7 @@ impl Packer {
         (start == body.len()).then_some(())
     }
 
-    /// Makes codes of the texts that have none, with the symbols that there are, or better ones.
+    /// Encodes the texts that have no codes yet, with the existing symbols or with better ones.
     pub(crate) fn prepare(&mut self) {
         let Packer { streams, bytes, .. } = self;
         for stream in streams {
@@ -254,19 +257,19 @@ impl Packer {
         }
     }
 
-    /// How many records from the first on fill a page whose lower fence is so long, and how they
-    /// are written. `None` when not even two can be packed.
+    /// Returns how many of the first records fill a page whose lower fence has the given length,
+    /// and their plan. `None` if not even two can be packed.
     pub(crate) fn fit(&mut self, lower: usize, most: usize) -> Option<(usize, Plan)> {
         let most = most.min(self.len()).min(MOST_RECORDS);
         if most < 2 {
             return None;
         }
-        // Fences are keys, or shorter; when this page is divided there will be others.
+        // Fences are keys or shorter. Splitting this page later creates other fences.
         let fences = lower + 3 * self.places.first().map_or(0, |place| (place.value - place.key) as usize);
         let room = self.payload.checked_sub(fences + SLACK)?;
         let mut best: Option<(usize, Plan)> = None;
         let (mut low, mut high) = (0, most + 1);
-        // As many as before, and a few less: most pages are right at once then.
+        // Starts with slightly fewer than last time, so that most pages fit at the first attempt.
         let mut guess = (self.last - self.last / 100).clamp(1, most);
         for _ in 0..GUESSES {
             let plan = Plan::new(self, 0..guess);
@@ -280,7 +283,7 @@ impl Packer {
             } else {
                 high = guess;
             }
-            // A bit less than what it should be: a page too many costs less than a guess too many.
+            // Aims slightly below the estimate: one page more costs less than one attempt more.
             guess = (guess * room / size * 995 / 1000).clamp(low + 1, high.saturating_sub(1).max(low + 1));
             if guess >= high {
                 break;
@@ -291,12 +294,12 @@ impl Packer {
         Some((count, plan))
     }
 
-    /// Writes the first records as a page. `None` when they do not fit.
+    /// Writes the first records as a page. Returns `None` if they do not fit.
     pub(crate) fn page(&self, plan: &Plan, bounds: Bounds<'_>) -> Option<Vec<u8>> {
         super::write::page(self, plan, bounds)
     }
 
-    /// Forgets the first records.
+    /// Drops the first records.
     pub(crate) fn forget(&mut self, count: usize) {
         self.places.drain(..count.min(self.places.len()));
         let start = self.places.first().map_or(self.bytes.len() as u32, |place| place.key);
@@ -307,25 +310,25 @@ impl Packer {
         self.streams.iter_mut().for_each(|stream| stream.forget(count, start));
     }
 
-    /// Tells that a page was written: symbols grow old.
+    /// Notes that a page was written, which ages the symbols.
     pub(crate) fn wrote(&mut self) {
         self.streams.iter_mut().for_each(|stream| stream.pages += 1);
     }
 
-    /// The text of a stream.
+    /// Returns a text of a stream.
     pub(super) fn text(&self, stream: &Gathered, at: usize) -> &[u8] {
         stream.own_text(at, &self.bytes)
     }
 
-    /// Says whether a stream had few different values on a page.
+    /// Records whether a stream had few distinct values on a page.
     pub(super) fn had_few(&mut self, nth: usize, had_few: bool) {
         if let Some(stream) = self.streams.get_mut(nth) {
             (stream.has_few, stream.had_few) = (had_few, had_few);
         }
     }
 
-    /// Gives a stream codes that its texts had on a page, one after the other, instead of making
-    /// new ones.
+    /// Gives a stream the codes that its texts have on a page, back to back, instead of encoding
+    /// them anew.
     pub(super) fn set_codes(&mut self, nth: usize, found: Found, codes: Vec<u8>, ends: Vec<u64>) {
         if let Some(stream) = self.streams.get_mut(nth) {
             stream.symbols = Some(Trained { found, compressor: None, ratio: 1.0 });
@@ -334,7 +337,7 @@ impl Packer {
     }
 }
 
-/// A number of up to 8 bytes, with its sign.
+/// Reads a signed number of up to 8 bytes.
 fn number_of(bytes: &[u8]) -> Option<i64> {
     Some(match bytes.len() {
         1 => i64::from(*bytes.first()?),
@@ -388,17 +391,17 @@ impl Gathered {
         text.unwrap_or_default()
     }
 
-    /// Lengths of texts.
+    /// Returns the lengths of texts.
     pub(super) fn lens(&self, range: Range<usize>) -> impl Iterator<Item = usize> + Clone {
         self.texts.get(range).unwrap_or_default().iter().map(|(_, len)| *len as usize)
     }
 
-    /// Which of the values are NULL; none when nothing is.
+    /// Returns which values are NULL; empty if none is.
     pub(super) fn nulls(&self, range: Range<usize>) -> &[bool] {
         self.nulls.get(range).unwrap_or_default()
     }
 
-    /// The symbols, and the codes of some texts with where they end.
+    /// Returns the symbols, and the codes of some texts with their start and ends.
     pub(super) fn codes(&self, range: Range<usize>) -> Option<(&Found, &[u8], usize, &[u64])> {
         let ends = self.code_ends.get(range.clone())?;
         let start = range.start.checked_sub(1).map_or(Some(0), |at| self.code_ends.get(at).copied())?;
@@ -435,7 +438,7 @@ impl Gathered {
         }
     }
 
-    /// Looks for symbols that are good for the texts that are there.
+    /// Trains symbols on the current texts.
     fn train(&mut self, bytes: &[u8]) {
         self.pages = 1;
         let texts: Vec<&[u8]> = (0..self.texts.len()).map(|at| self.own_text(at, bytes)).collect();
@@ -456,7 +459,7 @@ impl Gathered {
         }
     }
 
-    /// Makes codes of texts that have none. Gives how many bytes there are for each byte of text.
+    /// Encodes the texts that have no codes yet. Returns the number of code bytes per text byte.
     fn encode(&mut self, bytes: &[u8]) -> Option<f64> {
         let compressor = self.symbols.as_ref()?.compressor.as_ref()?;
         let new = self.code_ends.len()..self.texts.len();

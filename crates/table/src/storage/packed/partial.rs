@@ -1,4 +1,5 @@
-//! Copying what some columns need of a packed leaf: the others are not even brought from memory.
+//! Copying only the parts of a packed leaf that some columns need. The other parts are not even
+//! loaded from memory.
 
 use std::ops::Range;
 
@@ -9,9 +10,9 @@ use super::{ALL_NULL, BYTES, CODES, END, HEADER, HIGH, NO_NULLS, STREAM, TEXTS, 
 use crate::storage::source::Source;
 
 impl<S: Source + ?Sized> Packed<'_, S> {
-    /// Copies the head, the fences, the keys, and what belongs to some columns of the rows' own,
-    /// each to its place; with `lead` also what records begin with. The rest of `to`, which is as
-    /// long as a page, stays what it was.
+    /// Copies the header, the fences, the keys, and the data of some row columns, each to its own
+    /// offset. With `with_lead` also copies the lead of the records. The rest of `to`, which is as
+    /// long as a page, is unchanged.
     pub(crate) fn copy_columns(
         &self,
         columns: &[usize],
@@ -47,14 +48,14 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         Ok(())
     }
 
-    /// Copies some bytes, and those behind them that are read with the last number.
+    /// Copies a range of bytes, and the slack after it that is read with its last number.
     fn copy(&self, start: usize, end: usize, to: &mut [u8]) -> Result<(), Changed> {
         let end = (end + super::SLACK).min(to.len());
         let part = to.get_mut(start..end).ok_or(Changed)?;
         self.0.copy_to(start, part)
     }
 
-    /// Where the first of what belongs to a stream is: the next one's comes behind all of it.
+    /// Returns the offset where a stream's data begins. All data of the next stream comes after it.
     fn begin(&self, nth: usize) -> Result<usize, Changed> {
         let Stream { width, form, place, nulls, heap, table, .. } = self.stream(nth)?;
         let mut begin = place;

@@ -1,4 +1,4 @@
-//! What form the columns of a page get: the one that is smallest for its values.
+//! Choice of the forms for the columns of a page: the smallest one for the values.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,10 +9,10 @@ use super::pack::{Gathered, Packer};
 use super::symbols::mark;
 use super::{BYTES, HEADER, STREAM};
 
-/// Numbers with so many bits at least are worth a look at how many different ones there are.
+/// Minimum width in bits at which numbers are considered for a dictionary.
 const DICTIONARY: u8 = 10;
 
-/// How the first records that wait are written, and how many bytes that takes, without fences.
+/// The encoding of the first pending records, and its size without fences.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(super) records: Range<usize>,
@@ -21,7 +21,7 @@ pub(crate) struct Plan {
     pub(crate) size: usize,
 }
 
-/// Where things end that lie one after the other, by a straight line and what it is off.
+/// The ends of consecutive values: a straight line plus packed deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
     pub(super) slope: u32,
@@ -35,7 +35,7 @@ pub(super) enum Keys {
     Texts { prefix: usize, line: Line },
 }
 
-/// One word of all keys.
+/// One word of each key.
 #[derive(Debug, Default)]
 pub(super) struct Word {
     pub(super) numbers: Vec<u64>,
@@ -53,7 +53,7 @@ pub(super) enum Form {
 }
 
 impl Line {
-    /// Through some ends, of which the last is known.
+    /// Fits a line through the ends. The last end is `last`.
     pub(super) fn through(ends: impl Iterator<Item = usize> + Clone, last: usize, count: usize) -> Line {
         let slope = ((last << 8) / count.max(1)) as u32;
         let off = ends.enumerate().map(|(at, end)| Line::off(slope, at, end));
@@ -68,13 +68,13 @@ impl Line {
         end as i64 - (((at as u64 + 1) * u64::from(slope)) >> 8) as i64
     }
 
-    /// The packed number of an end.
+    /// Returns the packed number of an end.
     pub(super) fn number(&self, at: usize, end: usize) -> u64 {
         (Line::off(self.slope, at, end) - i64::from(self.base)) as u64
     }
 }
 
-/// Sums of lengths.
+/// Returns the running sums of lengths.
 pub(super) fn ends_of(lens: impl Iterator<Item = usize> + Clone) -> impl Iterator<Item = usize> + Clone {
     lens.scan(0, |end, len| {
         *end += len;
@@ -83,7 +83,7 @@ pub(super) fn ends_of(lens: impl Iterator<Item = usize> + Clone) -> impl Iterato
 }
 
 impl Plan {
-    /// Measures.
+    /// Chooses forms and computes the size.
     pub(super) fn new(packer: &Packer, records: Range<usize>) -> Plan {
         let count = records.len();
         let (keys, key_bytes) = keys(packer, records.clone());
@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-/// The smallest form of keys, and its bytes.
+/// Returns the smallest form for the keys, and its size.
 fn keys(packer: &Packer, records: Range<usize>) -> (Keys, usize) {
     let count = records.len();
     let (first, last) = (packer.key(records.start), packer.key(records.end.saturating_sub(1)));
@@ -120,7 +120,8 @@ fn keys(packer: &Packer, records: Range<usize>) -> (Keys, usize) {
     (Keys::Texts { prefix, line }, bytes)
 }
 
-/// Where keys of one length differ; `None` if they have many lengths, or it is in too many places.
+/// Returns the positions in which keys of one length differ. `None` if lengths vary, or if there
+/// are too many positions.
 fn positions(packer: &Packer, records: Range<usize>, prefix: usize) -> Option<Vec<u8>> {
     let first = packer.key(records.start);
     let mut differs = vec![0u8; first.len() - prefix];
@@ -162,7 +163,7 @@ impl Word {
     }
 }
 
-/// The smallest form of numbers, and its bytes. Those of NULL are anything.
+/// Returns the smallest form for numbers, and its size. Numbers of NULL values are arbitrary.
 fn numbers(stream: &Gathered, records: Range<usize>) -> (Form, usize) {
     let count = records.len();
     let nulls = stream.nulls(records.clone());
@@ -189,7 +190,7 @@ fn numbers(stream: &Gathered, records: Range<usize>) -> (Form, usize) {
     (Form::Numbers { base, bits }, bytes)
 }
 
-/// The smallest form of texts, and its bytes.
+/// Returns the smallest form for texts, and its size.
 fn texts(packer: &Packer, stream: &Gathered, records: Range<usize>) -> (Form, usize) {
     let count = records.len();
     let lens = stream.lens(records.clone());

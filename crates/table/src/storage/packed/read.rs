@@ -1,4 +1,4 @@
-//! Reading records of a packed leaf one at a time, wherever its bytes are.
+//! Reading single records of a packed leaf from any source of bytes.
 
 use cairn_pool::Changed;
 
@@ -9,8 +9,8 @@ use super::{
 use crate::storage::node::max_record;
 use crate::storage::source::Source;
 
-/// A packed leaf to read. Nothing that its bytes say is believed before it was looked at: places
-/// may lie anywhere, and lengths may be any.
+/// A packed leaf to read. Nothing in its bytes is trusted unchecked: offsets and lengths may have
+/// any value.
 #[derive(Debug)]
 pub(crate) struct Packed<'a, S: ?Sized>(pub(crate) &'a S);
 
@@ -22,7 +22,7 @@ impl<S: ?Sized> Clone for Packed<'_, S> {
 
 impl<S: ?Sized> Copy for Packed<'_, S> {}
 
-/// Where bytes end that lie one after the other.
+/// The ends of consecutive byte strings.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
     pub(super) bits: u8,
@@ -32,7 +32,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    /// The end of one, whose packed number is known.
+    /// Returns the end of a value from its packed number.
     #[inline]
     pub(super) fn end(&self, at: usize, number: u64) -> Result<usize, Changed> {
         let steady = ((at as u64 + 1) * u64::from(self.slope)) >> 8;
@@ -41,7 +41,7 @@ impl Ends {
         usize::try_from(end).ok().filter(|end| *end <= usize::from(u16::MAX)).ok_or(Changed)
     }
 
-    /// From where to where.
+    /// Returns the start and the end of a value.
     #[inline]
     pub(super) fn range<S: Source + ?Sized>(&self, from: &S, at: usize) -> Result<(usize, usize), Changed> {
         let start = match at.checked_sub(1) {
@@ -53,7 +53,7 @@ impl Ends {
     }
 }
 
-/// One column, or half of one.
+/// A column, or one half of a 16-byte column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream {
     pub(super) width: u8,
@@ -61,7 +61,7 @@ pub(super) struct Stream {
     pub(super) bits: u8,
     pub(super) place: u16,
     pub(super) nulls: u16,
-    /// Of numbers. Of bytes it is what says where they end.
+    /// The base of numbers. For bytes, the line of their ends.
     pub(super) base: i64,
     pub(super) heap: u16,
     pub(super) len: u16,
@@ -74,15 +74,15 @@ impl Stream {
     }
 }
 
-/// Columns of the rows' own that somebody looks at.
+/// The row columns that a reader uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ColumnSet(u64);
 
 impl ColumnSet {
-    /// All of them.
+    /// All columns.
     pub(crate) const ALL: ColumnSet = ColumnSet(u64::MAX);
 
-    /// These; beyond the first 64 of a row all are wanted.
+    /// Creates a set. Columns after the first 64 of a row are always included.
     pub(crate) fn these(columns: impl Iterator<Item = usize>) -> ColumnSet {
         ColumnSet(columns.filter(|column| *column < 64).fold(0, |mask, column| mask | 1 << column))
     }
@@ -93,12 +93,12 @@ impl ColumnSet {
     }
 }
 
-/// What records begin with.
+/// Forms of the lead.
 pub(super) const LENGTH: u8 = 1;
 pub(super) const LENGTH_AND_BYTES: u8 = 2;
 
 impl<S: Source + ?Sized> Packed<'_, S> {
-    /// How many streams there are, and what records begin with.
+    /// Returns the number of streams, and the form of the lead.
     #[inline]
     pub(super) fn shape(&self) -> Result<(usize, u8), Changed> {
         let [streams, lead] = self.0.u16(STREAMS)?.to_le_bytes();
@@ -150,7 +150,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Appends a value of a stream of bytes; that of NULL is empty.
+    /// Appends a value of a stream of bytes. A NULL is empty.
     #[inline]
     fn bytes(&self, stream: &Stream, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
         if stream.nulls == ALL_NULL {
@@ -180,8 +180,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Looks at a byte of each thing that a record is put together from. They lie on lines of their
-    /// own, and the processor waits for all of them at once instead of for one after the other.
+    /// Touches one byte of each part of a record. The parts are on different cache lines, and this
+    /// way their cache misses overlap instead of following one another.
     fn touch(&self, streams: usize, first: usize, at: usize, wanted: ColumnSet) {
         let (mut column, mut is_wanted) = (0, true);
         for nth in 0..streams {
@@ -202,8 +202,8 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Appends the value of a record: put together from the columns, of which those that nobody
-    /// wants are NULL.
+    /// Appends the value of a record, reconstructed from its columns. Columns that are not wanted
+    /// become NULL.
     pub(crate) fn value(&self, at: usize, wanted: ColumnSet, to: &mut Vec<u8>) -> Result<(), Changed> {
         if at >= self.count()? {
             return Err(Changed);
@@ -241,7 +241,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             let stream = self.stream(nth)?;
             column += usize::from(stream.width != HIGH);
             if stream.width == BYTES {
-                // That of NULL is empty.
+                // A NULL is empty.
                 if wanted.has(column - 1) {
                     self.bytes(&stream, at, to)?;
                 }
@@ -256,7 +256,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         Ok(())
     }
 
-    /// Appends what records begin with behind their flags.
+    /// Appends the lead, which follows the flags.
     fn lead(&self, lead: u8, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
         let stream = self.stream(0)?;
         if lead == LENGTH {
@@ -272,7 +272,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         Ok(())
     }
 
-    /// How many columns some streams are.
+    /// Returns how many columns a range of streams represents.
     #[inline]
     fn columns(&self, streams: std::ops::Range<usize>) -> Result<usize, Changed> {
         let mut columns = 0;

@@ -1,4 +1,4 @@
-//! Writing a part of a packed leaf as one of its own.
+//! Writing a part of a packed leaf as a leaf of its own.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ use crate::storage::node::{Bounds, put_fences};
 use crate::storage::source::Source;
 
 impl Packed<'_, [u8]> {
-    /// Writes some of the records, which somebody has put together, as a packed leaf with other
-    /// bounds. `None` when they do not fit.
+    /// Writes some of the records, already unpacked by the caller, as a packed leaf with other
+    /// bounds. Returns `None` if they do not fit.
     pub(crate) fn part(
         &self,
         unpacked: &Unpacked,
@@ -50,7 +50,7 @@ impl Packed<'_, [u8]> {
         Ok(packer.page(&plan, bounds))
     }
 
-    /// The same records with other bounds. `None` when they do not fit.
+    /// Returns the same records with other bounds, or `None` if they do not fit.
     pub(crate) fn with_bounds(&self, bounds: Bounds<'_>) -> Option<Vec<u8>> {
         let end = usize::from(self.0.u16(END).ok()?);
         let mut bytes = self.0.to_vec();
@@ -59,7 +59,7 @@ impl Packed<'_, [u8]> {
         Some(bytes)
     }
 
-    /// The codes of some values, and where each one's end.
+    /// Returns the codes of some values and the ends of each.
     fn codes(&self, stream: &Stream, records: Range<usize>) -> Result<(Vec<u8>, Vec<u64>), Changed> {
         let (mut codes, mut ends) = (Vec::new(), Vec::with_capacity(records.len()));
         for at in records {

@@ -1,7 +1,8 @@
-//! Choosing records of a packed leaf by a column, and reading columns of the chosen ones: what is
-//! not chosen is not decoded.
+//! Selecting records of a packed leaf by a column, and reading columns of the selected ones,
+//! without decoding the others.
 //!
-//! Rows are chosen by bits, the lowest of the first word for the first record of a range.
+//! A selection is a bitmap. The lowest bit of its first word stands for the first record of a
+//! range.
 
 use std::ops::Range;
 
@@ -12,9 +13,10 @@ use super::read::{Packed, Stream};
 use super::{ALL_NULL, NUMBERS, TEXTS, VALUES, bits};
 
 impl Packed<'_, [u8]> {
-    /// Takes records out whose number in a column is NULL or not from `least` to `most`. False, and
-    /// nothing, where the numbers have to be decoded for that. Cost: numbers are compared as they
-    /// are packed, and not at all where all that the column can hold here is within, or outside.
+    /// Deselects records whose number in a column is NULL or outside `least..=most`. Returns false,
+    /// and changes nothing, if this would require decoding the numbers. Cost: compares numbers in
+    /// packed form, or none at all if the column's range of values lies entirely inside or outside
+    /// the bounds.
     pub(crate) fn keep_within(
         &self,
         column: &Column,
@@ -61,9 +63,9 @@ impl Packed<'_, [u8]> {
         Ok(true)
     }
 
-    /// Takes records out whose bytes in a column are NULL or do not hold. False, and nothing, where
-    /// the column does not have few different values here. Cost: a look at each of these, and at
-    /// the number of each record's.
+    /// Deselects records whose bytes in a column are NULL or fail `holds`. Returns false, and
+    /// changes nothing, unless the column has a dictionary. Cost: one call per dictionary value,
+    /// and one look at each record's number.
     pub(crate) fn keep_texts(
         &self,
         column: &Column,
@@ -97,7 +99,7 @@ impl Packed<'_, [u8]> {
         Ok(true)
     }
 
-    /// Takes records out that are NULL.
+    /// Deselects records with a NULL.
     fn keep_valid(&self, column: &Column, range: Range<usize>, rows: &mut [u64]) -> Result<(), Changed> {
         if !self.has_nulls(column) {
             return Ok(());
@@ -111,7 +113,7 @@ impl Packed<'_, [u8]> {
         })
     }
 
-    /// Takes records out whose number is that of a value which is not kept.
+    /// Deselects records whose dictionary value is not kept.
     fn keep_numbered(
         &self,
         stream: &Stream,
@@ -129,8 +131,8 @@ impl Packed<'_, [u8]> {
         })
     }
 
-    /// Gives the numbers of chosen records in a column of up to 16 bytes. False, and nothing, where
-    /// both halves of them count.
+    /// Passes the numbers of selected records in a column of up to 16 bytes to `each`. Returns
+    /// false, and does nothing, if both halves of the numbers vary.
     pub(crate) fn numbers_of_chosen(
         &self,
         column: &Column,
@@ -158,14 +160,15 @@ impl Packed<'_, [u8]> {
         Ok(true)
     }
 
-    /// Whether 64 bits with a sign say all that numbers of the column can be here.
+    /// Returns whether all possible values of the column on this page fit in a signed 64-bit
+    /// number.
     pub(super) fn is_narrow(&self, column: &Column) -> Result<bool, Changed> {
         let stream = &column.stream;
         let Some(high) = &column.high else { return Ok(matches!(stream.form, NUMBERS | VALUES)) };
         if stream.form != NUMBERS || high.form != NUMBERS || high.bits != 0 || stream.bits > 56 {
             return Ok(false);
         }
-        // The high half is the same everywhere, and only the sign of the low one.
+        // The high half is constant, and only the sign extension of the low half.
         let most = stream.base.checked_add_unsigned((1 << stream.bits) - 1);
         Ok(match high.base {
             0 => stream.base >= 0 && most.is_some(),
@@ -174,7 +177,7 @@ impl Packed<'_, [u8]> {
         })
     }
 
-    /// The values that packed numbers say which of.
+    /// Returns the dictionary values that the packed numbers index.
     fn values(&self, stream: &Stream) -> Result<&[[u8; 8]], Changed> {
         let (start, len) = (usize::from(stream.heap), 8 * usize::from(stream.len));
         Ok(self.0.get(start..start + len).ok_or(Changed)?.as_chunks::<8>().0)

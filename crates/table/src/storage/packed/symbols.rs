@@ -1,26 +1,26 @@
-//! Tables of symbols: texts as codes of a byte, each of which stands for up to eight.
+//! Symbol tables: texts as one-byte codes, each of which stands for up to eight bytes.
 
 use cairn_pool::Changed;
 
 use super::ESCAPE;
 use crate::storage::source::Source;
 
-/// The longest symbol.
+/// The longest symbol in bytes.
 const LONGEST: usize = 8;
 
-/// A table as a page has it, to be read symbol by symbol.
+/// A symbol table in a page, read symbol by symbol.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Table {
-    /// Of each length from 1 to 8 the first code, that of length 1 in the lowest byte; none is less
-    /// than the one before.
+    /// The first code of each length from 1 to 8, that of length 1 in the lowest byte. They never
+    /// decrease.
     first: u64,
-    /// Where the symbols of each length are.
+    /// Offset of the symbols of each length.
     places: [u16; LONGEST],
     count: u16,
 }
 
 impl Table {
-    /// Reads the head of the table at a place.
+    /// Reads the header of the table at an offset.
     #[inline]
     pub(super) fn read<S: Source + ?Sized>(from: &S, place: u16) -> Result<Table, Changed> {
         let counts = from.u64(place.into())?.to_le_bytes();
@@ -33,7 +33,7 @@ impl Table {
             count += own;
             at = at.checked_add(own * len).ok_or(Changed)?;
         }
-        // Then each of the first codes was a byte.
+        // This also means that each first code fits in a byte.
         if count > u16::from(ESCAPE) {
             Err(Changed)
         } else {
@@ -41,20 +41,20 @@ impl Table {
         }
     }
 
-    /// How many symbols there are.
+    /// Returns the number of symbols.
     pub(super) fn count(&self) -> u8 {
-        // Not above 255 by `read`.
+        // `read` ensures that it is at most 255.
         self.count as u8
     }
 
-    /// The bytes that a code stands for, the first one lowest, and how many they are. Above those
-    /// there may be others.
+    /// Returns the bytes that a code stands for, the first one lowest, and their number. Bytes
+    /// above those are arbitrary.
     #[inline]
     pub(super) fn symbol<S: Source + ?Sized>(&self, from: &S, code: u8) -> Result<(u64, usize), Changed> {
         if u16::from(code) >= self.count {
             return Err(Changed);
         }
-        // Symbols are in the order of their lengths: as many lengths begin at or before the code.
+        // Symbols are sorted by length, so the length is the number of first codes up to this code.
         let len = bytes_up_to(self.first, code);
         let nth = len.checked_sub(1).ok_or(Changed)?;
         let (first, place) = ((self.first >> (8 * nth)) as u8, *self.places.get(nth).ok_or(Changed)?);
@@ -62,7 +62,7 @@ impl Table {
         Ok((from.u64(at)?, len))
     }
 
-    /// Appends the text of the codes from a place to another.
+    /// Appends the decoded text of the codes in a range of offsets.
     #[inline]
     pub(super) fn append<S: Source + ?Sized>(
         &self,
@@ -74,8 +74,8 @@ impl Table {
             return Err(Changed);
         }
         let mut end = to.len();
-        // Room for the longest text of these codes: each word is written whole, and the next one
-        // over what was too much of it.
+        // Reserves room for the longest possible text. Each symbol is written as a whole word, and
+        // the next one overwrites the excess.
         to.resize(end + LONGEST * last.saturating_sub(place), 0);
         while place < last {
             let word = to.get_mut(end..).and_then(<[u8]>::first_chunk_mut::<LONGEST>).ok_or(Changed)?;
@@ -95,20 +95,19 @@ impl Table {
     }
 }
 
-/// How many of eight bytes are not above another one.
+/// Returns how many of eight bytes are at most `most`.
 #[inline]
 fn bytes_up_to(bytes: u64, most: u8) -> usize {
     const ONES: u64 = u64::MAX / 0xff;
     const HIGH: u64 = ONES << 7;
     let most = u64::from(most) * ONES;
-    // Without their highest bits no difference borrows from the next byte; those are compared by
-    // themselves.
+    // With the highest bits handled separately, no difference borrows from the next byte.
     let low = (most | HIGH) - (bytes & !HIGH);
     let is_up_to = (most & !bytes | !(most ^ bytes) & low) & HIGH;
     ((is_up_to >> 7).wrapping_mul(ONES) >> 56) as usize
 }
 
-/// A table whose symbols lie one by one: for many texts.
+/// A symbol table expanded to one entry per symbol, for decoding many texts.
 #[derive(Debug, Clone)]
 pub(super) struct Symbols {
     words: [u64; 256],
@@ -133,8 +132,8 @@ impl Symbols {
         Ok(symbols)
     }
 
-    /// Writes the text of some codes at a place, where there has to be room for eight bytes for
-    /// each. Gives where it ends.
+    /// Writes the decoded text of some codes at an offset with room for eight bytes per code.
+    /// Returns the end.
     #[inline]
     pub(super) fn write(&self, codes: &[u8], to: &mut [u8], start: usize) -> Result<usize, Changed> {
         let mut end = start;
@@ -146,8 +145,7 @@ impl Symbols {
                 *place = self.words[usize::from(code)].to_le_bytes();
                 end += len;
             } else {
-                // Codes without a symbol have no length, and neither has the one for a byte that is
-                // none.
+                // Codes without a symbol, including the escape code, have length 0.
                 place[0] = *codes.next().filter(|_| code == ESCAPE).ok_or(Changed)?;
                 end += 1;
             }
@@ -156,20 +154,20 @@ impl Symbols {
     }
 }
 
-/// Symbols that were found to be good for some texts: the first byte lowest, and how many.
+/// Symbols that suit some texts: each with its first byte lowest, and its length.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Found {
     pub(super) symbols: Vec<(u64, u8)>,
 }
 
 impl Found {
-    /// Bytes of the table that has the symbols of these codes.
+    /// Returns the size of a table of the symbols of these codes.
     pub(super) fn len(&self, used: &[bool; 256]) -> usize {
         let lens = self.symbols.iter().zip(used).filter(|(_, used)| **used);
         LONGEST + lens.map(|((_, len), _)| usize::from(*len)).sum::<usize>()
     }
 
-    /// Appends the table that has the symbols of these codes. Gives the new code of each.
+    /// Appends a table of the symbols of these codes. Returns the new code of each.
     pub(super) fn write(&self, used: &[bool; 256], to: &mut Vec<u8>) -> [u8; 256] {
         let mut codes = [ESCAPE; 256];
         let mut counts = [0u8; LONGEST];
@@ -203,7 +201,7 @@ pub(super) fn mark(codes: &[u8], used: &mut [bool; 256]) {
     }
 }
 
-/// Appends codes, each as its new one.
+/// Appends the codes with their new numbers.
 pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
     let mut codes = codes.iter();
     while let Some(&code) = codes.next() {
@@ -220,8 +218,8 @@ pub(super) fn renumber(codes: &[u8], new: &[u8; 256], to: &mut Vec<u8>) {
 mod tests {
     use super::*;
 
-    /// Goal: the length of a code is that of the first codes not above it. Method: each byte among
-    /// many rows of eight, against a count one by one.
+    /// Goal: the computed length of a code is the number of first codes up to it. Method: every
+    /// byte against many groups of eight bytes, compared with a one-by-one count.
     #[test]
     fn bytes_are_compared_without_sign() {
         let rows = [

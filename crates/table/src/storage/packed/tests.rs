@@ -9,7 +9,7 @@ const PAYLOAD: usize = 4080;
 
 type Records = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// What the values of a column look like.
+/// The distribution of a column's values.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Constant,
@@ -44,7 +44,7 @@ fn text(kind: Kind, at: usize, rng: &mut SeededRng) -> Vec<u8> {
     }
 }
 
-/// A record's value, by the formats' words.
+/// Builds the value of a record as the format specifies it.
 fn value(layout: &Layout, kinds: &[Kind], nulls: u64, at: usize, rng: &mut SeededRng) -> Vec<u8> {
     let mut value = vec![0];
     match layout.lead {
@@ -71,7 +71,7 @@ fn value(layout: &Layout, kinds: &[Kind], nulls: u64, at: usize, rng: &mut Seede
     [value, bits, fixed, ends, body].concat()
 }
 
-/// Keys in order: numbers in a row, sparse ones, many columns, texts.
+/// Generates keys in order: consecutive numbers, sparse numbers, several columns, texts.
 fn keys(form: u64, count: usize, rng: &mut SeededRng) -> Vec<Vec<u8>> {
     let mut keys = BTreeMap::new();
     for at in 0..count as u64 {
@@ -107,7 +107,7 @@ fn case(seed: u64, count: usize) -> Case {
     Case { layout, records, rng }
 }
 
-/// As many of the first records as fit, as a page.
+/// Packs as many of the first records as fit into a page.
 fn packed(case: &Case) -> (Vec<u8>, usize) {
     let mut packer = Packer::new(case.layout.clone(), PAYLOAD);
     for (key, value) in &case.records {
@@ -127,7 +127,7 @@ fn record(page: &[u8], at: usize) -> (Vec<u8>, Vec<u8>) {
     (key, value)
 }
 
-/// A page has records, and finds them, and what is between them.
+/// Checks that a page contains the records, and that searches find them and the gaps between them.
 fn has(page: &[u8], records: &[(Vec<u8>, Vec<u8>)], rng: &mut SeededRng) {
     let node = Node(page);
     assert_eq!(node.count().unwrap(), records.len());
@@ -157,9 +157,9 @@ fn has(page: &[u8], records: &[(Vec<u8>, Vec<u8>)], rng: &mut SeededRng) {
     }
 }
 
-/// Goal: records come back from a packed leaf byte by byte, by key, by place and together; so do
-/// those of its parts, and those of the same leaf with other bounds. Method: random layouts, kinds
-/// of values and of keys.
+/// Goal: a packed leaf returns its records byte for byte, by key, by position and together. So do
+/// its parts, and the same leaf with other bounds. Method: random layouts, kinds of values and of
+/// keys.
 #[test]
 fn records_come_back() {
     let mut forms = std::collections::BTreeSet::new();
@@ -185,8 +185,7 @@ fn records_come_back() {
             let mut unpacked = Unpacked::default();
             unpacked.fill(Packed(&page[..]), 0..count, None).unwrap();
             let part = Packed(&page[..]).part(&unpacked, range.clone(), bounds).unwrap();
-            // A part may be too small to fit with longer fences only where the whole has filled the
-            // page.
+            // A small part may not fit with longer fences, but only if the whole filled the page.
             let part = part.unwrap_or_else(|| panic!("seed {seed}: {range:?} of {count} do not fit"));
             has(&part, &records[range], &mut case.rng);
         }
@@ -198,7 +197,7 @@ fn records_come_back() {
     assert!(forms.iter().any(|found| found.2 == 3) && forms.iter().any(|found| found.2 == 2), "{forms:?}");
 }
 
-/// A record's value with only some of its columns; the others are NULL.
+/// Returns the value of a record with only some of its columns; the others are NULL.
 fn with_only(layout: &Layout, value: &[u8], wanted: &[usize]) -> Vec<u8> {
     let start = match layout.lead {
         Lead::Nothing => 1,
@@ -232,9 +231,9 @@ fn with_only(layout: &Layout, value: &[u8], wanted: &[usize]) -> Vec<u8> {
     [head, &bits, &fixed, &kept_ends, &kept].concat()
 }
 
-/// Goal: who wants some columns gets these, with NULL for the others, from the page and from a copy
-/// that has no more than what they need. Method: random layouts and columns; what is not copied is
-/// the rubbish of another page.
+/// Goal: reading some columns returns them, with NULL for the others, from the page and from a copy
+/// with only the parts they need. Method: random layouts and columns; the rest of the copy is
+/// garbage.
 #[test]
 fn some_columns_come_back() {
     let (mut few, mut copied) = (0, 0);
@@ -261,7 +260,7 @@ fn some_columns_come_back() {
     assert!(few > 80 && copied / 120 < 80, "{few} {copied}");
 }
 
-/// Goal: what cannot come back is not taken, and what waits is as before.
+/// Goal: records that cannot be reconstructed are refused, and the pending records stay unchanged.
 #[test]
 fn what_cannot_be_packed() {
     let layout = Layout { lead: Lead::Length, widths: vec![4, 0] };
@@ -274,10 +273,10 @@ fn what_cannot_be_packed() {
         &[1],
         &[2, 7, 0, 0, 1, 2, 3, 4, 2, 0, b'a', b'b'],
         &[4, 7, 0, 0, 1, 2, 3, 4, 2, 0, b'a', b'b'],
-        // Too short, too long.
+        // Too short and too long.
         &good[..11],
         &[0, 7, 0, 0, 1, 2, 3, 4, 1, 0, b'a', b'b'],
-        // A bit for a column that there is not; NULLs that have values.
+        // A bit for a column that does not exist; NULLs that have values.
         &[0, 7, 0, 4, 1, 2, 3, 4, 2, 0, b'a', b'b'],
         &[0, 7, 0, 1, 1, 2, 3, 4, 2, 0, b'a', b'b'],
         &[0, 7, 0, 2, 1, 2, 3, 4, 2, 0, b'a', b'b'],
@@ -290,9 +289,9 @@ fn what_cannot_be_packed() {
     assert_eq!((packer.len(), packer.record(0).unwrap()), (2, (&b"a"[..], &good[..])));
 }
 
-/// Goal: no change of a byte of a packed leaf makes reading it panic, or go on for ever, or take
-/// much memory, and what is read in two ways is the same. Method: every byte of some pages, two
-/// values each, through the body of the fuzz target.
+/// Goal: no changed byte in a packed leaf makes a read panic, loop forever, or take much memory,
+/// and data read in two ways is equal. Method: every byte of some pages, two values each, through
+/// the body of the fuzz target.
 #[test]
 fn changed_bytes() {
     let (mut key, mut value) = (Vec::new(), Vec::new());

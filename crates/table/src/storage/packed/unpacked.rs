@@ -1,4 +1,4 @@
-//! Records of a packed leaf, put together: many at once, column by column.
+//! Unpacking many records of a packed leaf at once, column by column.
 
 use std::ops::Range;
 
@@ -9,27 +9,27 @@ use super::read::{LENGTH, Packed, Stream};
 use super::{ALL_NULL, BYTES, HIGH, NO_NULLS};
 use crate::storage::node::max_record;
 
-/// Records of a packed leaf, put together.
+/// Unpacked records of a packed leaf.
 #[derive(Debug, Default)]
 pub(crate) struct Unpacked {
-    /// Keys and values, one after the other, and where each ends.
+    /// Keys and values, back to back, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
     range: Range<usize>,
 }
 
 impl Unpacked {
-    /// Which records they are.
+    /// Returns the positions of the records on the page.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
     }
 
-    /// Forgets them.
+    /// Forgets the records.
     pub(crate) fn clear(&mut self) {
         self.range = 0..0;
     }
 
-    /// Key and value of a record of the page.
+    /// Returns the key and the value of a record by its position on the page.
     #[inline]
     pub(crate) fn record(&self, at: usize) -> Option<(&[u8], &[u8])> {
         let nth = at.checked_sub(self.range.start)?;
@@ -38,8 +38,8 @@ impl Unpacked {
         Some((self.bytes.get(start..key)?, self.bytes.get(key..value)?))
     }
 
-    /// Puts some records of a page together: their places first, and then column by column. Of the
-    /// rows' own columns only those in `wanted`, if it is said; the others are NULL.
+    /// Unpacks a range of records: first lays out their positions, then fills in column by column.
+    /// With `wanted`, only these row columns are filled in; the others become NULL.
     pub(crate) fn fill(
         &mut self,
         page: Packed<'_, [u8]>,
@@ -105,7 +105,7 @@ impl Unpacked {
         Ok(())
     }
 
-    /// Makes room for values with so many bytes besides their texts, and puts keys in.
+    /// Allocates the values, whose size besides texts is `fixed`, and writes the keys.
     fn place(
         &mut self,
         page: Packed<'_, [u8]>,
@@ -137,7 +137,7 @@ impl Unpacked {
         Ok(())
     }
 
-    /// Puts in what is between flags and columns, and moves the places where these begin.
+    /// Writes the lead, and advances the starts of the columns past it.
     fn put_lead(
         &mut self,
         page: Packed<'_, [u8]>,
@@ -174,7 +174,7 @@ impl Unpacked {
         Ok(())
     }
 
-    /// Sets the bits of columns that are NULL in all records.
+    /// Sets the NULL bits of columns that are NULL in all records.
     fn put_absent(&mut self, absent: &[u8], starts: &[usize]) -> Result<(), Changed> {
         for (at, mask) in absent.iter().enumerate().filter(|(_, mask)| **mask != 0) {
             for start in starts {
@@ -206,7 +206,7 @@ impl Unpacked {
                 _ => is_sound = false,
             }
         };
-        // Widths that are known are copied in one piece.
+        // A constant width is copied with one instruction.
         match width {
             8 => page.numbers_of(stream, range, |number| put(number, 8))?,
             4 => page.numbers_of(stream, range, |number| put(number, 4))?,
@@ -235,7 +235,7 @@ impl Unpacked {
     }
 }
 
-/// Makes all columns NULL that nobody wants: what is NULL is not read.
+/// Marks all columns that are not wanted as NULL, so that they are not read.
 fn leave_out(streams: &mut [Stream], wanted: &[usize]) {
     let (mut column, mut is_wanted) = (0, false);
     for stream in streams {
@@ -249,7 +249,7 @@ fn leave_out(streams: &mut [Stream], wanted: &[usize]) {
     }
 }
 
-/// The texts of a stream, one after the other, and where each ends.
+/// The texts of a stream, back to back, and the end of each.
 struct Texts {
     bytes: Vec<u8>,
     ends: Vec<usize>,

@@ -1,4 +1,4 @@
-//! Writing a packed leaf.
+//! Writing packed leaves.
 
 use super::pack::{Gathered, Lead, Packer};
 use super::plan::{Form, Keys, Line, Plan, Word, ends_of};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::storage::node::{Bounds, put_fences};
 
-/// The page, from its front.
+/// The page under construction, from its start.
 struct Page {
     bytes: Vec<u8>,
 }
@@ -37,7 +37,7 @@ impl Page {
     }
 }
 
-/// Writes some records as a page. `None` when they do not fit.
+/// Writes some records as a page. Returns `None` if they do not fit.
 pub(super) fn page(packer: &Packer, plan: &Plan, bounds: Bounds<'_>) -> Option<Vec<u8>> {
     let payload = packer.payload();
     let fences = bounds.lower.map_or(0, <[u8]>::len) + bounds.upper.map_or(0, <[u8]>::len);

@@ -1,12 +1,12 @@
-//! Building a tree from records that come in order: leaf by leaf, from the bottom up, nodes as full
-//! as is asked.
+//! Bulk building of a tree from sorted records: leaf by leaf, bottom up, with nodes as full as
+//! requested.
 //!
 //! ```text
-//!   records ─► a batch ─► leaves, packed: on a thread of their own ─► pages, and the levels above
+//!   records ─► a batch ─► leaves, packed: on a separate thread ─► pages, and the levels above
 //! ```
 //!
-//! Of many records a batch is packed while the next one is gathered and the pages of the one before
-//! are written. What is written, and in which order, is the same as without the other thread.
+//! With many records, one batch is packed while the next one is gathered and the pages of the
+//! previous one are written. The pages and their order are the same as without the second thread.
 
 use std::collections::BTreeMap;
 
@@ -22,28 +22,26 @@ use crate::storage::ops::image;
 use crate::storage::packed::Layout;
 use crate::{Error, Result};
 
-/// Bytes of records that are worth a thread: packing them takes some milliseconds.
+/// Size of a batch that justifies a thread: packing it takes some milliseconds.
 const BATCH: usize = 1 << 20;
 
-/// Takes records in ascending order and makes an empty tree of them. What a failure leaves is the
-/// tree's owner's to give back: the root is written last, so the pages that were written before are
-/// found by a vacuum.
+/// Builds an empty tree from records in ascending order. After a failure the owner of the tree
+/// cleans up: the root is written last, so a vacuum finds the pages written before.
 #[derive(Debug)]
 pub(crate) struct Builder {
     tree: Tree,
-    /// As many bytes a node gets.
+    /// Number of bytes to fill in each node.
     most: usize,
-    /// The last key that was put in.
+    /// The last key added.
     last: Option<Vec<u8>>,
-    /// Records that no leaves are being made of yet.
+    /// Records that have not been handed over to become leaves.
     batch: Records,
     leaves: Making,
-    /// Threads that can run at once.
+    /// Number of threads that can run in parallel.
     threads: usize,
-    /// Whether there are processors for another thread, and so many records that they are worth
-    /// one.
+    /// Whether to use another thread: there are CPUs for it, and enough records.
     beside: bool,
-    /// Nodes of the levels above the leaves, which are the level 0.
+    /// Unfinished nodes of the levels above the leaves, which are level 0.
     levels: BTreeMap<usize, Level>,
 }
 
@@ -51,11 +49,11 @@ pub(crate) struct Builder {
 enum Making {
     Here(Box<Leaves>),
     Beside(JoinHandle<Option<Work>>),
-    /// What came of them could not be written: nothing more is.
+    /// Leaves could not be made or written, and no more will be.
     Lost,
 }
 
-/// A batch that leaves are made of, and then what came of it.
+/// A batch to make leaves of, and then its result.
 #[derive(Debug)]
 struct Work {
     leaves: Box<Leaves>,
@@ -72,8 +70,8 @@ impl Work {
 }
 
 impl Builder {
-    /// Begins with a tree that has nothing but its root. `fill` is the part of an ordinary node
-    /// that gets full, from 0.5 to 1. With a layout leaves are packed where that saves enough.
+    /// Starts with a tree that consists of an empty root. `fill` is the fraction of an ordinary
+    /// node to fill, from 0.5 to 1. With a layout, leaves are packed where that saves enough.
     pub(crate) fn new(tree: &Tree, fill: f64, layout: Option<Layout>) -> Self {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
         let leaves = Making::Here(Box::new(Leaves::new(tree.space.payload, most, layout)));
@@ -82,19 +80,19 @@ impl Builder {
         Builder { tree, most, last: None, batch, leaves, threads, beside: false, levels: BTreeMap::new() }
     }
 
-    /// As if so many threads could run at once.
+    /// Overrides the number of threads that can run in parallel.
     #[cfg(test)]
     pub(crate) fn with_threads(self, threads: usize) -> Self {
         Builder { threads, ..self }
     }
 
-    /// Whether a key comes after all that were put in.
+    /// Returns whether a key comes after all keys added so far.
     pub(crate) fn is_next(&self, key: &[u8]) -> bool {
         self.last.as_deref().is_none_or(|last| last < key)
     }
 
-    /// Puts a record in. Errors: [`Error::TooLong`], [`Error::Invalid`] for one that is out of
-    /// order; the pool's and the log's.
+    /// Adds a record. Errors: [`Error::TooLong`], [`Error::Invalid`] if it is out of order; the
+    /// pool's and the log's.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let (len, most) = (key.len() + value.len(), self.tree.max_record());
         if len > most {
@@ -110,7 +108,7 @@ impl Builder {
         if self.batch.bytes() >= BATCH { self.hand_over() } else { Ok(()) }
     }
 
-    /// Has leaves made of the batch, and writes those of the one before meanwhile.
+    /// Starts making leaves of the batch, and writes those of the previous batch meanwhile.
     fn hand_over(&mut self) -> Result<()> {
         let (leaves, made, empty) = self.leaves()?;
         let records = std::mem::replace(&mut self.batch, empty);
@@ -119,7 +117,7 @@ impl Builder {
             self.beside = self.threads > 1;
             return self.make_here(work);
         }
-        // A thread that is not to be had must not take the work with it.
+        // If the thread cannot be started, the work must not be lost with it.
         let place = Arc::new(Mutex::new(Some(work)));
         let take = |place: &Mutex<Option<Work>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let there = Arc::clone(&place);
@@ -137,7 +135,7 @@ impl Builder {
         }
     }
 
-    /// Makes leaves and writes them.
+    /// Makes leaves on this thread and writes them.
     fn make_here(&mut self, work: Work) -> Result<()> {
         let Work { leaves, records, made } = work.done();
         self.write_leaves(made.map_err(|Changed| self.unbuildable())?)?;
@@ -145,14 +143,14 @@ impl Builder {
         Ok(())
     }
 
-    /// The leaves, once nobody else makes any, those that are done and not written, and the batch
-    /// that they were made of, emptied.
+    /// Waits for the other thread. Returns the leaf maker, the leaves that are made but not
+    /// written, and the emptied batch.
     fn leaves(&mut self) -> Result<(Box<Leaves>, Vec<Leaf>, Records)> {
         let work = match std::mem::replace(&mut self.leaves, Making::Lost) {
             Making::Here(leaves) => return Ok((leaves, Vec::new(), Records::default())),
             Making::Beside(thread) => match thread.join() {
                 Ok(work) => work,
-                // It would have panicked here.
+                // The panic would otherwise have happened on this thread.
                 Err(panic) => std::panic::resume_unwind(panic),
             },
             Making::Lost => None,
@@ -180,9 +178,10 @@ impl Builder {
     fn add_child(&mut self, level: usize, key: &[u8], child: u32) -> Result<()> {
         let (most, value) = (self.most, child.to_le_bytes());
         let node = self.level(level);
-        // Before it is one of them: a key that has less in common with the node's lower fence makes
-        // every record of it longer, and then it would fit no page. The last child has no record,
-        // but its separator is the node's fence.
+        // Checked before the key is added. A key that shares less with the node's lower fence
+        // shortens the common prefix, which makes every record longer, and the node might no longer
+        // fit a page. The last child has no record, but its separator becomes the node's upper
+        // fence.
         if node.records.len() > 1
             && node.size_with(key, &value) > most
             && let Some(upper) = node.records.last_key().map(<[u8]>::to_vec)
@@ -193,7 +192,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Writes the node of a level, which ends with `upper`, and tells the level above.
+    /// Writes the node of a level, with upper fence `upper`, and adds it to the level above.
     fn finish_node(&mut self, level: usize, upper: Vec<u8>) -> Result<()> {
         let size = self.tree.space.payload;
         let node = self.level(level).node(level, Some(&upper), None, size);
@@ -202,7 +201,7 @@ impl Builder {
         self.add_child(level + 1, &upper, page)
     }
 
-    /// Writes a page, to a new one or over `page`.
+    /// Writes a page: a new one, or over `page`.
     fn put(&self, payload: &[u8], page: Option<u32>) -> Result<u32> {
         let tree = &self.tree;
         let op = image(payload).map_err(|Changed| self.unbuildable())?;
@@ -219,7 +218,7 @@ impl Builder {
         Ok(page)
     }
 
-    /// Writes what is left, and the root. Errors: the pool's and the log's.
+    /// Writes the remaining nodes and the root. Errors: the pool's and the log's.
     pub(crate) fn finish(mut self) -> Result<()> {
         let (mut leaves, made, _) = self.leaves()?;
         self.write_leaves(made)?;
@@ -227,8 +226,8 @@ impl Builder {
         self.write_leaves(made)?;
         let (made, mut node) = leaves.finish().map_err(|Changed| self.unbuildable())?;
         self.write_leaves(made)?;
-        // The last node of a level goes to a page of its own where the level has others; the only
-        // node of the top level is the root.
+        // The last node of a level gets its own page if the level has other nodes. The only node of
+        // the top level is the root.
         let (mut level, size) = (1, self.tree.space.payload);
         while self.levels.contains_key(&level) {
             let child = self.put(&node, None)?;

@@ -1,4 +1,4 @@
-//! Counting records without a look at them.
+//! Counting records without reading each one.
 
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -11,26 +11,26 @@ use crate::storage::Direction;
 use crate::storage::node::Node;
 use crate::{Error, Result};
 
-/// How many leaves are counted before their parent is asked whether they were its children all the
-/// time.
+/// Number of leaves counted before checking that they were children of their parent all along.
 const STRIDE: usize = 256;
 
-/// Leaves that the processor fetches ahead: as many as one takes while another comes from memory.
+/// Number of leaves to prefetch ahead: as many as are processed while one is loaded from memory.
 const AHEAD: usize = 6;
 
-/// What a look at a leaf found.
+/// The result of counting a leaf.
 enum Leaf {
-    /// So many records that are no ghosts, all of the range.
+    /// Number of records that are not ghosts. All of them are in the range.
     Counted(usize),
-    /// It has changes that not everybody sees, or goes beyond the range; or it is no leaf.
+    /// The leaf has changes that are not visible to everyone, or extends beyond the range; or the
+    /// page is not a leaf.
     Other,
 }
 
 impl Cursor {
-    /// Counts the records, without ghosts, of leaves that follow, as long as they are wholly in the
-    /// range and nobody has changed them behind `all_visible`; and goes behind them; what is left
-    /// of the leaf it is at is passed over. Others are for [`Cursor::advance_leaf`]. Forward only.
-    /// Errors: as [`Cursor::advance`], [`Error::Cancelled`].
+    /// Counts the records, without ghosts, of consecutive leaves that are entirely in the range and
+    /// have not changed after `all_visible`, and moves past them. The rest of the current leaf is
+    /// skipped. Other leaves are left to [`Cursor::advance_leaf`]. Forward only. Errors: as
+    /// [`Cursor::advance`], [`Error::Cancelled`].
     pub(crate) fn count_leaves(&mut self, all_visible: Lsn, is_cancelled: &dyn Fn() -> bool) -> Result<u64> {
         let mut rows = 0;
         if self.direction() == Direction::Backward {
@@ -53,7 +53,7 @@ impl Cursor {
     }
 }
 
-/// Leaves of one parent, and their records.
+/// Leaves of one parent, and the number of their records.
 #[derive(Default)]
 struct Counted {
     leaves: usize,
@@ -63,13 +63,13 @@ struct Counted {
 /// Leaves that were counted together.
 struct Stride {
     rows: u64,
-    /// The upper fence of the last; none of the last leaf of the tree.
+    /// The upper fence of the last leaf; `None` for the last leaf of the tree.
     upper: Option<Vec<u8>>,
 }
 
 impl Tree {
-    /// About how many leaves there are, by the nodes on one way down through the middle. Cost:
-    /// reads a node of each level, and no leaf. Errors: the pool's, [`Error::Corruption`].
+    /// Estimates the number of leaves from the nodes on one path down the middle. Cost: reads one
+    /// node per level and no leaf. Errors: the pool's, [`Error::Corruption`].
     pub(crate) fn leaves_about(&self) -> Result<u64> {
         self.attempt(|| {
             let mut node = self.view(self.root)?;
@@ -90,8 +90,8 @@ impl Tree {
         })
     }
 
-    /// Counts some leaves with one parent, from the one on that begins where `from` says. `None`
-    /// when that one is not to be counted so.
+    /// Counts leaves of one parent, from the one that begins at `from`. Returns `None` if that one
+    /// cannot be counted this way.
     fn count_stride(&self, from: &Seek, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Option<Stride>> {
         let mut parent = self.view(self.root)?;
         let mut level = self.level(&parent)?;
@@ -109,7 +109,7 @@ impl Tree {
         }
     }
 
-    /// The place of the child in which the records begin.
+    /// Returns the position of the child in which the records begin.
     fn child_for(&self, view: &Optimistic<'_>, from: &Seek) -> Attempt<usize> {
         let Seek::Beyond(key) = from else { return Ok(0) };
         let (at, is_there) = self.sound(view, Node(view).search(key))?;
@@ -125,7 +125,7 @@ impl Tree {
         all_visible: Lsn,
     ) -> Attempt<Option<Stride>> {
         let node = Node(parent);
-        // The range has to begin where the first leaf does.
+        // The range must begin where the first leaf does.
         let mut fence = Vec::new();
         let has_lower = match first.checked_sub(1) {
             Some(before) => self.sound(parent, node.key(before, &mut fence)).map(|()| true)?,
@@ -139,7 +139,8 @@ impl Tree {
         for (at, page) in (first..).zip(pages.iter_mut()) {
             *page = self.sound(parent, node.child(at))?;
         }
-        // They are children at one time: one look at the parent in the end is enough for all.
+        // All of them are children at the same moment, so one validation of the parent at the end
+        // covers all.
         parent.validate()?;
         let counted = self.count_pages(pages, end, all_visible);
         parent.validate()?;
@@ -156,8 +157,8 @@ impl Tree {
         Ok(Some(Stride { rows: counted.rows, upper: has_upper.then_some(fence) }))
     }
 
-    /// Counts leaves up to the first that is not to be counted. What it says, errors too, means
-    /// something if their parent is what it was afterwards: until then they may be anybody's pages.
+    /// Counts leaves up to the first one that cannot be counted. The result, errors included, is
+    /// valid only if the parent is unchanged afterwards; otherwise the pages may have been reused.
     #[inline]
     fn count_pages(&self, pages: &[u32], end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Counted> {
         let mut counted = Counted::default();

@@ -1,4 +1,4 @@
-//! Records of a tree in order.
+//! Cursors: the records of a tree in order.
 
 use std::fmt;
 use std::ops::{Bound, Range};
@@ -10,7 +10,7 @@ use crate::Result;
 use crate::storage::node::Node;
 use crate::storage::packed::{CHUNK, Packed, Unpacked};
 
-/// Which way a cursor goes.
+/// The direction of a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// Ascending keys.
@@ -19,78 +19,80 @@ pub enum Direction {
     Backward,
 }
 
-/// Walks the records of a range. It has a copy of one leaf at a time, so it holds nothing that
-/// anybody could wait for; what it finds is what each leaf was when the cursor came to it.
+/// A cursor over the records of a range. It holds a copy of one leaf at a time, so no other thread
+/// ever waits for it. It sees each leaf as of the moment when it reached the leaf.
 pub struct Cursor {
     pub(super) tree: Tree,
     direction: Direction,
-    /// Where it ends.
+    /// The end of the range.
     pub(super) end: Bound<Vec<u8>>,
     leaf: Vec<u8>,
-    /// The node above the leaf, unless the way to the next one begins at the root.
+    /// The node above the leaf. `None` if the search for the next leaf starts at the root.
     pub(super) parent: Option<Parent>,
-    /// The last change of the leaf.
+    /// LSN of the last change of the leaf.
     lsn: Lsn,
     /// Records of the leaf that are still to come.
     records: Range<usize>,
-    /// From where the next leaf is sought; `None` after the last one.
+    /// The start of the next leaf; `None` after the last one.
     pub(super) next: Option<Seek>,
-    /// Room for the next key of these.
+    /// A buffer for the next key of `next`.
     spare: Vec<u8>,
     key: Vec<u8>,
-    /// Where the value of the record is in the leaf.
+    /// Location of the current value in the leaf.
     value: Range<usize>,
-    /// Whether the leaf is packed, and the records of it that are put together.
+    /// Whether the leaf is packed, and its records that are unpacked.
     is_packed: bool,
     unpacked: Unpacked,
-    /// The record that it is at.
+    /// The current record.
     at: usize,
-    /// What is copied of a packed leaf; all if nobody said.
+    /// The part of packed leaves to copy; `None` for all of them.
     part: Option<Part>,
-    /// Whether no more than that was copied of the leaf it is at.
+    /// Whether only that part of the current leaf was copied.
     is_partial: bool,
-    /// As many records are put together next: more and more, since who has read many will read
-    /// many.
+    /// Number of records to unpack next. It grows, because a reader that has read many is likely to
+    /// read many more.
     chunk: usize,
 }
 
-/// As many records are put together at most.
+/// Maximum number of records to unpack at once.
 const MOST_AT_ONCE: usize = 1024;
 
-/// The node above a leaf, as it was when the leaf was read. As long as it is the same it leads to
-/// the leaf beside it, which saves the walk down from the root: a quarter of a scan's time.
+/// The node above a leaf, as it was when the leaf was read. While it is unchanged, it leads to the
+/// adjacent leaf without a descent from the root, which saves a quarter of a scan's time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parent {
     page: u32,
     seen: Seen,
-    /// Which of its children the leaf is.
+    /// Position of the leaf among its children.
     at: usize,
 }
 
-/// A part of packed leaves.
+/// The part of packed leaves that a reader needs.
 #[derive(Debug, Clone)]
 struct Part {
     columns: Vec<usize>,
-    /// Also what records begin with, so that they can be put together.
+    /// Whether the lead of the records is included, so that records can be unpacked.
     with_lead: bool,
     all_visible: Lsn,
-    /// Where these were in the leaf before: the one after it is likely to have them there too.
+    /// Locations of this part in the previous leaf. The next leaf is likely to have it in the same
+    /// places.
     places: Vec<Range<usize>>,
 }
 
-/// Where a leaf is sought.
+/// The leaf to look for.
 #[derive(Debug, Clone)]
 pub(super) enum Seek {
     /// The first leaf, or the last one.
     Outermost,
-    /// Records from this key on, it included.
+    /// The leaf with this key, inclusive.
     At(Vec<u8>),
-    /// Records beyond this key.
+    /// The leaf with the records beyond this key.
     Beyond(Vec<u8>),
 }
 
 impl Tree {
-    /// The records of a range of keys. Nothing is read before the first call of [`Cursor::next`].
+    /// Returns a cursor over a range of keys. Nothing is read before the first call of
+    /// [`Cursor::next`].
     pub fn scan(&self, range: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Cursor {
         let (start, end) = match direction {
             Direction::Forward => range,
@@ -123,9 +125,9 @@ impl Tree {
         }
     }
 
-    /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it
-    /// begin. `parent` is that of the leaf before, if it is known, and becomes that of this one.
-    /// Gives its last change, and whether it is the one beside the leaf before.
+    /// Copies the leaf for `seek`. `parent` is the parent of the previous leaf, if known, and is
+    /// updated to that of this leaf. Returns the leaf's last change, and whether it is adjacent to
+    /// the previous leaf.
     fn copy_leaf(
         &self,
         seek: &Seek,
@@ -162,17 +164,17 @@ impl Tree {
         Ok((lsn, is_beside))
     }
 
-    /// The leaf beside the one whose parent this is; `None` where the parent has changed, or has no
-    /// more. Of the one beside that, `places` are brought near: they come while this one is worked
-    /// on.
+    /// Returns the leaf adjacent to the one that `parent` describes, or `None` if the parent has
+    /// changed or has no more children. Prefetches `places` of the leaf after it, to load them
+    /// while this one is processed.
     fn beside(
         &self,
         parent: Parent,
         direction: Direction,
         places: &[Range<usize>],
     ) -> Attempt<Option<(Optimistic<'_>, Parent)>> {
-        // Its page may be anything by now, or be cut off the file: the walk from the root tells
-        // what is wrong, if anything is.
+        // The page may have been reused by now, or truncated from the file. The descent from the
+        // root reports the problem, if there is one.
         let Ok(view) = self.space.file.optimistic(parent.page) else { return Ok(None) };
         let at = match direction {
             Direction::Forward => Some(parent.at + 1),
@@ -192,7 +194,7 @@ impl Tree {
         Ok(Some((leaf, Parent { at, ..parent })))
     }
 
-    /// The leaf that a search from the root finds, and the node above it, if there is one.
+    /// Returns the leaf found by a descent from the root, and the node above it, if there is one.
     fn leaf_of(&self, seek: &Seek, direction: Direction) -> Attempt<(Optimistic<'_>, Option<Parent>)> {
         let mut view = self.view(self.root)?;
         let mut level = self.level(&view)?;
@@ -205,7 +207,7 @@ impl Tree {
                 (Seek::Outermost, Direction::Backward) => count,
                 (Seek::At(key) | Seek::Beyond(key), _) => {
                     let (at, is_there) = self.sound(&view, node.search(key))?;
-                    // The key itself is the last one of the child before.
+                    // A key equal to the separator is the last one of the child before it.
                     let is_past = matches!((seek, direction), (Seek::Beyond(_), Direction::Forward));
                     if is_there && is_past { at + 1 } else { at }
                 }
@@ -220,18 +222,18 @@ impl Tree {
 }
 
 impl Cursor {
-    /// The last change of the leaf that the record came from which [`Cursor::next`] gave last.
+    /// Returns the last change of the leaf from which [`Cursor::next`] returned its last record.
     pub(crate) fn lsn(&self) -> Lsn {
         self.lsn
     }
 
-    /// The next record, or `None` after the last. Errors: as [`Cursor::advance`].
+    /// Returns the next record, or `None` after the last one. Errors: as [`Cursor::advance`].
     #[allow(clippy::should_implement_trait, reason = "the record borrows from the cursor")]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         Ok(if self.advance()? { Some((self.key(), self.value())) } else { None })
     }
 
-    /// The key of the record that it is at.
+    /// Returns the key of the current record.
     #[inline]
     pub fn key(&self) -> &[u8] {
         if self.is_packed { self.packed_record().0 } else { &self.key }
@@ -241,7 +243,7 @@ impl Cursor {
         self.unpacked.record(self.at).unwrap_or_default()
     }
 
-    /// The value of the record that it is at.
+    /// Returns the value of the current record.
     #[inline]
     pub fn value(&self) -> &[u8] {
         if self.is_packed {
@@ -250,9 +252,9 @@ impl Cursor {
         self.leaf.get(self.value.clone()).unwrap_or_default()
     }
 
-    /// Goes to the next record; false after the last. Errors: the pool's,
-    /// [`Error::Corruption`](crate::Error::Corruption); the call after an error tries the same leaf
-    /// again.
+    /// Moves to the next record. Returns false after the last one. Errors: the pool's,
+    /// [`Error::Corruption`](crate::Error::Corruption). The next call after an error retries the
+    /// same leaf.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         while self.records.is_empty() {
@@ -273,14 +275,14 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Puts a record of a packed leaf together, with those that come after it.
+    /// Unpacks a record of a packed leaf along with those that come after it.
     #[inline]
     fn unpack(&mut self, at: usize) -> Result<()> {
         self.at = at;
         if self.unpacked.range().contains(&at) {
             return Ok(());
         }
-        // The last few of a range come together.
+        // The last few records of a range are unpacked together.
         let left = match self.direction {
             Direction::Forward => self.records.end.max(at + 1) - at,
             Direction::Backward => at + 1 - self.records.start.min(at),
@@ -295,16 +297,17 @@ impl Cursor {
         self.unpacked.fill(Packed(&self.leaf[..]), range, wanted).map_err(|Changed| self.damaged())
     }
 
-    /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has
-    /// changed behind `all_visible`: of such a leaf nothing else may be read. `as_records`: by
-    /// records, whose other columns are NULL then; else column by column.
+    /// Declares that only these columns will be read, besides keys, from packed leaves that have
+    /// not changed after `all_visible`. Nothing else of such a leaf may then be read. With
+    /// `as_records`, records are read whole, with NULL in the other columns; otherwise column by
+    /// column.
     pub(crate) fn read_only(&mut self, columns: Vec<usize>, as_records: bool, all_visible: Lsn) {
         self.part = Some(Part { columns, with_lead: as_records, all_visible, places: Vec::new() });
     }
 
-    /// Goes to the next leaf that has records of the range, for who takes them all at once; false
-    /// after the last. What is left of the leaf it is at is passed over.
-    /// Errors: as [`Cursor::advance`].
+    /// Moves to the next leaf with records in the range, for callers that process whole leaves.
+    /// Returns false after the last one. The rest of the current leaf is skipped. Errors: as
+    /// [`Cursor::advance`].
     pub(crate) fn advance_leaf(&mut self) -> Result<bool> {
         self.records = 0..0;
         while self.records.is_empty() {
@@ -315,8 +318,8 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Copies the next leaf; false after the last. After an error the same leaf is still the next
-    /// one.
+    /// Copies the next leaf. Returns false after the last one. After an error, the same leaf
+    /// remains the next one.
     fn load_next(&mut self) -> Result<bool> {
         let Some(seek) = self.next.take() else { return Ok(false) };
         if let Err(error) = self.load(&seek) {
@@ -329,17 +332,17 @@ impl Cursor {
         Ok(true)
     }
 
-    /// The leaf that it is at.
+    /// Returns the current leaf.
     pub(crate) fn leaf(&self) -> Node<'_, [u8]> {
         Node(&self.leaf)
     }
 
-    /// Whether it is packed.
+    /// Returns whether the current leaf is packed.
     pub(crate) fn is_packed(&self) -> bool {
         self.is_packed
     }
 
-    /// Key and value of a record of the leaf. Errors: as [`Cursor::advance`].
+    /// Returns a record of the current leaf. Errors: as [`Cursor::advance`].
     pub(crate) fn record(&mut self, at: usize) -> Result<(&[u8], &[u8])> {
         if self.is_packed {
             self.unpack(at)?;
@@ -357,17 +360,17 @@ impl Cursor {
         Ok(())
     }
 
-    /// The records of the leaf that are of the range.
+    /// Returns the positions of the leaf's records that are in the range.
     pub(crate) fn records(&self) -> Range<usize> {
         self.records.clone()
     }
 
-    /// The page of the tree's root.
+    /// Returns the root page of the tree.
     pub(crate) fn root(&self) -> u32 {
         self.tree.root
     }
 
-    /// Which way it goes.
+    /// Returns the direction.
     pub(crate) fn direction(&self) -> Direction {
         self.direction
     }
@@ -378,8 +381,7 @@ impl Cursor {
             .damaged(self.tree.root, "a leaf of its tree has records that reach outside of the leaf")
     }
 
-    /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where
-    /// to go on.
+    /// Copies the leaf for `seek`, and determines its records in the range and the next leaf.
     fn load(&mut self, seek: &Seek) -> Result<()> {
         let (tree, direction) = (&self.tree, self.direction);
         let (parent, part, leaf) = (&mut self.parent, &mut self.part, &mut self.leaf);
@@ -394,13 +396,13 @@ impl Cursor {
         Ok(())
     }
 
-    /// The records of the leaf that belong to the range, and where the next leaf is sought.
+    /// Returns the records of the leaf that are in the range, and where the next leaf begins.
     fn place(&mut self, seek: &Seek, is_beside: bool) -> Result<(Range<usize>, Option<Seek>), Changed> {
         let mut fence = std::mem::take(&mut self.spare);
         let node = Node(&self.leaf[..]);
         let count = node.count()?;
         let mut records = 0..count;
-        // The leaf beside another one begins where that one ends.
+        // An adjacent leaf begins exactly where the previous one ended.
         if let Seek::At(key) | Seek::Beyond(key) = seek
             && !is_beside
         {
@@ -416,7 +418,7 @@ impl Cursor {
             Direction::Backward => node.lower(&mut fence)?,
         };
         let mut is_last = !has_more;
-        // A range that goes on behind the leaf's fence has all of it.
+        // If the range extends beyond the leaf's fence, all remaining records are in it.
         let goes_on = |key: &Vec<u8>| {
             has_more
                 && match self.direction {
@@ -445,8 +447,8 @@ impl Cursor {
         if records.start > records.end {
             records.end = records.start;
         }
-        // Forward the fence is the last key of this leaf, backward it is the last one of the leaf
-        // before.
+        // Going forward, the fence is the last key of this leaf; going backward, it is the last key
+        // of the leaf before.
         let next = match self.direction {
             Direction::Forward => Seek::Beyond(fence),
             Direction::Backward => Seek::At(fence),
@@ -454,8 +456,8 @@ impl Cursor {
         Ok((records, (!is_last).then_some(next)))
     }
 
-    /// As [`Node::search`], also for keys that the leaf may not hold: they are before or after all
-    /// of its records.
+    /// Like [`Node::search`], but also accepts keys outside the leaf's range, which are before or
+    /// after all of its records.
     fn search(&self, node: Node<'_, [u8]>, key: &[u8]) -> Result<(usize, bool), Changed> {
         let mut fence = Vec::new();
         if node.lower(&mut fence)? && *key <= *fence {

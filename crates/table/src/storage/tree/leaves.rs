@@ -1,5 +1,5 @@
-//! Leaves of a tree that is being built, packed where that saves enough. Nothing is written here,
-//! so that a thread of its own can make them while another one writes the ones before.
+//! Making the leaves of a tree under construction, packed where that saves enough. Nothing is
+//! written here, so that a separate thread can make leaves while another writes the previous ones.
 
 use cairn_pool::Changed;
 
@@ -7,48 +7,48 @@ use super::level::{Level, Records, separator};
 use crate::storage::node::Bounds;
 use crate::storage::packed::{Layout, Packer};
 
-/// Bytes of records that are looked at together before they are packed: some ten leaves.
+/// Size of the records considered together before packing: some ten leaves.
 const WAITING: usize = 256 << 10;
 
-/// Records that go into ordinary leaves before the next attempt to pack: within those that wait,
-/// and after one that was not worth it.
+/// Number of records that go into ordinary leaves before the next attempt to pack: among pending
+/// records, and after an attempt that did not pay off.
 const PLAIN: usize = 64;
 const AGAIN: usize = 10_000;
 
-/// A leaf that can be written.
+/// A finished leaf, ready to be written.
 #[derive(Debug)]
 pub(super) struct Leaf {
     pub payload: Vec<u8>,
-    /// Where it ends.
+    /// The upper fence.
     pub upper: Vec<u8>,
 }
 
-/// Takes records and makes leaves of them.
+/// Turns records into leaves.
 #[derive(Debug)]
 pub(super) struct Leaves {
-    /// Those of an ordinary leaf that is not full yet.
+    /// Records of an unfinished ordinary leaf.
     level: Level,
-    /// Bytes of a page, and as many of them an ordinary leaf gets.
+    /// Size of a page, and number of bytes to fill in an ordinary leaf.
     payload: usize,
     most: usize,
-    /// Records that may come into packed leaves.
+    /// Records that may go into packed leaves.
     packer: Option<Packer>,
-    /// As many records go into ordinary leaves before the packer is asked again: it did not save
-    /// enough.
+    /// Number of records that go into ordinary leaves before the packer is tried again, after it
+    /// did not save enough.
     plain: usize,
-    /// What can be written.
+    /// Finished leaves.
     made: Vec<Leaf>,
 }
 
 impl Leaves {
-    /// For pages with so many bytes, of which an ordinary leaf gets `most`. With a layout leaves
-    /// are packed where that saves enough.
+    /// Creates a leaf maker for pages with this payload, of which an ordinary leaf fills `most`.
+    /// With a layout, leaves are packed where that saves enough.
     pub fn new(payload: usize, most: usize, layout: Option<Layout>) -> Leaves {
         let packer = layout.map(|layout| Packer::new(layout, payload));
         Leaves { level: Level::default(), payload, most, packer, plain: 0, made: Vec::new() }
     }
 
-    /// Takes records, which come behind all before them, and gives the leaves that are done.
+    /// Takes records, which must come after all previous ones, and returns the finished leaves.
     ///
     /// Errors: records that do not fit into a page.
     pub fn take(&mut self, records: &Records) -> Result<Vec<Leaf>, Changed> {
@@ -61,7 +61,7 @@ impl Leaves {
         Ok(std::mem::take(&mut self.made))
     }
 
-    /// What is left: leaves that are done, and the last one, which has no end.
+    /// Returns the remaining leaves, and the last one, which has no upper fence.
     ///
     /// Errors: as [`Leaves::take`].
     pub fn finish(mut self) -> Result<(Vec<Leaf>, Vec<u8>), Changed> {
@@ -74,7 +74,7 @@ impl Leaves {
         Ok((self.made, last))
     }
 
-    /// Puts a record into an ordinary leaf.
+    /// Adds a record to the ordinary leaf.
     fn push_plain(&mut self, key: &[u8], value: &[u8]) -> Result<(), Changed> {
         if self.level.size_with(key, value) > self.most
             && let Some(last) = self.level.records.last_key()
@@ -86,7 +86,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// Ends the ordinary leaf with `upper`.
+    /// Finishes the ordinary leaf with upper fence `upper`.
     fn finish_leaf(&mut self, upper: Vec<u8>) -> Result<(), Changed> {
         let payload = self.level.node(0, Some(&upper), None, self.payload)?;
         self.level.clear(upper.clone());
@@ -94,7 +94,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// Gives a record to the packer, if it takes it.
+    /// Passes a record to the packer. Returns false if the packer does not take it.
     fn packs(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Changed> {
         let Some(packer) = &mut self.packer else { return Ok(false) };
         if self.plain > 0 {
@@ -102,7 +102,7 @@ impl Leaves {
             return Ok(false);
         }
         if !packer.push(key, value) {
-            // One that cannot be packed: those before it have to be written first.
+            // The record cannot be packed, so those before it must be written first.
             self.pack(false)?;
             return Ok(false);
         }
@@ -112,14 +112,15 @@ impl Leaves {
         Ok(true)
     }
 
-    /// Makes packed leaves of the records that wait, and ordinary ones where that does not save
-    /// enough. All of them, or with `more` to come as many as fill pages for certain.
+    /// Packs pending records into leaves, or puts them into ordinary leaves where packing does not
+    /// save enough. With `more` records to come, packs only as many as certainly fill pages;
+    /// otherwise all.
     fn pack(&mut self, more: bool) -> Result<(), Changed> {
         let Some(mut packer) = self.packer.take() else { return Ok(()) };
         packer.prepare();
         while packer.len() > 0 && !(more && packer.bytes() < WAITING / 4) {
-            // What is left at the end goes into an ordinary leaf: new records are likely to come
-            // behind it.
+            // The last records go into an ordinary leaf, because new records are likely to follow
+            // them.
             let own = packer.len() - if more { 1 } else { self.tail(&packer) };
             let packed = self.pack_page(&mut packer, own)?;
             if packed > 0 {
@@ -142,7 +143,7 @@ impl Leaves {
         Ok(())
     }
 
-    /// Puts all that waits into ordinary leaves.
+    /// Moves all pending records to ordinary leaves.
     fn push_all(&mut self, packer: &mut Packer) -> Result<(), Changed> {
         for at in 0..packer.len() {
             let Some((key, value)) = packer.record(at) else { break };
@@ -152,8 +153,8 @@ impl Leaves {
         Ok(())
     }
 
-    /// As many of the last records as fill a quarter of an ordinary leaf; all of them if they fit
-    /// into one.
+    /// Returns how many of the last records fill a quarter of an ordinary leaf, or all of them if
+    /// they fit into one.
     fn tail(&self, packer: &Packer) -> usize {
         let len = packer.len();
         if packer.ordinary(0..len) < self.most {
@@ -166,17 +167,17 @@ impl Leaves {
         tail
     }
 
-    /// Makes a packed leaf of the first records, of which it may have so many. Gives how many it
-    /// has; 0 when an ordinary one is better.
+    /// Packs up to `most` of the first records into a leaf. Returns the number of records packed,
+    /// or 0 if an ordinary leaf is better.
     fn pack_page(&mut self, packer: &mut Packer, most: usize) -> Result<usize, Changed> {
         let lower = self.level.lower.as_deref().map_or(0, <[u8]>::len);
         let Some((count, plan)) = packer.fit(lower, most) else { return Ok(0) };
-        // A quarter of the bytes at least, and a page.
+        // Packing must save at least a quarter of the bytes, and save pages.
         let ordinary = packer.ordinary(0..count);
         if plan.size * 4 > ordinary * 3 || ordinary < self.most * 3 / 2 {
             return Ok(0);
         }
-        // Ordinary records that came before end where the packed ones begin.
+        // A preceding ordinary leaf ends where the packed one begins.
         if let Some(last) = self.level.records.last_key() {
             let upper = self.level.end_before(last, packer.key(0));
             self.finish_leaf(upper)?;

@@ -1,4 +1,4 @@
-//! Records of a node to be.
+//! Records of nodes under construction.
 
 use cairn_pool::Changed;
 
@@ -7,15 +7,15 @@ use crate::storage::node::{Bounds, HEADER, Node, NodeMut, SLOT};
 /// Records in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// Keys and values, one after the other, and where each ends.
+    /// Keys and values, back to back, and the end of each.
     bytes: Vec<u8>,
     ends: Vec<(usize, usize)>,
 }
 
-/// Records of the node of a level that is not written yet.
+/// The records of a level's unfinished node.
 #[derive(Debug, Default)]
 pub(super) struct Level {
-    /// The key before all of them.
+    /// The lower fence, which is less than all keys.
     pub lower: Option<Vec<u8>>,
     pub records: Records,
 }
@@ -25,7 +25,7 @@ impl Records {
         self.ends.len()
     }
 
-    /// Bytes of all of them.
+    /// Returns the size of all records.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -59,7 +59,7 @@ impl Records {
     }
 }
 
-/// A key that is not before `last` and before `next`, and as short as can be.
+/// Returns the shortest key that is not before `last` and is before `next`.
 pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
     let same = last.iter().zip(next).take_while(|(a, b)| a == b).count();
     match next.get(..=same) {
@@ -69,7 +69,8 @@ pub(super) fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
 }
 
 impl Level {
-    /// Bytes of a page that its records take with one more, whose key is at most the node's last.
+    /// Returns the bytes of a page that the records would take with one more, if its key is at most
+    /// the node's last key.
     pub fn size_with(&self, key: &[u8], value: &[u8]) -> usize {
         let lower = self.lower.as_deref();
         let prefix = Bounds { lower, upper: Some(key) }.prefix_len();
@@ -78,9 +79,9 @@ impl Level {
         HEADER + count * SLOT + self.records.bytes() + key.len() + value.len() + fences - count * prefix
     }
 
-    /// Where a leaf of these records, of which `last` is the last, ends before `next`. They were
-    /// measured without what they have in common up to the last of them; a short key beyond that
-    /// may have less of it in common, and then the node would be too long.
+    /// Returns the upper fence between a leaf of these records, whose last key is `last`, and
+    /// `next`. The size was computed with the common prefix up to the last key. A shorter fence
+    /// beyond it might shorten that prefix, and then the node would be too large.
     pub fn end_before(&self, last: &[u8], next: &[u8]) -> Vec<u8> {
         let prefix_len =
             |upper: &[u8]| Bounds { lower: self.lower.as_deref(), upper: Some(upper) }.prefix_len();
@@ -88,14 +89,14 @@ impl Level {
         if prefix_len(&short) < prefix_len(last) { last.to_vec() } else { short }
     }
 
-    /// Begins the next node, which comes behind `lower`.
+    /// Begins the next node, with lower fence `lower`.
     pub fn clear(&mut self, lower: Vec<u8>) {
         self.lower = Some(lower);
         self.records.clear();
     }
 
-    /// The node of these records, `size` bytes of a page. `upper` is `None` for the last one of its
-    /// level, whose last child is `last_child`.
+    /// Builds the node from these records as `size` bytes. `upper` is `None` for the last node of
+    /// its level, whose last child is `last_child`.
     ///
     /// Errors: records that do not fit.
     pub fn node(
@@ -109,7 +110,7 @@ impl Level {
         let mut node = NodeMut(&mut payload);
         node.clear(level as u8, Bounds { lower: self.lower.as_deref(), upper })?;
         let prefix = Node(&*node.0).prefix_len()?;
-        // Of an inner node that has an end, the last record's child is the last child.
+        // In an inner node with an upper fence, the last record's child becomes the last child.
         let count = if level > 0 && upper.is_some() { self.records.len() - 1 } else { self.records.len() };
         for at in 0..count {
             let (key, value) = self.records.get(at).ok_or(Changed)?;
@@ -127,9 +128,9 @@ impl Level {
         Ok(payload)
     }
 
-    /// The last node of a level has no end, so its keys have nothing in common: what was measured
-    /// with less may need two nodes, or more. Keeps the first half of the records then, and gives
-    /// where that ends, and the other half.
+    /// Halves a node that is too large. The last node of a level has no upper fence, so its keys
+    /// have no common prefix, and records measured with one may need two nodes or more. Keeps the
+    /// first half, and returns its upper fence and the other half.
     pub fn halve(&mut self, level: usize, size: usize) -> Option<(Vec<u8>, Level)> {
         let lower = self.lower.as_ref().map_or(0, Vec::len);
         let count = self.records.len();

@@ -1,4 +1,4 @@
-//! Where in a tree a key is, as a share of its records.
+//! The position of a key in a tree, as a fraction of its records.
 
 use std::ops::Bound;
 
@@ -7,10 +7,10 @@ use crate::Result;
 use crate::storage::node::Node;
 
 impl Tree {
-    /// About what share of the records lies in a range: by the places of its ends among the
-    /// children of each node on the way to them, as if all nodes of a level had as many (what
-    /// InnoDB calls a dive). Exact to a leaf or two; 0 where both ends are in one leaf. Cost: two
-    /// walks down. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
+    /// Estimates the fraction of records in a range from the positions of its ends among the
+    /// children on the paths to them, as if all nodes of a level had equally many (InnoDB calls
+    /// this a dive). Exact to one or two leaves; 0 if both ends are in one leaf. Cost: two
+    /// descents. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
     pub(crate) fn share(&self, (start, end): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<f64> {
         let place = |bound, otherwise| match bound {
             Bound::Unbounded => Ok(otherwise),
@@ -19,7 +19,7 @@ impl Tree {
         Ok((place(end, 1.0)? - place(start, 0.0)?).max(0.0))
     }
 
-    /// What share of the leaves is before the one that holds a key.
+    /// Returns the fraction of leaves before the one that holds a key.
     fn place(&self, key: &[u8]) -> Result<f64> {
         self.attempt(|| {
             let mut view = self.view(self.root)?;

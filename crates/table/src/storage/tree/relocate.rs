@@ -1,4 +1,4 @@
-//! Moving the pages of a tree to the front of the file, so that its end can be cut off.
+//! Moving the pages of a tree towards the start of the file, so that the file can be truncated.
 
 use super::Tree;
 use crate::Result;
@@ -7,15 +7,15 @@ use crate::storage::node::{INNER, Node};
 use crate::storage::ops::{Op, image};
 
 impl Tree {
-    /// Moves the nodes on pages from `from` on to free pages, but for the root. Nobody else uses
-    /// the tree meanwhile. False when there was no free page below `from` any more. Each move is
-    /// one change, so a crash leaves some moved. Errors: the pool's and the log's.
+    /// Moves all nodes except the root from pages at or above `from` to free pages. The tree must
+    /// not be in use. Returns false if there was no free page below `from` left. Each move is a
+    /// change of its own, so a crash leaves some nodes moved. Errors: the pool's and the log's.
     pub(crate) fn relocate(&self, from: u32) -> Result<bool> {
         self.relocate_below(self.root, from)
     }
 
-    /// A tree with another root and the same nodes below it. One of both may be used from then on.
-    /// Errors: the pool's and the log's.
+    /// Creates a tree with a new root and the same nodes below it. Only one of the two may be used
+    /// afterwards. Errors: the pool's and the log's.
     pub(crate) fn copy_root(&self) -> Result<Tree> {
         let space = &self.space;
         let bytes = space.file.read(self.root)?.to_vec();
@@ -43,7 +43,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// The children of a node, and its level.
+    /// Returns the children of a node, and its level.
     fn children(&self, number: u32) -> Result<(Vec<u32>, u8)> {
         let page = self.space.file.read(number)?;
         let node = Node(&*page);
@@ -60,8 +60,7 @@ impl Tree {
         read().map_err(|_| self.space.damaged(number, "it is not a node of a tree"))
     }
 
-    /// Moves one node. Gives its new page, or the old one when none is free that is further to the
-    /// front.
+    /// Moves one node. Returns its new page, or the old one if no lower page is free.
     fn relocate_child(&self, parent: u32, at: usize, child: u32) -> Result<u32> {
         let space = &self.space;
         let bytes = space.file.read(child)?.to_vec();
@@ -70,7 +69,7 @@ impl Tree {
         let parent = change.hold(space.file.write(parent)?);
         let Some(&(page, place)) = space.allocate(&mut change, 1)?.first() else { return Ok(child) };
         if page > child {
-            // Dropped, so nothing was done.
+            // Dropping the change undoes the allocation.
             return Ok(child);
         }
         change.plan(place, op);

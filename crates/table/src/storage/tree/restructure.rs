@@ -1,4 +1,4 @@
-//! Nodes that have become too full or too empty.
+//! Splitting and merging nodes that have become too full or too empty.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::storage::node::{Bounds, Node, NodeMut, SLOT, is_ghost};
 use crate::storage::ops::{Op, image};
 use crate::storage::packed::{CHUNK, Packed, Unpacked};
 
-/// A node on the way down, and the place of the child that was taken.
+/// A node on a path, and the position of the child taken.
 type Step<'p> = (Optimistic<'p>, usize);
 
-/// Somebody who sees the pages of a tree.
+/// A visitor of the pages of a tree.
 pub(crate) type Visit<'v> = dyn FnMut(u32, u8, &[u8]) -> Result<()> + 'v;
 
-/// A copy of a node that nobody changes any more, with its fences.
+/// A private copy of a node, with its fences.
 pub(super) struct Copy {
     pub(super) bytes: Vec<u8>,
     level: u8,
@@ -51,12 +51,11 @@ impl Copy {
         Bounds { lower: self.lower.as_deref(), upper: self.upper.as_deref() }
     }
 
-    /// How many records are ghosts, by a look at each.
+    /// Counts ghosts by looking at each record.
     fn ghosts(&self) -> std::result::Result<usize, Changed> {
         let mut ghosts = 0;
         if self.node().is_packed()? {
-            // All of its records are put together, so that those that cannot be are found. None is
-            // a ghost.
+            // Unpacks all records to find any that cannot be. A packed leaf has no ghosts.
             let (mut unpacked, count) = (Unpacked::default(), self.node().count()?);
             for start in (0..count).step_by(CHUNK) {
                 unpacked.fill(Packed(&self.bytes[..]), start..count.min(start + CHUNK), None)?;
@@ -70,7 +69,7 @@ impl Copy {
         Ok(ghosts)
     }
 
-    /// Appends some of its records to a node under construction, whose prefix may be another.
+    /// Appends some of the records to a node under construction, which may have a different prefix.
     fn append_to(&self, records: Range<usize>, to: &mut [u8]) -> std::result::Result<(), Changed> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let prefix = Node(&*to).prefix_len()?;
@@ -85,22 +84,22 @@ impl Copy {
     }
 }
 
-/// The two halves of a node, and the key between them: the upper fence of the left one.
+/// The two halves of a node, and the separator: the upper fence of the left one.
 pub(super) struct Halves {
     pub(super) left: Vec<u8>,
     pub(super) right: Vec<u8>,
     pub(super) separator: Vec<u8>,
 }
 
-/// The shortest key that is not below `left` and below `right`.
+/// Returns the shortest key that is not below `left` and is below `right`.
 pub(super) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
-    // One byte more than they have in common is above `left`, and below `right` if that goes on.
+    // The common prefix plus one byte is above `left`, and below `right` if `right` is longer.
     if common + 1 < right.len() { right[..common + 1].to_vec() } else { left.to_vec() }
 }
 
 impl Tree {
-    /// The nodes from the root to the leaf of a key.
+    /// Returns the nodes from the root to the leaf of a key.
     fn path(&self, key: &[u8]) -> Attempt<Vec<Step<'_>>> {
         let mut view = self.view(self.root)?;
         let mut level = self.level(&view)?;
@@ -115,8 +114,8 @@ impl Tree {
         Ok(path)
     }
 
-    /// Makes room for `key`: splits the lowest node on the way to it whose parent has room for one
-    /// key more. The caller tries again, until it is the leaf that was split.
+    /// Makes room for `key` by splitting the lowest node on its path whose parent has room for one
+    /// more key. The caller retries until the leaf itself has been split.
     pub(super) fn split(&self, key: &[u8]) -> Attempt<()> {
         let path = self.path(key)?;
         let (leaf, _) = path.last().ok_or(Stop::Changed)?;
@@ -127,8 +126,7 @@ impl Tree {
             },
             false => None,
         };
-        // The longest key that may have to go up, with its child: a key may be as long as a whole
-        // record.
+        // The longest key that may move up, with its child: a key may be as long as a whole record.
         let need = SLOT + self.max_record() + size_of::<u32>();
         let has_room = |(view, _): &Step<'_>| self.sound(view, Node(view).free()).map(|free| free >= need);
         let mut at = path.len() - 1;
@@ -154,15 +152,15 @@ impl Tree {
         }
     }
 
-    /// Divides a node. Where the last key is the newest, everything stays on the left, so that
+    /// Divides a node. If the last key is the newest, all records stay on the left, so that
     /// ascending inserts fill pages.
     fn halves(&self, view: &Optimistic<'_>, copy: &Copy, key: &[u8]) -> Attempt<Halves> {
         let node = copy.node();
         let count = self.sound(view, node.count())?;
         if count < 2 {
-            // It was full when the caller looked, and others have emptied it since. There is
-            // nothing to divide, and room enough; of a damaged one there is none, and that would go
-            // on for ever.
+            // The node was full when the caller looked, and other threads have emptied it since.
+            // There is nothing to divide, and enough room. A damaged node without room would
+            // otherwise be retried forever.
             if self.sound(view, node.free())? >= SLOT + self.max_record() {
                 return Err(Stop::Changed);
             }
@@ -183,7 +181,8 @@ impl Tree {
         ))
     }
 
-    /// Where the records before have half of the bytes; at least one, and not all.
+    /// Returns the position before which the records take half of the bytes: at least one record,
+    /// and not all of them.
     fn middle(&self, view: &Optimistic<'_>, copy: &Copy) -> Attempt<usize> {
         let node = copy.node();
         let count = self.sound(view, node.count())?;
@@ -199,18 +198,18 @@ impl Tree {
         Ok(middle.count().clamp(1, count.saturating_sub(1).max(1)))
     }
 
-    /// Both halves, the left one with `middle` records; of an inner node the record after them goes
-    /// up.
+    /// Builds both halves, with `middle` records in the left one. In an inner node, the record
+    /// after them moves up.
     fn divide(&self, copy: &Copy, middle: usize, key: &[u8]) -> std::result::Result<Halves, Changed> {
         let (node, count) = (copy.node(), copy.node().count()?);
         let (mut last, mut first) = (Vec::new(), Vec::new());
         let separator = if copy.level > 0 {
-            // The key that goes up is the one whose child is the last of the left half.
+            // The key that moves up is the one whose child becomes the last child of the left half.
             let goes_up = middle.min(count.checked_sub(1).ok_or(Changed)?);
             node.key(goes_up, &mut first)?;
             first.clone()
         } else if middle == count {
-            // What comes is above all that is there.
+            // The new key is above all existing ones.
             node.key(count.checked_sub(1).ok_or(Changed)?, &mut last)?;
             separator(&last, key)
         } else {
@@ -236,7 +235,7 @@ impl Tree {
         Ok(Halves { left, right, separator })
     }
 
-    /// A node becomes two; the parent has room for one key more.
+    /// Replaces a node by its two halves. The parent must have room for one more key.
     fn split_child(&self, (parent, at): &Step<'_>, view: &Optimistic<'_>, halves: &Halves) -> Attempt<()> {
         let prefix = self.sound(parent, Node(parent).prefix_len())?;
         let rest = self.sound(parent, halves.separator.get(prefix..).ok_or(Changed))?;
@@ -247,14 +246,15 @@ impl Tree {
         let &(right_page, right) = pages.first().ok_or(Stop::Changed)?;
         change.plan(left, image(&halves.left)?);
         change.plan(right, image(&halves.right)?);
-        // The child's old place is the right half's, the left half gets one before it.
+        // The child's existing entry becomes that of the right half. The left half gets a new entry
+        // before it.
         let at = *at as u16;
         change.plan(above, Op::Child { at, child: right_page });
         change.plan(above, Op::Insert { at, key: rest, value: &view.id().page().to_le_bytes() });
         Ok(change.commit(&*self.space.log, self.space.path())?)
     }
 
-    /// The root stays where it is: its halves go to two new pages, and it becomes their parent.
+    /// Splits the root in place: its halves go to two new pages, and it becomes their parent.
     fn split_root(&self, view: &Optimistic<'_>, copy: &Copy, halves: &Halves) -> Attempt<()> {
         let mut change = Change::default();
         let root = change.hold(view.upgrade_exclusive()?);
@@ -271,8 +271,8 @@ impl Tree {
         Ok(change.commit(&*self.space.log, self.space.path())?)
     }
 
-    /// Merges the leaf of a key with a neighbour if both fit into three quarters of a page, and so
-    /// on upwards. Somebody else's change on the way ends it: there will be other occasions.
+    /// Merges the leaf of a key with a neighbour if both fit into three quarters of a page, and
+    /// continues upwards. Stops at a concurrent change: there will be other occasions.
     pub(super) fn merge(&self, key: &[u8]) -> Result<()> {
         loop {
             match self.merge_once(key) {
@@ -283,7 +283,7 @@ impl Tree {
         }
     }
 
-    /// Merges one pair of nodes on the way to a key. False when there is none to merge.
+    /// Merges one pair of nodes on the path of a key. Returns false if there is none to merge.
     fn merge_once(&self, key: &[u8]) -> Attempt<bool> {
         let path = self.path(key)?;
         for pair in path.windows(2).rev() {
@@ -308,7 +308,7 @@ impl Tree {
         if count == 0 {
             return Ok(false);
         }
-        // With the right neighbour, or the left one for the last.
+        // With the right neighbour; the last child with the left one.
         let at = at.min(count - 1);
         let (left, right) = (self.sound(parent, above.child(at))?, self.sound(parent, above.child(at + 1))?);
         let left = self.below(parent, level, left)?;
@@ -327,7 +327,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Both nodes in one, if that leaves a quarter of it free.
+    /// Returns both nodes merged into one, if that leaves a quarter of it free.
     fn merged(&self, view: &Optimistic<'_>, left: &Copy, right: &Copy) -> Attempt<Option<Vec<u8>>> {
         if is_packed(left) || is_packed(right) {
             view.validate()?;
@@ -349,14 +349,14 @@ impl Tree {
             right.append_to(0..second, &mut bytes)?;
             Node(&bytes[..]).free()
         };
-        // What does not fit says so by an error; a node that is damaged as well, and then whoever
-        // reads it is told.
+        // An error means that the records do not fit, or that a node is damaged. Readers report the
+        // damage.
         let is_enough = build().is_ok_and(|free| free >= self.space.payload / 4);
         view.validate()?;
         Ok(is_enough.then_some(bytes))
     }
 
-    /// A root with one child takes the child's place.
+    /// Replaces a root that has a single child by that child.
     fn lower_root(&self, root: &Optimistic<'_>) -> Attempt<bool> {
         let level = self.level(root)?;
         if level == 0 || self.sound(root, Node(root).count())? > 0 {
@@ -374,16 +374,16 @@ impl Tree {
         Ok(true)
     }
 
-    /// Walks the whole tree and says what is wrong with it. For tests and for checking a database;
-    /// nobody may change it meanwhile.
+    /// Walks the whole tree and reports the first problem. For tests and for checking a database;
+    /// the tree must not change meanwhile.
     ///
-    /// Errors: [`Error::Corruption`](crate::Error::Corruption), the first.
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption), the first one found.
     pub fn check(&self) -> Result<TreeStats> {
         self.check_with(&mut |_, _, _| Ok(()))
     }
 
-    /// As [`Tree::check`], and shows each page to somebody: its number, its level and its bytes.
-    /// After a page was seen to be changed all of it begins anew.
+    /// Like [`Tree::check`], but also passes each page's number, level and bytes to `each`. Starts
+    /// over if a page changes meanwhile.
     pub(crate) fn check_with(&self, each: &mut Visit<'_>) -> Result<TreeStats> {
         let mut stats = TreeStats::default();
         self.attempt(|| {
@@ -394,8 +394,8 @@ impl Tree {
         Ok(stats)
     }
 
-    /// A node and all that is below it. Of the node nothing but a copy is kept while that goes on:
-    /// a view of it would not outlive its eviction, and the pool may be far smaller than the tree.
+    /// Checks a node and everything below it. Only a copy of the node is kept meanwhile: a view
+    /// would not outlive the page's eviction, and the pool may be far smaller than the tree.
     fn check_below(
         &self,
         view: &Optimistic<'_>,
@@ -448,7 +448,7 @@ impl Tree {
         self.check_child(parent, child, (last.as_deref(), upper), stats, each)
     }
 
-    /// A child of a node that was seen with this number of its last change, and of this level.
+    /// Checks a child of a node that was seen with this LSN and level.
     fn check_child(
         &self,
         (parent, lsn, level): (u32, Lsn, u8),
@@ -462,24 +462,24 @@ impl Tree {
             self.check_below(&view, lower, upper, stats, each)
         });
         match looked {
-            // It may have been somebody else's by then: what changes a child's bounds changes its
-            // parent.
+            // The page may have been reused by then. Whatever changes a child's bounds also changes
+            // its parent.
             Err(Stop::Error(_)) if self.view(parent)?.lsn() != lsn => Err(Stop::Changed),
             looked => looked,
         }
     }
 }
 
-/// What [`Tree::check`] has counted.
+/// The counts of [`Tree::check`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct TreeStats {
-    /// Records in its leaves.
+    /// Number of records in the leaves.
     pub records: u64,
-    /// Pages, inner ones included.
+    /// Number of pages, including inner nodes.
     pub pages: u64,
-    /// Levels, the leaves included.
+    /// Number of levels, including the leaves.
     pub levels: u8,
-    /// Bytes in its pages that no record has.
+    /// Bytes of the pages that are free.
     pub free_bytes: u64,
 }

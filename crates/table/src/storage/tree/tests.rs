@@ -53,7 +53,7 @@ fn agrees(tree: &Tree, map: &Map) {
 }
 
 fn key(rng: &mut SeededRng, spread: u64) -> Vec<u8> {
-    // Some long, some with much in common, some prefixes of others.
+    // Some keys are long, some share prefixes, some are prefixes of others.
     let number = rng.below(spread);
     let text = match number % 4 {
         0 => format!("{number:06}"),
@@ -64,9 +64,8 @@ fn key(rng: &mut SeededRng, spread: u64) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Goal: a tree is a sorted map, whatever comes in whatever order, in a pool that holds a part of
-/// it. Method: random puts, inserts, removals, lookups and scans against a map; pages that are
-/// freed are used again.
+/// Goal: a tree is a sorted map for all orders of operations, in a pool smaller than the tree.
+/// Method: random puts, inserts, removals, lookups and scans against a map; freed pages are reused.
 #[test]
 fn as_a_map() {
     for seed in 0..6 {
@@ -109,10 +108,11 @@ fn as_a_map() {
     }
 }
 
-/// Goal: many records go at once as one by one: those that pass the test, are free, and no others,
-/// also when a key is there twice or not at all; records that are not free are told, whether they
-/// would go or not; and pages that become empty are given back. Method: random sorted keys, up to a
-/// hundred at a time over many leaves, against a map, until nothing is left.
+/// Goal: removing a run of records is equivalent to removing them one by one. It removes exactly
+/// those that pass the test and are free, even if a key is given twice or does not exist. It
+/// reports records that are not free, whether they pass the test or not, and frees pages that
+/// become empty. Method: random sorted keys, up to a hundred at a time over many leaves, against a
+/// map, until nothing is left.
 #[test]
 fn runs_of_removals() {
     for seed in 0..6 {
@@ -169,7 +169,7 @@ fn runs_of_removals() {
     }
 }
 
-/// Goal: ascending keys fill pages, and descending and shuffled ones at least half of them.
+/// Goal: ascending keys fill pages to over 90 %, descending keys to 40 %, shuffled keys to 60 %.
 #[test]
 fn fill() {
     let share = |order: &dyn Fn(u32) -> u32| {
@@ -184,8 +184,8 @@ fn fill() {
     assert!(up > 0.9 && down > 0.4 && mixed > 0.6, "{up} {down} {mixed}");
 }
 
-/// Goal: records that are too long are refused, the longest ones are not, and an empty key and
-/// value are records as well.
+/// Goal: records that are too long are refused, the longest allowed ones are not, and an empty key
+/// and an empty value are allowed.
 #[test]
 fn lengths() {
     let tree = Tree::create(&space(100)).unwrap();
@@ -206,7 +206,7 @@ fn lengths() {
 proptest! {
     #![proptest_config(crate::test_config::cases(60))]
 
-    /// Goal: scans give what a map's range gives, both ways, whatever the bounds.
+    /// Goal: scans return the same as a map's range, in both directions, for all bounds.
     #[test]
     fn ranges(seed: u64, bounds in prop::collection::vec((0u8..3, 0u64..500, 0u8..3, 0u64..500), 10)) {
         let tree = Tree::create(&space(100)).unwrap();
@@ -239,9 +239,9 @@ proptest! {
     }
 }
 
-/// Goal: threads that insert, remove, read and scan at once, in a pool that is too small for the
-/// tree, find what they themselves have written, and leave a sound tree. Method: each thread has
-/// keys of its own between everybody's, and a map of them.
+/// Goal: threads that insert, remove, read and scan concurrently, in a pool too small for the tree,
+/// find their own writes and leave a sound tree. Method: each thread has its own keys, interleaved
+/// with those of the others, and a map of them.
 #[test]
 fn threads() {
     let space = space(40);
@@ -292,10 +292,10 @@ fn work(tree: &Tree, worker: u64) -> Map {
     map
 }
 
-/// Goal: a node whose parent has room for any separator but the longest is split all the same.
-/// Method: leaves that ascending keys fill up, each of which ends in a long key without a value
-/// that a key of one byte follows, so that the long key goes up whole; five of them leave the root
-/// room for a sixth of their length, and the sixth is four bytes longer.
+/// Goal: a node is split even if its parent has room for every separator but the longest. Method:
+/// ascending keys fill leaves, each of which ends in a long key without a value, followed by a key
+/// of one byte, so that the whole long key moves up. Five of them leave the root room for a sixth
+/// one of their length, and the sixth one is four bytes longer.
 #[test]
 fn the_longest_separators() {
     let tree = Tree::create(&space(100)).unwrap();
@@ -308,8 +308,8 @@ fn the_longest_separators() {
     };
     for leaf in 0..6u8 {
         let last = if leaf == 5 { most } else { most - 4 };
-        // Bytes of slot, key and value of what comes between: the leaf has too little room left for
-        // the next one's first record, and enough for the upper fence that it gets.
+        // Sizes of slot, key and value of the records in between. They leave too little room for
+        // the first record of the next leaf, and enough for the upper fence.
         let between: &[usize] = match leaf {
             0 => &[543; 5],
             5 => &[458, 458, 457],
@@ -329,8 +329,8 @@ fn the_longest_separators() {
     agrees(&tree, &map);
 }
 
-/// Goal: a leaf that others have emptied since it was found to be full is not divided: what was
-/// removed stays removed, and what is left stays in order. Method: the second half of such a write.
+/// Goal: a leaf that other threads have emptied since it was found full is not divided: removed
+/// records stay removed, and the rest stays in order. Method: the second half of such a write.
 #[test]
 fn leaves_emptied_before_they_are_split() {
     for left in [0, 1] {
@@ -343,8 +343,8 @@ fn leaves_emptied_before_they_are_split() {
     }
 }
 
-/// Goal: a scan that met an error goes on where it was, and does not end there. Method: each read
-/// of the disk fails in turn, once.
+/// Goal: after an error a scan continues where it was and does not end. Method: each read of the
+/// disk fails once.
 #[test]
 fn scans_after_errors() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -376,10 +376,10 @@ fn scans_after_errors() {
     assert!(struck > 10, "{struck}");
 }
 
-/// Goal: a removal that has failed has not happened, and one that has happened has not failed,
-/// whatever becomes of the merge behind it. Method: in a pool that does not have the neighbours,
-/// records of one leaf after the other, so that all become sparse; one of the first reads of each
-/// removal fails.
+/// Goal: a failed removal has had no effect, and a removal that took effect succeeds, regardless of
+/// the following merge. Method: the pool does not hold the neighbours; records are removed from one
+/// leaf after the other so that all leaves become sparse; one of the first reads of each removal
+/// fails.
 #[test]
 fn removals_whose_merges_fail() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
@@ -411,7 +411,7 @@ fn removals_whose_merges_fail() {
     assert_eq!(tree.check().unwrap().records, 0);
 }
 
-/// Writes a page of a tree anew, as somebody would who knows its checksum.
+/// Rewrites a page of a tree with a valid checksum.
 fn forge(tree: &Tree, page: u32, change: impl FnOnce(&mut [u8])) {
     let mut bytes = tree.space.file.read(page).unwrap().to_vec();
     change(&mut bytes);
@@ -421,9 +421,9 @@ fn forge(tree: &Tree, page: u32, change: impl FnOnce(&mut [u8])) {
     forged.commit(&*tree.space.log, tree.space.path()).unwrap();
 }
 
-/// Goal: what comes of pages that nobody has written who follows the rules is an error, and no
-/// endless loop: a node that is below itself, a leaf that has neither records nor room, and one
-/// whose header tells of room that is not there.
+/// Goal: pages with invalid contents cause an error and no endless loop: a node that is its own
+/// descendant, a leaf with neither records nor room, and a leaf whose header claims room that does
+/// not exist.
 #[test]
 fn forged_nodes() {
     let filled = |rows: u8| {
@@ -451,7 +451,7 @@ fn forged_nodes() {
     assert_eq!(roomy.check().unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// Records as rows have them: flags, NULL bits, a number and a text.
+/// Builds a record in the format of rows: flags, NULL bits, a number and a text.
 fn row(rng: &mut SeededRng) -> Vec<u8> {
     let words = ["ledger ", "harbour ", "signal ", "copper "];
     let text: String = (0..rng.below(12)).map(|_| words[rng.below(4) as usize]).collect();
@@ -475,7 +475,7 @@ fn packed_tree_by(
     let mut builder = Builder::new(&tree, 0.95, Some(layout)).with_threads(threads);
     let mut map: Map = (0..rows).map(|at| (packed_key(form, u64::from(at) * 3), Vec::new())).collect();
     for (at, own) in map.values_mut().enumerate() {
-        // Some that cannot be packed, one by one and many in a row.
+        // Some records cannot be packed, both single ones and many in a row.
         *own = match at {
             _ if rows > 1_000 && at % 5_000 == 77 => vec![1],
             3_000..3_400 => vec![2; 20],
@@ -513,10 +513,10 @@ fn packed_leaves(tree: &Tree) -> (usize, usize) {
     (packed, ordinary)
 }
 
-/// Goal: a tree is built of keys with much in common up to some key, and little from there on:
-/// inner nodes are measured without what their keys have in common, and the next key may have less
-/// of it. Method: groups of keys with long prefixes, of some hundreds of leaves each, of sizes that
-/// end a group at many places of an inner node.
+/// Goal: a tree can be built of keys that share long prefixes up to some key, and little after it.
+/// The size of an inner node is computed with the common prefix of its keys, and the next key may
+/// shorten that prefix. Method: groups of keys with long prefixes, some hundreds of leaves each,
+/// sized so that groups end at many positions in an inner node.
 #[test]
 fn built_of_long_prefixes() {
     for rows in (3_000..5_800u32).step_by(400) {
@@ -535,8 +535,8 @@ fn built_of_long_prefixes() {
     }
 }
 
-/// Goal: a check comes to its end in a pool that is far smaller than the tree. Method: a tree of
-/// hundreds of pages, and the frames that its writer needs.
+/// Goal: a check completes in a pool far smaller than the tree. Method: a tree of hundreds of
+/// pages, and only the frames that its writer needs.
 #[test]
 fn a_check_in_a_small_pool() {
     let space = space(12);
@@ -547,9 +547,9 @@ fn a_check_in_a_small_pool() {
     assert_eq!(stats.records, map.len() as u64);
 }
 
-/// Goal: of so many records that a thread of its own packs them the tree has each one, and is to
-/// the byte what it is without the thread. Method: several batches of all kinds of keys, with
-/// records among them that are not packed, against a map; the pages of both trees.
+/// Goal: a tree large enough to be packed by a second thread contains every record, and is
+/// identical byte for byte to one built without that thread. Method: several batches of all kinds
+/// of keys, including records that are not packed, against a map; compares the pages of both trees.
 #[test]
 fn packed_beside() {
     for form in 0..3 {
@@ -575,9 +575,9 @@ fn packed_beside() {
     }
 }
 
-/// Goal: a tree with packed leaves is a sorted map, and stays one through changes that take them
-/// apart; when all records are gone all pages are. Method: trees from the bottom up with three
-/// kinds of keys, against a map: puts, inserts, removals, lookups, scans of ranges in both
+/// Goal: a tree with packed leaves is a sorted map, and stays one through changes that unpack them;
+/// once all records are removed, all pages are freed. Method: trees built bottom up with three
+/// kinds of keys, against a map: puts, inserts, removals, lookups, and range scans in both
 /// directions.
 #[test]
 fn packed_as_a_map() {
@@ -592,7 +592,8 @@ fn packed_as_a_map() {
         for round in 0..4_000 {
             let key = packed_key(form, rng.below(20_000));
             match rng.below(10) {
-                // Somewhere first, so that leaves there are taken apart and others are not.
+                // At first only in one region, so that leaves there are unpacked and others are
+                // not.
                 0..=5 if round < 1_000 && key < packed_key(form, 9_000) => {}
                 0..3 => {
                     let value = row(&mut rng);
@@ -650,10 +651,9 @@ fn packed_as_a_map() {
     }
 }
 
-/// Goal: a packed leaf can be divided wherever a record of it changes, also when a value far from
-/// all others was the reason for a dictionary, and is in one of the parts only. Method: numbers of
-/// two values and one row of others near the beginning; changes here and there behind it, against a
-/// map.
+/// Goal: a packed leaf can be divided wherever a record of it changes, even if a single outlier was
+/// the reason for a dictionary and is in only one of the parts. Method: numbers of two values, and
+/// one row of other values near the beginning; changes at several places after it, against a map.
 #[test]
 fn packed_with_one_row_of_others() {
     use crate::storage::packed::{Layout, Lead};
@@ -682,8 +682,8 @@ fn packed_with_one_row_of_others() {
     }
 }
 
-/// Goal: a packed leaf becomes the root when it is the last one, also without any record behind it,
-/// and is taken apart there too.
+/// Goal: a packed leaf becomes the root when it is the last one, even without records after it, and
+/// can be unpacked there too.
 #[test]
 fn packed_root() {
     let space = space(100);
@@ -709,8 +709,9 @@ fn packed_root() {
     assert_eq!(packed_leaves(&tree).0, 0);
 }
 
-/// Goal: threads that read while others take packed leaves apart see every record that nobody
-/// removes, in order. Method: writers of odd records, readers that scan and look up even ones.
+/// Goal: threads that read while others unpack leaves see every record that is not removed, in
+/// order.
+/// Method: writers of odd records; readers that scan and look up even ones.
 #[test]
 fn packed_while_others_write() {
     let space = space(400);

@@ -1,9 +1,9 @@
-//! Packed leaves whose records are going to change.
+//! Changing records in packed leaves.
 //!
-//! A packed leaf has several times as many records as another. It is divided so that the record
-//! comes into an ordinary leaf with its neighbours, which is filled in part; what is on either side
-//! stays packed. That takes a division or two, each a change of its own: the parent has to have
-//! room for one key more, as in any other.
+//! A packed leaf has several times as many records as an ordinary one. It is divided so that the
+//! changed record and its neighbours go into an ordinary leaf, which is partly filled, while the
+//! records on either side stay packed. This takes one or two splits, each a change of its own: as
+//! for any split, the parent must have room for one more key.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use crate::storage::node::{Bounds, HEADER, NodeMut, SLOT};
 use crate::storage::ops::image;
 use crate::storage::packed::{Packed, Unpacked};
 
-/// How full, in percent, the ordinary leaf gets that a record comes into.
+/// Fill, in percent, of the ordinary leaf that receives the record.
 const FILL: usize = 90;
 
-/// Records that a packed leaf has.
+/// The records of a packed leaf.
 pub(super) struct Records {
     unpacked: Unpacked,
     count: usize,
@@ -39,7 +39,7 @@ impl Records {
         self.unpacked.record(at).ok_or(Changed)
     }
 
-    /// Bytes of an ordinary leaf that some of them take.
+    /// Returns the bytes that a range of records takes in an ordinary leaf.
     fn len(&self, range: Range<usize>, bounds: &Bounds<'_>) -> Result<usize, Changed> {
         let prefix = bounds.prefix_len();
         let fences = bounds.lower.map_or(0, <[u8]>::len) + bounds.upper.map_or(0, <[u8]>::len);
@@ -51,7 +51,7 @@ impl Records {
         Ok(sum)
     }
 
-    /// Some of them as an ordinary leaf.
+    /// Builds an ordinary leaf from a range of records.
     fn leaf(&self, range: Range<usize>, bounds: Bounds<'_>, len: usize) -> Result<Vec<u8>, Changed> {
         let mut bytes = vec![0; len];
         let mut node = NodeMut(&mut bytes);
@@ -66,8 +66,8 @@ impl Records {
 }
 
 impl Tree {
-    /// Makes an ordinary leaf of a packed one whose records fit. Gives its records where they do
-    /// not.
+    /// Converts a packed leaf into an ordinary one if its records fit. Otherwise returns its
+    /// records.
     pub(super) fn unpack_whole(&self, view: &Optimistic<'_>) -> Attempt<Option<(Copy, Records)>> {
         let copy = Copy::of(self, view)?;
         let records = self.sound(view, Records::of(&copy))?;
@@ -86,7 +86,7 @@ impl Tree {
         Ok(None)
     }
 
-    /// Divides a packed leaf so that `key` gets nearer to an ordinary one.
+    /// Divides a packed leaf so that `key` ends up in, or closer to, an ordinary leaf.
     pub(super) fn halves_packed(
         &self,
         view: &Optimistic<'_>,
@@ -95,16 +95,16 @@ impl Tree {
     ) -> Attempt<Halves> {
         let build = || -> Result<Halves, Changed> {
             let count = records.count;
-            // Parts of the same size, of which the key is in one; whole ones stay together on
-            // either side.
+            // Divides into parts of equal size, one of which contains the key. Those on either side
+            // stay together.
             let parts = records.len(0..count, &copy.bounds())? * 100 / (copy.bytes.len() * FILL) + 1;
             let size = count.div_ceil(parts).max(1);
             let (at, _) = copy.node().search(key)?;
             let start = at.min(count.saturating_sub(1)) / size * size;
             let cut = if start > 0 { start } else { size };
             let halves = |cut| self.divide_packed(copy, records, cut);
-            // The half of what fits on a page fits, even with other fences; and if it should not,
-            // there are other places to cut.
+            // Half of the records of a page fit on a page even with other fences. If they should
+            // not, other positions to cut remain.
             let others = (1..parts).map(|part| part * size);
             [cut, count / 2].into_iter().chain(others).find_map(|cut| halves(cut).ok()).ok_or(Changed)
         };
@@ -129,8 +129,8 @@ impl Tree {
     }
 }
 
-/// Two leaves in one, of which one at least is packed: only when the other one has no records, or
-/// nothing would be gained that the next change does not undo. `None` otherwise.
+/// Merges two leaves, at least one of which is packed. Returns `None` unless one of them is empty,
+/// because the next change would undo any other merge.
 pub(super) fn merged_packed(left: &Copy, right: &Copy) -> Option<Vec<u8>> {
     let kept = match (left.node().count(), right.node().count()) {
         (Ok(0), _) => right,
@@ -141,7 +141,7 @@ pub(super) fn merged_packed(left: &Copy, right: &Copy) -> Option<Vec<u8>> {
     if is_packed(kept) { Packed(&kept.bytes[..]).with_bounds(bounds) } else { None }
 }
 
-/// Whether a node is a packed leaf.
+/// Returns whether a node is a packed leaf.
 pub(super) fn is_packed(copy: &Copy) -> bool {
     copy.node().is_packed().unwrap_or(false)
 }

@@ -2,8 +2,8 @@ use super::*;
 use crate::Operation;
 use crate::fault::{Fault, When};
 
-/// Goal: every kind of line survives text and back. Method: one of each, with awkward paths, bytes
-/// and numbers.
+/// Goal: every kind of line survives a round trip through text. Method: one of each, with awkward
+/// paths, bytes and numbers.
 #[test]
 fn lines_round_trip() {
     use LoggedOperation as L;
@@ -75,7 +75,8 @@ fn lines_round_trip() {
     assert_eq!(parse_log(&text).unwrap(), log);
 }
 
-/// Goal: what is not a line of a log is refused, with its place. Method: one mistake of each kind.
+/// Goal: text that is not a valid log line is refused, with its position. Method: one mistake of
+/// each kind.
 #[test]
 fn nonsense_is_refused() {
     for (line, message) in [

@@ -1,4 +1,4 @@
-//! Words of the operation log's lines.
+//! The words in the lines of an operation log.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -10,7 +10,7 @@ use super::super::crash::CrashImage;
 use super::super::options::{Fault, Rule, When};
 use crate::{Access, Create, OpenOptions, Operation};
 
-/// A line that is not a logged operation.
+/// The error for a line that is not a logged operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, word {word}: expected {expected}, found {found:?}")]
 pub struct ParseLogError {
@@ -27,14 +27,14 @@ impl ParseLogError {
     }
 }
 
-/// A path as one word.
+/// Formats a path as one word.
 pub(super) struct Name<'a>(pub(super) &'a Path);
 
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0.as_os_str().as_bytes();
         if bytes.is_empty() {
-            return f.write_str("%"); // no byte follows: not a path otherwise
+            return f.write_str("%"); // the empty path: elsewhere, `%` is followed by hex digits
         }
         for &byte in bytes {
             if byte.is_ascii_graphic() && byte != b'%' {
@@ -47,7 +47,7 @@ impl fmt::Display for Name<'_> {
     }
 }
 
-/// Bytes as one word.
+/// Formats bytes as one word.
 pub(super) struct Hex<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -90,8 +90,8 @@ const OPERATIONS: [(&str, Operation); 15] = [
     ("lock", Operation::Lock),
 ];
 
-/// `<index> <fault> <once|always>`, the index as `17` or as `write:3`, a misdirection as
-/// `misdirected:-512`.
+/// Formats a rule as `<index> <fault> <once|always>`. The index is written as `17` or `write:3`, a
+/// misdirection as `misdirected:-512`.
 pub(super) fn rule(rule: Rule) -> String {
     let when = match rule.when {
         When::Index(index) => index.to_string(),
@@ -114,10 +114,10 @@ pub(super) fn rule(rule: Rule) -> String {
     format!("{when} {fault} {}", if rule.persistent { "always" } else { "once" })
 }
 
-/// Takes a line apart.
+/// Parses a line word by word.
 pub(super) struct Words<'a> {
     words: std::str::SplitWhitespace<'a>,
-    /// The word taken last and its number, from 1.
+    /// The last word taken and its number, from 1.
     last: &'a str,
     count: usize,
 }
@@ -254,7 +254,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Two hex digits.
+/// Parses two hex digits.
 fn hex(digits: &[u8]) -> Option<u8> {
     let [high, low] = digits else { return None };
     let value = |digit: u8| char::from(digit).to_digit(16);

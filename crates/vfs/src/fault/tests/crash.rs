@@ -1,4 +1,4 @@
-//! What power loss does to bytes and lengths.
+//! The effect of a power loss on bytes and lengths.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use super::*;
 const OLD: u8 = b'o';
 const NEW: u8 = b'N';
 
-/// What became of a write of `NEW` over `OLD`, as far as the bytes tell.
+/// The fate of a write of `NEW` over `OLD`, as far as the bytes show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     Lost,
     Whole,
-    /// Some part kept, the rest lost, cut at this granularity (4096, 512 or 1).
+    /// A part kept, the rest lost, divided at this granularity (4096, 512 or 1).
     Mixed(u64),
     Prefix,
     Garbage,
 }
 
-/// `range` of `bytes` was overwritten.
+/// Classifies `bytes`, of which `range` was overwritten.
 fn shape(bytes: &[u8], range: std::ops::Range<usize>) -> Shape {
     let part = &bytes[range.clone()];
     if part.iter().any(|&byte| byte != OLD && byte != NEW) {
@@ -40,7 +40,7 @@ fn shape(bytes: &[u8], range: std::ops::Range<usize>) -> Shape {
     }
 }
 
-/// A durable file of 16 KiB, of which `100..14_000` is overwritten without a sync.
+/// Creates a durable file of 16 KiB and overwrites `100..14_000` without a sync.
 fn overwritten(options: FaultOptions) -> FaultFs {
     let fs = FaultFs::new(options);
     install(&fs, "f", &[OLD; 16_384]).write_all_at(&[NEW; 13_900], 100).unwrap();
@@ -56,7 +56,7 @@ fn shapes(options: FaultOptions) -> BTreeSet<Shape> {
     })
 }
 
-/// Goal: every fate of a write occurs. Method: 400 images of one write, sorted by what they show.
+/// Goal: every fate of a write occurs. Method: 400 images of one write, classified by their bytes.
 #[test]
 fn every_fate_occurs() {
     let all = shapes(FaultOptions::default());
@@ -67,7 +67,7 @@ fn every_fate_occurs() {
     }
 }
 
-/// Goal: a disk with atomic sectors or blocks tears at their edges only. Control:
+/// Goal: a disk with atomic sectors or blocks tears only at their edges. Control:
 /// `every_fate_occurs`, where it tears anywhere.
 #[test]
 fn atomic_units_do_not_tear() {
@@ -78,7 +78,7 @@ fn atomic_units_do_not_tear() {
     assert_eq!(blocks, BTreeSet::from([lost, whole, Shape::Mixed(4096)]));
 }
 
-/// Goal: the fixed images keep nothing and everything; a synced write is in all of them.
+/// Goal: the fixed images keep nothing and everything; a synced write is in all images.
 #[test]
 fn fixed_images_and_syncs() {
     let fs = overwritten(FaultOptions::default());
@@ -96,7 +96,7 @@ fn fixed_images_and_syncs() {
     assert_eq!(after_sync, BTreeSet::from([Shape::Whole]));
 }
 
-/// Goal: garbage stays inside the write, unless the disk is said to spoil whole sectors.
+/// Goal: garbage stays inside the write, unless the disk is configured to spoil whole sectors.
 #[test]
 fn garbage_is_wide_only_on_request() {
     let spoiled = |wide_garbage| {
@@ -113,8 +113,8 @@ fn garbage_is_wide_only_on_request() {
     assert_eq!(spoiled(true), BTreeSet::from([false, true]));
 }
 
-/// Goal: bytes and length of an append survive apart: length without bytes shows zeros, bytes
-/// without length show nothing.
+/// Goal: bytes and length of an append survive independently: a length without bytes shows zeros,
+/// bytes without a length are invisible.
 #[test]
 fn lengths_are_drawn_apart() {
     let fs = quiet();
@@ -126,7 +126,7 @@ fn lengths_are_drawn_apart() {
     assert!(seen.iter().all(|bytes| bytes.len() == 3 || bytes.len() == 6));
 }
 
-/// Goal: rewriting the middle of an unsynced append brings no length of its own.
+/// Goal: rewriting the middle of an unsynced append is not a length change of its own.
 #[test]
 fn only_growth_brings_a_length() {
     let fs = quiet();
@@ -136,7 +136,7 @@ fn only_growth_brings_a_length() {
     assert_eq!(over_images(&fs, 200, |fs| read(fs, "f").unwrap().len()), [0, 100].into());
 }
 
-/// Goal: bytes whose length was lost do not come back when recovery makes the file longer again.
+/// Goal: bytes whose length was lost do not reappear when recovery extends the file.
 #[test]
 fn hidden_bytes_are_gone() {
     let fs = quiet();
@@ -150,8 +150,8 @@ fn hidden_bytes_are_gone() {
     assert_eq!(tails, [(3, true), (10_003, true)].into());
 }
 
-/// Goal: an append-safe disk shows no length without its bytes, over several appends. Control:
-/// without the trait it does.
+/// Goal: an append-safe disk never shows a length without its bytes, over several appends. Control:
+/// a disk without this property does.
 #[test]
 fn append_safety() {
     let holes = |append_safe| {
@@ -171,7 +171,8 @@ fn append_safety() {
     assert_eq!(holes(false), BTreeSet::from([false, true]));
 }
 
-/// Goal: cuts and extensions survive or not by themselves, and a kept cut really cuts.
+/// Goal: truncations and extensions survive or are lost independently, and a truncation that
+/// survives really truncates.
 #[test]
 fn set_len_is_pending_too() {
     let fs = quiet();
@@ -185,9 +186,9 @@ fn set_len_is_pending_too() {
     assert_eq!(over_images(&fs, 50, |fs| read(fs, "f").unwrap()), [b"ab\0\0".to_vec()].into());
 }
 
-/// Goal: an ordered disk keeps a prefix of all changes, over files, lengths and names. Control:
-/// without the trait a later change survives an earlier one. Method: ten one-byte files, created
-/// and written in turn.
+/// Goal: an ordered disk keeps a prefix of all changes, across files, lengths and names. Control:
+/// on an unordered disk, a later change survives without an earlier one. Method: ten one-byte
+/// files, created and written in turn.
 #[test]
 fn order_is_kept_on_request() {
     let holes = |ordered| {
@@ -205,7 +206,7 @@ fn order_is_kept_on_request() {
     assert_eq!(holes(false), BTreeSet::from([false, true]));
 }
 
-/// Goal: an ordered disk stops at every point, from nothing to everything.
+/// Goal: an ordered disk can stop after any number of changes, from none to all.
 #[test]
 fn ordered_disks_stop_anywhere() {
     let fs = FaultFs::new(FaultOptions { ordered: true, ..Default::default() });
@@ -215,7 +216,7 @@ fn ordered_disks_stop_anywhere() {
     assert_eq!(lengths, (0..=5).collect());
 }
 
-/// Goal: an image depends on its seed and nothing else; different seeds differ.
+/// Goal: an image depends only on its seed; different seeds give different images.
 #[test]
 fn images_follow_their_seed() {
     let point = overwritten(FaultOptions::default()).crash_point();
@@ -225,7 +226,7 @@ fn images_follow_their_seed() {
     assert!((0..100).all(|seed| hashes.contains(&hash(seed))));
 }
 
-/// Goal: a crash kills every handle and the machine itself; the image is alive, settled, and can
+/// Goal: a crash kills every handle and the machine itself; the image is alive and settled, and can
 /// crash in turn.
 #[test]
 fn handles_die_and_images_live() {
@@ -248,8 +249,7 @@ fn handles_die_and_images_live() {
     }
 }
 
-/// Goal: images share nothing that they can change. Method: write to one, look at another and at
-/// the original.
+/// Goal: images share no mutable state. Method: write to one, check another and the original.
 #[test]
 fn images_are_independent() {
     let fs = overwritten(FaultOptions::default());

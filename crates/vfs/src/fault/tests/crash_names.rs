@@ -1,4 +1,4 @@
-//! What power loss does to names.
+//! The effect of a power loss on names.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ fn sync(fs: &FaultFs, dir: &str) {
     fs.sync_dir(Path::new(dir)).unwrap();
 }
 
-/// The sets of files that images show, each as `name=content`.
+/// Returns the sets of files found over many images, each file as `name=content`.
 fn views(fs: &FaultFs) -> BTreeSet<String> {
     over_images(fs, 200, |fs| {
         let show = |name: String| {
@@ -23,8 +23,8 @@ fn set(expected: &[&str]) -> BTreeSet<String> {
     expected.iter().map(|&s| s.to_owned()).collect()
 }
 
-/// Goal: a synced file whose name was not synced can vanish; a synced name without synced bytes can
-/// be empty; after both syncs there is one outcome.
+/// Goal: a synced file whose name was not synced can vanish; a synced name whose bytes were not
+/// synced can be empty; after both syncs there is one outcome.
 #[test]
 fn names_and_bytes_are_apart() {
     let fs = quiet();
@@ -42,14 +42,14 @@ fn names_and_bytes_are_apart() {
     assert_eq!(views(&fs), set(&["f=", "f=\0"]));
 }
 
-/// A one-byte write can come out as any byte; the one that this seed range draws besides the
-/// expected ones.
+/// A one-byte write can turn into any byte. Returns the view with the garbage byte that this range
+/// of seeds draws.
 fn views_garbage(fs: &FaultFs) -> String {
     let odd = views(fs).into_iter().find(|view| !["", "f=", "f=x", "f=\0"].contains(&view.as_str()));
     odd.expect("200 images hold some garbage")
 }
 
-/// Goal: after a rename a crash shows the old name, the new one or both, but never neither.
+/// Goal: after a rename, a crash leaves the old name, the new one or both, but never neither.
 /// Control: after the directory sync, only the new one.
 #[test]
 fn renames_show_old_new_or_both() {
@@ -63,8 +63,8 @@ fn renames_show_old_new_or_both() {
     assert_eq!(views(&fs), set(&["new=x"]));
 }
 
-/// Goal: renaming over a file before its bytes are synced can lose both contents; after `sync_data`
-/// it cannot. This is the mistake that `AtomicFile` exists to prevent.
+/// Goal: renaming over a file before the new bytes are synced can lose both contents; after
+/// `sync_data` it cannot. `AtomicFile` exists to prevent this mistake.
 #[test]
 fn rename_does_not_carry_bytes() {
     let replace = |sync_first: bool| {
@@ -82,7 +82,7 @@ fn rename_does_not_carry_bytes() {
     assert!(careless.contains(&b""[..]) && careless.contains(&b"\0"[..]), "{careless:?}");
 }
 
-/// Goal: removed and linked names come and go until synced.
+/// Goal: removed and linked names may or may not survive until they are synced.
 #[test]
 fn removal_and_links() {
     let fs = quiet();
@@ -98,7 +98,7 @@ fn removal_and_links() {
     assert_eq!(views(&fs), set(&["a=x b=x"]));
 }
 
-/// Goal: a name that changes twice can show either file, whole.
+/// Goal: a name that changes twice can refer to either file, complete.
 #[test]
 fn names_change_twice() {
     let fs = quiet();
@@ -108,8 +108,8 @@ fn names_change_twice() {
     assert_eq!(views(&fs), set(&["", "a=1", "a=2"]));
 }
 
-/// Goal: a directory whose own name was not synced takes its files with it; its sync does not cover
-/// that name.
+/// Goal: a directory whose own name was not synced is lost with its files; syncing the directory
+/// does not cover that name.
 #[test]
 fn directories_vanish_with_their_files() {
     let fs = quiet();
@@ -125,8 +125,8 @@ fn directories_vanish_with_their_files() {
     assert!(fs.is_settled());
 }
 
-/// Goal: a rename between directories needs both syncs. One of the target keeps the new name and
-/// maybe the old one; one of the source drops the old name only after the new one is safe.
+/// Goal: a rename between directories needs both syncs. A sync of the target keeps the new name and
+/// maybe the old one; a sync of the source drops the old name only after the new one is durable.
 #[test]
 fn renames_between_directories() {
     let moved = |synced: &[&str]| {
@@ -144,8 +144,8 @@ fn renames_between_directories() {
     assert_eq!(moved(&["to", "from"]), set(&[new]));
 }
 
-/// Goal: making a rename's new name durable early settles what happened to that name before, in
-/// order.
+/// Goal: making the new name of a rename durable early also makes the earlier changes of that name
+/// durable, in order.
 #[test]
 fn forced_halves_keep_their_order() {
     let fs = quiet();
@@ -160,8 +160,8 @@ fn forced_halves_keep_their_order() {
     assert_eq!(views(&fs), set(&["to/f=moved"]));
 }
 
-/// Goal: and so on along a chain: what the new name replaced must have arrived where it was moved
-/// before.
+/// Goal: this propagates along a chain of renames: a file that the new name replaced must be
+/// durable where it was moved before.
 #[test]
 fn forced_halves_force_others() {
     let fs = quiet();
@@ -175,8 +175,8 @@ fn forced_halves_force_others() {
     assert!(fs.is_settled());
 }
 
-/// Goal: a sync of one directory does not make another's changes durable, nor forget files that
-/// these may bring back.
+/// Goal: syncing one directory neither makes another's changes durable nor frees files that those
+/// changes may bring back.
 #[test]
 fn syncs_cover_one_directory() {
     let fs = quiet();
@@ -187,7 +187,8 @@ fn syncs_cover_one_directory() {
     assert_eq!(views(&fs), set(&["other/g=y", "f=x other/g=y"]));
 }
 
-/// Goal: a renamed directory is there with its files, under the old name or the new one, not both.
+/// Goal: a renamed directory exists with its files under either the old or the new name, but not
+/// both.
 #[test]
 fn renamed_directories_keep_their_files() {
     let fs = quiet();
@@ -196,8 +197,8 @@ fn renamed_directories_keep_their_files() {
     assert_eq!(views(&fs), set(&["old/x=1", "new/x=1"]));
 }
 
-/// Goal: renamed directories end up in one place, and no image holds a loop. Method: two
-/// directories moved into each other in turn; listing all files of 200 images ends.
+/// Goal: renamed directories end up in one place, and no image contains a cycle. Method: two
+/// directories moved into each other in turn; listing all files of 200 images terminates.
 #[test]
 fn directories_never_loop() {
     let fs = quiet();
@@ -215,7 +216,7 @@ fn directories_never_loop() {
     }
 }
 
-/// Goal: memory of files that no crash can bring back is given up at the next directory sync.
+/// Goal: the memory of files that no crash can bring back is freed at the next directory sync.
 #[test]
 fn unreachable_files_are_freed() {
     let fs = quiet();

@@ -1,8 +1,9 @@
-//! One seed, one run: replay, and shrinking by it.
+//! Determinism from a seed: replay, and the shrinking that relies on it.
 
 use super::*;
 
-/// A long run that uses everything: all operations, faults, quotas, short transfers, rot, crashes.
+/// A long run that uses everything: all operations, faults, quotas, short transfers, corruption,
+/// crashes.
 fn busy_run(seed: u64, record: bool) -> FaultFs {
     let options = FaultOptions { record, short_reads: 0.2, short_writes: 0.2, ..FaultOptions::seeded(seed) };
     let mut fs = FaultFs::new(options);
@@ -57,7 +58,7 @@ fn one_step(fs: &FaultFs, rng: &mut SeededRng, open: &mut Vec<Box<dyn File>>) {
     }
 }
 
-/// Goal: equal seeds end in equal states, down to the random stream; unequal ones do not.
+/// Goal: equal seeds end in equal states, down to the random stream; different seeds do not.
 #[test]
 fn same_seed_same_end() {
     for seed in 0..10 {
@@ -66,7 +67,7 @@ fn same_seed_same_end() {
     }
 }
 
-/// Goal: the hash notices a single bit, a single pending item, and a single drawn number.
+/// Goal: the hash detects a single bit, a single pending item, and a single drawn number.
 #[test]
 fn the_hash_is_sensitive() {
     let base = || {
@@ -94,8 +95,8 @@ fn the_hash_is_sensitive() {
     assert_eq!(hashes.len(), count);
 }
 
-/// Goal: a log, written as text and read back, replays to the same state and the same log, crashes
-/// included.
+/// Goal: a log that was written as text and parsed again replays to the same state and the same
+/// log, crashes included.
 #[test]
 fn logs_replay() {
     for seed in 0..10 {
@@ -112,7 +113,7 @@ fn logs_replay() {
     }
 }
 
-/// Goal: nothing is recorded unless asked for.
+/// Goal: nothing is recorded by default.
 #[test]
 fn logs_are_off_by_default() {
     assert!(busy_run(1, false).log().is_empty());
@@ -152,7 +153,7 @@ fn failing_logs_shrink() {
     }
 }
 
-/// Goal: each image continues the log of the run that it was drawn from, up to its own crash point.
+/// Goal: each image continues the log of its run, up to its own crash point.
 #[test]
 fn images_continue_the_log() {
     let fs = FaultFs::new(FaultOptions { record: true, ..Default::default() });

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{Access, Create, ErrorKind};
 
-/// Does one operation of each kind, none of which fails by itself.
+/// Runs one operation of the given kind, which succeeds unless a fault is injected.
 fn one_of(fs: &FaultFs, file: &dyn File, operation: Operation) -> Result<()> {
     let path = Path::new;
     match operation {
@@ -44,8 +44,8 @@ const KINDS: [Operation; 15] = [
     Operation::Lock,
 ];
 
-/// Goal: any kind of operation can be made to fail, once or for good, by kind or by index, and only
-/// that one. Control: the same operation without a rule.
+/// Goal: any kind of operation can be made to fail, once or persistently, by kind or by index,
+/// without affecting others. Control: the same operation without a rule.
 #[test]
 fn any_operation_fails_on_request() {
     for kind in KINDS {
@@ -71,8 +71,8 @@ fn any_operation_fails_on_request() {
     }
 }
 
-/// Goal: a failed operation changed nothing. Method: each changing kind under `EIO`, digest of the
-/// disk compared.
+/// Goal: a failed operation changes nothing. Method: compare the disk digest around each modifying
+/// operation failed with `EIO`.
 #[test]
 fn failed_operations_do_nothing() {
     for kind in
@@ -87,7 +87,7 @@ fn failed_operations_do_nothing() {
     }
 }
 
-/// Goal: a persistent rule for one kind leaves the others alone.
+/// Goal: a persistent rule for one kind does not affect other kinds.
 #[test]
 fn persistent_by_kind() {
     let fs = quiet();
@@ -101,7 +101,7 @@ fn persistent_by_kind() {
     assert_eq!(fs.injected_count(), 3);
 }
 
-/// Goal: interrupts surface in the plain calls and are hidden by the loops over them.
+/// Goal: interrupts surface in the plain calls, and the loops over them retry.
 #[test]
 fn interrupts() {
     let fs = quiet();
@@ -118,8 +118,8 @@ fn interrupts() {
     assert_eq!(fs.injected_count(), 3);
 }
 
-/// Goal: short transfers move half, never nothing, and the loops over them finish, also when every
-/// one is short.
+/// Goal: short transfers move half, never nothing, and the loops over them finish, even when every
+/// transfer is short.
 #[test]
 fn short_transfers() {
     let fs = quiet();
@@ -136,7 +136,8 @@ fn short_transfers() {
     assert_eq!(&buf, b"abcdefgh");
 }
 
-/// Goal: the options make some transfers short and lose no byte. Control: chance 0 makes none.
+/// Goal: the options make some transfers short and lose no byte. Control: with chance 0, none is
+/// short.
 #[test]
 fn short_by_chance() {
     let shorts = |chance: f64| {
@@ -162,8 +163,8 @@ fn short_by_chance() {
     assert_eq!(shorts(1.0), [200, 200]);
 }
 
-/// Goal: each silent write fault says Ok and stores exactly its own kind of wrong. Control: no
-/// rule.
+/// Goal: each silent write fault succeeds and stores exactly its own kind of wrong bytes. Control:
+/// no rule.
 #[test]
 fn silent_write_faults() {
     let old = [b'o'; 32];
@@ -194,7 +195,7 @@ fn bits_apart(left: &[u8], right: &[u8]) -> u32 {
     left.iter().zip(right).map(|(l, r)| (l ^ r).count_ones()).sum()
 }
 
-/// Goal: read faults change what is returned and nothing that is stored. Control: the read after.
+/// Goal: read faults change the returned bytes and nothing that is stored. Control: the next read.
 #[test]
 fn silent_read_faults() {
     let fs = quiet();
@@ -220,7 +221,7 @@ fn silent_read_faults() {
     assert_eq!(*file.map().unwrap(), bytes);
 }
 
-/// Goal: a lost sync says Ok and protects nothing. Control: the next sync does.
+/// Goal: a lost sync succeeds and protects nothing. Control: the next sync does.
 #[test]
 fn lost_syncs() {
     let fs = quiet();
@@ -236,7 +237,7 @@ fn lost_syncs() {
     assert_eq!(read(&fs.crash_point().image(CrashImage::None), "f").unwrap(), b"abc");
 }
 
-/// Goal: rot at rest shows in reads and survives crashes, and is refused past the end.
+/// Goal: corruption at rest shows in reads and survives crashes, and is refused past the end.
 #[test]
 fn rot_at_rest() {
     let fs = quiet();
@@ -257,8 +258,8 @@ fn rot_at_rest() {
     }
 }
 
-/// Goal: at the appointed operation the power goes, for it and all later ones, on every handle.
-/// Control: none before.
+/// Goal: the power fails at the configured operation, for it and all later ones, on every handle.
+/// Control: earlier operations succeed.
 #[test]
 fn power_is_lost_on_time() {
     let fs = quiet();
@@ -281,7 +282,7 @@ fn power_is_lost_on_time() {
     assert!(!after.is_powered_off());
 }
 
-/// Goal: direct I/O is simulated as strictly as a disk with 4096-byte blocks.
+/// Goal: simulated direct I/O is as strict as a disk with 4096-byte blocks.
 #[test]
 fn direct_io_needs_alignment() {
     #[repr(align(4096))]
@@ -298,9 +299,8 @@ fn direct_io_needs_alignment() {
     }
 }
 
-/// Goal: rot in bytes that were not synced does not put anything on the disk. Method: flip a bit of
-/// unsynced bytes and swap them with others, lose the bytes, grow the file; control: the programs
-/// see the rot.
+/// Goal: corrupting unsynced bytes puts nothing on the disk. Method: flip a bit of unsynced bytes
+/// and swap them with others, lose the bytes, grow the file; control: programs see the corruption.
 #[test]
 fn rot_of_unsynced_bytes_is_lost_with_them() {
     let fs = quiet();

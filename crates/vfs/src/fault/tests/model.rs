@@ -1,4 +1,4 @@
-//! The two fixed crash images against a model that knows only "synced" and "not synced".
+//! The two fixed crash images, compared with a model that only knows "synced" and "not synced".
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let file = 0..FILES.len();
-    // Renames between directories have rules of their own (see crash_names); here both names share
-    // a directory.
+    // Renames between directories have rules of their own (see `crash_names`), so both names share
+    // a directory here.
     let pair = prop_oneof![(0..2_usize, 0..2_usize), (2..5_usize, 2..5_usize)];
     let step = prop_oneof![
         3 => file.clone().prop_map(Step::Create),
@@ -40,10 +40,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// One view of the disk: names, and the bytes behind them.
+/// One view of the disk: names and their bytes.
 type View = BTreeMap<&'static str, Vec<u8>>;
 
-/// Files as numbers; for each what programs see and what was synced.
+/// Files by number, each with the content that programs see and the content that was synced.
 #[derive(Default)]
 struct Model {
     live: Vec<Vec<u8>>,
@@ -120,7 +120,7 @@ fn run(fs: &FaultFs, step: &Step) {
         Step::SetLen(name, len) => open(name).iter().for_each(|file| file.set_len(len).unwrap()),
         Step::SyncData(name) => open(name).iter().for_each(|file| file.sync_data().unwrap()),
         Step::SyncDir(dir) => fs.sync_dir(&Path::new("/").join(DIRS[dir])).unwrap(),
-        // These fail where the model does nothing.
+        // These fail in the cases where the model does nothing.
         Step::Rename(from, to) => _ = fs.rename(path(from), path(to)),
         Step::Link(from, to) => _ = fs.hard_link(path(from), path(to)),
         Step::Remove(name) => _ = fs.remove(path(name)),
@@ -134,8 +134,9 @@ fn view(fs: &FaultFs) -> View {
 proptest! {
     #![proptest_config(cases(500))]
 
-    /// Goal: `None` is exactly what was synced, `All` exactly what programs saw, after every step;
-    /// and no random image has a file of a name that was synced and is still the same missing.
+    /// Goal: after every step, `None` is exactly the synced state and `All` exactly the state that
+    /// programs saw; and no random image lacks a file whose name was synced and has not changed
+    /// since.
     #[test]
     fn fixed_images_are_the_synced_and_the_live_state(steps in steps(), seed in any::<u64>()) {
         let fs = quiet();
@@ -159,8 +160,8 @@ proptest! {
         }
         for name in random.keys() {
             let known = model.live_names.contains_key(name) || model.synced_names.contains_key(name);
-            // A name that was made and removed again since the last sync may show up, but nothing
-            // else may.
+            // A name that was created and removed since the last sync may appear, but no other name
+            // may.
             let touched = steps.iter().any(|step| matches!(step,
                 Step::Create(n) | Step::Rename(_, n) | Step::Link(_, n) if FILES[*n] == *name));
             prop_assert!(known || touched, "{} came from nowhere", name);

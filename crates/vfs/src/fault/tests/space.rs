@@ -1,4 +1,4 @@
-//! A disk that is full.
+//! A full disk.
 
 use super::*;
 
@@ -8,8 +8,8 @@ fn disk(pages: u64) -> FaultFs {
     FaultFs::new(FaultOptions { quota_bytes: Some(pages * PAGE), ..Default::default() })
 }
 
-/// Goal: a write takes what fits, then fails with `ENOSPC`; it works again once the quota is
-/// lifted. Control: an endless disk takes everything.
+/// Goal: a write takes the bytes that fit, then fails with `ENOSPC`; it works again once the quota
+/// is lifted. Control: a disk without a quota takes everything.
 #[test]
 fn full_and_lifted() {
     let data = vec![7; 5 * PAGE as usize];
@@ -30,8 +30,8 @@ fn full_and_lifted() {
     create(&endless, "f").write_all_at(&data, 0).unwrap();
 }
 
-/// Goal: space comes back from cuts, removals and replacements, but not while a removed file is
-/// open. Holes are free.
+/// Goal: truncation, removal and replacement free space, except while a removed file is open. Holes
+/// are free.
 #[test]
 fn space_comes_back() {
     let fs = disk(2);
@@ -51,8 +51,8 @@ fn space_comes_back() {
     assert_eq!(fs.used_bytes(), 2 * PAGE);
 }
 
-/// Goal: reserved space is there when it is needed. Control: without the reservation the same write
-/// fails.
+/// Goal: reserved space is available when it is needed. Control: without the reservation, the same
+/// write fails.
 #[test]
 fn reservations_hold() {
     for reserve in [true, false] {
@@ -73,7 +73,7 @@ fn reservations_hold() {
     }
 }
 
-/// Goal: the quota outlives a crash.
+/// Goal: the quota survives a crash.
 #[test]
 fn quota_survives_crashes() {
     let fs = disk(1);

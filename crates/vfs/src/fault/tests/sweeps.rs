@@ -1,18 +1,18 @@
-//! Whole workloads, crashed everywhere and failed everywhere: `AtomicFile` as the example, correct
-//! and with bugs planted.
+//! Whole workloads, crashed and failed at every operation. The example is `AtomicFile`, correct and
+//! with planted bugs.
 
 use std::collections::BTreeMap;
 
 use super::*;
 use crate::AtomicFile;
 
-/// How a replacement is done, right or wrong.
+/// How a file is replaced, correctly or with a bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
     AtomicFile,
-    /// Planted bug: the name may point to bytes that are not there yet.
+    /// Planted bug: the name may refer to bytes that are not on disk yet.
     NoDataSync,
-    /// Planted bug: acknowledged before the name is safe.
+    /// Planted bug: acknowledged before the name is durable.
     NoDirSync,
     /// Planted bug: no temporary file.
     InPlace,
@@ -55,10 +55,10 @@ fn replace(fs: &FaultFs, method: Method, bytes: &[u8]) -> Result<()> {
     }
 }
 
-/// Replaces a file several times, crashing everywhere; how many images were checked, and what was
-/// wrong with the first bad one.
+/// Replaces a file several times and crashes at every operation. Returns the number of images
+/// checked and the problem of the first bad one.
 fn crash_everywhere(method: Method, options: FaultOptions, random: u64) -> (u64, Option<String>) {
-    let mut acknowledged = BTreeMap::new(); // operations done when this generation was acknowledged
+    let mut acknowledged = BTreeMap::new(); // operations done when each generation was acknowledged
     let mut started = BTreeMap::new();
     let mut problem = None;
     let fs = FaultFs::new(options);
@@ -89,8 +89,8 @@ fn crash_everywhere(method: Method, options: FaultOptions, random: u64) -> (u64,
     (images, problem)
 }
 
-/// Goal: `AtomicFile` survives power loss at every operation, on the worst disk and on the politer
-/// ones, and each planted bug is found. Method: every acknowledged generation or a later whole one
+/// Goal: `AtomicFile` survives a power loss at every operation, on the worst disk and on better
+/// ones, and each planted bug is found. Method: the acknowledged generation or a later complete one
 /// must be there.
 #[test]
 fn atomic_file_survives_power_loss() {
@@ -110,7 +110,7 @@ fn atomic_file_survives_power_loss() {
     }
 }
 
-/// Goal: a sound program on an ordered disk may skip the data sync; the device traits matter.
+/// Goal: device properties matter: on an ordered disk, a correct program may skip the data sync.
 /// Method: `NoDataSync` is safe there except for its acknowledgement, so only torn contents would
 /// be reported, and none are.
 #[test]
@@ -122,9 +122,9 @@ fn traits_make_bugs_disappear() {
     assert!(problem.is_none_or(|problem| problem.starts_with("none")), "only by the image without order");
 }
 
-/// Goal: whichever operation fails, and however, the file is whole, old or new, and an error means
-/// no stray file.
-/// Method: every k, four errors, once and for good.
+/// Goal: whichever operation fails, and however, the file is complete, old or new, and an error
+/// leaves no stray file.
+/// Method: every k, four errors, once and persistently.
 #[test]
 fn atomic_file_survives_errors() {
     for fault in [Fault::Io, Fault::Full, Fault::Interrupted, Fault::Short] {
@@ -137,9 +137,9 @@ fn atomic_file_survives_errors() {
                     Ok(()) => assert_eq!(found, content(2), "{fault:?} at {index}"),
                     Err(_) => assert!(found == content(1) || found == content(2), "{fault:?} at {index}"),
                 }
-                // With the disk failing for good, the removal of the temporary file fails as well.
-                // And a builder whose lock fails (operation 2) cannot know whether the file is
-                // another's.
+                // If the disk keeps failing, removing the temporary file fails as well. And a
+                // builder whose lock fails (operation 2) cannot know whether the file belongs to
+                // another builder.
                 if !persistent && index != 2 {
                     assert_eq!(files(fs), ["d/f"], "{fault:?} at {index}");
                 }
@@ -150,8 +150,8 @@ fn atomic_file_survives_errors() {
     }
 }
 
-/// Goal: capturing crash points in one run gives the same disks as running again and again up to
-/// each operation.
+/// Goal: capturing crash points in one run gives the same disks as a separate run up to each
+/// operation.
 #[test]
 fn capture_equals_crash_at() {
     let run = |fs: &FaultFs| {
@@ -181,7 +181,8 @@ fn capture_equals_crash_at() {
     assert!(fs.take_crash_points().is_empty(), "the capture has ended");
 }
 
-/// Goal: `crash_sweep` visits every state, the first and the last included, and tells when.
+/// Goal: `crash_sweep` visits every state, the first and the last included, and reports the
+/// operation count of each.
 #[test]
 fn crash_sweep_visits_everything() {
     let mut seen = Vec::new();
@@ -197,7 +198,7 @@ fn crash_sweep_visits_everything() {
             seen.push((point.operation(), read(&after, "f").is_some()));
         }
     });
-    // Before the open; before the write; up to the sync (the look at the length changed nothing);
+    // Before the open; before the write; up to the sync (reading the length changed nothing);
     // before the directory sync; at the end.
     assert_eq!(seen, [(0, false), (1, false), (3, false), (4, false), (6, true)]);
     assert_eq!(images, 5 * 4);

@@ -1,4 +1,4 @@
-//! Syncs that fail once and then say Ok.
+//! Syncs that fail once and then succeed.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ fn disk(sync_failure: SyncFailure) -> FaultFs {
     FaultFs::new(FaultOptions { sync_failure, ..Default::default() })
 }
 
-/// Contents of `f` that programs see, and that the disk is sure to have.
+/// Returns the content of `f` that programs see and the content that is certainly on disk.
 fn seen_and_safe(fs: &FaultFs) -> (String, String) {
     let text = |fs: &FaultFs| read(fs, "f").map_or("-".into(), |b| String::from_utf8_lossy(&b).into_owned());
     (text(fs), text(&fs.crash_point().image(CrashImage::None)))
@@ -18,9 +18,9 @@ fn pair(seen: &str, safe: &str) -> (String, String) {
     (seen.to_owned(), safe.to_owned())
 }
 
-/// Goal: after a failed `sync_data` the next one says Ok although nothing of the earlier changes
-/// was written; what reads show meanwhile depends on the mode. Control: the mode that keeps changes
-/// pending, and no fault at all.
+/// Goal: after a failed `sync_data`, the next one succeeds although none of the earlier changes was
+/// written; the content that reads return meanwhile depends on the mode. Control: the mode that
+/// keeps changes pending, and no fault at all.
 #[test]
 fn data_syncs() {
     for fault in [Fault::Io, Fault::Full] {
@@ -46,9 +46,10 @@ fn data_syncs() {
     assert_eq!(seen_and_safe(&fs), pair("NEW", "NEW"));
 }
 
-/// Goal: a failed sync may have written any part of what it covered: reads show all of it, and the
-/// disk keeps for good what it had then. Method: by many seeds, of four writes and of names;
-/// nothing, all, and something between must come up. Control: the other modes, above.
+/// Goal: a failed sync may have written any part of its changes: reads return all of them, and the
+/// disk keeps the part that it had at that time. Method: many seeds, with four writes and with
+/// names; nothing, everything, and something in between must occur. Control: the other modes,
+/// above.
 #[test]
 fn a_part_may_have_reached_the_disk() {
     let (mut bytes, mut names) = (BTreeSet::new(), BTreeSet::new());
@@ -87,8 +88,8 @@ fn a_part_may_have_reached_the_disk() {
     assert_eq!(names, prefixes.map(|names| names.iter().map(|&name| name.into()).collect()).into());
 }
 
-/// Goal: writes after the failure are safe by the next sync, while those before stay lost: a hole
-/// in the middle of acknowledged data, in every image.
+/// Goal: writes after the failure become durable with the next sync while those before it stay
+/// lost: a hole in the middle of acknowledged data, in every image.
 #[test]
 fn later_writes_survive_earlier_ones() {
     let fs = disk(SyncFailure::CacheOnly);
@@ -105,8 +106,8 @@ fn later_writes_survive_earlier_ones() {
     assert!(!fs.is_settled(), "a crash still changes what programs see");
 }
 
-/// Goal: bytes rewritten after the failure are safe again, which is how a program that kept them
-/// can recover.
+/// Goal: bytes that are rewritten after the failure become durable again; a program that kept them
+/// can recover this way.
 #[test]
 fn rewriting_repairs() {
     let fs = disk(SyncFailure::CacheOnly);
@@ -119,7 +120,7 @@ fn rewriting_repairs() {
     assert_eq!(seen_and_safe(&fs), pair("NEW", "NEW"));
 }
 
-/// Goal: the same of names. Control as above.
+/// Goal: names behave the same way. Control as above.
 #[test]
 fn directory_syncs() {
     for (mode, after_failure, after_next) in [
@@ -141,8 +142,8 @@ fn directory_syncs() {
     assert_eq!(seen_and_safe(&fs), pair("x", "x"));
 }
 
-/// Goal: a failed directory sync takes with it every rename in a chain that began there. Control: a
-/// file moved apart from the chain arrives.
+/// Goal: a failed directory sync loses every rename in a chain that began in that directory.
+/// Control: a file moved outside the chain arrives.
 #[test]
 fn chains_of_renames_are_lost_whole() {
     for mode in [SyncFailure::CacheOnly, SyncFailure::Lost] {
@@ -162,8 +163,8 @@ fn chains_of_renames_are_lost_whole() {
     }
 }
 
-/// Goal: a rename whose directory sync fails is lost as a whole, on both sides, also between
-/// directories; what did not touch its names stays pending.
+/// Goal: a rename whose directory sync fails is lost as a whole, on both sides, even between
+/// directories; changes of other names stay pending.
 #[test]
 fn renames_are_lost_whole() {
     for mode in [SyncFailure::CacheOnly, SyncFailure::Lost] {
@@ -192,8 +193,8 @@ fn renames_are_lost_whole() {
     }
 }
 
-/// Goal: a disk whose names are only in the cache is not settled. Method: a failed directory sync
-/// in each mode, then the same name made again and synced; a removal whose sync fails.
+/// Goal: a disk with names that exist only in the cache is not settled. Method: a failed directory
+/// sync in each mode, then the same name created again and synced; a removal whose sync fails.
 #[test]
 fn lost_names_are_not_settled() {
     for (mode, settled) in [(SyncFailure::CacheOnly, false), (SyncFailure::Lost, true)] {
@@ -203,7 +204,7 @@ fn lost_names_are_not_settled() {
         fs.sync_dir(Path::new("/")).unwrap_err();
         assert_eq!(fs.is_settled(), settled, "{mode:?}");
         assert_eq!(read(&fs.crash_point().image(CrashImage::All), "f"), None);
-        // Under another name it is new to the directory.
+        // Under another name, the file is new to the directory.
         if fs.rename(Path::new("f"), Path::new("g")).is_ok() {
             fs.sync_dir(Path::new("/")).unwrap();
         }
@@ -218,9 +219,9 @@ fn lost_names_are_not_settled() {
     assert!(!fs.is_settled());
 }
 
-/// Goal: what a failed sync has left in the cache alone is gone when the cache is dropped, what is
-/// pending stays, and the file is then like any other. Control: the modes that leave nothing there,
-/// and a run that is replayed.
+/// Goal: changes that a failed sync left only in the cache are gone when the cache is dropped,
+/// pending changes stay, and the file is then like any other. Control: the modes that leave nothing
+/// in the cache, and a replayed run.
 #[test]
 fn caches_that_are_dropped() {
     for (mode, after_failure, after_drop) in [
@@ -246,9 +247,9 @@ fn caches_that_are_dropped() {
     }
 }
 
-/// Goal: a directory that is made durably survives with all parents that were missing, and costs
-/// one sync where none was. Method: paths of each depth, absolute and relative; power lost at every
-/// operation, and then made once more.
+/// Goal: a directory created durably survives with all parents that were missing, and costs one
+/// sync if none was missing. Method: paths of each depth, absolute and relative; power lost at
+/// every operation, followed by a second creation.
 #[test]
 fn directories_made_durably() {
     for (path, syncs) in

@@ -1,4 +1,5 @@
-//! sqlx and tokio-postgres: prepared statements in binary, transactions, pools, streams, COPY, errors.
+//! sqlx and tokio-postgres: prepared statements in binary, transactions, pools, streams, COPY,
+//! errors.
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::types::{Decimal, Uuid, chrono::NaiveDate};
@@ -56,7 +57,7 @@ async fn with_sqlx(port: u16) -> Result<()> {
     println!("{}", sqlx::query_scalar::<_, i64>("SELECT count(*) FROM t").fetch_one(&mut *transaction).await?);
     transaction.rollback().await?;
     println!("{}", sqlx::query_scalar::<_, i64>("SELECT count(*) FROM t").fetch_one(&pool).await?);
-    // The macros of sqlx ask for plans as JSON besides, to know what may be NULL.
+    // The macros of sqlx also request plans as JSON, to find out which columns may be NULL.
     match pool.describe("SELECT id, name FROM t WHERE id = $1").await {
         Ok(described) => println!("described: {} columns", described.columns().len()),
         Err(error) => println!("described: {error}"),
@@ -70,7 +71,7 @@ async fn with_tokio_postgres(port: u16) -> Result<()> {
     let driver = tokio::spawn(connection);
     let statement = client.prepare("SELECT id, name FROM t WHERE id >= $1 ORDER BY id").await?;
     println!("{:?} {:?}", statement.params(), statement.columns().iter().map(|it| it.type_().name()).collect::<Vec<_>>());
-    // Three at a time over one connection: the client sends them without waiting.
+    // Three at a time over one connection: the client sends them without waiting for answers.
     let (five, four, three) =
         (client.query(&statement, &[&5]), client.query(&statement, &[&4]), client.query(&statement, &[&3]));
     let (five, four, three) = tokio::join!(five, four, three);

@@ -1,22 +1,22 @@
-//! The functions of DuckDB's C interface that the lab needs, found in a shared library at run time.
-//! The signatures are those of `duckdb.h` 1.x.
+//! The functions of DuckDB's C interface that the lab needs, loaded from a shared library at run
+//! time. The signatures are those of `duckdb.h` 1.x.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::peers::c_api::c_api;
 
-/// An object of DuckDB, known by address only.
+/// An opaque pointer to an object of DuckDB.
 pub(super) type Opaque = *mut c_void;
-/// Where a call puts a new object, or finds the one that it ends.
+/// Pointer to the variable in which a call stores a new object, or from which it destroys one.
 pub(super) type Place = *mut Opaque;
-/// How a call ended.
+/// Status of a call.
 pub(super) type State = c_int;
 
-/// Everything went well.
+/// The status of success.
 pub(super) const SUCCESS: State = 0;
 
-/// What a statement returned. Only its last word means anything nowadays.
+/// The result of a statement. All fields but the last are deprecated.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RawResult {
@@ -25,18 +25,18 @@ pub(super) struct RawResult {
 }
 
 impl RawResult {
-    /// For a call to fill.
+    /// An empty result, for a call to fill.
     pub(super) const EMPTY: RawResult = RawResult { deprecated: [0; 5], internal: std::ptr::null_mut() };
 }
 
-/// A text in a vector: its length, and its bytes or where they are.
+/// A text in a vector: its length, followed by its bytes or their address.
 ///
 /// ```text
 ///   0        4                    16
 ///   ┌────────┬────────────────────┐
 ///   │ length │ up to 12 bytes     │
 ///   ├────────┼────────┬───────────┤
-///   │ length │ prefix │ address   │   longer ones
+///   │ length │ prefix │ address   │   longer texts
 ///   └────────┴────────┴───────────┘
 /// ```
 #[repr(C)]
@@ -47,10 +47,10 @@ pub(super) struct RawText {
     pub(super) address: *const u8,
 }
 
-/// Bytes of a text that are kept in place.
+/// Maximum length of a text that is stored inline.
 pub(super) const INLINE: usize = 12;
 
-/// Numbers of types in `duckdb.h`.
+/// Type numbers of `duckdb.h`.
 pub(super) mod kind {
     use std::ffi::c_int;
 

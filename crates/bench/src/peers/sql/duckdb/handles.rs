@@ -1,5 +1,5 @@
-//! DuckDB's objects with their ends: what is made here is freed here, and nothing else in the lab
-//! touches an address.
+//! Owners of DuckDB's objects: every object that is created here is freed here. Apart from the
+//! bindings, the rest of this peer has no unsafe code.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -16,7 +16,7 @@ fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(fail)
 }
 
-/// The message at an address that the library keeps.
+/// Returns an error with a message that the library owns.
 fn message(text: *const c_char) -> Error {
     if text.is_null() {
         return fail("it failed without a message");
@@ -24,13 +24,13 @@ fn message(text: *const c_char) -> Error {
     // SAFETY: messages are zero-terminated and live as long as the object that they are about,
     // which the caller holds.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    // Its own words for a transaction that met another one.
+    // DuckDB's message for a conflict between transactions.
     if text.contains("TransactionContext Error") { Error::conflict(NAME, text) } else { fail(text) }
 }
 
-/// The version that the library gives itself.
+/// Returns the version of the library.
 pub(super) fn version(api: &Api) -> String {
-    // SAFETY: takes nothing, returns static text.
+    // SAFETY: takes no arguments, returns static text.
     let text = unsafe { CStr::from_ptr((api.library_version)()) };
     text.to_string_lossy().trim_start_matches('v').to_owned()
 }
@@ -51,7 +51,7 @@ impl Database {
     pub(super) fn open(api: &Arc<Api>, path: &Path, options: &[(&str, String)]) -> Result<Database> {
         let path = c_string(path.to_str().ok_or_else(|| fail("the path is not UTF-8"))?)?;
         let mut config = ptr::null_mut();
-        // SAFETY: the place is a local variable; what is put there is destroyed below.
+        // SAFETY: the out-pointer is a local variable; the object is destroyed below.
         if unsafe { (api.create_config)(&raw mut config) } != SUCCESS {
             return Err(fail("no configuration can be made"));
         }
@@ -75,7 +75,7 @@ impl Database {
             }
         }
         let (mut raw, mut error) = (ptr::null_mut(), ptr::null_mut());
-        // SAFETY: places are local variables, the rest is live.
+        // SAFETY: out-pointers are local variables, the other arguments are live.
         let state = unsafe { (api.open_ext)(path.as_ptr(), &raw mut raw, config, &raw mut error) };
         if state == SUCCESS {
             return Ok(Database { api: Arc::clone(api), raw });
@@ -88,7 +88,7 @@ impl Database {
 
     pub(super) fn connect(&self) -> Result<Connection<'_>> {
         let mut raw = ptr::null_mut();
-        // SAFETY: the database is open; the place is a local variable.
+        // SAFETY: the database is open; the out-pointer is a local variable.
         if unsafe { (self.api.connect)(self.raw, &raw mut raw) } != SUCCESS {
             return Err(fail("it gives no connection"));
         }
@@ -103,7 +103,7 @@ impl Drop for Database {
     }
 }
 
-/// One thread's connection.
+/// The connection of one thread.
 #[derive(Debug)]
 pub(super) struct Connection<'d> {
     api: &'d Api,
@@ -113,16 +113,16 @@ pub(super) struct Connection<'d> {
 impl Connection<'_> {
     pub(super) fn query(&self, sql: &str) -> Result<Answer<'_>> {
         let (sql, mut raw) = (c_string(sql)?, RawResult::EMPTY);
-        // SAFETY: a live connection, zero-terminated text, and a place that is a local variable.
+        // SAFETY: a live connection, zero-terminated text, and an out-pointer to a local variable.
         let state = unsafe { (self.api.query)(self.raw, sql.as_ptr(), &raw mut raw) };
         Answer { api: self.api, raw }.check(state)
     }
 
     pub(super) fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
         let (sql, mut raw) = (c_string(sql)?, ptr::null_mut());
-        // SAFETY: a live connection, zero-terminated text, and a place that is a local variable.
+        // SAFETY: a live connection, zero-terminated text, and an out-pointer to a local variable.
         let state = unsafe { (self.api.prepare)(self.raw, sql.as_ptr(), &raw mut raw) };
-        // Also what failed has to be destroyed.
+        // A statement must be destroyed even if preparing it failed.
         let mut statement = Statement { api: self.api, raw, kinds: Vec::new() };
         if state != SUCCESS {
             // SAFETY: the statement lives until the end of this function.
@@ -137,8 +137,8 @@ impl Connection<'_> {
 
     pub(super) fn appender(&self, table: &str) -> Result<Appender<'_>> {
         let (table, mut raw) = (c_string(table)?, ptr::null_mut());
-        // SAFETY: a live connection, zero-terminated text, and a place that is a local variable; no
-        // schema means the usual one.
+        // SAFETY: a live connection, zero-terminated text, and an out-pointer to a local variable;
+        // a null schema means the default one.
         let state =
             unsafe { (self.api.appender_create)(self.raw, ptr::null(), table.as_ptr(), &raw mut raw) };
         let appender = Appender { api: self.api, raw };
@@ -159,7 +159,7 @@ impl Drop for Connection<'_> {
 pub(super) struct Statement<'c> {
     api: &'c Api,
     raw: Opaque,
-    /// Of its parameters. Values of other types would make it plan again.
+    /// Types of its parameters. Values of other types would make DuckDB plan again.
     kinds: Vec<c_int>,
 }
 
@@ -169,7 +169,7 @@ impl<'c> Statement<'c> {
             self.bind(index, kind, cell)?;
         }
         let mut raw = RawResult::EMPTY;
-        // SAFETY: a live statement whose parameters are bound, and a place that is a local
+        // SAFETY: a live statement whose parameters are bound, and an out-pointer to a local
         // variable.
         let state = unsafe { (self.api.execute_prepared)(self.raw, &raw mut raw) };
         Answer { api: self.api, raw }.check(state)
@@ -177,7 +177,7 @@ impl<'c> Statement<'c> {
 
     fn bind(&self, index: u64, kind: c_int, cell: Cell<'_>) -> Result<()> {
         let (api, raw) = (self.api, self.raw);
-        // SAFETY: in all of them a live statement; text is copied by the library.
+        // SAFETY: a live statement in all calls; text is copied by the library.
         let state = unsafe {
             match cell {
                 Cell::Null => (api.bind_null)(raw, index),
@@ -206,7 +206,7 @@ impl Drop for Statement<'_> {
     }
 }
 
-/// Rows on their way into a table.
+/// Appends rows to a table.
 #[derive(Debug)]
 pub(super) struct Appender<'c> {
     api: &'c Api,
@@ -225,7 +225,7 @@ impl Appender<'_> {
     pub(super) fn row(&mut self, row: &[Cell<'_>]) -> Result<()> {
         let (api, raw) = (self.api, self.raw);
         for &cell in row {
-            // SAFETY: in all of them a live appender; text is copied by the library.
+            // SAFETY: a live appender in all calls; text is copied by the library.
             let state = unsafe {
                 match cell {
                     Cell::Null => (api.append_null)(raw),
@@ -259,7 +259,7 @@ impl Drop for Appender<'_> {
     }
 }
 
-/// What a statement returned.
+/// The result of a statement.
 #[derive(Debug)]
 pub(super) struct Answer<'c> {
     api: &'c Api,
@@ -271,7 +271,7 @@ impl Answer<'_> {
         if state == SUCCESS {
             return Ok(self);
         }
-        // SAFETY: also a result of a failed call is one until it is destroyed.
+        // SAFETY: the result of a failed call is also valid until it is destroyed.
         Err(message(unsafe { (self.api.result_error)(&raw mut self.raw) }))
     }
 
@@ -280,7 +280,7 @@ impl Answer<'_> {
         unsafe { (self.api.rows_changed)(&raw mut self.raw) }
     }
 
-    /// Shows all rows.
+    /// Passes all rows to `visit`.
     pub(super) fn show(mut self, visit: &mut Visit<'_>) -> Result<()> {
         let columns = self.columns();
         loop {
@@ -290,7 +290,7 @@ impl Answer<'_> {
                 return Ok(());
             }
             let shown = self.show_chunk(chunk, &columns, visit);
-            // SAFETY: fetched above, destroyed once, and nothing of it is used after.
+            // SAFETY: fetched above, destroyed once, and no part of it is used after.
             unsafe { (self.api.destroy_data_chunk)(&raw mut chunk) };
             shown?;
         }
@@ -299,7 +299,7 @@ impl Answer<'_> {
     fn columns(&mut self) -> Vec<Column> {
         let raw = &raw mut self.raw;
         let column = |index| {
-            // SAFETY: in all of these a live result and one of its columns; the logical type is
+            // SAFETY: a live result and one of its columns in all calls; the logical type is
             // destroyed once.
             unsafe {
                 let kind = (self.api.column_type)(raw, index);
@@ -350,9 +350,9 @@ impl Drop for Answer<'_> {
 
 #[derive(Debug, Clone, Copy)]
 struct Column {
-    /// As it is in memory.
+    /// The physical type.
     kind: c_int,
-    /// Digits behind the point, where it is a decimal.
+    /// Digits after the decimal point, if it is a decimal.
     scale: Option<u8>,
 }
 
@@ -363,10 +363,12 @@ struct Vector {
 }
 
 impl Vector {
+    /// Returns the value of a row.
+    ///
     /// # Safety
-    /// `row` is one of the vector's, whose chunk lives as long as the cell.
+    /// `row` must be one of the vector's, and its chunk must live as long as the cell.
     unsafe fn cell<'v>(&self, row: usize) -> Result<Cell<'v>> {
-        // SAFETY: a bit for each row, unless there are no NULLs at all.
+        // SAFETY: a bit for each row, unless the pointer is null because there are no NULLs.
         if !self.valid.is_null() && unsafe { self.valid.add(row / 64).read() } >> (row % 64) & 1 == 0 {
             return Ok(Cell::Null);
         }
@@ -383,7 +385,7 @@ impl Vector {
                 kind::SMALLINT => int(i128::from(self.data.cast::<i16>().add(row).read())),
                 kind::INTEGER => int(i128::from(self.data.cast::<i32>().add(row).read())),
                 kind::BIGINT => int(i128::from(self.data.cast::<i64>().add(row).read())),
-                // Two words, which need not be aligned as Rust aligns 128 bits.
+                // Two words, which may be less aligned than Rust requires for 128 bits.
                 kind::HUGEINT => int(self.data.cast::<i128>().add(row).read_unaligned()),
                 kind::FLOAT => Cell::Real(f64::from(self.data.cast::<f32>().add(row).read())),
                 kind::DOUBLE => Cell::Real(self.data.cast::<f64>().add(row).read()),
@@ -395,18 +397,20 @@ impl Vector {
     }
 }
 
+/// Returns a text of a vector as a string.
+///
 /// # Safety
-/// `raw` is a text of a vector that lives as long as the result.
+/// `raw` must be a text of a vector that lives as long as the result.
 unsafe fn text<'v>(raw: *const RawText) -> Result<&'v str> {
-    // SAFETY: by the caller's word.
+    // SAFETY: guaranteed by the caller.
     let length = unsafe { (*raw).length } as usize;
     let bytes = if length <= INLINE {
-        // SAFETY: short ones begin where the prefix is.
+        // SAFETY: short texts begin at the prefix.
         unsafe { (&raw const (*raw).prefix).cast::<u8>() }
     } else {
-        // SAFETY: long ones are where the address says.
+        // SAFETY: long texts are at the address.
         unsafe { (*raw).address }
     };
-    // SAFETY: as many bytes as the length says.
+    // SAFETY: the text has `length` bytes.
     std::str::from_utf8(unsafe { std::slice::from_raw_parts(bytes, length) }).map_err(fail)
 }

@@ -1,4 +1,5 @@
-//! DuckDB, from a shared library that is found at run time: its build would take twenty minutes.
+//! DuckDB, from a shared library that is loaded at run time, because building it would take twenty
+//! minutes.
 
 mod ffi;
 mod handles;
@@ -17,18 +18,18 @@ use crate::suite_kv::Guarantee;
 use crate::suite_sql::{Cell, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
 use crate::workload::Durability;
 
-/// The engine's name.
+/// Name of the engine.
 pub const NAME: &str = "duckdb";
 const FILE: &str = "data.duckdb";
 
-/// Memory beside the pages: what its joins and sorts may take. Others count only their pages.
+/// Memory for joins and sorts, in addition to the pages. The other engines limit only their pages.
 const WORK_BYTES: u64 = 2 << 30;
 
 fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
-/// Where the shared library is looked for: `CAIRN_DUCKDB_LIB`, else `lib/libduckdb.so` in the cache
+/// Returns the path of the shared library: `CAIRN_DUCKDB_LIB`, else `lib/libduckdb.so` in the cache
 /// directory.
 pub fn library_path() -> PathBuf {
     match env::var_os("CAIRN_DUCKDB_LIB") {
@@ -37,7 +38,7 @@ pub fn library_path() -> PathBuf {
     }
 }
 
-/// DuckDB, once its library is loaded.
+/// DuckDB, with its library loaded.
 #[derive(Debug)]
 pub struct DuckDb {
     api: Arc<Api>,
@@ -46,7 +47,7 @@ pub struct DuckDb {
 impl DuckDb {
     /// Loads the library.
     ///
-    /// Errors: no such library, or not a DuckDB; the message says where it was looked for.
+    /// Errors: there is no such library, or it is not DuckDB; the message names the expected path.
     pub fn find() -> Result<DuckDb> {
         let path = library_path();
         if !StdFs::new().exists(&path)? {
@@ -146,7 +147,7 @@ impl SqlDb for Open {
     }
 
     fn close(self: Box<Self>) -> Result<()> {
-        // What it could not write at its end it would have said here.
+        // The checkpoint reports writes that failed at the end.
         self.settle()
     }
 }

@@ -1,11 +1,11 @@
-//! PostgreSQL's binary forms of the types that the lab has.
+//! PostgreSQL's binary formats of the types that the lab uses.
 
 use super::fail;
 use super::ffi::Oid;
 use crate::error::Result;
 use crate::suite_sql::{Cell, append_text};
 
-/// Numbers of types in `pg_type`.
+/// Type numbers of `pg_type`.
 mod oid {
     use super::Oid;
 
@@ -24,10 +24,10 @@ mod oid {
     pub(super) const NUMERIC: Oid = 1700;
 }
 
-/// Days from 1970 to 2000, where PostgreSQL's dates begin.
+/// Days from 1970 to 2000, the epoch of PostgreSQL's dates.
 const EPOCH_DAYS: i32 = 10_957;
 
-/// A value that came back.
+/// Decodes a value of a result.
 #[inline]
 pub(super) fn decode(kind: Oid, bytes: &[u8]) -> Result<Cell<'_>> {
     let wrong = || fail(format!("{} bytes for a value of type {kind}", bytes.len()));
@@ -50,10 +50,10 @@ pub(super) fn decode(kind: Oid, bytes: &[u8]) -> Result<Cell<'_>> {
     })
 }
 
-/// A decimal number: four words of 16 bits, then its digits to the base 10,000.
+/// Decodes a decimal number: four words of 16 bits, then its digits in base 10,000.
 ///
 /// ```text
-///   digits │ weight of the first one │ sign │ digits behind the point │ digit │ …
+///   digits │ weight of the first one │ sign │ digits after the point │ digit │ …
 /// ```
 fn numeric(bytes: &[u8]) -> Option<Cell<'static>> {
     let (words, _) = bytes.as_chunks::<2>();
@@ -67,7 +67,7 @@ fn numeric(bytes: &[u8]) -> Option<Cell<'static>> {
         mantissa = mantissa.checked_mul(10_000)?.checked_add(i128::from(word(4 + index)?))?;
     }
     let mantissa = if sign == 0 { mantissa } else { -mantissa };
-    // How many digits to the base 10,000 the last one is away from the point.
+    // The exponent of the last base-10,000 digit.
     let places = i32::from(weight) - i32::from(count) + 1;
     let whole = u32::try_from(places).ok().and_then(|places| 10_000_i128.checked_pow(places));
     if let (0, Some(factor)) = (scale, whole)
@@ -79,8 +79,8 @@ fn numeric(bytes: &[u8]) -> Option<Cell<'static>> {
     Some(Cell::Real(if places < 0 { mantissa as f64 / power } else { mantissa as f64 * power }))
 }
 
-/// A parameter's value added to `bytes`; true where it is in binary form, otherwise it is text and
-/// ends with a zero.
+/// Appends the value of a parameter to `bytes`. Returns true if it is in binary format; otherwise
+/// it is zero-terminated text.
 #[inline]
 pub(super) fn encode(kind: Oid, cell: Cell<'_>, bytes: &mut Vec<u8>) -> Result<bool> {
     match (kind, cell) {
@@ -115,8 +115,8 @@ mod tests {
         words.iter().take(count).flat_map(|word| word.to_be_bytes()).collect()
     }
 
-    /// Goal: decimal numbers come out right, whole ones as integers. Method: PostgreSQL's own bytes
-    /// of some.
+    /// Goal: decimal numbers are decoded correctly, whole ones as integers. Method: PostgreSQL's
+    /// own bytes of several numbers.
     #[test]
     fn decimals() {
         let table = [
@@ -134,8 +134,8 @@ mod tests {
         assert!(numeric(&[0, 1]).is_none() && decode(oid::INT4, &[1]).is_err() && decode(9999, &[]).is_err());
     }
 
-    /// Goal: what goes in comes out; what has no binary form here is text with its zero. Method:
-    /// each type there and back.
+    /// Goal: decoding returns the encoded value; a value without a binary format here becomes
+    /// zero-terminated text. Method: a round trip of each type.
     #[test]
     fn values_travel() {
         for (kind, cell) in [

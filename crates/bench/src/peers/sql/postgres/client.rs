@@ -1,5 +1,5 @@
-//! Sessions over libpq: with PostgreSQL, or with whoever speaks its protocol. Values travel in
-//! their binary forms.
+//! Sessions over libpq, with PostgreSQL or any server that speaks its protocol. Values are sent in
+//! binary format.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -11,7 +11,8 @@ use super::{NAME, binary, fail};
 use crate::error::{Error, Result};
 use crate::suite_sql::{Address, Cell, Cells, Prepared, Rows, SqlSession, Visit, send_rows};
 
-/// Where libpq is looked for: `CAIRN_LIBPQ_LIB`, else where the system's loader finds it.
+/// Loads libpq: the library named by `CAIRN_LIBPQ_LIB`, else the one that the system's loader
+/// finds.
 pub(super) fn load() -> Result<Arc<Api>> {
     match std::env::var_os("CAIRN_LIBPQ_LIB") {
         Some(path) => Api::load(&path),
@@ -20,21 +21,21 @@ pub(super) fn load() -> Result<Arc<Api>> {
     }
 }
 
-/// Notices are for people; libpq would print them.
+/// Discards notices, which libpq would print.
 extern "C" fn ignore(_: *mut std::ffi::c_void, _: *const c_char) {}
 
 fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(fail)
 }
 
-/// One thread's connection.
+/// The connection of one thread.
 #[derive(Debug)]
 pub(super) struct Connection {
     api: Arc<Api>,
     raw: Opaque,
-    /// Types of the parameters of each prepared statement, and its name.
+    /// Name of each prepared statement, with the types of its parameters.
     statements: Vec<(CString, Vec<Oid>)>,
-    /// Parameters on their way: their bytes, where each begins, its length and its form.
+    /// Buffers for parameters: their bytes, and for each its start, its length and its format.
     bytes: Vec<u8>,
     starts: Vec<Option<usize>>,
     lengths: Vec<c_int>,
@@ -42,7 +43,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Connects, without encryption: nothing leaves the machine.
+    /// Connects without encryption, because all traffic stays on the machine.
     pub(super) fn open(api: &Arc<Api>, to: &Address) -> Result<Connection> {
         let Address { host, port, user, database } = to;
         let address = c_string(&format!(
@@ -59,8 +60,8 @@ impl Connection {
             lengths: Vec::new(),
             forms: Vec::new(),
         };
-        // SAFETY: what connecting gave, which may be null, and a function that lives for ever; all
-        // three calls know null.
+        // SAFETY: the result of connecting, which may be null, and a static function; all three
+        // calls accept null.
         unsafe { (api.setNoticeProcessor)(raw, ignore, ptr::null_mut()) };
         // SAFETY: as above.
         if unsafe { (api.status)(raw) } != CONNECTED {
@@ -69,14 +70,14 @@ impl Connection {
         Ok(connection)
     }
 
-    /// What the connection itself complains of.
+    /// Returns the connection's own error.
     fn failure(&self) -> Error {
         // SAFETY: a connection, or null; the message lives until the next call.
         let text = unsafe { CStr::from_ptr((self.api.errorMessage)(self.raw)) };
         fail(text.to_string_lossy().trim())
     }
 
-    /// Takes what a call has returned. Errors: the call failed.
+    /// Takes the result of a call. Errors: the call failed.
     fn answer(&self, raw: Opaque) -> Result<Answer<'_>> {
         if raw.is_null() {
             return Err(self.failure());
@@ -107,7 +108,8 @@ impl Connection {
             self.lengths.push(c_int::try_from(self.bytes.len() - start).map_err(fail)?);
             self.forms.push(c_int::from(is_binary));
         }
-        // Not before all bytes are there, or they might have moved.
+        // Addresses are taken after all bytes are appended, because `bytes` may reallocate before
+        // that.
         let place = |start: &Option<usize>| {
             let bytes = start.and_then(|start| self.bytes.get(start..));
             bytes.map_or(ptr::null(), |bytes| bytes.as_ptr().cast::<c_char>())
@@ -123,7 +125,7 @@ impl Connection {
         };
         let count = c_int::try_from(self.starts.len()).map_err(fail)?;
         // SAFETY: a live connection; arrays of `count` elements, whose addresses point into
-        // `bytes`; text in them ends with a zero.
+        // `bytes`; text in them is zero-terminated.
         let raw = unsafe {
             (self.api.execPrepared)(
                 self.raw,
@@ -138,16 +140,15 @@ impl Connection {
         self.answer(raw)
     }
 
-    /// Sends rows as `COPY … FROM STDIN` takes them, as text.
+    /// Sends rows as text by `COPY … FROM STDIN`.
     pub(super) fn copy(&mut self, table: &str, rows: &mut dyn Rows) -> Result<u64> {
         self.simple(&format!("COPY {table} FROM STDIN"))?;
         let count = send_rows(rows, &mut |text| self.send(text))?;
-        // SAFETY: a live connection that is copying; no error message means that all rows are
-        // there.
+        // SAFETY: a live connection in COPY mode; a null message means that all rows were sent.
         if unsafe { (self.api.putCopyEnd)(self.raw, ptr::null()) } != 1 {
             return Err(self.failure());
         }
-        // SAFETY: a live connection. It gives the copy's result, and then null.
+        // SAFETY: a live connection. It returns the result of the COPY, and then null.
         self.answer(unsafe { (self.api.getResult)(self.raw) })?;
         // SAFETY: as above; clearing null does nothing.
         unsafe { (self.api.clear)((self.api.getResult)(self.raw)) };
@@ -156,7 +157,7 @@ impl Connection {
 
     fn send(&self, text: &[u8]) -> Result<()> {
         let length = c_int::try_from(text.len()).map_err(fail)?;
-        // SAFETY: a live connection that is copying, and as many bytes as are said.
+        // SAFETY: a live connection in COPY mode, and `length` bytes.
         let sent = unsafe { (self.api.putCopyData)(self.raw, text.as_ptr().cast(), length) };
         if sent == 1 { Ok(()) } else { Err(self.failure()) }
     }
@@ -176,8 +177,8 @@ impl SqlSession for Connection {
 
     fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()> {
         let sql = c_string(sql)?;
-        // SAFETY: a live connection and zero-terminated text; no parameters, so nothing is read of
-        // their arrays.
+        // SAFETY: a live connection and zero-terminated text; there are no parameters, so their
+        // arrays are not read.
         let raw = unsafe {
             (self.api.execParams)(
                 self.raw,
@@ -195,8 +196,8 @@ impl SqlSession for Connection {
 
     fn prepare(&mut self, sql: &str) -> Result<Prepared> {
         let (sql, name) = (c_string(sql)?, c_string(&format!("s{}", self.statements.len()))?);
-        // SAFETY: a live connection and zero-terminated texts; the server finds the parameters'
-        // types.
+        // SAFETY: a live connection and zero-terminated texts; the server infers the types of
+        // parameters.
         self.answer(unsafe { (self.api.prepare)(self.raw, name.as_ptr(), sql.as_ptr(), 0, ptr::null()) })?;
         // SAFETY: a live connection and zero-terminated text.
         let described = self.answer(unsafe { (self.api.describePrepared)(self.raw, name.as_ptr()) })?;
@@ -227,7 +228,7 @@ impl SqlSession for Connection {
     }
 }
 
-/// What a call returned.
+/// The result of a call.
 struct Answer<'c> {
     api: &'c Api,
     raw: Opaque,
@@ -264,7 +265,7 @@ impl Answer<'_> {
     }
 
     fn changed(&self) -> u64 {
-        // SAFETY: a live result; the text is zero-terminated, empty where nothing was counted, and
+        // SAFETY: a live result; the text is zero-terminated, empty if no rows were counted, and
         // lives as long as the result.
         let text = unsafe { CStr::from_ptr((self.api.cmdTuples)(self.raw)) };
         text.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0)
@@ -277,7 +278,7 @@ impl Answer<'_> {
         for row in 0..rows {
             let mut cells = Cells::new();
             for column in 0..columns {
-                // SAFETY: in all of these a live result, a row and a column of it.
+                // SAFETY: a live result, and a row and a column of it in all calls.
                 if unsafe { (api.getisnull)(raw, row, column) } != 0 {
                     cells.push(Cell::Null);
                     continue;
@@ -291,7 +292,7 @@ impl Answer<'_> {
                     )
                 };
                 let length = usize::try_from(length).map_err(fail)?;
-                // SAFETY: as many bytes as the library says, which live as long as the result.
+                // SAFETY: the value has `length` bytes, which live as long as the result.
                 let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) };
                 cells.push(binary::decode(kind, bytes)?);
             }

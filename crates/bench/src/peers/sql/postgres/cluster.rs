@@ -1,5 +1,5 @@
-//! A private PostgreSQL server: a cluster of its own in a directory, reached by a Unix socket only,
-//! ended with the lab.
+//! A private PostgreSQL server: a cluster in a directory of its own, accessible only by a Unix
+//! socket, which ends with the lab.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,26 +16,26 @@ use crate::process::{self, Stop};
 use crate::scratch::Scratch;
 use crate::suite_sql::Address;
 
-/// The version that figures are published against.
+/// The version for published figures.
 const MAJOR: &str = "15";
 
-/// Where Debian has the programs of that version.
+/// Directory of the programs on Debian.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// Who runs the server where the lab is run by root, which PostgreSQL refuses.
+/// User that runs the server if the lab runs as root, which PostgreSQL refuses.
 const USER: &str = "postgres";
 
-/// Sockets have it in their names; each cluster has a directory of its own.
+/// Port number in the names of sockets. Each cluster has a directory of its own.
 const PORT: u16 = 5432;
 
-/// Where a cluster can be that [`USER`] can reach, when the work directory is not.
+/// Parent directory for a cluster if [`USER`] cannot access the work directory.
 const OPEN_TO_ALL: &str = "/var/tmp";
 
-/// How long the server may take to come up, or to end.
+/// Timeout for the start and the shutdown of the server.
 const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 
-/// The programs of a version of PostgreSQL.
+/// The programs of one version of PostgreSQL.
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     dir: PathBuf,
@@ -43,7 +43,8 @@ pub(super) struct Programs {
 }
 
 impl Programs {
-    /// Looks in `CAIRN_POSTGRES_BIN`, else where Debian has them. Errors: they are not there.
+    /// Looks in `CAIRN_POSTGRES_BIN`, else in Debian's directory. Errors: the programs are not
+    /// there.
     pub(super) fn find() -> Result<Programs> {
         let dir = env::var_os("CAIRN_POSTGRES_BIN")
             .map_or_else(|| Path::new(DEBIAN).join(MAJOR).join("bin"), PathBuf::from);
@@ -59,7 +60,7 @@ impl Programs {
         Ok(Programs { dir, as_root: rustix::process::geteuid().is_root() })
     }
 
-    /// `postgres --version`
+    /// Returns the version that `postgres --version` prints.
     pub(super) fn version(&self) -> Result<String> {
         let mut postgres = self.client("postgres");
         postgres.arg("--version");
@@ -67,7 +68,7 @@ impl Programs {
         Ok(said.trim().trim_start_matches("postgres (PostgreSQL) ").to_owned())
     }
 
-    /// A program of theirs, by a user whom it accepts.
+    /// Returns a command that runs one of the server's programs as a user that it accepts.
     fn as_user(&self, program: &str, more: &[&str]) -> Command {
         let mut command = Command::new("setpriv");
         if self.as_root {
@@ -77,25 +78,25 @@ impl Programs {
         command
     }
 
-    /// A program of the client's, such as pgbench.
+    /// Returns a command for a client program, such as pgbench.
     pub(super) fn client(&self, program: &str) -> Command {
         Command::new(self.dir.join(program))
     }
 }
 
-/// A running server. Ends when this is dropped, and when the lab is killed.
+/// A running server. It ends when this is dropped, and when the lab is killed.
 #[derive(Debug)]
 pub(super) struct Cluster {
     server: Child,
     dir: PathBuf,
     programs: Programs,
     settings: Vec<(String, String)>,
-    /// Where the cluster is when the directory that was asked for is closed to its user.
+    /// Directory of the cluster if its user cannot access the requested one.
     _elsewhere: Option<Scratch>,
 }
 
 impl Cluster {
-    /// Makes an empty cluster in `dir` and starts its server with some settings.
+    /// Creates an empty cluster in `dir` and starts its server with `settings`.
     pub(super) fn start(programs: &Programs, dir: &Path, settings: &[(&str, String)]) -> Result<Cluster> {
         let (dir, elsewhere) = programs.place(dir)?;
         let data = dir.join("data");
@@ -117,18 +118,18 @@ impl Cluster {
         }
         command.args(["-c", "logging_collector=off", "-c", "log_min_messages=fatal"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        // The terminal's Ctrl-C is for the lab, which ends the server itself.
+        // Ctrl-C in the terminal is meant for the lab, which stops the server itself.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command.spawn().map_err(|error| fail(format!("the server cannot be started: {error}")))
     }
 
-    /// Where its files are.
+    /// Returns the directory of its files.
     pub(super) fn data_dir(&self) -> PathBuf {
         self.dir.join("data")
     }
 
-    /// Ends the server, does something with its files, and starts it again, also where that failed.
-    /// To be waited for.
+    /// Stops the server, calls `between` with the directory of its files, and starts it again, even
+    /// if `between` failed. The caller waits for the server with [`Cluster::wait_for`].
     pub(super) fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         self.stop()?;
         let done = between(&self.data_dir());
@@ -136,14 +137,14 @@ impl Cluster {
         done
     }
 
-    /// How a client reaches it.
+    /// Returns the address for clients.
     pub(super) fn address(&self) -> Address {
         let host = self.dir.display().to_string();
         Address { host, port: PORT, user: USER.to_owned(), database: USER.to_owned() }
     }
 
-    /// Tries `connect` until it does what it should. Errors: its last one, when the server has
-    /// ended or time is up.
+    /// Retries `connect` until it succeeds. Errors: the last error of `connect`, if the server has
+    /// ended or the time is up.
     pub(super) fn wait_for<T>(&mut self, connect: &dyn Fn(&Address) -> Result<T>) -> Result<T> {
         let (clock, address) = (SystemClock::new(), self.address());
         let until = clock.now() + PATIENCE;
@@ -164,12 +165,12 @@ impl Cluster {
         }
     }
 
-    /// Ends the server as a shutdown does: connections are cut, everything is written. Errors: it
-    /// did not end well.
+    /// Shuts the server down: disconnects clients and writes all data. Errors: the shutdown failed
+    /// or timed out.
     pub(super) fn stop(&mut self) -> Result<()> {
         let pid = i32::try_from(self.server.id()).ok().and_then(Pid::from_raw);
         if let (Some(pid), None) = (pid, self.server.try_wait().map_err(fail)?) {
-            // Fails only where it has ended by itself.
+            // Fails only if the server has already ended.
             let _ = rustix::process::kill_process(pid, Signal::INT);
         }
         let (clock, mut patience) = (SystemClock::new(), PATIENCE);
@@ -189,13 +190,14 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Whoever wants to know calls `stop`.
+        // Errors are dropped here; `stop` reports them.
         let _ = self.stop();
     }
 }
 
 impl Programs {
-    /// A directory that the server's user owns: `dir`, or one that he can reach.
+    /// Returns a directory that the server's user owns: `dir`, or another one if that user cannot
+    /// access it.
     fn place(&self, dir: &Path) -> Result<(PathBuf, Option<Scratch>)> {
         if !self.as_root {
             return Ok((dir.to_owned(), None));

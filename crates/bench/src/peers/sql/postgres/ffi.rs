@@ -1,4 +1,4 @@
-//! The functions of libpq, PostgreSQL's own client library, that the lab needs, found at run time.
+//! The functions of libpq, PostgreSQL's own client library, that the lab needs, loaded at run time.
 //! The signatures are those of `libpq-fe.h`.
 #![allow(unsafe_code)]
 // Names are those of the header.
@@ -8,12 +8,12 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::peers::c_api::c_api;
 
-/// A connection or a result, known by address only.
+/// An opaque pointer to a connection or a result.
 pub(super) type Opaque = *mut c_void;
-/// A type's number in PostgreSQL's catalog.
+/// The number of a type in PostgreSQL's catalog.
 pub(super) type Oid = c_uint;
 
-/// What is called with each notice of a server.
+/// Callback for the notices of a server.
 pub(super) type NoticeProcessor = extern "C" fn(*mut c_void, *const c_char);
 
 /// `CONNECTION_OK`
@@ -28,7 +28,7 @@ pub(super) const ROWS: c_int = 2;
 pub(super) const COPY_IN: c_int = 4;
 /// `PG_DIAG_SQLSTATE`
 pub(super) const SQLSTATE: c_int = b'C' as c_int;
-/// Values in their binary form.
+/// The binary format of values.
 pub(super) const BINARY: c_int = 1;
 
 c_api! {

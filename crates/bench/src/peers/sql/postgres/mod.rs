@@ -1,5 +1,5 @@
-//! PostgreSQL: a private server for each database, asked over its Unix socket by PostgreSQL's own
-//! client library.
+//! PostgreSQL: a private server for each database, accessed over its Unix socket by PostgreSQL's
+//! own client library.
 
 mod binary;
 mod client;
@@ -19,7 +19,7 @@ use crate::suite_kv::Guarantee;
 use crate::suite_sql::{Address, Cell, Dialect, Rows, SqlDb, SqlSession, SqlSettings, SqlStore};
 use crate::workload::Durability;
 
-/// The engine's name.
+/// Name of the engine.
 pub const NAME: &str = "postgres";
 
 fn fail(error: impl std::fmt::Display) -> Error {
@@ -34,12 +34,12 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Looks for the library. Errors: it is not there.
+    /// Loads the library. Errors: it is not installed.
     pub fn find() -> Result<Wire> {
         Ok(Wire { api: client::load()? })
     }
 
-    /// As [`SqlDb::with_session`], with a server somewhere.
+    /// Like [`SqlDb::with_session`], with the server at an address.
     pub fn with_session(
         &self,
         to: &Address,
@@ -48,19 +48,19 @@ impl Wire {
         work(&mut Connection::open(&self.api, to)?)
     }
 
-    /// As [`SqlDb::load`], by COPY.
+    /// Like [`SqlDb::load`], by COPY.
     pub fn copy(&self, to: &Address, table: &str, rows: &mut dyn Rows) -> Result<u64> {
         Connection::open(&self.api, to)?.copy(table, rows)
     }
 }
 
-/// A program of the version that figures are published against, such as `pgbench`, for who has no
-/// server of its own.
+/// Returns a command for a program of the published version, such as `pgbench`, for callers without
+/// a [`Server`].
 pub fn program(name: &str) -> Result<Command> {
     Ok(Programs::find()?.client(name))
 }
 
-/// A server of its own, for who sets and restarts it himself.
+/// A private server for callers that configure and restart it themselves.
 #[derive(Debug)]
 pub struct Server {
     api: Arc<Api>,
@@ -69,7 +69,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// An empty cluster in `dir` with these settings, running.
+    /// Creates an empty cluster in `dir` with `settings` and starts its server.
     pub fn start(dir: &Path, settings: &[(&str, String)]) -> Result<Server> {
         let (api, programs) = (client::load()?, Programs::find()?);
         let version = programs.version()?;
@@ -78,31 +78,31 @@ impl Server {
         Ok(Server { api, cluster, version })
     }
 
-    /// PostgreSQL's version.
+    /// Returns PostgreSQL's version.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Lends a session.
+    /// Calls `work` with a session.
     pub fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
         work(&mut Connection::open(&self.api, &self.cluster.address())?)
     }
 
-    /// Ends the server, does something with the folder of its files, and starts it again, also
-    /// where that failed.
+    /// Stops the server, calls `between` with the directory of its files, and starts it again, even
+    /// if `between` failed.
     pub fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
         let done = self.cluster.restart(between);
         self.cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))?;
         done
     }
 
-    /// Ends the server. Errors: it did not end well.
+    /// Stops the server. Errors: the shutdown failed.
     pub fn close(mut self) -> Result<()> {
         self.cluster.stop()
     }
 }
 
-/// PostgreSQL, once its programs and its client library are found.
+/// PostgreSQL, with its programs and its client library found.
 #[derive(Debug)]
 pub struct Postgres {
     api: Arc<Api>,
@@ -111,7 +111,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Looks for both. Errors: one is missing; the message says where it was looked for.
+    /// Finds both. Errors: one is missing; the message names its expected place.
     pub fn find() -> Result<Postgres> {
         let (api, programs) = (client::load()?, Programs::find()?);
         let version = programs.version()?;
@@ -125,7 +125,7 @@ impl Postgres {
     }
 }
 
-/// What differs from the defaults, in the server's words.
+/// Returns the server's parameters that differ from the defaults.
 fn parameters(given: &SqlSettings) -> Vec<(&'static str, String)> {
     let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     vec![

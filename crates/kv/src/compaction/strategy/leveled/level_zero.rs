@@ -1,4 +1,4 @@
-//! Jobs that begin in level 0.
+//! Jobs that take tables of level 0.
 
 use super::Leveled;
 use super::targets::Targets;
@@ -6,12 +6,12 @@ use crate::compaction::strategy::job::{Draft, Job, JobKind, Reason};
 use crate::compaction::strategy::overlap::{Component, components};
 use crate::compaction::strategy::state::{RunInfo, State};
 
-/// Fewer runs are not worth a merge within level 0.
+/// The fewest runs worth merging within level 0.
 const WITHIN_RUNS_MIN: usize = 4;
 
-/// From level 0 to the base level: of the parts of the key space that hang together, the largest
-/// that can go now. All of level 0 that belongs to it goes at once, since the cost is in the base
-/// level.
+/// Merges from level 0 into the base level: of the connected parts of the key space, the largest
+/// that can be merged now. All tables of level 0 in that part are merged at once, because the cost
+/// is in rewriting the base level.
 pub(super) fn down(strategy: &Leveled, state: &State<'_>, targets: &Targets, reason: Reason) -> Option<Job> {
     let mut parts = parts(state, targets);
     let moves = moves(strategy, state, targets, &parts, reason);
@@ -22,7 +22,7 @@ pub(super) fn down(strategy: &Leveled, state: &State<'_>, targets: &Targets, rea
     parts.into_iter().find_map(|part| merge(strategy, state, targets, part, reason))
 }
 
-/// The part of level 0 that this table belongs to.
+/// Merges the part of level 0 that contains the given table.
 pub(super) fn down_with(
     strategy: &Leveled,
     state: &State<'_>,
@@ -39,8 +39,8 @@ fn parts<'s, 'a>(state: &'s State<'a>, targets: &Targets) -> Vec<Component<'s, '
     components(state.level(0).tables(), state.level(targets.base).tables())
 }
 
-/// Tables of level 0 that overlap nothing, neither there nor in the base level, as writing in key
-/// order leaves them: they all move at once.
+/// Moves tables of level 0 that overlap nothing, neither in level 0 nor in the base level, as
+/// sequential writes leave them. All of them move in one job.
 fn moves<'s, 'a>(
     strategy: &Leveled,
     state: &'s State<'a>,
@@ -51,7 +51,8 @@ fn moves<'s, 'a>(
     let free = parts.iter().filter_map(|part| match (&part.upper[..], &part.lower[..]) {
         ([table], []) => Some(*table).filter(|table| {
             let is_written = state.is_written(targets.base, table.smallest, table.largest);
-            // A table of many tombstones is worth writing anew: they go.
+            // Rewriting a table with many tombstones is worthwhile, because the tombstones are
+            // dropped.
             !table.compacting && !is_written && table.tombstone_ratio() < strategy.options.tombstone_ratio
         }),
         _ => None,
@@ -89,17 +90,18 @@ fn merge<'s, 'a>(
     draft.finish(state, strategy.shape(JobKind::Merge))
 }
 
-/// Merges neighbouring runs of level 0 into one while the way down is taken, so that lookups do not
-/// pay for the wait.
+/// Merges adjacent runs of level 0 into one while merges into the base level are blocked, so that
+/// lookups do not pay for the wait.
 ///
-/// Only once level 0 is twice as long as it should be: the bytes are written once more for it.
+/// Only starts when level 0 has twice its maximal number of runs, because it writes the bytes one
+/// more time.
 pub(super) fn within(strategy: &Leveled, state: &State<'_>) -> Option<Job> {
     let options = &strategy.options;
     let runs = &state.level(0).runs;
     if runs.len() < 2 * options.level_zero_runs_max {
         return None;
     }
-    // Newest first; runs that are merged already are large and end the row.
+    // Newest first. Runs that are already merged are large and end the sequence.
     let small = |run: &RunInfo<'_>| !run.is_compacting() && run.bytes() < options.level_zero_bytes / 2;
     let row: Vec<&RunInfo<'_>> =
         runs.iter().skip_while(|run| !small(run)).take_while(|run| small(run)).collect();

@@ -1,4 +1,4 @@
-//! Leveled compaction with level sizes that follow the data.
+//! Leveled compaction with level sizes that follow the amount of data.
 //!
 //! ```text
 //!  L0   flushed runs, overlapping          trigger: runs and bytes
@@ -9,9 +9,9 @@
 //!  L6   last level          N bytes
 //! ```
 //!
-//! As in RocksDB's dynamic level sizes, the last level is always the last, targets follow from its
-//! size N, and level 0 is merged into the base level, above which all is empty. Unlike there, the
-//! ratio f is not fixed: see [`targets`].
+//! As in RocksDB's dynamic level sizes, the number of the last level is fixed, the targets follow
+//! from its size N, and level 0 is merged into the base level; the levels above the base level are
+//! empty. Unlike there, the ratio f is not fixed: see [`targets`].
 
 mod level_zero;
 mod pick;
@@ -26,7 +26,7 @@ use super::scores::{LevelScore, Scores};
 use super::state::State;
 use targets::Targets;
 
-/// A job's output tables overlap at most about this many tables of the level below.
+/// The output tables of a job overlap at most about this many tables of the level below.
 const OVERLAP_TABLES: u64 = 10;
 
 /// Leveled compaction.
@@ -36,7 +36,7 @@ pub struct Leveled {
 }
 
 impl Leveled {
-    /// With these options, which are taken as checked.
+    /// Creates the strategy. The options must have been checked.
     pub fn new(options: LeveledOptions) -> Leveled {
         Leveled { options }
     }
@@ -46,7 +46,7 @@ impl Leveled {
         Shape { kind, table_bytes, overlap_bytes_max: table_bytes.saturating_mul(OVERLAP_TABLES), parts }
     }
 
-    /// Level 0's score: over 1 when there is enough to merge.
+    /// Returns the score of level 0, which is at least 1 when there is enough to merge.
     fn level_zero_score(&self, state: &State<'_>, targets: &Targets) -> f64 {
         let idle = state.level(0).runs.iter().filter(|run| !run.is_compacting());
         let (runs, bytes) = idle.fold((0, 0), |(runs, bytes), run| (runs + 1, bytes + run.bytes()));
@@ -57,19 +57,20 @@ impl Leveled {
         too_many.max(enough.min(worth_it))
     }
 
-    /// The score of a level below 0: what no job takes away already, over the target.
+    /// Returns the score of a level below level 0: the bytes that no running job takes, divided by
+    /// the target.
     fn level_score(state: &State<'_>, targets: &Targets, level: usize) -> f64 {
         let bytes: u64 =
             state.level(level).tables().filter(|table| !table.compacting).map(|table| table.bytes).sum();
         match targets.of(level) {
             u64::MAX => 0.0,
-            // Above the base level nothing should be: what is there goes down before anything else.
+            // Levels above the base level should be empty, so their tables are merged down first.
             0 if bytes > 0 => 1000.0 + bytes as f64 / (1 << 30) as f64,
             target => bytes as f64 / target.max(1) as f64,
         }
     }
 
-    /// Levels with a score of at least 1, the most urgent first.
+    /// Returns the levels with a score of at least 1, the most urgent first.
     fn due(&self, state: &State<'_>, targets: &Targets) -> Vec<(usize, f64)> {
         let mut due = vec![(0, self.level_zero_score(state, targets))];
         due.extend((1..targets.last).map(|level| (level, Leveled::level_score(state, targets, level))));
@@ -78,7 +79,7 @@ impl Leveled {
         due
     }
 
-    /// Levels that hold several runs, as another strategy leaves them, become one run first.
+    /// Merges the runs of a level with several runs, as another strategy leaves it, into one.
     fn unite_runs(&self, state: &State<'_>) -> Option<Job> {
         let (level, info) = state.levels.iter().enumerate().skip(1).find(|(_, info)| info.runs.len() > 1)?;
         let reason = Reason::Runs { level, runs: info.runs.len() };
@@ -87,7 +88,8 @@ impl Leveled {
         draft.finish(state, self.shape(JobKind::Merge))
     }
 
-    /// When nobody writes: merges levels down until what is above the last is a small part of it.
+    /// When the store is idle, merges levels down until the levels above the last are a small part
+    /// of it.
     fn reclaim_space(&self, state: &State<'_>, targets: &Targets) -> Option<Job> {
         let last = state.level(targets.last).bytes();
         let above = state.bytes() - last;
@@ -96,7 +98,7 @@ impl Leveled {
         }
         let reason = Reason::SpaceAmplification { percent: above.saturating_mul(100) / last.max(1) };
         let by_bytes = |&level: &usize| state.level(level).bytes();
-        // Level 0 first: it is the most overlapping and goes away at once.
+        // Level 0 first: it overlaps most, and one job empties it.
         let zero = level_zero::down(self, state, targets, reason);
         zero.or_else(|| {
             let mut levels: Vec<usize> = (1..targets.last).filter(|level| by_bytes(level) > 0).collect();
@@ -116,7 +118,7 @@ impl Strategy for Leveled {
             return Some(job);
         }
         if state.levels.iter().skip(1).any(|level| level.runs.len() > 1) {
-            return None; // being united
+            return None; // runs are being merged
         }
         let targets = Targets::new(&self.options, state);
         for (level, score) in self.due(state, &targets) {
@@ -150,7 +152,8 @@ impl Strategy for Leveled {
         let targets = Targets::new(&self.options, state);
         let mut scores = Scores::default();
         let zero = self.level_zero_score(state, &targets);
-        // What is in excess of a target is merged into the next level, with what it overlaps there.
+        // The excess over a target is merged into the next level, together with the tables it
+        // overlaps there.
         let mut incoming = 0;
         for level in 0..=targets.last {
             let info = state.level(level);

@@ -1,4 +1,4 @@
-//! Which tables of a level go down.
+//! Chooses the tables of a level to merge into the next.
 
 use super::Leveled;
 use super::targets::Targets;
@@ -6,26 +6,27 @@ use crate::compaction::strategy::job::{Draft, Job, JobKind, Reason};
 use crate::compaction::strategy::overlap::whole_keys;
 use crate::compaction::strategy::state::{RunInfo, State, TableInfo};
 
-/// A row of tables of a level is at most this long.
+/// The maximal number of tables in a row.
 const ROW_TABLES_MAX: usize = 16;
 
-/// A tombstone counts as this many bytes of its table more: what it hides goes with it.
+/// Extra weight of tombstones: a table of only tombstones counts as this many times its bytes more,
+/// because hidden entries are removed along with them.
 const TOMBSTONE_WEIGHT: f64 = 2.0;
 
-/// A candidate: neighbouring tables of the level, and what they overlap below.
+/// A candidate: adjacent tables of the level, and the tables they overlap in the level below.
 struct Row<'s, 'a> {
     upper: &'s [TableInfo<'a>],
     lower: &'s [TableInfo<'a>],
-    /// Bytes written for each byte that goes down; the less the better.
+    /// Bytes written for each byte that moves down; lower is better.
     cost: f64,
 }
 
-/// From `level` to the next: the row of tables, no larger than `excess` bytes or one table, that
-/// costs the least writes for what it moves down, after Sarkar and others, *Constructing and
-/// Analyzing the LSM Compaction Design Space* (VLDB 2021).
+/// Merges from `level` into the next: the row of tables, at most `excess` bytes or a single table,
+/// with the lowest write cost per byte moved down, after Sarkar et al., *Constructing and Analyzing
+/// the LSM Compaction Design Space* (VLDB 2021).
 ///
-/// Rows of several tables share the tables at their ends with nobody, so they cost less than their
-/// tables apart.
+/// Neighbours in a row share the tables that they both overlap below, so a row costs less than its
+/// tables separately.
 pub(super) fn down(
     strategy: &Leveled,
     state: &State<'_>,
@@ -39,7 +40,7 @@ pub(super) fn down(
     rows.into_iter().find_map(|row| job(strategy, state, run, level, row.upper, row.lower, reason))
 }
 
-/// One table down, or anew in its place when nothing is below it.
+/// Merges one table down, or rewrites it in place when nothing is below it.
 pub(super) fn one<'a>(
     strategy: &Leveled,
     state: &State<'a>,
@@ -93,7 +94,7 @@ fn cost(upper: &[TableInfo<'_>], lower: &[TableInfo<'_>]) -> f64 {
     (bytes(upper) + bytes(lower)) / worth.max(1.0)
 }
 
-/// What the next level has of a range; `None` while it holds several runs.
+/// Returns the tables of the next level in a range, or `None` while that level has several runs.
 fn below<'s, 'a>(
     state: &'s State<'a>,
     level: usize,
@@ -122,7 +123,8 @@ fn job<'s, 'a>(
         .flat_map(|table| state.level(level + 2).overlapping(table.smallest, table.largest))
         .map(|table| table.bytes)
         .sum();
-    // A moved table keeps its bounds, so it must not reach over too much of what it meets next.
+    // A moved table keeps its bounds, so it must not overlap too much of the level below its new
+    // one.
     let upper_count = upper.len() as u64;
     let is_move = lower.is_empty() && overlap_after <= shape.overlap_bytes_max.saturating_mul(upper_count);
     let kind = if is_move { JobKind::Move } else { JobKind::Merge };

@@ -1,38 +1,40 @@
-//! How large each level should be.
+//! Target sizes of the levels.
 
 use crate::compaction::strategy::options::LeveledOptions;
 use crate::compaction::strategy::state::State;
 
-/// What a merge into the next level writes for each byte that goes down and each time that the
-/// level is larger. Not 1, since the cheapest ranges go first and entries that meet their newer
-/// versions are written once.
+/// Bytes that a merge into the next level writes per byte moved down, divided by the ratio of the
+/// levels' sizes. Less than 1, because the cheapest ranges are merged first and superseded entries
+/// are written only once.
 const MERGE_SHARE: f64 = 0.6;
 
-/// The smallest ratio of neighbouring levels: levels above the last then add up to a quarter of it.
+/// The smallest ratio of adjacent levels. With it, the levels above the last add up to a quarter of
+/// the last.
 const RATIO_MIN: f64 = 5.0;
 
-/// The sizes of the levels, derived from the size N of the last.
+/// The target sizes of the levels, derived from the size N of the last.
 ///
-/// With X bytes merged from level 0 at a time, n levels below it and a ratio f between them, a byte
-/// is written about
+/// Let X be the bytes merged from level 0 at a time, n the number of levels below level 0 and f the
+/// ratio between them. A byte is then written about
 ///
 /// ```text
 ///   1 + B/X  +  (n - 1) (1 + 0.6 f)         with the base level B = N / f^(n-1)
 /// ```
 ///
-/// times after its flush. For each n the best f is `(N/X / 0.6)^(1/n)`, held between 5 and the
-/// option's multiplier; the n with the least sum is taken. So a store of twice level 0 has one
-/// level, whose rewriting costs less than a middle level would, and no middle level is nearly empty
-/// or ten times larger than the one above only because its size happened to come out so.
+/// times after its flush. For each n the best f is `(N/X / 0.6)^(1/n)`, limited to the range from 5
+/// to the option's multiplier; the n with the smallest sum is chosen. So a store of twice the size
+/// of level 0 has one level, because rewriting it costs less than a middle level would. And no
+/// middle level is nearly empty, or ten times larger than the one above, merely because the sizes
+/// happen to work out that way.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::compaction::strategy) struct Targets {
     /// The number of the last level.
     pub(in crate::compaction::strategy) last: usize,
-    /// The level that level 0 is merged into.
+    /// The level into which level 0 is merged.
     pub(in crate::compaction::strategy) base: usize,
-    /// How much of level 0 is worth a merge.
+    /// The bytes in level 0 that make a merge worthwhile.
     pub(in crate::compaction::strategy) level_zero_bytes: u64,
-    /// Targets from level 1 on: 0 above the base, no limit for the last.
+    /// Targets from level 1 on: 0 above the base level, no limit for the last.
     bytes: Vec<u64>,
 }
 
@@ -42,7 +44,7 @@ impl Targets {
         let largest = (1..=last).map(|level| state.level(level).bytes()).max().unwrap_or(0);
         let (count, ratio) = shape(options, largest);
         let wanted = last + 1 - count;
-        // Level 0 must not pass anything that is older than it.
+        // Level 0 must not be merged past older data.
         let first_used = (1..=last).find(|&level| state.is_used(level)).unwrap_or(last);
         let mut bytes = vec![0; last];
         let mut target = largest as f64;
@@ -56,13 +58,14 @@ impl Targets {
         Targets { last, base: wanted.min(first_used), level_zero_bytes, bytes }
     }
 
-    /// The target of a level from 1 on: `u64::MAX` for the last, 0 where nothing should be.
+    /// Returns the target of a level from 1 on: `u64::MAX` for the last level, 0 for a level that
+    /// should be empty.
     pub(in crate::compaction::strategy) fn of(&self, level: usize) -> u64 {
         level.checked_sub(1).and_then(|at| self.bytes.get(at)).copied().unwrap_or(0)
     }
 }
 
-/// How many levels below level 0, and the ratio between them.
+/// Returns the number of levels below level 0, and the ratio between them.
 fn shape(options: &LeveledOptions, largest: u64) -> (usize, f64) {
     let batch = options.level_zero_bytes.max(1) as f64;
     let times = largest as f64 / batch;

@@ -1,25 +1,26 @@
-//! Tables that want to be compacted for what is in them, however full their level is.
+//! Upkeep: tables that need a compaction because of their content, however full their level is.
 
 use crate::compaction::strategy::job::Reason;
 use crate::compaction::strategy::state::{State, TableInfo};
 
-/// Which tables those are.
+/// The criteria for such tables.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::compaction::strategy) struct Wanted {
-    /// At least this share of tombstones.
+    /// The table has at least this share of tombstones.
     pub(in crate::compaction::strategy) tombstone_ratio: f64,
-    /// The first entry expired at least this long ago.
+    /// The table's first entry expired at least this long ago.
     pub(in crate::compaction::strategy) expired_secs: u64,
-    /// Above the last data, with an entry at least this old.
+    /// The table lies above older data and has an entry at least this old.
     pub(in crate::compaction::strategy) age_secs: Option<u64>,
 }
 
 impl Wanted {
-    /// The tables, with their levels and the reason; those that nobody else's business stands
-    /// before first.
+    /// Returns the tables that no running job reads and that meet a criterion, with their levels
+    /// and the reason.
     ///
-    /// Each is such that a job makes progress: it goes down, or what is unwanted goes. A table that
-    /// stands lowest is therefore wanted only if no snapshot protects its tombstones.
+    /// A job for such a table always makes progress: the table moves down, or its tombstones or
+    /// expired entries are dropped. Therefore a table with nothing below it qualifies only if no
+    /// snapshot protects its tombstones.
     pub(in crate::compaction::strategy) fn tables<'s, 'a>(
         self,
         state: &'s State<'a>,

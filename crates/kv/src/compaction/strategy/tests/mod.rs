@@ -11,7 +11,7 @@ mod tree;
 
 use tree::{ENTRY_BYTES, Tree};
 
-/// Small tables and levels, so that a few hundred flushes fill several levels.
+/// Returns options with small tables and levels, so that a few hundred flushes fill several levels.
 fn leveled() -> LeveledOptions {
     LeveledOptions {
         table_bytes: 20 * ENTRY_BYTES,
@@ -36,7 +36,7 @@ fn universal() -> UniversalOptions {
     UniversalOptions { table_bytes: 20 * ENTRY_BYTES, ..UniversalOptions::default() }
 }
 
-/// The strategies that keep all data.
+/// Returns the strategies that keep all data.
 fn merging() -> Vec<Box<dyn Strategy>> {
     let all = [
         StrategyOptions::Leveled(leveled()),
@@ -51,7 +51,7 @@ fn merging() -> Vec<Box<dyn Strategy>> {
     all.iter().map(|options| options.build().unwrap()).collect()
 }
 
-/// A strategy that keeps all data, with settings of its own.
+/// Returns a random strategy with random settings that keeps all data.
 fn drawn(rng: &mut SeededRng) -> Box<dyn Strategy> {
     let levels = 2 + rng.below(6) as usize;
     let options = match rng.below(4) {
@@ -77,7 +77,7 @@ fn drawn(rng: &mut SeededRng) -> Box<dyn Strategy> {
             levels,
             ..universal()
         }),
-        // With room for everything: it drops nothing, and leaves what it is given as it is.
+        // With room for everything: it drops nothing, and leaves the tree unchanged.
         _ => StrategyOptions::Fifo(FifoOptions { bytes_max: u64::MAX, ttl_secs: None }),
     };
     options.build().unwrap()
@@ -93,7 +93,7 @@ fn rounds(few: u64) -> u64 {
     if std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0") { few * 20 } else { few }
 }
 
-/// A flush of random keys of `0..keys`, `tombstones` of a hundred of them deletions.
+/// Flushes random keys of `0..keys`, `tombstones` percent of them deletions.
 fn random_flush(tree: &mut Tree, rng: &mut SeededRng, keys: u64, tombstones: u64) {
     let count = 1 + rng.below(20);
     let drawn: Vec<_> = (0..count).map(|_| (rng.below(keys) as u16, rng.below(100) < tombstones)).collect();

@@ -1,10 +1,10 @@
-//! What holds for every strategy, whatever happens.
+//! Properties that hold for every strategy in every history.
 
 use super::*;
 use crate::file::FileNumber;
 
-/// One random history: flushes, jobs that start and end in any order, snapshots, idle times; in
-/// some, the strategy changes. The tree checks every job and every lookup.
+/// Runs one random history: flushes, jobs that start and end in any order, snapshots, idle times;
+/// with `changes`, the strategy changes too. The tree checks every job and every lookup.
 fn history(seed: u64, strategies: &[Box<dyn Strategy>], changes: bool) -> Tree {
     let mut rng = SeededRng::new(seed).fork("history");
     let mut tree = Tree::default();
@@ -29,7 +29,7 @@ fn history(seed: u64, strategies: &[Box<dyn Strategy>], changes: bool) -> Tree {
                 0 => tree.oldest_snapshot = rng.chance(0.5).then(|| rng.below(tree.seqno + 1)),
                 1 => tree.idle = !tree.idle,
                 2 if changes => {
-                    // With the keyspace closed: nothing runs.
+                    // The strategy changes while the keyspace is closed, so no job is running.
                     while !tree.running.is_empty() {
                         tree.finish(0);
                     }
@@ -46,7 +46,8 @@ fn history(seed: u64, strategies: &[Box<dyn Strategy>], changes: bool) -> Tree {
 }
 
 /// Goal: no sequence of jobs breaks a run, loses a key, brings a deleted one back, lets two jobs
-/// touch one table or place, or goes on without end. Method: random histories of each strategy.
+/// use one table or output range, or continues forever.
+/// Method: random histories of each strategy.
 #[test]
 fn histories() {
     let seed = seed();
@@ -62,9 +63,9 @@ fn histories() {
     }
 }
 
-/// Goal: any strategy with any settings takes any tree that others have left. Method: histories in
-/// which the strategy changes to another one of a dozen that are drawn anew for each, FIFO among
-/// them.
+/// Goal: any strategy with any settings accepts any tree left by others.
+/// Method: histories in which the strategy changes among a dozen that are drawn anew for each
+/// history, including FIFO.
 #[test]
 fn strategies_take_over() {
     let seed = seed();
@@ -75,13 +76,13 @@ fn strategies_take_over() {
     }
 }
 
-/// Goal: as the issue had it, universal compaction never puts older runs above newer ones. Method:
-/// four runs in level 1 above one in level 2, of which the second and third are of similar size and
-/// the newest is smaller; universal takes over, then leveled.
+/// Goal: universal compaction never puts older runs above newer ones, as reported in an issue.
+/// Method: four runs in level 1 above one in level 2; the second and third are of similar size and
+/// the newest is smaller. Universal takes over, then leveled.
 #[test]
 fn universal_over_a_level_of_several_runs() {
     let mut tree = Tree::default();
-    // Flushes that count as small, so that there is a level between.
+    // The options assume small flushes, so that there is a level in between.
     let lazy = LazyLeveled::new(LazyOptions { size_ratio: 8, levels: 3, flush_bytes: 1, ..lazy() });
     for keys in [304, 240, 48, 72, 8_u16] {
         for piece in 0..8 {
@@ -96,9 +97,9 @@ fn universal_over_a_level_of_several_runs() {
     tree.check();
 }
 
-/// Goal: FIFO never keeps more than it may, and never lets the newer go before the older. Method:
-/// random flushes; in every other round under a clock that is set back, by which nothing can be
-/// said of what is too old.
+/// Goal: FIFO never keeps more than its limit, and never removes a newer table before an older one.
+/// Method: random flushes; in every other round the clock is set back, so that it does not tell
+/// which tables are too old.
 #[test]
 fn fifo_histories() {
     let seed = seed();
@@ -123,8 +124,8 @@ fn fifo_histories() {
     }
 }
 
-/// Goal: when everything is deleted nothing stays, once no snapshot needs it. Method: delete all
-/// keys of random trees, with and without a snapshot that ends later.
+/// Goal: when everything is deleted, nothing remains once no snapshot needs it.
+/// Method: delete all keys of random trees, with and without a snapshot that ends later.
 #[test]
 fn deletions_leave_nothing() {
     let seed = seed();
@@ -154,8 +155,8 @@ fn deletions_leave_nothing() {
     }
 }
 
-/// Goal: a tree that is left alone ends with nothing due, and with little above its last level
-/// where the strategy promises that.
+/// Goal: an idle tree ends without pending jobs, and with little above its last level if the
+/// strategy promises that.
 /// Method: settle random trees, then look at scores and sizes.
 #[test]
 fn trees_settle() {
@@ -190,7 +191,7 @@ fn trees_settle() {
     }
 }
 
-/// Goal: a compaction that was asked for ends, with the range in one place and without tombstones.
+/// Goal: a requested compaction ends, with the range in one place and without tombstones.
 /// Method: random trees, random ranges, flushes in between.
 #[test]
 fn manual_compactions_end() {

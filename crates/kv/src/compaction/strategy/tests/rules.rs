@@ -1,4 +1,4 @@
-//! Single rules.
+//! Tests of single rules.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn mib(mib: u64) -> u64 {
     mib << 20
 }
 
-/// The targets when the last level has so many MiB.
+/// Returns the targets for a last level of this many MiB.
 fn targets(last_mib: u64) -> Targets {
     let table = TableInfo {
         number: 1,
@@ -27,9 +27,9 @@ fn targets(last_mib: u64) -> Targets {
     Targets::new(&LeveledOptions::default(), &State { levels, ..State::default() })
 }
 
-/// Goal: level counts and sizes follow the size of the data: no middle level where rewriting the
-/// last is cheaper, ratios within bounds, each level at least the base size. Method: sizes from
-/// nothing to 100 TiB.
+/// Goal: the number and sizes of levels follow the amount of data: no middle level where rewriting
+/// the last is cheaper, ratios within bounds, each level at least the base size.
+/// Method: sizes from nothing to 100 TiB.
 #[test]
 fn targets_follow_the_data() {
     let bases: Vec<usize> =
@@ -50,8 +50,8 @@ fn targets_follow_the_data() {
     }
 }
 
-/// Goal: keys written in order are never written twice. Method: flushes in key order; all jobs are
-/// moves.
+/// Goal: keys written in order are never rewritten.
+/// Method: flushes in key order; all jobs are moves.
 #[test]
 fn ordered_writes_only_move() {
     for strategy in [Box::new(Leveled::new(leveled())) as Box<dyn Strategy>] {
@@ -65,8 +65,8 @@ fn ordered_writes_only_move() {
     }
 }
 
-/// Goal: jobs of a level run side by side where they do not touch. Method: a tree of three levels;
-/// as many jobs as there are.
+/// Goal: jobs of a level run in parallel where they do not touch.
+/// Method: a tree of three levels; start as many jobs as there are.
 #[test]
 fn jobs_run_in_parallel() {
     let strategy = Leveled::new(leveled());
@@ -88,7 +88,7 @@ fn jobs_run_in_parallel() {
     assert!(most >= 3, "{most}");
 }
 
-/// A settled leveled tree of a few hundred keys and one table above the last level.
+/// Returns a settled leveled tree of a few hundred keys and one table above the last level.
 fn settled() -> (Leveled, Tree) {
     let strategy = Leveled::new(LeveledOptions { age_secs: Some(1000), ..leveled() });
     let mut tree = Tree::default();
@@ -102,9 +102,8 @@ fn settled() -> (Leveled, Tree) {
     (strategy, tree)
 }
 
-/// Goal: tables are compacted for their age, for expired entries, for a mark and for tombstones,
-/// each once. Method: one of each on a settled tree; the job's reason, and that the tree settles
-/// again.
+/// Goal: tables are compacted because of age, expired entries, a mark and tombstones, each once.
+/// Method: one of each on a settled tree; check the job's reason, and that the tree settles again.
 #[test]
 fn upkeep() {
     let (strategy, mut tree) = settled();
@@ -140,9 +139,9 @@ fn upkeep() {
     assert!(tree.tables().flat_map(|table| table.entries.values()).all(|entry| !entry.is_tombstone));
 }
 
-/// Goal: tombstones that a snapshot protects do not keep compactions busy. Method: delete
-/// everything under a snapshot from before; the tree settles and still has the tombstones; without
-/// the snapshot it empties.
+/// Goal: tombstones protected by a snapshot do not cause repeated compactions.
+/// Method: delete everything under an earlier snapshot; the tree settles and still has the
+/// tombstones; without the snapshot it empties.
 #[test]
 fn protected_tombstones_wait() {
     let (strategy, mut tree) = settled();
@@ -155,8 +154,9 @@ fn protected_tombstones_wait() {
     assert_eq!(tree.entries(), 0);
 }
 
-/// Goal: level 0 merges within itself only when its way down is taken and it is long. Method: hold
-/// a job to the base level, flush on.
+/// Goal: level 0 merges within itself only when it is long and merges into the base level are
+/// blocked.
+/// Method: keep a job to the base level running, and flush more.
 #[test]
 fn level_zero_helps_itself() {
     let (strategy, mut tree) = settled();
@@ -185,8 +185,8 @@ fn level_zero_helps_itself() {
     tree.settle(&strategy);
 }
 
-/// Goal: large jobs come with places to split them. Method: a job over many tables; its parts hold
-/// similar numbers of them.
+/// Goal: large jobs include keys at which to split them.
+/// Method: a job over many tables; its parts have similar numbers of them.
 #[test]
 fn large_jobs_are_split() {
     let strategy = Leveled::new(leveled());
@@ -205,8 +205,8 @@ fn large_jobs_are_split() {
     assert!(keys.iter().zip([75, 150, 225]).all(|(key, fair)| key.abs_diff(fair) <= 20), "{keys:?}");
 }
 
-/// Goal: FIFO waits for what it has begun. Method: two flushes over the size while the job of the
-/// first is under way.
+/// Goal: FIFO starts no job before the previous one has ended.
+/// Method: two flushes over the size limit while the job of the first is running.
 #[test]
 fn fifo_jobs_follow_each_other() {
     let fifo = Fifo::new(FifoOptions { bytes_max: 1, ttl_secs: None });
@@ -220,7 +220,8 @@ fn fifo_jobs_follow_each_other() {
     assert_eq!(tree.pick(&fifo).unwrap().kind, JobKind::Drop);
 }
 
-/// Goal: settings that make no sense are named. Method: one bad value for each.
+/// Goal: the error for an invalid setting names it.
+/// Method: one bad value for each.
 #[test]
 fn bad_settings() {
     let bad = [

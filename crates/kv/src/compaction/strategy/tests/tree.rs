@@ -1,10 +1,10 @@
-//! A small tree with keys and tombstones, on which jobs are carried out and checked.
+//! A small tree with keys and tombstones that runs jobs and checks them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::compaction::strategy::{Job, JobKind, LevelInfo, RunInfo, RunningJob, State, Strategy, TableInfo};
 
-/// What an entry takes.
+/// Bytes per entry.
 pub const ENTRY_BYTES: u64 = 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Run {
     pub tables: Vec<Table>,
 }
 
-/// The tree, the jobs under way, and what a lookup of each key has to find.
+/// The tree, the running jobs, and the expected result of a lookup for each key.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     pub levels: Vec<Vec<Run>>,
@@ -62,7 +62,7 @@ impl Tree {
         }
     }
 
-    /// A new run of level 0.
+    /// Adds a new run to level 0.
     pub fn flush(&mut self, keys: impl IntoIterator<Item = (u16, bool)>) {
         let mut entries = BTreeMap::new();
         for (key, is_tombstone) in keys {
@@ -106,7 +106,7 @@ impl Tree {
         })
     }
 
-    /// Marks a job's tables, checking the job against the tree.
+    /// Marks a job's tables, and checks the job against the tree.
     pub fn start(&mut self, job: Job) {
         assert!(!job.inputs.is_empty() && job.smallest <= job.largest);
         let wanted: BTreeSet<u64> =
@@ -135,7 +135,7 @@ impl Tree {
         self.running.push(job);
     }
 
-    /// Carries out a running job, and checks the tree after it.
+    /// Completes a running job, and checks the tree after it.
     pub fn finish(&mut self, at: usize) {
         let job = self.running.remove(at);
         let mut taken: Vec<Table> = Vec::new();
@@ -222,7 +222,8 @@ impl Tree {
         outputs
     }
 
-    /// Runs are disjoint and ordered, and each key's lookup finds the newest version.
+    /// Checks that runs are disjoint and ordered, and that each key's lookup finds the newest
+    /// version.
     pub fn check(&self) {
         let mut found: BTreeMap<u16, Entry> = BTreeMap::new();
         for level in &self.levels {
@@ -240,7 +241,7 @@ impl Tree {
         }
     }
 
-    /// Does jobs, one after the other, until there are none.
+    /// Runs jobs one after the other until none is left.
     pub fn settle(&mut self, strategy: &dyn Strategy) {
         while !self.running.is_empty() {
             self.finish(0);
