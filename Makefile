@@ -25,7 +25,7 @@ install: ## put the `cairn` command, its man pages and completions below PREFIX;
 
 test: ## run every test, Java compatibility included
 	@scripts/setup build java peers tools
-	@$(ENV) $(REQUIRE) cargo nextest run --workspace $(ARGS) && scripts/slowest "$$CARGO_TARGET_DIR/nextest/default/junit.xml"
+	@$(ENV) $(REQUIRE) cargo nextest run --workspace $(ARGS) && scripts/slowest target/nextest/default/junit.xml
 	@$(ENV) cargo test --quiet --workspace --doc
 
 lint: ## formatting, clippy, documentation, dependencies, scripts; ARGS=features also builds each choice of features
