@@ -74,7 +74,7 @@ pub struct Probe {
 }
 
 /// The note in tables of a run that ended early.
-pub const ENDED_EARLY: &str = "The run was ended early: missing figures were not measured.\n";
+pub const ENDED_EARLY: &str = "The run ended early: missing values were not measured.\n";
 
 impl Run {
     /// Describes the gaps of the run, one line each: contenders that did not run, and an early end.

@@ -30,7 +30,9 @@ fn percent(share: f64) -> String {
 pub fn notes(stats: &Stats) -> Vec<String> {
     let mut notes = Vec::new();
     match stats.ending {
-        "cut" => notes.push("The trace has no end: the program was killed, or still runs.".to_owned()),
+        "cut" => {
+            notes.push("The trace has no end block: the program was killed or is still running.".to_owned())
+        }
         "damaged" => notes
             .push("The trace is damaged before its end; the part after the damage is left out.".to_owned()),
         _ => {}
@@ -74,7 +76,7 @@ pub fn arrival(arrival: &Arrival) -> String {
         _ => "in bursts",
     };
     format!(
-        "{} on average, at most {} over {}; nothing in {} of the time; {what}: variance over mean {}.",
+        "{} on average, at most {} over {}; idle {} of the time; {what}: variance over mean {}.",
         text::value(*mean_per_sec, "ops/s"),
         text::value(*peak_per_sec, "ops/s"),
         text::value(*slice_secs, "s"),
@@ -119,7 +121,8 @@ pub fn reuse(reuse: &Reuse) -> String {
         format!("from {} of the keys (SHARDS)", percent(reuse.rate))
     };
     format!(
-        "Between two uses of a key {} others are used in the median, {} in nine of ten, {} in 99 of 100; {} of all uses are a key's first. {how}.",
+        "Between two uses of a key {} others are used in the median, {} in nine of ten, \
+         {} in 99 of 100; {} of all uses are the first of their key. {how}.",
         about(reuse.p50 as f64),
         about(reuse.p90 as f64),
         about(reuse.p99 as f64),

@@ -73,7 +73,7 @@ fn failures_come_back() {
     assert!(serve("{]").contains("the job cannot be read"));
     let cat = Worker { program: PathBuf::from("cat"), arguments: Vec::new() };
     let error = cat.run(&job("cairn-sparkey"), &Stop::default()).unwrap_err().to_string();
-    assert!(error.contains("gave no answer"), "{error}");
+    assert!(error.contains("gave no valid answer"), "{error}");
     match worker().run(&job("cairn-sparkey"), &Stop::default()).unwrap() {
         JobResult::Built(outcome) => {
             assert!(outcome.seconds > 0.0 && outcome.disk_bytes > 100, "{outcome:?}")

@@ -1,5 +1,5 @@
 //! Checks of the paths that a user gives, before any work starts. Messages use the wording of the
-//! file system's errors: `X is not there`, `X is a directory, expected a file`, `X is a file,
+//! file system's errors: `X does not exist`, `X is a directory, expected a file`, `X is a file,
 //! expected a directory`. For an occupied path the message is `X already exists: choose another
 //! name, or remove it`.
 
@@ -73,8 +73,8 @@ mod tests {
         fs.create_dir_all(Path::new("dir")).unwrap();
         type Check = fn(&Arc<dyn Fs>, &Path) -> Result<()>;
         let cases: [(Check, [&str; 3]); 5] = [
-            (expect_file, ["", "dir is a directory, expected a file", "no is not there"]),
-            (expect_directory, ["file is a file, expected a directory", "", "no is not there"]),
+            (expect_file, ["", "dir is a directory, expected a file", "no does not exist"]),
+            (expect_directory, ["file is a file, expected a directory", "", "no does not exist"]),
             (expect_room_for_directory, ["file is a file, expected a directory", "", ""]),
             (
                 expect_no_file,

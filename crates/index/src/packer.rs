@@ -35,7 +35,7 @@ pub enum PackError {
         capacity: usize,
     },
     /// A row with another number of columns, or a value of another type than its column.
-    #[error("a row does not have the columns that the packer was made for")]
+    #[error("the row does not match the columns of the packer")]
     WrongColumns,
     /// A packer with more columns than a page can have, or with pages larger than 64 KiB.
     #[error("a page has at most 64 columns and 65535 bytes")]

@@ -108,7 +108,7 @@ impl<'a> Strings<'a> {
                 let left = part.end() - part.at();
                 Body::Front { offsets, data: part.part(left)? }
             }
-            _ => return Err(Damage::at(at, "strings stored in a way known here")),
+            _ => return Err(Damage::at(at, "a known string encoding")),
         };
         Ok(Strings { at, count, all, body })
     }

@@ -133,7 +133,7 @@ impl<'a> Operation<'a> {
             )));
         }
         if tag == TAG_DELETE_RANGE && key > value {
-            return Err(Error::invalid("a range to delete whose start is after its end"));
+            return Err(Error::invalid("delete range: start is after end"));
         }
         Ok(())
     }

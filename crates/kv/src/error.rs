@@ -89,7 +89,7 @@ pub enum Error {
     },
     /// An earlier write or sync failed, so the state of the files is unknown. Reads continue. To
     /// write again, drop the store and reopen it.
-    #[error("the store at {} stopped writing after a failure: {cause}; reopen it", path.display())]
+    #[error("the store at {} refuses writes after a failure: {cause}; reopen it", path.display())]
     Poisoned {
         /// The store's directory.
         path: PathBuf,

@@ -236,7 +236,7 @@ impl KeyspaceOptions {
             return refuse(format!("restart_interval: {}, expected 1 to 256", self.restart_interval));
         }
         if self.compression.is_empty() {
-            return refuse("compression: no level, expected at least one".to_owned());
+            return refuse("compression: empty, expected at least one level".to_owned());
         }
         if self.filter_bits_per_key != 0.0 && !(0.5..=32.0).contains(&self.filter_bits_per_key) {
             return refuse(format!(
@@ -247,14 +247,12 @@ impl KeyspaceOptions {
         // A limit of 0 would slow down writers to an empty store.
         let (slow, stop) = self.level_zero_limits;
         if slow == 0 || slow > stop {
-            return refuse(format!(
-                "level_zero_limits: {slow} and {stop}, expected at least 1, and no less for the second"
-            ));
+            return refuse(format!("level_zero_limits: {slow} and {stop}, expected 1 <= slow <= stop"));
         }
         let (slow, stop) = self.pending_compaction_limits;
         if slow == 0 || slow > stop {
             return refuse(format!(
-                "pending_compaction_limits: {slow} and {stop}, expected at least 1, and no less for the second"
+                "pending_compaction_limits: {slow} and {stop}, expected 1 <= slow <= stop"
             ));
         }
         if !(0.01..=1.0).contains(&self.blob_garbage_max) {
@@ -265,8 +263,7 @@ impl KeyspaceOptions {
         }
         if self.ttl.is_some() && self.merge_operator.is_some() {
             return refuse(
-                "ttl and merge_operator exclude each other: operands do not have a time of writing"
-                    .to_owned(),
+                "ttl and merge_operator exclude each other: operands have no timestamp".to_owned(),
             );
         }
         if self.ttl.is_some() && self.blob_bytes_min.is_some() {

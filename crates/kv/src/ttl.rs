@@ -32,7 +32,7 @@ pub(crate) fn stamp(value: &[u8], now_secs: u64) -> Vec<u8> {
 pub(crate) fn written_secs(key: &[u8], stored: &[u8]) -> Result<u64, String> {
     match stored.last_chunk::<STAMP_BYTES>() {
         Some(stamp) => Ok(u64::from_le_bytes(*stamp)),
-        None => Err(format!("the value of key {} lacks the time of its write", printable(key))),
+        None => Err(format!("the value of key {} has no timestamp", printable(key))),
     }
 }
 

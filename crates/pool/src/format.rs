@@ -63,7 +63,7 @@ pub fn verify(bytes: &[u8], page: u32) -> Result<Lsn, String> {
     if found == expected || is_zero(bytes) {
         return Ok(Lsn(word(bytes, 8)));
     }
-    Err(format!("its check is {found:#018x}, its bytes give {expected:#018x}"))
+    Err(format!("stored checksum {found:#018x}, computed {expected:#018x}"))
 }
 
 fn is_zero(bytes: &[u8]) -> bool {

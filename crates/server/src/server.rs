@@ -153,7 +153,7 @@ impl Builder {
         if let Some(path) = &self.password_file
             && Passwords::read(self.fs.as_ref(), path)?.users().next().is_none()
         {
-            return Err(Error::Settings(format!("{}: it has no users", path.display())));
+            return Err(Error::Settings(format!("{} has no users", path.display())));
         }
         for address in &self.addresses {
             self.check_address(address.ip(), tls.is_some())?;
@@ -199,7 +199,8 @@ impl Builder {
             return Ok(());
         }
         Err(Error::Settings(format!(
-            "{address} can be reached from other machines: that needs a password file and TLS, or permission to be open to everybody"
+            "{address} is reachable from other machines, which requires a password file and TLS, or explicit \
+             permission for open access"
         )))
     }
 }
@@ -330,7 +331,9 @@ fn end(shared: &Shared) -> Result<(), Error> {
         if !registry.wait_empty(LAST_WORDS) {
             each(&|entry| entry.socket().close());
             if !registry.wait_empty(LAST_WORDS) {
-                shared.log.say(Level::Warning, format_args!("{} connections do not end", registry.len()));
+                shared
+                    .log
+                    .say(Level::Warning, format_args!("{} connections did not end in time", registry.len()));
             }
         }
     }

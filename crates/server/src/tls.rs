@@ -34,7 +34,7 @@ impl Tls {
             .collect::<Result<_, _>>()
             .map_err(|error| refuse(certificate, &error))?;
         if chain.is_empty() {
-            return Err(refuse(certificate, &"it has no certificate"));
+            return Err(refuse(certificate, &"the file contains no certificate"));
         }
         let pem = zeroize::Zeroizing::new(read(fs, key)?);
         let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| refuse(key, &error))?;
@@ -73,7 +73,7 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
     let file = fs.open(path, OpenOptions::read())?;
     let length = file.len()?;
     if length > FILE_BYTES_MAX {
-        return Err(Error::Settings(format!("{}: {length} bytes are too many", path.display())));
+        return Err(Error::Settings(format!("{}: file too large: {length} bytes", path.display())));
     }
     let mut bytes = vec![0; length as usize];
     file.read_exact_at(&mut bytes, 0)?;

@@ -261,7 +261,8 @@ impl Config {
         let (bytes, fits) = (self.entry_bytes(), self.options.write_buffer_size);
         expect(bytes <= fits, "write_buffer_size", fits, &format!("at least an entry of {bytes} bytes"))?;
         let ids = self.workload.keys / self.sampling();
-        let most = format!("at least {}: more keys cannot be followed", self.workload.keys.div_ceil(IDS_MAX));
+        let most =
+            format!("at least {}: at most 2^24 keys can be sampled", self.workload.keys.div_ceil(IDS_MAX));
         expect(ids <= IDS_MAX, "sample", self.sample, &most)?;
         expect(self.sample <= self.workload.keys, "sample", self.sample, "at most workload.keys")?;
         self.check_followed()
@@ -283,8 +284,8 @@ impl Config {
         let least = self.workload.keys.div_ceil(IDS_MAX);
         (followed < COARSE && sample > least).then(|| {
             format!(
-                "one key in {sample} is followed, {followed:.0} writes of a flush: figures are coarse, and a smaller sample ({least} at \
-                 least) makes them finer"
+                "the run samples one key in {sample}, {followed:.0} writes per flush; figures are coarse, \
+                 and a smaller sample ({least} at least) makes them finer"
             )
         })
     }
@@ -302,7 +303,7 @@ impl Config {
             _ => ("write_buffer_size", buffer, buffer as f64 * room / writes.max(1.0)),
         };
         let most =
-            format!("at most {} where one key in {sample} is followed: set a larger sample", most as u64);
+            format!("at most {} where one key in {sample} is sampled: set a larger sample", most as u64);
         expect(writes <= room, name, value, &most)
     }
 
@@ -396,7 +397,7 @@ mod tests {
         (config.workload.keys, config.options.write_buffer_size) = (1_000_000_000, 4 << 20);
         config.check().unwrap();
         let told = config.coarse().unwrap();
-        assert!(told.starts_with("one key in 500 is followed, 8 writes of a flush"), "{told}");
+        assert!(told.starts_with("the run samples one key in 500, 8 writes per flush"), "{told}");
         assert!(told.contains("(60 at least)"), "{told}");
         config.sample = 60;
         assert_eq!(config.coarse(), None);

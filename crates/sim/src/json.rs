@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 const SYNTAX: [(&str, &str); 9] = [
     ("EOF while parsing an object", "the text ends within an object"),
     ("EOF while parsing a list", "the text ends within a list"),
-    ("EOF while parsing a string", "the text ends within quotes"),
+    ("EOF while parsing a string", "unterminated string"),
     ("EOF while parsing a value", "the text ends where a value is expected"),
     ("expected value", "expected a value"),
     ("expected ident", "expected true, false or null"),
@@ -77,7 +77,10 @@ pub fn in_words(message: &str) -> String {
         }
         None => match message.strip_prefix("unknown field ") {
             Some(field) => {
-                format!("unknown setting {}", few(field).replace("there are no fields", "this kind has none"))
+                format!(
+                    "unknown setting {}",
+                    few(field).replace("there are no fields", "this kind has no settings")
+                )
             }
             None => message.replace("unknown variant ", "unknown name "),
         },
@@ -144,7 +147,7 @@ fn found_words(found: &str) -> String {
         "unit" => "null".to_owned(),
         _ => match (quoted, found.strip_prefix("string ")) {
             (Some(value), _) => value.trim_end_matches('`').to_owned(),
-            (_, Some(text)) => format!("the text {text}"),
+            (_, Some(text)) => format!("the string {text}"),
             _ => found.to_owned(),
         },
     }
@@ -270,7 +273,7 @@ mod tests {
         for (message, words) in [
             (
                 "invalid type: string \"1PiB\", expected u64",
-                "found the text \"1PiB\", expected a whole number from 0",
+                "found the string \"1PiB\", expected a whole number from 0",
             ),
             (
                 "invalid type: floating point `1.5`, expected u32",
@@ -329,13 +332,13 @@ mod tests {
             ),
             ("{\n \"seed\": 1,\n \"sead\": 2\n}", 3, "unknown setting `sead`"),
             ("{\n \"options\": {\"ttl\": 1, \"tll\": 2}\n}", 2, "options: unknown setting `tll`"),
-            ("{\n \"duration_secs\": \"long\"\n}", 2, "duration_secs: found the text \"long\""),
+            ("{\n \"duration_secs\": \"long\"\n}", 2, "duration_secs: found the string \"long\""),
             ("{\n \"workload\": {\"keys\": 1e400}\n}", 2, "workload.keys: "),
             ("{\n \"workload\": {\"traffic\": {}\n}\n}", 2, "workload.traffic: `kind` is missing"),
             (
                 "{\n \"workload\": {\"distribution\":\n {\"kind\": \"uniform\", \"theta\": 1.2}}}",
                 3,
-                "workload: unknown setting `theta`, this kind has none",
+                "workload: unknown setting `theta`, this kind has no settings",
             ),
             ("{\n \"seed\": 1\n", 3, "the text ends within an object"),
             ("5", 1, "found 5, expected an object with settings"),

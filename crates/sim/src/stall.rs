@@ -27,7 +27,7 @@ impl fmt::Display for Cause {
         f.write_str(match self {
             Cause::Memtables => "memtables wait for their flush",
             Cause::LevelZero => "level 0 has too many files",
-            Cause::PendingCompaction => "too much is left to compact",
+            Cause::PendingCompaction => "too many pending compaction bytes",
         })
     }
 }

@@ -117,7 +117,7 @@ impl Connection {
         let statement = self.statement(sql)?;
         match self.session.run(&statement, params, false)? {
             Outcome::Rows(rows) => Ok(rows),
-            _ => Err(Error::new(SYNTAX_ERROR, "the statement gives no rows")),
+            _ => Err(Error::new(SYNTAX_ERROR, "the statement returns no rows")),
         }
     }
 
@@ -352,7 +352,7 @@ fn finish(outcome: Outcome<'_>) -> Result<u64> {
             while rows.next()?.is_some() {}
             Ok(rows.count())
         }
-        Outcome::CopyIn(copy) => Err(copy.fail("there is nobody who sends rows")),
+        Outcome::CopyIn(copy) => Err(copy.fail("the caller supplies no rows")),
         Outcome::CopyOut(_) => {
             Err(Error::new(FEATURE_NOT_SUPPORTED, "COPY TO STDOUT needs somebody who takes the rows"))
         }

@@ -351,12 +351,12 @@ impl Builder {
         let missing = |what: &str| Err(Error::new(UNDEFINED_FILE, format!("{} {what}", path.display())));
         let log = cairn_table::log_dir(&cairn_table::real_path(&self.fs, path)?);
         if !self.fs.exists(path).map_err(cairn_table::Error::from)? {
-            return missing("is not there");
+            return missing("does not exist");
         }
         // An empty file with a log is a database after a power loss.
         let found = self.fs.metadata(path).map_err(cairn_table::Error::from)?;
         if found.is_file && found.len == 0 && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
-            return missing("is not a database: it is empty");
+            return missing("is an empty file, expected a database");
         }
         Ok(())
     }

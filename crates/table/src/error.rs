@@ -78,7 +78,7 @@ pub enum Error {
     },
     /// An earlier failure left changes in memory that could be neither logged nor undone. Reopening
     /// the database recovers it.
-    #[error("the database has to be opened again after a failure: {cause}")]
+    #[error("the database must be reopened after a failure: {cause}")]
     Failed {
         /// The failure.
         cause: Arc<str>,
@@ -145,7 +145,7 @@ pub enum Error {
         kind: String,
     },
     /// A value of a type other than the column's, or one that no column can hold.
-    #[error("column \"{column}\" is of type {kind}, and {what}")]
+    #[error("column \"{column}\" is of type {kind}, but {what}")]
     WrongType {
         /// The column.
         column: String,

@@ -426,7 +426,7 @@ pub(crate) fn decode<'a>(
     let [head] = take::<1>(&mut rest).ok_or("a record is cut short")?;
     let delta = if head & DELTA != 0 { take_varint(&mut rest)? } else { 0 };
     let keyspace = if head & KEYSPACE != 0 { take_varint(&mut rest)? } else { 0 };
-    let keyspace = u32::try_from(keyspace).map_err(|_| "a keyspace has a number over 32 bits")?;
+    let keyspace = u32::try_from(keyspace).map_err(|_| "keyspace number exceeds 32 bits")?;
     let (key, key_bytes) = take_key(&mut rest, keys)?;
     let detail = match head & KIND_BITS {
         0 => Detail::Get(match take_varint(&mut rest)? {
@@ -485,8 +485,7 @@ fn take_key<'a>(rest: &mut &'a [u8], keys: KeyForm) -> Result<(&'a [u8], u32), &
 
 /// Takes the next varint of a record or of the end block.
 pub(crate) fn take_varint(rest: &mut &[u8]) -> Result<u64, &'static str> {
-    let (value, used) =
-        varint::decode(rest).map_err(|_| "a number is cut short or not in its shortest form")?;
+    let (value, used) = varint::decode(rest).map_err(|_| "truncated or overlong varint")?;
     *rest = rest.get(used..).unwrap_or_default();
     Ok(value)
 }

@@ -62,11 +62,10 @@ pub struct Lowered {
 
 impl fmt::Display for Lowered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.operation_ns {
-            Some(operation_ns) => write!(f, "at {operation_ns} ns an operation, ")?,
-            None => f.write_str("its operations were so fast that ")?,
+        if let Some(operation_ns) = self.operation_ns {
+            write!(f, "at {operation_ns} ns an operation, ")?;
         }
-        f.write_str("all keys would have cost more than 1.1 %; --sample 1 records all")
+        f.write_str("recording all keys would have taken more than 1.1 % of the time; --sample 1 records all")
     }
 }
 

@@ -249,7 +249,10 @@ impl Writer {
         match self.keys {
             KeyForm::Hashed => {
                 let hash = key.try_into().map_err(|_| {
-                    Error::invalid(format!("a key of {} bytes in a trace of hashes: expected 8", key.len()))
+                    Error::invalid(format!(
+                        "a key of {} bytes in a trace of hashes: expected an 8-byte hash",
+                        key.len()
+                    ))
                 })?;
                 Ok(StoredKey::Hash(u64::from_le_bytes(hash), key_bytes))
             }

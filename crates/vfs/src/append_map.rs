@@ -408,7 +408,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let source = io::Error::other("a range that was reserved here was never written");
+        let source = io::Error::other("a reserved range was dropped without being written");
         let inner = self.inner();
         inner.fail(Error::new(Operation::Write, inner.file.path(), source).at(self.start));
         self.mark_done();

@@ -153,7 +153,11 @@ pub(crate) fn target(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
 }
 
 fn nameless(path: &Path) -> Error {
-    Error::new(Operation::Open, path, io::Error::new(io::ErrorKind::InvalidInput, "a file needs a name"))
+    Error::new(
+        Operation::Open,
+        path,
+        io::Error::new(io::ErrorKind::InvalidInput, "the path has no file name"),
+    )
 }
 
 impl Drop for AtomicFile {

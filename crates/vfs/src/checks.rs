@@ -19,7 +19,7 @@ pub(crate) fn no_file(path: &Path) -> Error {
 
 pub(crate) fn check_open(options: OpenOptions) -> io::Result<()> {
     if options.access == Access::Read && options.create != Create::Never {
-        return Err(invalid("a file that is created must be opened for writing"));
+        return Err(invalid("creating a file requires write access"));
     }
     Ok(())
 }
@@ -35,7 +35,7 @@ pub(crate) fn check_writable(access: Access) -> io::Result<()> {
 pub(crate) fn check_offset(offset: u64, len: u64) -> io::Result<()> {
     match offset.checked_add(len) {
         Some(end) if i64::try_from(end).is_ok() => Ok(()),
-        _ => Err(invalid("the offset does not fit 63 bits")),
+        _ => Err(invalid("the offset exceeds 63 bits")),
     }
 }
 

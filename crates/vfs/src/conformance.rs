@@ -195,7 +195,7 @@ fn locks(s: &Subject<'_>) {
     first.try_lock().unwrap();
     first.try_lock().unwrap();
     let busy = second.try_lock();
-    let told = format!("{} is open already, in another process or in this one", s.at("a").display());
+    let told = format!("{} is already open in this or another process", s.at("a").display());
     assert_eq!(busy.as_ref().unwrap_err().to_string(), told);
     assert_eq!(failure(busy), kind(ErrorKind::Busy, "WouldBlock"));
     drop(first);

@@ -98,7 +98,7 @@ fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Err
     // Names that people type. These mistakes get the same wording whichever operation met them.
     match (operation, source.kind()) {
         (Operation::Open | Operation::Stat | Operation::ReadDir, NotFound) if is_named => {
-            return format!("{path} is not there");
+            return format!("{path} does not exist");
         }
         (Operation::Open, IsADirectory) => return format!("{path} is a directory, expected a file"),
         (Operation::ReadDir, NotADirectory) => return format!("{path} is a file, expected a directory"),
@@ -109,7 +109,7 @@ fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Err
         && source.kind() == io::ErrorKind::WouldBlock
         && source.raw_os_error().is_some()
     {
-        return format!("{path} is open already, in another process or in this one");
+        return format!("{path} is already open in this or another process");
     }
     format!("cannot {operation} {path}{}: {source}", at(offset))
 }

@@ -307,7 +307,7 @@ impl Reservation {
     fn commit_as(mut self, kind: Kind) -> Result<Lsn> {
         match self.slot.take() {
             Some(slot) => self.write(slot, kind)?,
-            None => return Err(Error::invalid("the reservation is committed")),
+            None => return Err(Error::invalid("the reservation was already committed")),
         }
         Ok(self.lsn)
     }

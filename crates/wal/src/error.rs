@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// An earlier write or sync failed, so that the state of the files is unknown. Drop the log and
     /// recover it.
-    #[error("the log in {} stopped writing after a failure: {cause}; reopen it", dir.display())]
+    #[error("the log in {} refuses writes after a failure: {cause}; reopen it", dir.display())]
     Poisoned {
         /// The log's directory.
         dir: PathBuf,

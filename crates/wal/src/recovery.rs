@@ -524,7 +524,7 @@ impl Recovery {
         let looks_torn = matches!(item, Item::Damaged) && self.close_mark.is_none();
         // A crash does not shorten a file below the length it had before its first record.
         let cut = cut_from(link, len, sealed_at, offset, self.close_mark)
-            .map(|wanted| format!("the file was cut: it has {len} bytes, expected {wanted}"));
+            .map(|wanted| format!("the file was truncated: it has {len} bytes, expected {wanted}"));
         match self.options.mode {
             Mode::Salvage => {
                 let found = reader.search(seed, offset..until)?;
@@ -533,7 +533,7 @@ impl Recovery {
                     self.damage.push(Damage::new(&reader.path, len as usize, len as usize, &what));
                 }
                 if found.is_some() || sealed_at.is_some() || looks_torn {
-                    let what = "no record; the data that was here is lost";
+                    let what = "no valid record; the data here is lost";
                     self.damage.push(Damage::new(&reader.path, offset as usize, next as usize, what));
                 }
                 if found.is_none() && sealed_at.is_none() {

@@ -310,7 +310,7 @@ test.describe("where benchmarks may be started", () => {
       await page.locator("#suite").selectOption("hash");
       await page.locator("#word").fill("--full");
       await page.getByRole("button", { name: "Start" }).click();
-      await expect(page.locator("#state")).toContainText("Ended: it ended with exit status: 1", { timeout: 60_000 });
+      await expect(page.locator("#state")).toContainText("Ended: the run ended with exit status: 1", { timeout: 60_000 });
       await expect(page.getByRole("log")).toContainText("error:");
       await page.getByRole("link", { name: "Runs and reports" }).click();
       await page.locator("#suite").selectOption("hash");

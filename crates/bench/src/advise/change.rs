@@ -124,7 +124,11 @@ impl Changing<'_> {
             found.push(format!("from about {} entries {}", count(entries(turning.step)), turning.take()));
         }
         if found.is_empty() {
-            found.push("by these costs, no other share of writes and no store with up to 64 times as many entries changes it".to_owned());
+            found.push(
+                "by these costs, neither another share of writes nor up to 64 times as many entries \
+                 changes the choice"
+                    .to_owned(),
+            );
         }
         found
     }

@@ -171,7 +171,8 @@ pub fn to_markdown(rows: &[Row]) -> String {
     let off: Vec<f64> = rows.iter().filter(|row| row.regret.is_some()).map(ratio).collect();
     let worst = regrets.iter().copied().fold(0.0, f64::max);
     let none = rows.len() - regrets.len();
-    let none = if none > 0 { format!(" {none} had no answer, or one that failed.") } else { String::new() };
+    let none =
+        if none > 0 { format!(" {none} more had no advised store, or it failed.") } else { String::new() };
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,

@@ -62,7 +62,7 @@ pub(super) fn broken(
 pub(super) fn unknown(question: &Question, one: &Verified, records: u64) -> Vec<String> {
     let mut notes = Vec::new();
     if question.constraints.memory_bytes.is_some() && one.memory_bytes.is_none() {
-        notes.push(format!("{}: how much memory it took is not known", one.name));
+        notes.push(format!("{}: its memory use is unknown", one.name));
     }
     if question.constraints.p99_us.is_some() {
         for (kind, count) in &one.too_few {

@@ -270,7 +270,7 @@ impl<'a> Adviser<'a> {
             let room = self.question.constraints.disk_bytes;
             if let Some(most) = room.filter(|most| prediction.disk_bytes > FAR_BEYOND * *most as f64) {
                 let reason = format!(
-                    "would take {} of disk; {} are allowed",
+                    "would take {} of disk, the limit is {}",
                     bytes(prediction.disk_bytes),
                     bytes(most as f64)
                 );

@@ -201,7 +201,7 @@ fn answers_are_in_the_words_of_the_question() {
     assert!(text.contains("the only one that was run, and it meets the constraints."), "{text}");
     let mut limited = advice(asked, alone, vec![only]);
     limited.discarded.push(Discarded { name: "cairn".to_owned(), reason: "took too long".to_owned() });
-    assert!(to_text(&limited).contains("the only one of those that were run that meets the constraints."));
+    assert!(to_text(&limited).contains("the only measured store that meets the constraints."));
     let shown = [1024.0, 1000.0, 65_536.0, 1.5 * 1_048_576.0, 3_221_225_472.0].map(bytes);
     assert_eq!(shown, ["1 KiB", "1000 B", "64 KiB", "1.5 MiB", "3 GiB"]);
 }
@@ -392,7 +392,8 @@ fn workload_files() {
         ),
         (
             "{\"workload\": {\n\"records\": \"many\"}}",
-            "line 2: workload.records: found the text \"many\", expected a whole number from 100 to 4294967295",
+            "line 2: workload.records: found the string \"many\", expected a whole number from 100 to \
+             4294967295",
         ),
         (
             "{\"workload\": {\"name\": \"a\",\n\"records\": 0\n}}",
@@ -416,7 +417,7 @@ fn workload_files() {
         ),
         (
             "{\"constraints\": {\"disk_bytes\": \"64QiB\"}}",
-            "line 1: constraints.disk_bytes: found the text \"64QiB\", expected a size over 0",
+            "line 1: constraints.disk_bytes: found the string \"64QiB\", expected a size over 0",
         ),
         (
             "{\"workload\": {\"distribution\": \"zipfian 7\"}}",

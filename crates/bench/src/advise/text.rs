@@ -98,7 +98,7 @@ fn alone(advice: &Advice) -> &'static str {
         || constraints.disk_bytes.is_some()
         || constraints.p99_us.is_some();
     match (is_limited, advice.discarded.is_empty()) {
-        (true, false) => "it is the only one of those that were run that meets the constraints",
+        (true, false) => "it is the only measured store that meets the constraints",
         (true, true) => "it is the only one that was run, and it meets the constraints",
         (false, false) => "it is the only one that could be run; the list below says why others are out",
         (false, true) => "it is the only one that was run",

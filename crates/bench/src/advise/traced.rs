@@ -67,7 +67,8 @@ impl Traced {
         if let Some(arrival) = &stats.arrival {
             let sampled = if stats.sample > 1 { ", scaled up from its sample of keys" } else { "" };
             notes.push(format!(
-                "the program issued {:.0} operations a second on average and {:.0} in its busiest {:.0} ms{sampled}; the trace is replayed at full speed",
+                "the program issued {:.0} operations a second on average, at most {:.0} a second \
+                 over {:.0} ms{sampled}; the trace is replayed at full speed",
                 arrival.mean_per_sec * all,
                 arrival.peak_per_sec * all,
                 arrival.slice_secs * 1e3

@@ -77,7 +77,7 @@ impl Open {
 }
 
 fn no_writes() -> Error {
-    Error::engine(NAME, "takes no writes once it is built: the trace has some")
+    Error::engine(NAME, "takes no writes once it is built, but the trace has some")
 }
 
 impl KvDb for Open {
@@ -140,7 +140,7 @@ impl KvSession for Session<'_> {
     /// key than the empty one is not supported.
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let Some(reader) = self.open.reader.get().filter(|_| from.is_empty()) else {
-            return Err(Error::engine(NAME, "has no order of keys to scan in"));
+            return Err(Error::engine(NAME, "keeps no key order to scan in"));
         };
         let mut entries = Vec::new();
         for entry in reader.scan() {

@@ -132,7 +132,9 @@ impl History {
         let is_there = fs.exists(dir)?;
         if !create && !is_there {
             let dir = dir.display();
-            return Err(Error::invalid(format!("{dir} is not there: `cairn bench record` begins a history")));
+            return Err(Error::invalid(format!(
+                "{dir} does not exist: `cairn bench record` begins a history"
+            )));
         }
         if is_there && !fs.metadata(dir)?.is_dir {
             return Err(Error::invalid(format!("{} is a file, expected a directory", dir.display())));

@@ -38,7 +38,7 @@ fn runs_come_back() {
         History::open(&fs, dir, false)
             .unwrap_err()
             .to_string()
-            .contains("is not there: `cairn bench record` begins a history")
+            .contains("does not exist: `cairn bench record` begins a history")
     );
     let history = History::open(&fs, dir, true).unwrap();
     for number in [2, 1, 3] {

@@ -185,7 +185,7 @@ fn look(
     let Some(table) = draw.one(tables) else { return Ok(()) };
     let statement = contents(table);
     let outcome = agreed(sessions, &statement)?;
-    let outcome = outcome.ok_or_else(|| Error::engine("the oracle", format!("{} went apart", table.name)))?;
+    let outcome = outcome.ok_or_else(|| Error::engine("the oracle", format!("{} diverged", table.name)))?;
     file.keep(&statement, &outcome);
     Ok(())
 }

@@ -56,7 +56,7 @@ impl BarChart<'_> {
     pub(super) fn render(mut self) -> String {
         self.bars.retain(|bar| bar.measurement.median.is_finite());
         let Some(first) = self.bars.first() else {
-            return "<p class=\"nothing\">No figures.</p>".to_owned();
+            return "<p class=\"nothing\">No values.</p>".to_owned();
         };
         let higher = first.measurement.higher_is_better;
         let unit = first.measurement.unit.clone();

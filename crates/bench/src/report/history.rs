@@ -36,7 +36,7 @@ pub(super) fn document(series: &[Series]) -> String {
         main += &format!("<p class=\"lead\">{left_out} more are not shown: select fewer series.</p>");
     }
     if charts.is_empty() {
-        main += "<p class=\"nothing\">No figures.</p>";
+        main += "<p class=\"nothing\">No values.</p>";
     }
     let header = format!(
         "<header><p class=\"mark\">Cairn lab</p><h1>Figures over time</h1><p class=\"data\">{}, one point per run.</p></header>",
@@ -145,6 +145,6 @@ mod tests {
         for words in ["kv::get/x=1: throughput", "cairn (<m>)", "cairn (<other>)"] {
             assert!(page.text.contains(words), "{words}: {}", page.text);
         }
-        assert!(markup::parse(&document(&[])).text.contains("No figures."));
+        assert!(markup::parse(&document(&[])).text.contains("No values."));
     }
 }

@@ -84,7 +84,7 @@ impl LineChart<'_> {
         }
         self.series.retain(|series| !series.points.is_empty());
         if self.series.is_empty() {
-            return "<p class=\"nothing\">No figures.</p>".to_owned();
+            return "<p class=\"nothing\">No values.</p>".to_owned();
         }
         self.series.sort_by_key(|series| series.look.ours);
 

@@ -82,7 +82,7 @@ impl Scatter<'_> {
     pub(super) fn render(mut self) -> String {
         self.dots.retain(|dot| dot.x.is_finite() && dot.y.is_finite() && dot.x > 0.0 && dot.y > 0.0);
         if self.dots.is_empty() {
-            return "<p class=\"nothing\">No figures.</p>".to_owned();
+            return "<p class=\"nothing\">No values.</p>".to_owned();
         }
         self.dots.sort_by_key(|dot| !dot.look.ours);
         let along = |pick: fn(&Dot) -> f64| self.dots.iter().map(pick).collect::<Vec<_>>();

@@ -31,7 +31,7 @@ pub(super) fn folded(headers: &[String], rows: &[Vec<String>]) -> String {
     };
     let body: String = rows.iter().map(row).collect();
     format!(
-        "<details class=\"figures\"><summary>Figures as a table</summary><div class=\"scroll\" tabindex=\"0\">\
+        "<details class=\"figures\"><summary>Values as a table</summary><div class=\"scroll\" tabindex=\"0\">\
          <table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
     )
 }

@@ -253,7 +253,7 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
         );
     }
     if run.stopped {
-        notes.push("The run was <b>ended early</b>: missing figures were not measured.".to_owned());
+        notes.push("The run <b>ended early</b>: missing values were not measured.".to_owned());
     }
     let timed = || run.measurements.iter().filter(|m| !model::is_exact(m));
     let few = timed().filter(|m| m.samples.len() < ENOUGH_SAMPLES).count();

@@ -92,7 +92,7 @@ impl Reading<'_> {
             let joined = spawned.into_iter().map(|thread| {
                 thread
                     .join()
-                    .unwrap_or_else(|_| Err(Error::engine(self.contender, "a thread of it panicked")))
+                    .unwrap_or_else(|_| Err(Error::engine(self.contender, "one of its threads panicked")))
             });
             joined.collect()
         })

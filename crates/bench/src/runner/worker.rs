@@ -48,7 +48,7 @@ impl Worker {
         match serde_json::from_str(&output) {
             Ok(JobResult::Failed(what)) => Err(Error::process("a worker", format!("failed: {what}"))),
             Ok(result) => Ok(result),
-            Err(error) => Err(Error::process(program, format!("gave no answer: {error}"))),
+            Err(error) => Err(Error::process(program, format!("gave no valid answer: {error}"))),
         }
     }
 }

@@ -154,7 +154,7 @@ impl Options {
             return Err(Error::invalid(format!("rounds {}: expected 1 to 1000", self.rounds.unwrap_or(0))));
         }
         if self.budget_seconds.is_some_and(|budget| !(budget >= 0.0 && budget.is_finite())) {
-            return Err(Error::invalid("a budget that is not a time"));
+            return Err(Error::invalid("budget: expected a finite number of seconds, at least 0"));
         }
         if let Some(data) = &self.data {
             StdFs::new().open(&data.path, OpenOptions::read())?;

@@ -142,7 +142,7 @@ impl GroupRun<'_, '_> {
     }
 
     fn build_java(&self, construction: Construction, records: &Path) -> Result<BuildOutcome> {
-        let java = self.java().ok_or_else(|| Error::invalid("there is no Java"))?;
+        let java = self.java().ok_or_else(|| Error::invalid("Java is not installed"))?;
         let dir = self.java_dir(construction);
         remove_tree(&dir)?;
         StdFs::new().create_dir_all(&dir)?;

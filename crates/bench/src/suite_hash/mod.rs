@@ -152,8 +152,9 @@ pub fn run_with(
 fn in_memory(machine: &[(String, String)]) -> Option<String> {
     let (_, file_system) = machine.iter().find(|(name, _)| name == "file system")?;
     let in_memory = ["tmpfs", "ramfs"].iter().any(|kind| file_system.starts_with(kind));
-    in_memory
-        .then(|| format!("the work directory is in memory ({file_system}): figures of a disk need another"))
+    in_memory.then(|| {
+        format!("the work directory is in memory ({file_system}): disk figures need another directory")
+    })
 }
 
 #[cfg(test)]

@@ -61,5 +61,5 @@ fn measure(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
 
 #[cfg(not(feature = "peers"))]
 fn measure(_: &Options, _: &dyn Progress, _: &Stop) -> Result<Run> {
-    Err(crate::error::Error::invalid("this build has no peers, and so no PostgreSQL".to_owned()))
+    Err(crate::error::Error::invalid("this build has no peers, so PostgreSQL is not available".to_owned()))
 }

@@ -61,7 +61,7 @@ impl Options {
     /// Checks the options. Errors: invalid numbers, unknown contenders.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 || !(self.seconds >= 0.0 && self.seconds.is_finite()) {
-            return Err(Error::invalid("at least one round, and no fewer than 0 seconds".to_owned()));
+            return Err(Error::invalid("expected at least one round and at least 0 seconds".to_owned()));
         }
         if !(self.scale > 0.0 && self.scale <= 100.0) {
             return Err(Error::invalid(format!(

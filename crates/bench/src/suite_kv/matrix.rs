@@ -90,7 +90,7 @@ fn notes(run: &Run) -> String {
         if fastest > 0.0 {
             let share = cost.value * fastest / 1e9 * 100.0;
             notes += &format!(
-                "Load generation: {:.1} ns a {operation}, {share:.1} % of the fastest; not taken off.\n",
+                "Load generation: {:.1} ns a {operation}, {share:.1} % of the fastest; not subtracted.\n",
                 cost.value
             );
         }

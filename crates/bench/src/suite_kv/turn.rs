@@ -144,7 +144,7 @@ impl Open<'_> {
             let spawned: Vec<_> = (0..threads).map(|index| scope.spawn(move || one(index))).collect();
             let name = self.turn.store.name();
             let joined = spawned.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|_| Err(Error::engine(name, "a thread of it panicked")))
+                thread.join().unwrap_or_else(|_| Err(Error::engine(name, "one of its threads panicked")))
             });
             joined.collect()
         })

@@ -198,7 +198,8 @@ impl Timed<'_> {
 fn sum_is_wrong(name: &str, order: &[u32], expected: u64, found: u64) -> crate::Error {
     let first = order.first().copied().unwrap_or_default();
     let what = format!(
-        "answered wrong: the stamps of {} pages from page {first} on add up to {found:#018x}, expected {expected:#018x}",
+        "wrong answer: the stamps of {} pages from page {first} on add up to {found:#018x}, \
+         expected {expected:#018x}",
         order.len()
     );
     crate::Error::engine(name, what)

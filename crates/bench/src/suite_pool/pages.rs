@@ -79,7 +79,7 @@ pub fn wrong(who: &str, page: u32, found: u64) -> Error {
     Error::engine(
         who,
         format!(
-            "answered wrong: the stamp of page {page} is {:#018x}, but {found:#018x} was found",
+            "wrong answer: the stamp of page {page} is {:#018x}, but {found:#018x} was found",
             stamp(page)
         ),
     )
@@ -144,7 +144,7 @@ mod tests {
             open.read_exact_at(&mut bytes, u64::from(page) * 4096).unwrap();
             assert_eq!((word(&bytes, STAMP_AT), word(&bytes, WRITES_AT)), (stamp(page), 0));
             check("x", page, &bytes).unwrap();
-            assert!(check("x", page + 1, &bytes).unwrap_err().to_string().contains("answered wrong"));
+            assert!(check("x", page + 1, &bytes).unwrap_err().to_string().contains("wrong answer"));
         }
         bytes[WRITES_AT] = 7;
         check("x", 699, &bytes).unwrap();

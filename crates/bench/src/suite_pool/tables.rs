@@ -67,7 +67,7 @@ pub fn summary(run: &Run) -> String {
     let rows: Vec<&Case> = rows.filter(|case| SHOWN_THREADS.contains(&case.threads)).collect();
     let mut out = table(run, &columns, &rows).to_markdown();
     out += &format!(
-        "\n{}. Pages of {} bytes. Run of {}; {}. In brackets the requests whose pages were in memory; the best median of a row is bold, \
+        "\n{}. Pages of {} bytes. Run of {}; {}. In brackets: requests whose pages were in memory; the best median of a row is bold, \
          which says nothing where two differ by less than their noise.\n",
         run.mode,
         page_size(run),

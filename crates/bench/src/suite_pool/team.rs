@@ -85,7 +85,7 @@ pub fn take<S>(
             Error::engine("the suite", format!("the system has no more threads: {error}"))
         })?;
         let joined = spawned.into_iter().map(|thread| {
-            thread.join().unwrap_or_else(|_| Err(Error::engine("the suite", "a thread of it panicked")))
+            thread.join().unwrap_or_else(|_| Err(Error::engine("the suite", "one of its threads panicked")))
         });
         joined.collect::<Result<Vec<_>>>()
     })?;

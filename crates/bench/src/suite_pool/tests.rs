@@ -364,7 +364,7 @@ fn wrong_stores_are_caught() {
                 "Sequential Scan (80 blocks)",
                 "Hit Rate (Random K=50",
             ][..],
-            "answered wrong",
+            "wrong answer",
         ),
         (Fault::LosesWrites, &["Dirty Eviction"], "lost changes"),
         (Fault::Fails, &["Pin/Unpin (hit)", "pin:t5", "Hit Rate (Repeated"], "the disk is gone"),

@@ -172,6 +172,6 @@ fn notes(run: &Run) -> String {
             load.value
         );
     }
-    out += "In brackets the requests whose pages were in memory. Medians of rounds.\n";
+    out += "In brackets: requests whose pages were in memory. Medians of rounds.\n";
     out + &run.gaps()
 }

@@ -118,7 +118,7 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
         let mut unpacked = MultiGzDecoder::new(&map[..]).take(TEXT_BYTES_MAX + 1);
         unpacked
             .read_to_end(&mut bytes)
-            .map_err(|error| refuse(None, format!("not a whole gzip file: {error}")))?;
+            .map_err(|error| refuse(None, format!("truncated or damaged gzip data: {error}")))?;
         if bytes.len() as u64 > TEXT_BYTES_MAX {
             return Err(refuse(None, format!("unpacks to more than {TEXT_BYTES_MAX} bytes")));
         }
@@ -294,7 +294,7 @@ pub fn to_run(all: &[Replayed], policies: &[PolicyKind]) -> Run {
     };
     let mut contenders: Vec<Contender> =
         policies.iter().map(|kind| contender(contender_name(*kind), true, kind.title())).collect();
-    contenders.push(contender(OPTIMUM.to_owned(), false, "Belady's: the page goes that is asked for last"));
+    contenders.push(contender(OPTIMUM.to_owned(), false, "Belady's: evicts the page that is requested last"));
     let mut measurements = Vec::new();
     for replayed in all {
         for row in &replayed.rows {

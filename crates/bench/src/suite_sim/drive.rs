@@ -170,7 +170,7 @@ impl Reader<'_> {
             self.data.key(id, &mut key);
             let found = store.get(&key)?;
             if alive.get(id as usize) != Some(&found) {
-                return Err(Error::invalid(format!("key {id} was answered wrongly: found is {found}")));
+                return Err(Error::invalid(format!("wrong answer for key {id}: found {found}")));
             }
         }
         let counted = store.totals().since(before);

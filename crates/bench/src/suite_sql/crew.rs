@@ -54,7 +54,7 @@ pub fn take<S: Send>(
             barrier.wait();
         });
         ended?;
-        own.map(|own| (spans, own)).ok_or_else(|| Error::engine("the suite", "a session was not lent"))
+        own.map(|own| (spans, own)).ok_or_else(|| Error::engine("the suite", "no session was provided"))
     };
     if threads <= 1 {
         let (spans, own) = one(0)?;
@@ -72,7 +72,7 @@ pub fn take<S: Send>(
         })?;
         let joined = spawned.into_iter().map(|thread| match thread.join() {
             Ok(Some(ended)) => ended,
-            _ => Err(Error::engine("the suite", "a thread of it panicked")),
+            _ => Err(Error::engine("the suite", "one of its threads panicked")),
         });
         first_real(joined.collect())
     })?;
@@ -100,5 +100,5 @@ pub fn once<T>(db: &dyn SqlDb, mut work: impl FnMut(&mut dyn SqlSession) -> Resu
         done = Some(work(session)?);
         Ok(())
     })?;
-    done.ok_or_else(|| Error::engine("the suite", "a session was not lent"))
+    done.ok_or_else(|| Error::engine("the suite", "no session was provided"))
 }

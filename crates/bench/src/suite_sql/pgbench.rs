@@ -113,7 +113,7 @@ fn pgbench(address: &Address) -> Result<Command> {
 
 #[cfg(not(feature = "peers"))]
 fn pgbench(_: &Address) -> Result<Command> {
-    Err(Error::invalid("this build has no peers, and pgbench is found among them"))
+    Err(Error::invalid("this build has no peers, so pgbench is not available"))
 }
 
 fn with_database(mut command: Command, address: &Address) -> Command {

@@ -25,7 +25,7 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
         (Some(kind), Ok(named)) if kind != named => {
             let (kind, named) = (kind_name(kind), kind_name(named));
             let out = args.out.display();
-            return Err(Error::usage(format!("--to {kind}: {out} is the name of a {named} store")));
+            return Err(Error::usage(format!("--to {kind} contradicts the extension of {out} ({named})")));
         }
         (Some(kind), _) => kind,
         (None, named) => {

@@ -192,6 +192,6 @@ fn find(db: &TracedDb, name: &str, hint: &str) -> Result<TracedKeyspace> {
         let all: Vec<String> =
             db.as_ref().keyspaces().iter().map(|keyspace| keyspace.name().to_owned()).collect();
         let (path, all) = (db.as_ref().path().display(), all.join(", "));
-        Error::usage(format!("there is no keyspace {name:?} in {path}, there are: {all}{hint}"))
+        Error::usage(format!("no keyspace {name:?} in {path}; existing: {all}{hint}"))
     })
 }

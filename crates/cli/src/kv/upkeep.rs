@@ -146,7 +146,7 @@ pub fn is_open_elsewhere(fs: &Arc<dyn Fs>, store: &Path) -> Result<bool> {
 fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     match try_lock(fs, store)? {
         Lock::Theirs => Err(Error::usage(format!(
-            "the store in {} is open already; --read-only verifies it nevertheless",
+            "the store in {} is already open; --read-only verifies it nevertheless",
             store.display()
         ))),
         ours => Ok(ours),

@@ -201,7 +201,8 @@ mod tests {
     fn kinds_have_their_own_settings() {
         let config = Config::default();
         let error = with("--set", &config, "workload.distribution.theta", &value_of("1.2")).unwrap_err();
-        let said = "--set workload.distribution.theta=1.2: unknown setting `theta`, this kind has none";
+        let said =
+            "--set workload.distribution.theta=1.2: unknown setting `theta`, this kind has no settings";
         assert!(error.to_string().starts_with(said), "{error}");
         let closed = with("--set", &config, "workload.traffic.kind", &value_of("unlimited")).unwrap();
         assert_eq!(closed.workload.traffic, Traffic::Unlimited);

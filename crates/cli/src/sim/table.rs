@@ -24,9 +24,9 @@ pub fn to_text(results: &Results) -> String {
 /// Describes a resource or a stall.
 fn bottleneck(what: Bottleneck) -> String {
     match what {
-        Bottleneck::Nothing => "nothing: the store takes all that comes".to_owned(),
+        Bottleneck::Nothing => "none: the store keeps up with its load".to_owned(),
         Bottleneck::Writers => "the writers' own processor time or log".to_owned(),
-        Bottleneck::Resource(resource) => format!("{resource} used to the full"),
+        Bottleneck::Resource(resource) => format!("{resource} saturated"),
         Bottleneck::Stall(cause) => format!("writes stall: {cause}"),
     }
 }

@@ -118,7 +118,7 @@ pub fn passwd(fs: &Arc<dyn Fs>, args: &PasswdArgs) -> Result<Outcome> {
 fn read_password(user: &str) -> Result<String> {
     if io::stdin().is_terminal() {
         let first = super::editor::hidden(&format!("Password for {user}: "))?;
-        if super::editor::hidden("Once more: ")? != first {
+        if super::editor::hidden("Repeat password: ")? != first {
             return Err(Error::usage("the two passwords are not the same"));
         }
         return Ok(first);

@@ -347,7 +347,7 @@ impl Shell {
     /// shell.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         if self.depth >= DEPTH_MAX {
-            return Err(Error::usage(format!("{}: files read each other endlessly", path.display())));
+            return Err(Error::usage(format!("{}: scripts are nested too deeply", path.display())));
         }
         let mut source = source::file(&self.fs, &PathBuf::from(path))?;
         let was_interactive = std::mem::replace(&mut self.is_interactive, false);

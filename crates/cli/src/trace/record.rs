@@ -35,7 +35,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     let before = all(fs, &args.out)?;
     let mut interrupted = Outlasted::catch()?;
     let refuse = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => Error::usage(format!("{} is not there", program.display())),
+        io::ErrorKind::NotFound => Error::usage(format!("{} does not exist", program.display())),
         _ => Error::usage(format!("{}: {error}", program.display())),
     };
     let child = Command::new(program)

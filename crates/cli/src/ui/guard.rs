@@ -75,7 +75,7 @@ impl Guard {
             () if self.has_cookie(headers) || self.has_bearer(headers) => Entry::Known,
             () if self.has_token(request) => Entry::First,
             () => {
-                let what = "open the address that `cairn ui` has printed, with its token";
+                let what = "missing token: open the address that `cairn ui` printed";
                 return Err(Refused::new(StatusCode::UNAUTHORIZED, what));
             }
         };

@@ -197,7 +197,7 @@ impl Jobs {
                 // Fails only if the process is already gone.
                 let _ = waitpid(Some(process), WaitOptions::empty());
             }
-            refuse(format!("it cannot be followed: {error}"))
+            refuse(format!("its output cannot be read: {error}"))
         })?;
         let described = job.describe();
         all.push(job);
@@ -267,7 +267,7 @@ fn ended_of(status: ExitStatus) -> Ended {
     let how = match status.code() {
         Some(0) => "done".to_owned(),
         Some(130) => "ended early".to_owned(),
-        _ => format!("it ended with {status}"),
+        _ => format!("the run ended with {status}"),
     };
     Ended { ok: status.success(), how }
 }
@@ -348,7 +348,7 @@ impl Asked {
         let known = SUITES.iter().find(|(name, ..)| *name == self.suite);
         let (name, fixed, _) = known.ok_or_else(|| {
             let names: Vec<&str> = SUITES.iter().map(|(name, ..)| *name).collect();
-            refuse(format!("suite: found the text {:?}, expected one of {}", self.suite, names.join(", ")))
+            refuse(format!("suite: found the string {:?}, expected one of {}", self.suite, names.join(", ")))
         })?;
         let word = self.word.trim();
         if word.len() > WORD_BYTES_MAX || word.chars().any(char::is_control) {

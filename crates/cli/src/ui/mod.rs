@@ -78,7 +78,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
     if let Some(path) = &args.watch {
         match fs.exists(path)? {
             true => place::expect_file(fs, path)?,
-            false => note(&format!("{} is not there yet: it is watched once a run makes it", path.display())),
+            false => {
+                note(&format!("{} does not exist yet: it is watched once a run makes it", path.display()))
+            }
         }
     }
     let shared = Arc::new(Shared {

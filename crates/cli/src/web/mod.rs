@@ -39,11 +39,11 @@ pub fn serve(
 ) -> Result<()> {
     let fail = |what: &str, error: std::io::Error| Error::usage(format!("{what}: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| fail("no runtime", error))?;
+    let runtime = runtime.map_err(|error| fail("cannot start the server", error))?;
     let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener = listener.map_err(|error| fail(&address.to_string(), error))?;
-        let address = listener.local_addr().map_err(|error| fail("no address", error))?;
+        let address = listener.local_addr().map_err(|error| fail("cannot start the server", error))?;
         let (app, place) = make(address)?;
         // Scripts parse this line to find the port.
         let _ = writeln!(std::io::stderr(), "http://{address}{place} until Ctrl-C{told}");

@@ -29,7 +29,7 @@ pub fn expect_ours(request: &Request) -> Result<(), Refused> {
     let is_work = request.uri().path().split('/').any(|part| part == "api");
     let mut sites = request.headers().get_all(SITE).iter();
     if is_work && !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
-        return Err(Refused::new(StatusCode::FORBIDDEN, "the request comes from a page of another site"));
+        return Err(Refused::new(StatusCode::FORBIDDEN, "cross-site request refused"));
     }
     Ok(())
 }

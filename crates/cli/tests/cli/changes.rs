@@ -199,7 +199,7 @@ fn logs_are_indexed() {
     scratch.run("hash build a.csv -o s.cairn").ended(0);
     scratch.run("hash index s.cairn").failed(&["s.cairn contains its index"]);
     std::fs::remove_file(scratch.path("s.spl")).unwrap();
-    scratch.run("hash index s.spi").failed(&["s.spl is not there"]);
+    scratch.run("hash index s.spi").failed(&["s.spl does not exist"]);
 }
 
 /// Goal: a pair is built at the targets of links, and the links stay. Method: dangling links, then

@@ -220,7 +220,7 @@ fn impossible_inputs_are_refused() {
     scratch.write("a.txt", "x");
     scratch.write("a.csv", "k\nx\n");
     scratch.run("hash build a.txt -o s.cairn").failed(&["a.txt", "--format"]);
-    scratch.run("hash build missing.csv -o s.cairn").failed(&["missing.csv is not there"]);
+    scratch.run("hash build missing.csv -o s.cairn").failed(&["missing.csv does not exist"]);
     scratch.run("hash build . --format csv -o s.cairn").failed(&["directory"]);
     scratch.run("hash build - --format parquet -o s.cairn").failed(&["standard input"]);
     scratch.run("hash build - --format binary --key k -o s.cairn").failed(&["--key"]);
@@ -234,8 +234,12 @@ fn impossible_inputs_are_refused() {
         .run("hash build a.csv -o s.spi --block-bytes 4KiB")
         .failed(&["--block-bytes 4.0 KiB", "--compression"]);
     scratch.run("hash build a.csv -o s.spi --threads 2").failed(&["--threads 2", "Cairn's own"]);
-    scratch.run("hash build a.csv -o s.spl --to cairn").failed(&["--to cairn: s.spl", "sparkey"]);
-    scratch.run("hash build a.csv -o s.cairn --to sparkey").failed(&["--to sparkey: s.cairn", "cairn"]);
+    scratch
+        .run("hash build a.csv -o s.spl --to cairn")
+        .failed(&["--to cairn contradicts", "s.spl (sparkey)"]);
+    scratch
+        .run("hash build a.csv -o s.cairn --to sparkey")
+        .failed(&["--to sparkey contradicts", "s.cairn (cairn)"]);
     scratch
         .run("hash build a.csv -o s.spi --compression zstd --block-bytes 2")
         .failed(&["--block-bytes", "16 B to 1.0 GiB"]);

@@ -44,7 +44,7 @@ fn regressions_fail() {
     write_run(&scratch, "same.json", "2026-01-08T00:00:00Z", 1001.0);
     let first = scratch.run("bench compare 1.json --fail --history h").ended(0).text();
     assert!(first.contains("nothing to compare it with"), "{first}");
-    scratch.run("bench history --history h").failed(&["h is not there", "cairn bench record"]);
+    scratch.run("bench history --history h").failed(&["h does not exist", "cairn bench record"]);
     let text =
         scratch.run("bench record 1.json 2.json 3.json 4.json 5.json 6.json --history h").ended(0).text();
     assert_eq!(text, "h: 6 runs added, 0 already there\n");

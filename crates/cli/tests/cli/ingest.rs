@@ -116,7 +116,7 @@ fn two_columns_of_a_name_are_an_error() {
         .run("hash build a.jsonl -o t.cairn --key id --value v")
         .failed(&["a.jsonl, line 2", "\"v\" is given twice"]);
     scratch.write("t.csv", "key,op,key\na,get,b\n");
-    scratch.run("trace import t.csv -o t").failed(&["t.csv, line 1", "two columns are called key"]);
+    scratch.run("trace import t.csv -o t").failed(&["t.csv, line 1", "duplicate column key"]);
 }
 
 /// Goal: a header is parsed like the rows. Method: names that contain commas, quotes and line

@@ -136,7 +136,7 @@ fn outputs_go_where_they_are_named() {
         assert_eq!((ran.code, &scratch.read("d/f")[..]), (0, content), "{command}: {}", ran.err);
         scratch.run(&format!("{command} d")).failed(&["d is a directory, expected a file"]);
     }
-    scratch.run("kv dump s --format csv -o no/x").failed(&["error: no is not there"]);
+    scratch.run("kv dump s --format csv -o no/x").failed(&["error: no does not exist"]);
     assert_eq!(scratch.run("kv dump s --format csv -o -").ended(0).text(), csv);
     scratch.run("kv dump s -o -").failed(&["--format"]);
     scratch.run("kv dump s --format csv -o - --json").failed(&["--json"]);
@@ -363,8 +363,8 @@ fn copies_are_stores_as_they_were() {
         let flag = match &beside {
             Some(db) => {
                 db.put("unflushed", "as well").unwrap();
-                scratch.run("kv checkpoint s c").failed(&["open already", "--read-only"]);
-                scratch.run("kv backup create s b").failed(&["open already", "--read-only"]);
+                scratch.run("kv checkpoint s c").failed(&["already open", "--read-only"]);
+                scratch.run("kv backup create s b").failed(&["already open", "--read-only"]);
                 "--read-only"
             }
             None => "",
@@ -408,7 +408,7 @@ fn copies_are_stores_as_they_were() {
         scratch.run(&format!("kv backup {command}")).failed(&["there are no backups in s"]);
     }
     for command in ["list no", "verify no", "purge no --keep 1", "restore no x"] {
-        scratch.run(&format!("kv backup {command}")).failed(&["no is not there"]);
+        scratch.run(&format!("kv backup {command}")).failed(&["no does not exist"]);
     }
     assert!(!scratch.names().contains(&"no".to_owned()) && !scratch.names().contains(&"c".to_owned()));
 }
@@ -469,11 +469,11 @@ fn what_cannot_be_opened_is_said() {
         "verify no",
         "repair no",
     ] {
-        scratch.run(&format!("kv {command}")).failed(&["error: no is not there"]);
+        scratch.run(&format!("kv {command}")).failed(&["error: no does not exist"]);
     }
     scratch.run("kv put no a b").failed(&["--create"]);
     scratch.run("kv put s a").failed(&["<VALUE>", "<STORE> <KEY> <VALUE | --value-file <FILE>>"]);
-    scratch.run("kv load no in.tsv").failed(&["no is not there", "--create"]);
+    scratch.run("kv load no in.tsv").failed(&["no does not exist", "--create"]);
     scratch.run("kv load no missing.csv --create").failed(&["missing.csv"]);
     for command in ["get file a", "put file a b --create", "verify file", "repair file", "backup list file"] {
         scratch.run(&format!("kv {command}")).failed(&["file is a file, expected a directory"]);
@@ -492,7 +492,7 @@ fn what_cannot_be_opened_is_said() {
     for command in
         ["put s a b", "delete s a", "batch s", "load s in.tsv", "compact s", "repair s", "verify s"]
     {
-        scratch.run(&format!("kv {command}")).failed(&["the store in s is open already"]);
+        scratch.run(&format!("kv {command}")).failed(&["the store in s is already open"]);
     }
     assert_eq!(scratch.run("kv get s a").ended(0).text(), "newer");
     assert_eq!(scratch.run("kv scan s --limit 1").ended(0).text(), "a\tnewer\n");

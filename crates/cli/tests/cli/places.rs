@@ -103,7 +103,7 @@ fn what_is_read_is_told_in_the_same_words() {
             let line = command.replace("PLACE", place);
             let ran = scratch.run(&line);
             let expected = match (place, expects) {
-                ("nowhere", _) => format!("error: nowhere is not there{hint}\n"),
+                ("nowhere", _) => format!("error: nowhere does not exist{hint}\n"),
                 ("dir", File(_)) => "error: dir is a directory, expected a file\n".to_owned(),
                 ("dir", Directory(told) | Either(told, _)) => {
                     format!("error: {}\n", told.replace("PLACE", "dir"))
@@ -165,7 +165,7 @@ fn what_is_written_is_told_in_the_same_words() {
         scratch.run(command).failed(&["error: file is a file, expected a directory\n"]);
     }
     for command in ["hash build in.csv -o no/x.cairn --key k", "kv dump s --format csv -o no/x.csv"] {
-        scratch.run(command).failed(&["error: no is not there\n"]);
+        scratch.run(command).failed(&["error: no does not exist\n"]);
     }
     for command in ["trace import in.csv -o file", "trace record -o file -- true"] {
         scratch.run(command).failed(&["error: file already exists: choose another name, or remove it\n"]);
@@ -189,12 +189,12 @@ fn pages_are_served_over_what_is_there() {
     scratch.write("text.txt", "text");
     std::fs::create_dir(scratch.path("dir")).unwrap();
     for (line, told) in [
-        ("nowhere", "error: nowhere is not there\n"),
+        ("nowhere", "error: nowhere does not exist\n"),
         (
             "text.txt",
             "error: text.txt is not a store: expected a kv, hash or sql store, a Sparkey pair, or a folder with stores\n",
         ),
-        ("dir nowhere", "error: nowhere is not there\n"),
+        ("dir nowhere", "error: nowhere does not exist\n"),
         ("--results text.txt", "error: text.txt is a file, expected a directory\n"),
         ("--history text.txt", "error: text.txt is a file, expected a directory\n"),
         ("--watch dir", "error: dir is a directory, expected a file\n"),
@@ -203,6 +203,6 @@ fn pages_are_served_over_what_is_there() {
     }
     // This machine does not have the address, so all earlier checks have passed.
     let ran = scratch.run("ui dir --watch nowhere --results new --listen 192.0.2.1 --port 0").ended(1);
-    assert!(ran.err.starts_with("note: nowhere is not there yet: "), "{}", ran.err);
+    assert!(ran.err.starts_with("note: nowhere does not exist yet: "), "{}", ran.err);
     assert!(ran.err.contains("192.0.2.1"), "{}", ran.err);
 }

@@ -39,7 +39,7 @@ fn statements_come_from_everywhere() {
 #[test]
 fn databases_that_cannot_be_read() {
     let scratch = scratch();
-    scratch.run("sql none.db --read-only -c select").failed(&["none.db is not there"]);
+    scratch.run("sql none.db --read-only -c select").failed(&["none.db does not exist"]);
     assert!(!scratch.names().iter().any(|name| name.starts_with("none")), "{:?}", scratch.names());
     scratch.write("empty.db", "");
     for command in [
@@ -49,7 +49,7 @@ fn databases_that_cannot_be_read() {
         "vacuum empty.db",
         "backup empty.db copy.db",
     ] {
-        scratch.run(&format!("sql {command}")).failed(&["empty.db is not a database: it is empty"]);
+        scratch.run(&format!("sql {command}")).failed(&["empty.db is an empty file, expected a database"]);
     }
     assert_eq!(scratch.read("empty.db"), b"");
     assert_eq!(scratch.names().iter().filter(|name| name.starts_with("empty")).count(), 1);
@@ -61,7 +61,7 @@ fn databases_that_cannot_be_read() {
     for command in
         ["backup my.db copy.db", "verify my.db", "dump my.db", "vacuum my.db", "my.db --read-only -c select"]
     {
-        scratch.run(&format!("sql {command}")).failed(&["my.db is open already, in another process"]);
+        scratch.run(&format!("sql {command}")).failed(&["my.db is already open in this or another process"]);
     }
 }
 
@@ -127,7 +127,7 @@ fn errors_are_told() {
         scratch.run(&format!("sql serve my.db {option} 0")).failed(&[option, least]);
     }
     scratch.run("sql my.db --cache-size 100TiB").failed(&["--cache-size", "to 1.0 TiB"]);
-    scratch.run("sql backup absent.db copy.db").failed(&["absent.db is not there"]);
+    scratch.run("sql backup absent.db copy.db").failed(&["absent.db does not exist"]);
 }
 
 /// Goal: when only a database's main file was copied, the error names the missing ones; all three,

@@ -142,7 +142,7 @@ fn imports() {
     scratch.shell("gzip -c pages.txt | cairn trace import - -o piped").ended(0);
     scratch.write("back.csv", "time,key\n5,a\n3,a\n");
     let out = scratch.run("trace import back.csv -o back").ended(0).text();
-    assert!(out.contains("left out, 1: times that go back"), "{out}");
+    assert!(out.contains("left out, 1: times before the previous operation's, replaced by it"), "{out}");
     // A dump can be imported again without changes.
     let dump = scratch.run("trace dump t").ended(0).text();
     scratch.write("again.csv", &dump);
@@ -226,7 +226,8 @@ fn the_share_is_told() {
         if number < 400 { recorder.put(0, &key, 10) } else { recorder.get(0, &key, Some(10)) }
     }
     recorder.finish().unwrap();
-    let why = "at 200 ns an operation, all keys would have cost more than 1.1 %; --sample 1 records all";
+    let why = "at 200 ns an operation, recording all keys would have taken more than 1.1 % of the time; \
+               --sample 1 records all";
     let text = scratch.run("trace stats low").ended(0).text();
     assert!(text.contains("One key in 4") && text.contains(&format!("{why}.")), "{text}");
     let json = &scratch.run("trace stats low --json").ended(0).json()[0];
@@ -266,7 +267,7 @@ fn the_share_is_told() {
             .run(&format!("trace record -o w --sample={word} -- true"))
             .failed(&[word, "expected auto, or"]);
     }
-    scratch.run("trace record -o w -- ./nowhere").failed(&["error: ./nowhere is not there"]);
+    scratch.run("trace record -o w -- ./nowhere").failed(&["error: ./nowhere does not exist"]);
     let ran = scratch.shell("CAIRN_TRACE=w CAIRN_TRACE_SAMPLE=0 cairn kv get s.kv a");
     assert!(ran.err.contains("CAIRN_TRACE_SAMPLE \"0\": expected auto, or"), "{}", ran.err);
 }
@@ -324,7 +325,7 @@ fn a_trace_that_cannot_be_written_is_told() {
     scratch.write("in.tsv", "key\tvalue\na\t1\n");
     let ran = scratch.shell("CAIRN_TRACE=/no/such/place cairn kv load s in.tsv --create");
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such is not there"), "{}", ran.err);
+    assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such does not exist"), "{}", ran.err);
 }
 
 /// Goal: a disk that becomes full during a recording is reported by the recording program and by
@@ -354,7 +355,7 @@ fn full_disks_are_told() {
 #[test]
 fn programs_do_not_run_in_vain() {
     let scratch = Scratch::new();
-    for (out, named) in [("no/t", "no is not there"), (".", "already exists")] {
+    for (out, named) in [("no/t", "no does not exist"), (".", "already exists")] {
         scratch.run(&format!("trace record -o {out} -- touch ran")).failed(&[named]);
         assert!(scratch.names().is_empty(), "{:?}", scratch.names());
     }

@@ -337,11 +337,11 @@ fn nothing_is_started_without_leave() {
         ("[]", "the request, line 1: found a list, expected an object with settings"),
         ("{}", "the request, line 1: `suite` is missing"),
         (r#"{"suite":5}"#, "the request, line 1: suite: found 5, expected a text"),
-        (r#"{"suite":"record"}"#, "suite: found the text \"record\", expected one of hash, kv, "),
+        (r#"{"suite":"record"}"#, "suite: found the string \"record\", expected one of hash, kv, "),
         (r#"{"suite":"kv","word":"--work-dir=/"}"#, "\"--work-dir=/\" is not a list"),
         (
             "{\"suite\":\"hash\",\n\"seconds\":\"9\"}",
-            "line 2: seconds: found the text \"9\", expected a whole number",
+            "line 2: seconds: found the string \"9\", expected a whole number",
         ),
         (r#"{"suite":"hash","more":1}"#, "line 1: unknown setting `more`, expected one of `suite`, "),
     ] {

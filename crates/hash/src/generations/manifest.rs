@@ -71,7 +71,7 @@ impl Manifest {
         };
         let len = file.len()?;
         if len > BYTES_MAX {
-            let what = format!("a list of generations of {len} bytes, expected at most {BYTES_MAX}");
+            let what = format!("a manifest of {len} bytes, expected at most {BYTES_MAX}");
             return Err(Error::corruption(&path, 0, what));
         }
         let mut bytes = vec![0; len as usize];
@@ -110,16 +110,15 @@ impl Manifest {
         let entries = bytes.len().checked_sub(HEAD_BYTES + SUM_BYTES);
         let Some(end) = entries.filter(|bytes| bytes % ENTRY_BYTES == 0).map(|_| bytes.len() - SUM_BYTES)
         else {
-            return wrong(0, format!("{} bytes cannot be a list of generations", bytes.len()));
+            return wrong(0, format!("{} bytes cannot be a manifest", bytes.len()));
         };
         let (found, expected) = (word64(bytes, end), xxh3_64(&bytes[..end]));
         if bytes[..MAGIC.len()] != MAGIC || found != expected {
-            let what = format!("not a list of generations: checksum {found:016x}, expected {expected:016x}");
+            let what = format!("not a manifest: checksum {found:016x}, expected {expected:016x}");
             return wrong(end, what);
         }
         if word32(bytes, 8) != VERSION {
-            let what =
-                format!("version {} of a list of generations; {VERSION} is supported", word32(bytes, 8));
+            let what = format!("version {} of a manifest; {VERSION} is supported", word32(bytes, 8));
             return Err(Error::Unsupported { file: path.to_owned(), what });
         }
         let at = |at: usize| Generation { number: word64(bytes, at), id: word64(bytes, at + 8) };
@@ -164,13 +163,13 @@ impl Manifest {
 pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, found: Generation) -> Error {
     let Generation { number, id } = found;
     let expected = match expected {
-        Some(Generation { number, id }) => format!("generation {number} with id {id:016x} in its place"),
-        None => "no such generation".to_owned(),
+        Some(Generation { number, id }) => format!("has generation {number} with id {id:016x} in its place"),
+        None => "lists no such generation".to_owned(),
     };
     Error::Mismatch {
         file: file.to_owned(),
         other: names::manifest(target),
-        what: format!("it is generation {number} with id {id:016x}, but the list has {expected}"),
+        what: format!("it is generation {number} with id {id:016x}, but the manifest {expected}"),
     }
 }
 

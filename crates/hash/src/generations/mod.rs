@@ -307,7 +307,7 @@ fn check_deltas(
 ) -> Result<()> {
     let Some(manifest) = manifest else {
         let Some(first) = deltas.first() else { return Ok(()) };
-        let what = format!("it lists {} and all other deltas", names::delta(target, *first).display());
+        let what = format!("it should list {} and all other deltas", names::delta(target, *first).display());
         return Err(Error::Missing { file: names::manifest(target), what });
     };
     let expected = manifest.expected(base, deltas);

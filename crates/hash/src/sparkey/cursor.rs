@@ -76,9 +76,7 @@ impl<'a> Cursor<'a> {
     pub fn seek(&mut self, position: u64, entry: u64) -> Result<RecordHead> {
         if position < LOG_HEADER_BYTES as u64 || position >= self.log.end {
             let range = LOG_HEADER_BYTES as u64..self.log.end;
-            return Err(self
-                .log
-                .corruption(position, format!("there cannot be a record here, only at {range:?}")));
+            return Err(self.log.corruption(position, format!("record position outside {range:?}")));
         }
         if self.log.is_compressed() {
             self.seek_block(position, entry)?;

@@ -102,8 +102,9 @@ impl<const H: usize, const A: usize> PagedStore<H, A> {
     /// Creates empty slots in `file`.
     pub fn new(header: &IndexHeader, file: Arc<dyn File>) -> Result<Self> {
         let bytes = header.file_bytes().filter(|&bytes| bytes <= i64::MAX as u64);
-        let bytes =
-            bytes.ok_or_else(|| Error::invalid(format!("{} slots exceed a file", header.capacity)))?;
+        let bytes = bytes.ok_or_else(|| {
+            Error::invalid(format!("an index of {} slots exceeds the maximum file size", header.capacity))
+        })?;
         file.set_len(0)?;
         file.set_len(bytes)?;
         Ok(PagedStore { file, capacity: header.capacity.get(), pages: Vec::new() })

@@ -126,7 +126,7 @@ impl Builder {
         let target = names::followed(&**fs, path)?;
         if !names::deltas(&**fs, &target)?.is_empty() {
             let what =
-                format!("{} has deltas, which would not fit a new table; use a StoreBuilder", path.display());
+                format!("{} has deltas, which a new table would orphan; use a StoreBuilder", path.display());
             return Err(Error::invalid(what));
         }
         Ok(Builder { replaces_store: true, ..Builder::start(fs, &target, options, rng)? })
@@ -399,5 +399,5 @@ fn unreadable(error: io::Error) -> Error {
 }
 
 fn cut_off(bytes: u64) -> Error {
-    Error::invalid(format!("the value ends before the {bytes} bytes that were announced"))
+    Error::invalid(format!("the value has fewer than the announced {bytes} bytes"))
 }

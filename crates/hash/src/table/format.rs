@@ -298,7 +298,10 @@ impl Header {
             return wrong(12, "flags say both fixed widths and tagged records".to_owned());
         }
         if self.is_fixed() && self.key_bytes_max.saturating_add(self.value_bytes_max) >= FIXED_BYTES_END {
-            return wrong(168, format!("fixed widths {} and {}", self.key_bytes_max, self.value_bytes_max));
+            let (key, value) = (self.key_bytes_max, self.value_bytes_max);
+            let what =
+                format!("fixed widths of {key} and {value} bytes, expected a sum below {FIXED_BYTES_END}");
+            return wrong(168, what);
         }
         Ok(())
     }

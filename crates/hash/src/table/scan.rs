@@ -141,7 +141,7 @@ impl<'a> Records<'a> {
         if found == expected {
             return Ok(None);
         }
-        let what = format!("{found} entries found, the header says {expected}");
+        let what = format!("found {found} entries, but the header says {expected}");
         Err(Error::corruption(&table.path, 48, what))
     }
 

@@ -180,7 +180,7 @@ impl<'a> Basic<'a> {
                 let left = part.end() - part.at();
                 Ok(Basic::Chunked { least, rows, directory, data: part.part(left)? })
             }
-            _ => Err(Damage::at(at, "a stream of a kind known here")),
+            _ => Err(Damage::at(at, "a known stream encoding")),
         }
     }
 

@@ -95,7 +95,7 @@ impl TableBuilder {
         // The number seeds the checksums of the blocks, so that a block of another table never
         // passes for a block of this one.
         let mut rng = SystemRng::new()
-            .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?;
+            .map_err(|error| Error::invalid(format!("cannot get random numbers from the system: {error}")))?;
         let number = rng.next_u64();
         // Uses the options of the last level, where most of a bulk load ends up.
         let level = options.compression.len().max(1);

@@ -38,7 +38,7 @@ impl Content {
         }
         let Content { bytes, checksum } = self;
         let what = format!(
-            "{} bytes with checksum {:#018x}, expected {bytes} with {checksum:#018x}",
+            "length {}, checksum {:#018x}; expected length {bytes}, checksum {checksum:#018x}",
             found.bytes, found.checksum
         );
         Err(Error::corruption(path, 0, what))

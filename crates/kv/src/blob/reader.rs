@@ -127,7 +127,7 @@ impl BlobReader {
         let end = record.and_then(|record| reference.offset.checked_add(record));
         let last = self.meta.bytes - FOOTER_BYTES as u64;
         if reference.offset < HEADER_BYTES as u64 || end.is_none_or(|end| end > last) {
-            let what = format!("a reference to {} bytes here, beyond the end of the values", reference.bytes);
+            let what = format!("a reference to {} bytes extends past the last value", reference.bytes);
             return Err(self.damaged(reference.offset, what));
         }
         let len = RECORD_HEADER_BYTES + reference.bytes as usize;

@@ -174,7 +174,7 @@ impl Inner {
     pub(crate) fn refuse_write(&self) -> Error {
         match self.failure.get() {
             Some(cause) => Error::Poisoned { path: self.path.to_path_buf(), cause: Arc::clone(cause) },
-            None => Error::unsupported(&self.path, "it is open for reading only and cannot be written"),
+            None => Error::unsupported(&self.path, "the store is read-only"),
         }
     }
 

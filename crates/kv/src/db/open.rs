@@ -64,10 +64,9 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     let Builder { path, options, default, is_default_given, keyspaces: named, seed, .. } = builder;
     let mut rng: Box<dyn Rng> = match seed {
         Some(seed) => Box::new(SeededRng::new(seed)),
-        None => Box::new(
-            SystemRng::new()
-                .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?,
-        ),
+        None => Box::new(SystemRng::new().map_err(|error| {
+            Error::invalid(format!("cannot get random numbers from the system: {error}"))
+        })?),
     };
     options.check()?;
     default.check()?;
@@ -75,11 +74,12 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     for (name, options) in &named {
         options.check()?;
         if !names.insert(name) {
-            return Err(Error::invalid(format!("keyspace {name:?}: its options are given twice")));
+            return Err(Error::invalid(format!("keyspace {name:?}: options are specified twice")));
         }
         if name.is_empty() || name == DEFAULT_NAME {
-            let what =
-                format!("keyspace {name:?}: give the options of the default keyspace to default_keyspace");
+            let what = format!(
+                "keyspace {name:?}: use Builder::default_keyspace for the options of the default keyspace"
+            );
             return Err(Error::invalid(what));
         }
     }
@@ -145,10 +145,7 @@ pub(crate) fn take_lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> 
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(error) if error.kind() == ErrorKind::Busy => Err(Error::Busy {
-            what: format!(
-                "the store in {} is open already, in another process or in this one",
-                path.display()
-            ),
+            what: format!("the store in {} is already open in this or another process", path.display()),
         }),
         Err(error) => Err(error.into()),
     }

@@ -148,7 +148,7 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
         }
         if id.0 >= keyspaces_ever {
             let what = format!(
-                "it has no keyspace {}, but the log has writes to it: the manifest is an older state",
+                "it has no keyspace {}, but the log has writes to it: the manifest is older than the log",
                 id.0
             );
             return Err(Error::corruption(&inner.versions.path(), 0, what));

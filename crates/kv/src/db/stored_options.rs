@@ -83,13 +83,14 @@ impl StoredOptions {
         if self.ttl_secs != given.ttl_secs {
             let (stored, given) = (self.ttl_secs, given.ttl_secs);
             return Err(Error::invalid(format!(
-                "ttl: keyspace {name:?} was made with {stored} seconds (0 is none) and is opened with {given}"
+                "ttl: keyspace {name:?} was created with {stored} seconds (0 is none), \
+                 but is opened with {given}"
             )));
         }
         let (stored, given) = (&self.merge_operator, &given.merge_operator);
         if !stored.is_empty() && !given.is_empty() && stored != given {
             return Err(Error::invalid(format!(
-                "merge_operator: keyspace {name:?} was made with {stored:?} and is opened with {given:?}"
+                "merge_operator: keyspace {name:?} was created with {stored:?}, but is opened with {given:?}"
             )));
         }
         Ok(())

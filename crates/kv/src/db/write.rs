@@ -298,7 +298,10 @@ impl Inner {
         if commit.next_seqno <= SEQNO_MAX - count {
             return Ok(());
         }
-        Err(Error::unsupported(&self.path, format!("it has had {SEQNO_MAX} writes, which is the maximum")))
+        Err(Error::unsupported(
+            &self.path,
+            format!("its sequence numbers are exhausted after {SEQNO_MAX} writes"),
+        ))
     }
 
     #[inline]

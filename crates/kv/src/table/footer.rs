@@ -68,7 +68,7 @@ impl Footer {
             return Err(FooterError::Damaged("the footer is too short"));
         };
         if magic != *MAGIC {
-            return Err(FooterError::Damaged("the file does not end as a table file does"));
+            return Err(FooterError::Damaged("bad magic at the end of the file"));
         }
         if xxh3_64(&bytes[..48]) != u64::from_le_bytes(checksum) {
             return Err(FooterError::Damaged("the checksum of the footer is wrong"));

@@ -105,7 +105,10 @@ impl Sealer {
     /// Appends the frame of `raw` at `offset` of the file to `out`.
     pub(crate) fn seal(&mut self, role: Role, raw: &[u8], offset: u64, out: &mut Vec<u8>) -> Result<Handle> {
         if raw.len() > MAX_BLOCK_BYTES {
-            return Err(Error::invalid(format!("a block of {} bytes is over {MAX_BLOCK_BYTES}", raw.len())));
+            return Err(Error::invalid(format!(
+                "a block of {} bytes exceeds the limit of {MAX_BLOCK_BYTES}",
+                raw.len()
+            )));
         }
         let start = out.len();
         out.extend_from_slice(&[0; HEADER_BYTES]);
@@ -140,7 +143,9 @@ impl Sealer {
         }
         let raw_bytes = raw.len();
         if raw_bytes > MAX_BLOCK_BYTES {
-            return Err(Error::invalid(format!("a block of {raw_bytes} bytes is over {MAX_BLOCK_BYTES}")));
+            return Err(Error::invalid(format!(
+                "a block of {raw_bytes} bytes exceeds the limit of {MAX_BLOCK_BYTES}"
+            )));
         }
         Ok((self.head(framed, raw_bytes, role, STORED, offset), false))
     }

@@ -144,7 +144,9 @@ impl Table {
     pub(super) fn data_value(&self, bytes: &[u8]) -> Result<DataValue> {
         match DataValue::decode(bytes) {
             Some(data) if data.ordinal < self.properties.data_blocks => Ok(data),
-            _ => Err(self.damaged(self.properties.data_bytes, "an index entry does not name a data block")),
+            _ => {
+                Err(self.damaged(self.properties.data_bytes, "an index entry does not refer to a data block"))
+            }
         }
     }
 

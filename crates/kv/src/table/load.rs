@@ -101,7 +101,7 @@ impl Table {
         let payload_bytes = (handle.len as usize)
             .checked_sub(HEADER_BYTES)
             .filter(|_| handle.end() <= self.source.len())
-            .ok_or_else(|| self.damaged(handle.offset, "a block reaches beyond the file"))?;
+            .ok_or_else(|| self.damaged(handle.offset, "a block extends past the end of the file"))?;
         let mut bytes = BlockBytes::zeroed(HEADER_BYTES, payload_bytes);
         let frame = bytes.with_header_mut(HEADER_BYTES);
         self.source.read(frame, handle.offset)?;

@@ -187,9 +187,7 @@ impl Table {
         let possible =
             sum.is_some_and(|sum| sum <= handle.offset && blocks <= 2 * (sum / HEADER_BYTES as u64));
         if !possible {
-            return Err(
-                self.damaged(handle.offset, "the properties claim more blocks than the file has room for")
-            );
+            return Err(self.damaged(handle.offset, "the properties count more blocks than fit in the file"));
         }
         if let Some(handle) = properties.range_tombstone_block {
             let bytes = self.meta_payload(handle, Role::RangeTombstones, tail)?;

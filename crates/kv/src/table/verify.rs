@@ -109,7 +109,7 @@ impl Table {
             checksum.update(&buffer[..len]);
             at += len as u64;
             if at == body && self.body != 0 && checksum.digest() != self.body {
-                return Err(self.damaged(body, "the footer is of another file than what is in front of it"));
+                return Err(self.damaged(body, "the footer does not belong to this file"));
             }
         }
         Ok(checksum.digest())

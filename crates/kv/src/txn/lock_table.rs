@@ -201,8 +201,10 @@ impl LockTable {
             let deadline = *deadline.get_or_insert_with(|| clock.now().saturating_add(timeout));
             if clock.now() >= deadline {
                 state.waits.remove(&id);
-                let what =
-                    format!("{target} has been locked by another transaction for longer than {timeout:?}");
+                let what = format!(
+                    "timed out after {timeout:?} waiting for the lock on {target}, \
+                     held by another transaction"
+                );
                 return Err(Error::Busy { what });
             }
             state.waits.insert(id, others);

@@ -44,7 +44,7 @@ pub(super) fn apply(
             // The file moves: versions before and after share the handle, so the file is not
             // deleted.
             Some((_, table)) if table.meta == new.meta => table,
-            Some(_) => return Err(format!("table {} moves and changes in one edit", new.meta.number)),
+            Some(_) => return Err(format!("table {} is moved and modified in one edit", new.meta.number)),
             None => {
                 files_new.push(new.meta.number);
                 // Every lookup passes through the upper levels, which are a tenth of the tree.

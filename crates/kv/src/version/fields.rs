@@ -85,7 +85,7 @@ impl<'a> Reader<'a> {
         let before = *self;
         let len = usize::try_from(self.u64()?).unwrap_or(usize::MAX);
         let Some((bytes, _)) = self.bytes.split_at_checked(len) else {
-            return Err(before.damaged("expected fewer bytes than are left"));
+            return Err(before.damaged("a length exceeds the rest of the record"));
         };
         let part = Reader { bytes, at: self.at };
         self.skip(len);

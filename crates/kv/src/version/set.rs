@@ -93,7 +93,7 @@ impl VersionSet {
 
     /// Returns the error for a store in `dir` that has lost its `CURRENT`.
     pub(crate) fn no_current(dir: &Path) -> Error {
-        let what = "it is missing, and without it the other files of the store cannot be used";
+        let what = "CURRENT is missing, so the store cannot be opened";
         Error::corruption(&FileName::Current.path(dir), 0, what)
     }
 
@@ -292,7 +292,7 @@ impl VersionSet {
         }
         let path = FileName::Manifest(read.number).path(&self.dir);
         let what = format!(
-            "it is an older state of the manifest: the log refers to {} up to offset {}",
+            "the manifest is older than the log, which refers to {} up to offset {}",
             FileName::Manifest(noted.number),
             noted.end
         );

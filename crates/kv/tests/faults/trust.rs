@@ -313,7 +313,7 @@ fn a_manifest_that_is_older() {
             assert!(!report.is_sound(), "{what}, closed {is_closed}: {report}");
             let says = plain(&fs).open().map(|_| ()).expect_err(what).to_string();
             assert!(
-                says.contains(&name) && says.contains("older state"),
+                says.contains(&name) && says.contains("older than the log"),
                 "{what}, closed {is_closed}: {says}"
             );
         }

@@ -59,7 +59,7 @@ impl Source {
         let bytes = file.len().map_err(failed)?;
         let source = Source { file, bytes, counter, limits: Arc::default() };
         let Some(tail_at) = bytes.checked_sub(TAIL_BYTES).filter(|at| *at >= MAGIC.len() as u64) else {
-            return Err(flawed(format!("{bytes} bytes, fewer than a Parquet file has")));
+            return Err(flawed(format!("{bytes} bytes is too short for a Parquet file")));
         };
         let mut tail = [0; TAIL_BYTES as usize];
         source.file.read_exact_at(&mut tail, tail_at).map_err(failed)?;
@@ -127,14 +127,15 @@ impl Source {
         let in_file = u64::try_from(compressed).is_ok_and(|bytes| bytes <= self.bytes.saturating_sub(start));
         if !in_file || !(0..=most_bytes).contains(&uncompressed) {
             return Err(flawed(format!(
-                "an impossible page of {compressed} bytes, {uncompressed} without compression, at offset {start}"
+                "a page at offset {start} claims an impossible {compressed} bytes, \
+                 {uncompressed} without compression"
             )));
         }
         // Each value of a dictionary takes at least one byte; for other pages, the column states
         // the number of values.
         for (kind, most) in [(DICTIONARY, uncompressed), (DATA, most_values), (DATA_V2, most_values)] {
             if let Some(count) = number(Some(kind), VALUES).filter(|count| !(0..=most).contains(count)) {
-                return Err(flawed(format!("an impossible page of {count} values at offset {start}")));
+                return Err(flawed(format!("a page at offset {start} claims an impossible {count} values")));
             }
         }
         Ok(())

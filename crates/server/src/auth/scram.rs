@@ -176,7 +176,8 @@ impl Exchange {
             ("y", None) if !could_bind => {}
             ("y", None) => {
                 return Err(Refusal::Malformed(
-                    "channel binding was offered, but the client did not see the offer",
+                    "The client supports SCRAM channel binding but thinks the server does not.  \
+                     However, this server does support channel binding.",
                 ));
             }
             ("p=tls-server-end-point", Some(_)) => {}

@@ -216,13 +216,10 @@ impl<S: Read + Write> Session<S> {
                 Err(error @ ProtocolError::Tag(_)) => Err(Lost::Protocol(error).into()),
                 Ok(Message::FunctionCall) => Err(Failure::new(
                     sqlstate::FEATURE_NOT_SUPPORTED,
-                    "function calls by number are not supported",
+                    "the fast-path function call protocol is not supported",
                 )
                 .into()),
-                _ => {
-                    Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "a message that is not expected here")
-                        .into())
-                }
+                _ => Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, "unexpected message").into()),
             },
         }
     }
@@ -323,7 +320,7 @@ impl<S: Read + Write> Session<S> {
         if bytes <= most {
             return Ok(());
         }
-        let message = format!("a statement of {bytes} bytes: this server accepts up to {most}");
+        let message = format!("a statement of {bytes} bytes exceeds the limit of {most}");
         Err(Failure::new(sqlstate::PROGRAM_LIMIT_EXCEEDED, message).into())
     }
 }

@@ -20,8 +20,7 @@ pub fn apply_db_bench(hardware: &mut Hardware, text: &str, file: &str) -> Result
             && found == 0.0
             && of > 0.0
         {
-            let what =
-                format!("{name} found 0 of {of} keys: it ran on an empty store, and is no measurement");
+            let what = format!("{name} found 0 of {of} keys: it ran on an empty store and measures nothing");
             return Err(Error::parse(file, at + 1, what));
         }
         match name {
@@ -131,7 +130,7 @@ pub fn apply_log(hardware: &mut Hardware, text: &str, file: &str) -> Result<Vec<
     }
     let mut notes = Vec::new();
     let compression = codec_of(text).unwrap_or_else(|| {
-        notes.push("LOG: it names no known codec, so its bytes are taken unchanged".to_owned());
+        notes.push("LOG: it names no known codec; its bytes count as uncompressed".to_owned());
         Compression::None
     });
     let codec = hardware.codec(compression);

@@ -14,7 +14,7 @@ use arrow::error::ArrowError;
 
 /// Returns the error for an interval beyond the range of Arrow, which counts time in nanoseconds.
 pub(crate) fn too_long_span() -> ArrowError {
-    ArrowError::ArithmeticOverflow("interval out of range: 292 years of time are the most".to_owned())
+    ArrowError::ArithmeticOverflow("interval out of range: the time part exceeds 292 years".to_owned())
 }
 
 /// Rows per batch.

@@ -147,7 +147,7 @@ fn written(column: &Column) -> Field {
 pub(super) fn check_names(columns: &[Column]) -> Result<()> {
     match repeated(columns.iter().map(|column| column.name.as_str())) {
         Some(name) => {
-            let what = format!("column name \"{name}\" is there twice, which a Parquet file cannot have");
+            let what = format!("duplicate column name \"{name}\", which a Parquet file cannot have");
             Err(Error::new(DUPLICATE_COLUMN, what).with_hint("Use AS to give one of them another name."))
         }
         None => Ok(()),

@@ -64,7 +64,7 @@ impl Split {
         if text.is_empty() || self.spans.iter().all(is_whole) {
             Ok(text)
         } else {
-            Err(bad("a character of two values"))
+            Err(bad("a multibyte character spans two values"))
         }
     }
 

@@ -47,7 +47,7 @@ impl Copy {
     /// Errors: tables, columns and options that do not exist.
     pub fn plan(session: &mut Session, tree: &Tree) -> Result<(Copy, Vec<Column>)> {
         let Tree::Copy { source, to, target, options, legacy_options, .. } = tree else {
-            return Err(Error::new(INTERNAL_ERROR, "this is no COPY"));
+            return Err(Error::new(INTERNAL_ERROR, "internal error: expected a COPY statement"));
         };
         let said = |names: &[&str]| Options::parse(options, legacy_options, names, !to);
         let file = match target {
@@ -135,10 +135,10 @@ fn insert(session: &mut Session, text: &str) -> Result<Insert> {
         Binder { catalog: &catalog, search_path: &session.context.settings.search_path, params: Vec::new() };
     let parsed = one(text)?;
     let Plain::Tree(Tree::Insert(insert)) = &*parsed.statement else {
-        return Err(Error::unsupported("COPY into this"));
+        return Err(Error::unsupported("COPY into this relation"));
     };
-    let (plan, _) =
-        Insert::plan(insert, &mut binder).map_err(|failure| unsupported(failure, "COPY into this"))?;
+    let (plan, _) = Insert::plan(insert, &mut binder)
+        .map_err(|failure| unsupported(failure, "COPY into this relation"))?;
     Ok(plan)
 }
 

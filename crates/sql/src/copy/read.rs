@@ -133,7 +133,7 @@ impl Reader {
     /// Errors: 42601 for a wrong number of values; those of invalid values.
     pub fn push(&mut self, session: &mut Session, row: &[DatumRef<'_>]) -> Result<()> {
         if row.len() != self.columns() {
-            let what = format!("a row of {} values, where {} are expected", row.len(), self.columns());
+            let what = format!("the row has {} values, expected {}", row.len(), self.columns());
             return Err(Error::new(SYNTAX_ERROR, what));
         }
         let (transaction, context) = session.parts()?;

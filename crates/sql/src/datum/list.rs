@@ -59,7 +59,7 @@ pub(crate) fn items(array: &str) -> Result<Vec<Option<String>>> {
     let plain = |item: Item| match item {
         Item::Null => Ok(None),
         Item::Text(text) => Ok(Some(text)),
-        Item::List(_) => Err(Error::unsupported("an array of arrays")),
+        Item::List(_) => Err(Error::unsupported("a multidimensional array")),
     };
     nested_items(array)?.into_iter().map(plain).collect()
 }

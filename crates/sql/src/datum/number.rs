@@ -98,8 +98,8 @@ pub(crate) fn too_fine() -> Error {
     let what = format!("numeric field overflow: more than {} digits after the point", OPEN.1);
     Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what)
         .with_detail(format!(
-            "A numeric that does not say how many digits it has keeps {} after the point.",
+            "A numeric without a declared scale keeps at most {} digits after the point.",
             OPEN.1
         ))
-        .with_hint("Round the value, or say how many digits there are: numeric(precision, scale).")
+        .with_hint("Round the value, or declare precision and scale: numeric(precision, scale).")
 }

@@ -266,8 +266,9 @@ impl Session {
         match views.first() {
             None => Ok(result),
             Some((_, view)) => {
-                let what = format!("view {view} asks for it");
-                Err(Error::unsupported("changing the name or type of what a view asks for").with_detail(what))
+                let what = format!("view {view} depends on it");
+                Err(Error::unsupported("changing the name or type of a column that a view depends on")
+                    .with_detail(what))
             }
         }
     }

@@ -225,5 +225,7 @@ fn whole(expr: &Expr) -> Result<i64> {
         Expr::Value(_) | Expr::UnaryOp { op: UnaryOperator::Minus, .. } => expr.to_string().parse().ok(),
         _ => None,
     };
-    number.ok_or_else(|| Error::new(SYNTAX_ERROR, format!("{expr} is no whole number")))
+    number.ok_or_else(|| {
+        Error::new(SYNTAX_ERROR, format!("invalid sequence option value {expr}: expected an integer"))
+    })
 }

@@ -160,7 +160,12 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::TextOf | F::TextOfZoned => Datum::Text(match value(0) {
             DatumRef::Timestamp(at) => pattern::moment_text(at, function == F::TextOfZoned, text(1))?,
             DatumRef::Interval { months, days, micros } => pattern::span_text(months, days, micros, text(1))?,
-            _ => return Err(Error::new(INTERNAL_ERROR, "to_char met a value that it does not take")),
+            _ => {
+                return Err(Error::new(
+                    INTERNAL_ERROR,
+                    "internal error: to_char got a value of an unexpected type",
+                ));
+            }
         }),
         F::TextOfNumber => Datum::Text(pattern::number_text(value(0), text(1))?),
         F::ToNumber => {
@@ -175,7 +180,12 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::ZonedText => Datum::Text(zoned_text(value(0))),
         F::Age => match (value(0), value(1)) {
             (DatumRef::Timestamp(later), DatumRef::Timestamp(earlier)) => age::age(later, earlier)?,
-            _ => return Err(Error::new(INTERNAL_ERROR, "age met a value that it does not take")),
+            _ => {
+                return Err(Error::new(
+                    INTERNAL_ERROR,
+                    "internal error: age got a value of an unexpected type",
+                ));
+            }
         },
         F::JustifyDays | F::JustifyHours | F::JustifyInterval => match value(0) {
             DatumRef::Interval { months, days, micros } => match function {
@@ -233,7 +243,12 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             DatumRef::Interval { months, days, micros } => {
                 time::truncate_span(&text(0).to_lowercase(), months, days, micros)?
             }
-            _ => return Err(Error::new(INTERNAL_ERROR, "date_trunc met a value that it does not take")),
+            _ => {
+                return Err(Error::new(
+                    INTERNAL_ERROR,
+                    "internal error: date_trunc got a value of an unexpected type",
+                ));
+            }
         },
     })
 }
@@ -250,7 +265,7 @@ fn quotient(left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
     let (DatumRef::Decimal { unscaled: a, scale: of_a }, DatumRef::Decimal { unscaled: b, scale: of_b }) =
         (left, right)
     else {
-        return Err(Error::new(INTERNAL_ERROR, "div met a value that it does not take"));
+        return Err(Error::new(INTERNAL_ERROR, "internal error: div got a value of an unexpected type"));
     };
     if b == 0 {
         return Err(arithmetic::by_zero());
@@ -435,7 +450,12 @@ fn common(function: Function, left: DatumRef<'_>, right: DatumRef<'_>) -> Result
             let (a, b) = rescale(a, m, scale).zip(rescale(b, n, scale)).ok_or_else(|| overflow("numeric"))?;
             Datum::Decimal { unscaled: compute(a, b, "numeric", i128::MIN)?, scale }
         }
-        _ => return Err(Error::new(INTERNAL_ERROR, "gcd or lcm met a value that it does not take")),
+        _ => {
+            return Err(Error::new(
+                INTERNAL_ERROR,
+                "internal error: gcd or lcm got a value of an unexpected type",
+            ));
+        }
     })
 }
 

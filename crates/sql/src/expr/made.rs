@@ -88,7 +88,7 @@ pub(super) fn bin(stride: DatumRef<'_>, at: DatumRef<'_>, origin: DatumRef<'_>) 
     let (DatumRef::Interval { months, days, micros }, DatumRef::Timestamp(at), DatumRef::Timestamp(origin)) =
         (stride, at, origin)
     else {
-        return Err(Error::new(INTERNAL_ERROR, "date_bin met a value that it does not take"));
+        return Err(Error::new(INTERNAL_ERROR, "internal error: date_bin got a value of an unexpected type"));
     };
     if months != 0 {
         return Err(Error::unsupported("timestamps in bins of months or years"));

@@ -251,7 +251,7 @@ impl Source {
 fn select(planned: &Planned) -> Result<&Select> {
     match &planned.plan {
         Plan::Select(select) => Ok(select),
-        _ => Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind")),
+        _ => Err(Error::new(INTERNAL_ERROR, "internal error: unexpected kind of plan")),
     }
 }
 

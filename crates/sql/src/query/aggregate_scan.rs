@@ -118,7 +118,7 @@ impl AggregateScan {
 
 impl DisplayAs for AggregateScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let once = if self.made.is_some() { ", once for all of this kind" } else { "" };
+        let once = if self.made.is_some() { ", computed once and shared" } else { "" };
         write!(f, "AggregateScan: {} columns{once}, instead of what is below", self.recipe.columns.len())
     }
 }

@@ -103,10 +103,10 @@ fn error_of(error: &DataFusionError) -> Error {
         DataFusionError::NotImplemented(what)
             if what.contains("logical expression") && what.contains("Subquery") =>
         {
-            Error::unsupported("a subquery that looks outside by anything but equality")
+            Error::unsupported("a subquery correlated by a condition other than equality")
         }
         DataFusionError::NotImplemented(what) if what.contains("OuterReferenceColumn") => {
-            Error::unsupported("LATERAL that looks outside by anything but equality")
+            Error::unsupported("LATERAL correlated by a condition other than equality")
         }
         DataFusionError::NotImplemented(what) => error_by_words(what, Speaker::Lack),
         DataFusionError::SQL(source, _) => Error::new(SYNTAX_ERROR, source.to_string()),

@@ -118,7 +118,8 @@ impl Memory {
         let [more, has, taken, limit] = [more, has, taken, self.limit].map(human_readable_size);
         // Operators react to this kind of error by spilling.
         DataFusionError::ResourcesExhausted(format!(
-            "{name} has {has} and asks for {more} more; of memory_limit, which is {limit} for all queries together, {taken} are taken"
+            "{name} has {has} and asks for {more} more; \
+             memory_limit is {limit} for all queries, of which {taken} are in use"
         ))
     }
 }

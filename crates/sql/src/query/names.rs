@@ -183,7 +183,8 @@ impl<'a> Names<'a> {
             false => Some((0..names.len()).collect()),
         };
         let Some(places) = places else {
-            let what = format!("view \"{}\", whose table has more columns than it knows", view.name);
+            let what =
+                format!("view \"{}\", which expands * over a table that has gained columns,", view.name);
             return Err(external(Error::unsupported(what)));
         };
         let columns = plan.schema().columns();

@@ -17,14 +17,14 @@ use crate::sqlstate::INTERNAL_ERROR;
 pub(super) fn caught<T>(plan: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(plan)).unwrap_or_else(|panic| {
         let message = message(&*panic);
-        Err(Error::new(INTERNAL_ERROR, format!("the query planner broke off: {message}")))
+        Err(Error::new(INTERNAL_ERROR, format!("the query planner failed: {message}")))
     })
 }
 
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it does not say why").to_owned()
+    text.unwrap_or("no message").to_owned()
 }
 
 #[cfg(test)]

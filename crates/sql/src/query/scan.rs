@@ -432,7 +432,7 @@ impl DisplayAs for TableScan {
         }
         for told in &self.told {
             let name = def.columns.get(told.column).map_or("?", |column| &column.name);
-            write!(f, ", keys of a join on {name}")?;
+            write!(f, ", join filter on {name}")?;
         }
         write!(f, ", partitions={}", self.ranges.len())?;
         match self.limit {

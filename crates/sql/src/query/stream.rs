@@ -132,7 +132,7 @@ impl Batches {
     /// Errors: XX000 for a panic. Without this check, rows would be missing silently.
     fn end(&mut self) -> Result<()> {
         match self.task.take().map(futures_executor::block_on) {
-            Some(Err(error)) => Err(Error::new(INTERNAL_ERROR, format!("a query broke off: {error}"))),
+            Some(Err(error)) => Err(Error::new(INTERNAL_ERROR, format!("query execution failed: {error}"))),
             _ => Ok(()),
         }
     }

@@ -89,7 +89,7 @@ impl Views<'_> {
         }
         let too_many = || {
             let what = format!(
-                "view \"{}\" is made of too many other views: {MOST_VIEWS} are the most, and {DEEPEST} levels",
+                "view \"{}\" is nested too deeply (limit: {MOST_VIEWS} views, {DEEPEST} levels)",
                 view.name
             );
             Error::new(STATEMENT_TOO_COMPLEX, what)

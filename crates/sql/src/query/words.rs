@@ -35,7 +35,7 @@ pub(super) fn error_by_words(words: &str, speaker: Speaker) -> Error {
     }
     match speaker {
         Speaker::Planner | Speaker::Lack => {
-            let what = "the statement asks for something that is not supported in this place";
+            let what = "the statement uses an unsupported construct";
             Error::new(FEATURE_NOT_SUPPORTED, what)
                 .with_detail(format!("The planner says: {}", sql_types(line)))
         }
@@ -74,7 +74,7 @@ const SENTENCES: [(&str, &str, &str); 44] = [
     (
         "Unexpected empty work table",
         FEATURE_NOT_SUPPORTED,
-        "a recursive query whose own name stands more than once in its recursive part is not supported",
+        "more than one self-reference in a recursive query is not supported",
     ),
     (
         "work table",
@@ -137,7 +137,7 @@ const SENTENCES: [(&str, &str, &str); 44] = [
     ),
     ("SELECT DISTINCT ON", "42P10", "SELECT DISTINCT ON expressions must match initial ORDER BY expressions"),
     ("mbiguous", AMBIGUOUS_COLUMN, "a column reference is ambiguous"),
-    ("duplicate unqualified field name", AMBIGUOUS_COLUMN, "two columns have one name"),
+    ("duplicate unqualified field name", AMBIGUOUS_COLUMN, "duplicate column name"),
     ("duplicate qualified field name", DUPLICATE_ALIAS, "table name specified more than once"),
     ("unique expression names", AMBIGUOUS_COLUMN, "two columns of a subquery have one name"),
     ("SELECT * with no tables", SYNTAX_ERROR, "SELECT * with no tables specified is not valid"),
@@ -146,14 +146,10 @@ const SENTENCES: [(&str, &str, &str); 44] = [
     (
         "Physical plan does not support logical expression",
         FEATURE_NOT_SUPPORTED,
-        "a subquery that looks outside in this place is not supported",
+        "a correlated subquery is not supported here",
     ),
-    (
-        "OuterReferenceColumn",
-        FEATURE_NOT_SUPPORTED,
-        "a subquery that looks outside in this place is not supported",
-    ),
-    ("outer_ref", FEATURE_NOT_SUPPORTED, "a subquery that looks outside in this place is not supported"),
+    ("OuterReferenceColumn", FEATURE_NOT_SUPPORTED, "a correlated subquery is not supported here"),
+    ("outer_ref", FEATURE_NOT_SUPPORTED, "a correlated subquery is not supported here"),
     ("utf-8", "22021", "invalid byte sequence for encoding \"UTF8\""),
     ("verflow", NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"),
     (" to store in a ", NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow"),

@@ -221,7 +221,9 @@ impl Session {
                 Ok(Started::Done(CommandTag::new("DECLARE CURSOR")))
             }
             Plan::Show(name) => self.show(name),
-            Plan::Utility(_) | Plan::Empty => Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind")),
+            Plan::Utility(_) | Plan::Empty => {
+                Err(Error::new(INTERNAL_ERROR, "internal error: unexpected kind of plan"))
+            }
         }
     }
 
@@ -231,7 +233,8 @@ impl Session {
     pub fn check_writable(&self, what: &str) -> Result<()> {
         if self.shared.is_full {
             let what = format!(
-                "cannot execute {what}: the disk had no room when the database was opened, so that it can only be read; make room and open it again"
+                "cannot execute {what}: the disk was full when the database was opened, \
+                 so it is read-only; free space and reopen it"
             );
             return Err(Error::new(DISK_FULL, what));
         }

@@ -168,7 +168,7 @@ impl Session {
             }
             Plain::Empty => Ok(CommandTag::new("")),
             Plain::Declare { .. } | Plain::Fetch(_) | Plain::Close { .. } => {
-                Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind"))
+                Err(Error::new(INTERNAL_ERROR, "internal error: unexpected kind of plan"))
             }
         };
         match done {

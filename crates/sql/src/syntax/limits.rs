@@ -47,7 +47,7 @@ pub(super) fn check_length(sql: &str) -> Result<()> {
     }
     Err(Error::new(
         PROGRAM_LIMIT_EXCEEDED,
-        format!("a statement of {} bytes is too long: {LONGEST} is the most", sql.len()),
+        format!("a statement of {} bytes exceeds the limit of {LONGEST}", sql.len()),
     ))
 }
 
@@ -129,7 +129,8 @@ pub(crate) fn too_involved(statement: &Statement) -> Result<()> {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => {
             let what = format!(
-                "the query is nested too deeply: {MOST_CALLS} calls within calls are the most, and {MOST_DOUBLED} of COALESCE, CASE, ROW and BETWEEN"
+                "the query is nested too deeply \
+                 (limit: {MOST_CALLS} nested calls, {MOST_DOUBLED} of COALESCE, CASE, ROW and BETWEEN)"
             );
             Err(Error::new(STATEMENT_TOO_COMPLEX, what).with_hint(
                 "Compute a part of it in a subquery, or in a query of one table, where more is taken.",

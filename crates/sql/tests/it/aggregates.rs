@@ -167,7 +167,7 @@ fn made_once() {
     let mut c = database().connect();
     table(&mut c);
     let once = |c: &mut Connection, sql: &str| {
-        ask(c, &format!("explain {sql}")).join("\n").matches("once for all of this kind").count()
+        ask(c, &format!("explain {sql}")).join("\n").matches("computed once and shared").count()
     };
     assert_eq!(once(&mut c, &TWICE.replace('#', "true")), 2);
     let two = |first: &str, second: &str| {

@@ -91,7 +91,7 @@ fn sorted(mut rows: Vec<String>) -> Vec<String> {
 fn same_answers(c: &mut Connection, kind: &str, is_told: bool) {
     for (sql, tells) in QUERIES {
         let plan = ask(c, &format!("explain {sql}")).join("\n");
-        assert_eq!(plan.contains("keys of a join on"), tells && is_told, "{kind}: {sql}: {plan}");
+        assert_eq!(plan.contains("join filter on"), tells && is_told, "{kind}: {sql}: {plan}");
         assert_eq!(plan.contains("JoinKeys: "), tells && is_told, "{kind}: {sql}: {plan}");
         // A computed key is not a column of a scan.
         let computed = ["small.k", "large.k", "g.k", "f.k", "third.id", "large.id", "a.k", "b.k"]
@@ -101,7 +101,7 @@ fn same_answers(c: &mut Connection, kind: &str, is_told: bool) {
                     .replace(&format!("= {column}"), &format!("= {column}::text"))
             });
         let plan = ask(c, &format!("explain {computed}")).join("\n");
-        assert!(!plan.contains("keys of a join on"), "{kind}: {computed}: {plan}");
+        assert!(!plan.contains("join filter on"), "{kind}: {computed}: {plan}");
         assert_eq!(sorted(ask(c, sql)), sorted(ask(c, &computed)), "{kind}: {sql}");
     }
 }
@@ -140,8 +140,8 @@ fn joins_of_keys_that_scans_are_not_told() {
         tables(&mut c, kind, key);
         for (sql, _) in QUERIES {
             let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
-            let told = plan.matches("keys of a join on").count();
-            assert_eq!(told, plan.matches("keys of a join on id").count(), "{kind}: {sql}: {plan}");
+            let told = plan.matches("join filter on").count();
+            assert_eq!(told, plan.matches("join filter on id").count(), "{kind}: {sql}: {plan}");
         }
     }
 }
@@ -153,7 +153,7 @@ fn joins_of_sides_in_partitions() {
     tables(&mut c, "int", "#::int");
     let (sql, _) = QUERIES[0];
     let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
-    assert!(plan.contains("mode=Partitioned") && plan.contains("keys of a join on k"), "{plan}");
+    assert!(plan.contains("mode=Partitioned") && plan.contains("join filter on k"), "{plan}");
 }
 
 /// Goal: the number of distinct texts in a column determines which side is read first. Method: a
@@ -171,7 +171,7 @@ fn few_rows_of_a_name_are_read_first() {
     let sql = "select many.id, v from other join many on many.k = other.id where name = 'name 7' order by 1";
     run(&mut c, "analyze");
     let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
-    assert!(plan.contains("TableScan: other, keys of a join on id"), "{plan}");
+    assert!(plan.contains("TableScan: other, join filter on id"), "{plan}");
     let expected: Vec<String> = (0..10).map(|nth| format!("{}|14", nth * 1000 + 7)).collect();
     assert_eq!(ask(&mut c, sql), expected);
 }
@@ -192,7 +192,7 @@ fn few_rows_of_a_range_are_read_first() {
     run(&mut c, "analyze");
     let sql = "select many.id, v from other join many on many.k = other.id where name in ('name 7', 'name 8') and n > 9500 order by 1";
     let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
-    assert!(plan.contains("TableScan: other, keys of a join on id"), "{plan}");
+    assert!(plan.contains("TableScan: other, join filter on id"), "{plan}");
     assert!(plan.contains("TableScan: many, 2 conditions on columns"), "{plan}");
     let expected: Vec<String> = (9501..=10_000)
         .filter(|g| [7, 8].contains(&(g % 10)))

@@ -99,7 +99,7 @@ pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) 
     let (mut next, mut count) = (first, 0u32);
     while next != 0 {
         if count == most {
-            return Err(space.damaged(first, "a long value does not end"));
+            return Err(space.damaged(first, "the page chain of a long value has a cycle"));
         }
         each(next);
         count += 1;

@@ -60,7 +60,7 @@ pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
         }
         let payload = guard.payload_mut(lsn);
         while !rest.is_empty() {
-            let what = || format!("the log record at {lsn} does not fit it");
+            let what = || format!("the log record at {lsn} does not fit this page");
             let (op, left) = Op::decode(rest).ok_or_else(|| damaged(number, what()))?;
             op.apply(payload).map_err(|_| damaged(number, what()))?;
             rest = left;

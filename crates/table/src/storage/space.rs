@@ -84,7 +84,9 @@ pub(crate) fn begins_database(path: &Path, payload: &[u8], page_size: usize) -> 
     if found == (Some(MAGIC), Ok(VERSION), Ok(page_size as u32)) {
         return Ok(());
     }
-    let what = format!("it does not begin a database of version {VERSION} with pages of {page_size} bytes");
+    let what = format!(
+        "it is not the first page of a database of version {VERSION} with pages of {page_size} bytes"
+    );
     Err(Error::Corruption { file: path.to_owned(), page: 0, what })
 }
 
@@ -391,7 +393,7 @@ impl Space {
             hook::at("looks at a free page");
             list.push(next);
             if list.len() > meta.pages as usize {
-                return Err(self.damaged(0, "the list of free pages does not end"));
+                return Err(self.damaged(0, "the list of free pages has a cycle"));
             }
             next = self.next_free(next, &self.file.read(next)?)?;
         }

@@ -304,9 +304,8 @@ impl Store {
         if newest <= end {
             return Ok(());
         }
-        let what = format!(
-            "a page was changed at {newest}, but the log ends at {end}: a part of the log was removed"
-        );
+        let what =
+            format!("a page was changed at {newest}, but the log ends at {end}: part of the log was removed");
         Err(together::apart(file.path(), file.path(), &what))
     }
 

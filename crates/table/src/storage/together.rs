@@ -65,7 +65,7 @@ pub(crate) fn look(fs: &Arc<dyn Fs>, path: &Path, page_size: usize, tail: &Tail)
         check_copies(path, &copies_path, copies, own.as_ref(), newest)?;
         check_end(path, copies.logged, tail, |any, end| {
             format!(
-                "the log was on the disk up to {any} when pages were written, but it ends at {end}: all or a part of it was removed, or it belongs to another database"
+                "the log was on the disk up to {any} when pages were written, but it ends at {end}: all or part of it was removed, or it belongs to another database"
             )
         })?;
     }
@@ -142,7 +142,7 @@ fn unmade(
     let what = match (file, len) {
         (None, _) => "the file does not exist, but other files of its database do",
         (Some(_), 0) => "the file is empty, but other files of its database exist",
-        _ => "it does not begin a database",
+        _ => "it is not the first page of a database",
     };
     Err(apart(path, path, what))
 }
@@ -171,7 +171,7 @@ fn check_copies(
     let Some(Page { first, .. }) = own else { return Ok(()) };
     if ![owner.session, owner.before].contains(&first.session) {
         let what = format!(
-            "{} and {} belong to the same database, but not to the same time",
+            "{} and {} belong to the same database, but to different points in time",
             copies_path.display(),
             path.display()
         );
@@ -179,7 +179,7 @@ fn check_copies(
     }
     if copies.logged < first.reached {
         let what = format!(
-            "{} is older than {}: it was written when the log was on the disk up to {}, but the file when it was up to {}",
+            "{} is older than {}: it was written at log position {}, the file at {}",
             copies_path.display(),
             path.display(),
             copies.logged,
@@ -204,13 +204,13 @@ fn check_log(path: &Path, log_dir: &Path, page: &Page, tail: &Tail) -> Result<()
     }
     check_end(path, first.reached.max(page.lsn), tail, |reached, end| {
         format!(
-            "its last change is at {reached} or later, but the log ends at {end}: all or a part of the log was removed, or it belongs to another database"
+            "its last change is at {reached} or later, but the log ends at {end}: all or part of the log was removed, or it belongs to another database"
         )
     })?;
     let start = Lsn(tail.start().get());
     if start > first.checkpoint {
         let what = format!(
-            "the log in {} begins at {start}, but is needed from {} on: {} is older than its log, or a part of the log was removed",
+            "the log in {} begins at {start}, but is needed from {} on: {} is older than its log, or part of the log was removed",
             log_dir.display(),
             first.checkpoint,
             path.display()

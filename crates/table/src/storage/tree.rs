@@ -431,7 +431,7 @@ impl Tree {
                 };
                 let mut read = read;
                 level_below = read()
-                    .map_err(|Changed| self.space.damaged(number, "its records reach outside of it"))?;
+                    .map_err(|Changed| self.space.damaged(number, "its records extend beyond the page"))?;
             }
             // Other threads may split nodes meanwhile. A key more or less does not matter, but the
             // order does.
@@ -521,7 +521,7 @@ impl Tree {
                 Err(Stop::Changed) => cairn_vfs::thread::yield_now(),
             }
         }
-        Err(self.space.damaged(self.root, "it never stops changing"))
+        Err(self.space.damaged(self.root, "reads of this tree never became consistent"))
     }
 
     fn view(&self, page: u32) -> Attempt<Optimistic<'_>> {
@@ -531,7 +531,7 @@ impl Tree {
     /// Distinguishes bytes that changed during a read from bytes that are invalid.
     fn sound<T>(&self, view: &Optimistic<'_>, read: std::result::Result<T, Changed>) -> Attempt<T> {
         read.map_err(|Changed| match view.validate() {
-            Ok(()) => Stop::Error(self.space.damaged(view.id().page(), "its records reach outside of it")),
+            Ok(()) => Stop::Error(self.space.damaged(view.id().page(), "its records extend beyond the page")),
             Err(Changed) => Stop::Changed,
         })
     }

@@ -182,7 +182,7 @@ impl Transaction {
             return Ok(());
         }
         let circle = |_| Error::Deadlock {
-            detail: "a change of the schema waits for transactions that wait for its own changes".to_owned(),
+            detail: "a schema change waits for transactions that wait for it".to_owned(),
         };
         let db = &self.view.db;
         db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;

@@ -64,7 +64,7 @@ fn is_refused(disk: &FaultFs, context: &str) {
         // The error lists the other files, for users who have copied the main file alone.
         let named = text.contains("-log and ") && text.contains("-pages belong to the file");
         // The header of a segment states the length of its file, so an error names a truncated one.
-        let cut = text.contains(".wal is damaged") && text.contains("the file was cut");
+        let cut = text.contains(".wal is damaged") && text.contains("the file was truncated");
         let is_told = cut || ends && named;
         assert!(error.kind() == ErrorKind::Corruption && is_told, "{context}, {attempt}: {text}");
         assert_eq!(files(disk), before, "{context}, {attempt}");

@@ -47,11 +47,11 @@ fn rules() {
         ),
         (
             [Value::Int(2), Value::Text("y"), Value::Int(3), Value::Null],
-            "column \"short\" is of type varchar(3), and the value 3 is not",
+            "column \"short\" is of type varchar(3), but the value 3 is not",
         ),
         (
             [Value::Int(2), Value::Text("\0"), Value::Null, Value::Null],
-            "column \"code\" is of type text, and a text cannot have a zero byte",
+            "column \"code\" is of type text, but a text cannot have a zero byte",
         ),
     ];
     for (row, message) in tries {

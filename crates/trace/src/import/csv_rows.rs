@@ -158,7 +158,7 @@ fn told_once(head: &Row) -> std::result::Result<(), String> {
     let is_known = |name: &&String| KNOWN.iter().any(|known| known.contains(&name.as_str()));
     let mut known = names.iter().filter(is_known);
     let twice = known.find(|name| names.iter().filter(|other| other == name).count() > 1);
-    twice.map_or(Ok(()), |name| Err(format!("two columns are called {name}")))
+    twice.map_or(Ok(()), |name| Err(format!("duplicate column {name}")))
 }
 
 /// Decodes pairs of hexadecimal digits.
@@ -231,10 +231,10 @@ impl<'a> Operation<'a> {
             lane: 0,
             joined: self.is_set(self.columns.joined, "joined")?.unwrap_or(false),
             keyspace: u32::try_from(keyspace)
-                .map_err(|_| format!("keyspace {keyspace}: expected 32 bits"))?,
+                .map_err(|_| format!("keyspace {keyspace}: expected a number below 2^32"))?,
             key,
             key_bytes: u32::try_from(key_bytes)
-                .map_err(|_| format!("key_size {key_bytes}: expected 32 bits"))?,
+                .map_err(|_| format!("key_size {key_bytes}: expected a number below 2^32"))?,
             detail: self.detail()?,
         })
     }

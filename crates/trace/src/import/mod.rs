@@ -33,7 +33,7 @@ const HEAD_BYTES: u64 = 4096;
 const BUFFER_BYTES: usize = 1 << 18;
 /// The report for operations whose time is before that of the operation before. They get that time
 /// instead, because the times of a trace never decrease.
-const BACK_IN_TIME: &str = "times that go back (the time of the operation before is taken)";
+const BACK_IN_TIME: &str = "times before the previous operation's, replaced by it";
 
 /// The format of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +155,7 @@ pub fn import(
         input: name.to_owned(),
         place: None,
         what: format!(
-            "its beginning matches none of the formats {}; a CSV file needs a first line that names a column key",
+            "matches no known format ({}); a CSV file needs a header with a column `key`",
             Format::ALL.map(Format::name).join(", ")
         ),
     })?;
@@ -200,8 +200,8 @@ pub fn import(
     let records = sink.writer()?.take_finish()?;
     if records == 0 {
         let left_out: Vec<String> =
-            skipped.iter().map(|(what, count)| format!("; left out, {count}: {what}")).collect();
-        let what = format!("it has no operations, so the trace would be empty{}", left_out.concat());
+            skipped.iter().map(|(what, count)| format!("; skipped {count}: {what}")).collect();
+        let what = format!("contains no operations{}", left_out.concat());
         return Err(Error::Input { input: name.to_owned(), place: None, what });
     }
     Ok(Imported { format, records, skipped, cut })
@@ -234,7 +234,7 @@ struct Gzip<R>(MultiGzDecoder<R>);
 
 impl<R: Read> Read for Gzip<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let told = |error: &io::Error| format!("not a whole gzip file: {error}");
+        let told = |error: &io::Error| format!("truncated or damaged gzip data: {error}");
         self.0.read(buf).map_err(|error| io::Error::new(error.kind(), told(&error)))
     }
 }

@@ -162,8 +162,8 @@ fn csv() {
         ("key,found\na,maybe\n", "line 2: found"),
         ("key,value_size\na,-1\n", "line 2: value_size"),
         ("key,op\na,delete_range\n", "without an end"),
-        ("name,op\na,put\n", "matches none of the formats"),
-        ("", "matches none of the formats"),
+        ("name,op\na,put\n", "matches no known format"),
+        ("", "matches no known format"),
     ] {
         assert!(refused(text.as_bytes()).contains(word), "{}", refused(text.as_bytes()));
     }

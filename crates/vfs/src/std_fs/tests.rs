@@ -29,7 +29,7 @@ fn errors_say_what_and_where() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("missing");
     let error = StdFs::new().open(&path, OpenOptions::read()).unwrap_err().to_string();
-    assert_eq!(error, format!("{} is not there", path.display()));
+    assert_eq!(error, format!("{} does not exist", path.display()));
     let file = StdFs::new().open(&path, OpenOptions::create()).unwrap();
     let error = file.read_at(&mut [0; 4], u64::MAX).unwrap_err().to_string();
     assert!(error.contains("cannot read ") && error.contains("at offset 18446744073709551615"), "{error}");
@@ -49,18 +49,18 @@ fn names_are_told_in_the_same_words() {
         assert_eq!(error.to_string(), format!("{} {words}", path.display()));
     };
     for options in [OpenOptions::read(), OpenOptions::write()] {
-        told(&at("no"), "is not there", fs.open(&at("no"), options).unwrap_err());
+        told(&at("no"), "does not exist", fs.open(&at("no"), options).unwrap_err());
     }
-    told(&at("no"), "is not there", fs.metadata(&at("no")).unwrap_err());
-    told(&at("no"), "is not there", fs.read_dir(&at("no")).unwrap_err());
+    told(&at("no"), "does not exist", fs.metadata(&at("no")).unwrap_err());
+    told(&at("no"), "does not exist", fs.read_dir(&at("no")).unwrap_err());
     told(&at("file"), "is a file, expected a directory", fs.read_dir(&at("file")).unwrap_err());
     for options in [OpenOptions::read(), OpenOptions::write(), OpenOptions::create()] {
         told(&at("dir"), "is a directory, expected a file", fs.open(&at("dir"), options).unwrap_err());
     }
     for options in [OpenOptions::create(), OpenOptions::create_new()] {
-        told(&at("no"), "is not there", fs.open(&at("no/file"), options).unwrap_err());
+        told(&at("no"), "does not exist", fs.open(&at("no/file"), options).unwrap_err());
     }
-    told(&at("no"), "is not there", fs.open_stream(&at("no/file")).unwrap_err());
+    told(&at("no"), "does not exist", fs.open_stream(&at("no/file")).unwrap_err());
 }
 
 /// Goal: a file system that does not support directory syncs is distinguished from one that fails.

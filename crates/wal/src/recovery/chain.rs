@@ -112,7 +112,7 @@ impl Headers {
                     let proof =
                         if synced { Some("its own header".to_owned()) } else { proof_in(fs, &piece)? };
                     if let Some(proof) = proof {
-                        let what = format!("{what}, and had been synced: {proof}");
+                        let what = format!("{what}, although it had been synced: {proof}");
                         return Err(Error::corruption(&lowest.path, 32, what));
                     }
                     for link in &piece {

@@ -86,7 +86,7 @@ fn files_that_were_cut() {
             let error = recover(&disk(&cut), Lsn::ZERO, Mode::TolerateTornTail).expect_err(&at.to_string());
             let says = error.to_string();
             assert!(is_corruption(&error) && says.contains(path.to_str().unwrap()), "{at}: {says}");
-            assert!(says.contains("the file was cut"), "{at}: {says}");
+            assert!(says.contains("the file was truncated"), "{at}: {says}");
         }
     }
 }

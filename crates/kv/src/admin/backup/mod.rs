@@ -133,7 +133,7 @@ impl Backups {
         };
         lock.try_lock().map_err(|error| match error.kind() {
             ErrorKind::Busy => {
-                Error::Busy { what: format!("the backups in {} are open already", dir.display()) }
+                Error::Busy { what: format!("the backups in {} are already open", dir.display()) }
             }
             _ => error.into(),
         })?;

@@ -90,7 +90,7 @@ impl Repair<'_> {
         let operations: std::result::Result<Vec<_>, Malformed> = record.operations.collect();
         let operations = operations.map_err(|Malformed(what)| damaged(what))?;
         if operations.len() as u64 != count {
-            return Err(damaged("more or fewer operations than its header says"));
+            return Err(damaged("an operation count that differs from its header"));
         }
         let mut is_new = false;
         for (seqno, (id, operation)) in (record.seqno..).zip(operations) {

@@ -179,8 +179,9 @@ impl Repair<'_> {
                 self.found(FileName::Current.path(self.dir), error)?;
                 self.report.is_rebuilt = true;
                 self.set_manifests_aside()?;
-                let mut rng = SystemRng::new()
-                    .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?;
+                let mut rng = SystemRng::new().map_err(|error| {
+                    Error::invalid(format!("cannot get random numbers from the system: {error}"))
+                })?;
                 (rng.next_u64(), None, self.plan_by_tables()?)
             }
         };

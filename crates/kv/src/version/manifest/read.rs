@@ -104,7 +104,7 @@ impl ManifestBytes {
         // The first record was durable before CURRENT named the file, whether or not anything
         // follows it.
         if offset == HEADER_BYTES || was_durable(identity, &self.bytes, offset) {
-            return Err(Error::corruption(&self.path, offset as u64, "a record that was durable is damaged"));
+            return Err(Error::corruption(&self.path, offset as u64, "a durable record is damaged"));
         }
         Ok(None)
     }
@@ -114,10 +114,9 @@ impl ManifestBytes {
             Malformed::Damaged { at, what } => {
                 Error::corruption(&self.path, (offset + FRAME_BYTES + at) as u64, what)
             }
-            Malformed::Newer { field } => Error::unsupported(
-                &self.path,
-                format!("an edit has field {field}, which this version must not skip"),
-            ),
+            Malformed::Newer { field } => {
+                Error::unsupported(&self.path, format!("an edit has the unknown mandatory field {field}"))
+            }
         }
     }
 }

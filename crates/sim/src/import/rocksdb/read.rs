@@ -75,9 +75,8 @@ pub fn import_rocksdb(text: &str, family: &str, file: &str) -> Result<Imported> 
     reader.settle();
     let Reader { options, ignored, set_apart, mut notes, .. } = reader;
     notes.extend(told(&ignored, &set_apart));
-    notes
-        .push("the file does not hold the size of the block cache: the default of 8 MiB is taken".to_owned());
-    notes.push("the file does not hold write options: a log without sync is taken".to_owned());
+    notes.push("the file does not contain the block cache size: using the default of 8 MiB".to_owned());
+    notes.push("the file does not contain write options: using a log without sync".to_owned());
     options.check()?;
     Ok(Imported { options, ignored, notes })
 }
@@ -143,7 +142,7 @@ impl Reader<'_> {
             Some(b't' | b'T') => (value.get(..value.len() - 1), 1 << 40),
             _ => (Some(value), 1),
         };
-        let wrong = || self.wrong(format!("{name}={value}: not a number that this setting can have"));
+        let wrong = || self.wrong(format!("{name}={value}: not a valid number for this setting"));
         if factor == 1 {
             return value.parse().map_err(|_| wrong());
         }
@@ -163,12 +162,12 @@ impl Reader<'_> {
     ) -> Result<u64> {
         let given: i128 = self.number(name, value)?;
         if given > u64::MAX.into() || (given < 0 && below.is_none()) {
-            return Err(self.wrong(format!("{name}={value}: not a number that this setting can have")));
+            return Err(self.wrong(format!("{name}={value}: not a valid number for this setting")));
         }
         let meant = if given < 0 { below.unwrap_or(least) } else { given };
         let taken = meant.clamp(least, most);
         if taken != given {
-            self.notes.push(format!("{name}={value} is taken as {taken}"));
+            self.notes.push(format!("{name}={value} is read as {taken}"));
         }
         Ok(u64::try_from(taken).unwrap_or_default())
     }
@@ -272,7 +271,7 @@ impl Reader<'_> {
                 // RocksDB also uses 1 for multipliers with which levels would shrink.
                 let taken = if given.is_finite() { given.clamp(1.0, 1000.0) } else { 10.0 };
                 if taken != given {
-                    self.notes.push(format!("{name}={value} is taken as {taken}"));
+                    self.notes.push(format!("{name}={value} is read as {taken}"));
                 }
                 self.options.max_bytes_for_level_multiplier = taken;
             }
@@ -337,7 +336,7 @@ impl Reader<'_> {
     }
 
     fn take_default(&mut self, name: &str, value: &str, default: &str) {
-        self.notes.push(format!("{name}={value} has no model: {default} is taken"));
+        self.notes.push(format!("{name}={value} is not modelled; using {default}"));
     }
 
     fn set_style(&mut self, value: &str) {
@@ -451,7 +450,7 @@ impl Reader<'_> {
             Some(bits) => bits.min(64.0),
             None => {
                 self.notes.push(format!(
-                    "filter_policy={policy} does not say its size: {USUAL_BITS} bits a key are taken"
+                    "filter_policy={policy} does not state its size; using {USUAL_BITS} bits a key"
                 ));
                 USUAL_BITS
             }
@@ -473,7 +472,7 @@ impl Reader<'_> {
             // Codecs of users.
             _ => (Compression::Zstd, "kZSTD"),
         };
-        let note = format!("{name}={value} has no model: {word} is taken");
+        let note = format!("{name}={value} is not modelled; using {word}");
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
@@ -489,7 +488,7 @@ impl Reader<'_> {
         }
         let Reader { options, notes, .. } = self;
         let mut settle = |name: &str, given: u64, taken: u64, why: &str| {
-            notes.push(format!("{name}={given} contradicts {why}: {taken} is taken, as RocksDB does"));
+            notes.push(format!("{name}={given} contradicts {why}; using {taken}, as RocksDB does"));
         };
         let most = options.max_write_buffer_number - 1;
         if options.min_write_buffer_number_to_merge > most {

@@ -108,10 +108,10 @@ fn expect_rocksdb(options: &Options) -> Result<()> {
 
 /// Formats an `OPTIONS` file. RocksDB requires the first three sections even if they are empty.
 fn ini(options: &Options, beside: &[String], keep: impl Fn(&str) -> bool) -> String {
-    let mut text = "# What cairn sim has a model of; everything else as it was.\n".to_owned();
+    let mut text = "# Only options that cairn sim models; leave the others unchanged.\n".to_owned();
     // Writing to a string cannot fail.
     if !beside.is_empty() {
-        let _ = writeln!(text, "# Such a file cannot hold {}", beside.join(", "));
+        let _ = writeln!(text, "# Not representable in an OPTIONS file: {}", beside.join(", "));
     }
     let version = options.rocksdb_version;
     let _ = writeln!(text, "\n[Version]\n  rocksdb_version={version}.0.0\n  options_file_version=1.1");

@@ -186,7 +186,7 @@ impl Translator<'_> {
             return Ok(Last::Atom);
         }
         if matches!(c, '1'..='9') {
-            return Err(Error::unsupported("a regular expression that refers to what a group matched"));
+            return Err(Error::unsupported("a back-reference in a regular expression"));
         }
         let character = self.character(c)?;
         literal(character, &mut self.out);

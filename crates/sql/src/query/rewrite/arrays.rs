@@ -221,7 +221,7 @@ pub(super) fn all_equal(function: &mut Function) -> Result<()> {
         && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(old))) = list.args.get(1)
         && !is_there(old)
     {
-        let what = format_args!("{}() of what may be NULL", function.name);
+        let what = format_args!("{}() with an argument that may be NULL", function.name);
         return Err(Error::unsupported(what));
     }
     function.name = ObjectName::from(vec![Ident::new(name)]);

@@ -127,7 +127,7 @@ pub(super) fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Re
                 return Err(Error::new(STATEMENT_TOO_COMPLEX, what));
             }
             if left.iter().chain(right).any(is_volatile) {
-                return Err(Error::unsupported("comparing rows in order whose values are others each time"));
+                return Err(Error::unsupported("ordered comparison of rows with volatile expressions"));
             }
             let strict = if matches!(op, Lt | LtEq) { Lt } else { Gt };
             let mut pairs = pairs().rev();
@@ -173,7 +173,7 @@ pub(super) fn is_in(row: &mut Expr, list: &mut Vec<Expr>, negated: bool) -> Resu
     let Some(row) = columns_of(&row) else { return Err(Error::unsupported("a row in this place")) };
     let equal = |item: Expr| match columns_of(&item) {
         Some(item) => compared(&row, &BinaryOperator::Eq, &item),
-        None => Err(Error::unsupported("a row beside something else")),
+        None => Err(Error::unsupported("comparison of a row with a scalar")),
     };
     let all = std::mem::take(list).into_iter().map(equal).collect::<Result<Vec<_>>>()?;
     let any = joined(BinaryOperator::Or, all.into_iter())?;

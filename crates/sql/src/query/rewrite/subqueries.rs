@@ -241,7 +241,7 @@ fn is_of_row(expr: &Expr) -> bool {
 }
 
 fn refused() -> Error {
-    Error::unsupported("IN with a subquery that looks outside, in this place")
+    Error::unsupported("IN with a correlated subquery in this context")
 }
 
 /// Rewrites the subqueries of a condition, where NULL has the effect of false.

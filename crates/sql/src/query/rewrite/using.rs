@@ -117,7 +117,7 @@ fn in_select(select: &mut ast::Select, order: &mut [ast::OrderByExpr], lookup: L
     match merged(select, order, lookup) {
         Ok(()) => Ok(()),
         Err(Stop::Unknown) if !is_wrong => Ok(()),
-        Err(Stop::Unknown) => Err(Error::unsupported("columns that this RIGHT or FULL JOIN merges")),
+        Err(Stop::Unknown) => Err(Error::unsupported("a merged column of this RIGHT or FULL JOIN")),
         Err(Stop::Failed(error)) => Err(error),
     }
 }

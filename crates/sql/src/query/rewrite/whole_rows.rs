@@ -186,7 +186,8 @@ impl Rows {
                         FunctionArgExpr::Expr(column_of(table, column))
                     }
                     _ => {
-                        let what = "counting rows of a table that an outer join may lack, and of which no column tells";
+                        let what = "count of whole rows on the nullable side of an outer join \
+                                    without a NOT NULL column";
                         return Err(Error::unsupported(what));
                     }
                 };
@@ -234,7 +235,7 @@ impl Rows {
 
     fn table(&self, name: &str) -> Result<usize> {
         let at = self.tables.iter().position(|from| from.name.as_deref() == Some(name));
-        at.ok_or_else(|| Error::unsupported("a whole row of a query around"))
+        at.ok_or_else(|| Error::unsupported("a whole-row reference to an outer query"))
     }
 }
 

@@ -75,7 +75,7 @@ fn is_left_over(expr: &Expr) -> Result<bool> {
 }
 
 fn refused(what: &str) -> datafusion::error::DataFusionError {
-    external(Error::unsupported(format!("a subquery that looks outside, with {what} in it")))
+    external(Error::unsupported(format!("a correlated subquery with {what}")))
 }
 
 /// Returns the subquery of a subquery expression.

@@ -160,7 +160,7 @@ impl Builder {
     }
 
     fn unbuildable(&self) -> Error {
-        self.tree.space.damaged(self.tree.root, "a node of it cannot be built")
+        self.tree.space.damaged(self.tree.root, "a node of this tree cannot be built")
     }
 
     fn write_leaves(&mut self, leaves: Vec<Leaf>) -> Result<()> {

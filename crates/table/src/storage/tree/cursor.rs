@@ -376,9 +376,7 @@ impl Cursor {
     }
 
     fn damaged(&self) -> crate::Error {
-        self.tree
-            .space
-            .damaged(self.tree.root, "a leaf of its tree has records that reach outside of the leaf")
+        self.tree.space.damaged(self.tree.root, "a leaf of its tree has records that extend beyond the page")
     }
 
     /// Copies the leaf for `seek`, and determines its records in the range and the next leaf.

@@ -409,7 +409,7 @@ impl Tree {
         each(page, copy.level, &copy.bytes)?;
         let node = copy.node();
         let wrong = |what: String| Stop::Error(self.space.damaged(page, what));
-        let outside = |Changed| wrong("its records reach outside of it".to_owned());
+        let outside = |Changed| wrong("its records extend beyond the page".to_owned());
         if copy.lower.as_deref() != lower || copy.upper.as_deref() != upper {
             return Err(wrong("its fences differ from those in its parent".to_owned()));
         }

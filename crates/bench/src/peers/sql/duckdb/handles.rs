@@ -53,7 +53,7 @@ impl Database {
         let mut config = ptr::null_mut();
         // SAFETY: the out-pointer is a local variable; the object is destroyed below.
         if unsafe { (api.create_config)(&raw mut config) } != SUCCESS {
-            return Err(fail("no configuration can be made"));
+            return Err(fail("it cannot create a configuration"));
         }
         let opened = Self::open_with(api, &path, config, options);
         // SAFETY: made above, destroyed once.
@@ -71,7 +71,7 @@ impl Database {
             let (key, text) = (c_string(name)?, c_string(value)?);
             // SAFETY: a live configuration and zero-terminated text.
             if unsafe { (api.set_config)(config, key.as_ptr(), text.as_ptr()) } != SUCCESS {
-                return Err(fail(format!("it does not take {name} = {value}")));
+                return Err(fail(format!("it rejects {name} = {value}")));
             }
         }
         let (mut raw, mut error) = (ptr::null_mut(), ptr::null_mut());
@@ -90,7 +90,7 @@ impl Database {
         let mut raw = ptr::null_mut();
         // SAFETY: the database is open; the out-pointer is a local variable.
         if unsafe { (self.api.connect)(self.raw, &raw mut raw) } != SUCCESS {
-            return Err(fail("it gives no connection"));
+            return Err(fail("it opens no connection"));
         }
         Ok(Connection { api: &self.api, raw })
     }

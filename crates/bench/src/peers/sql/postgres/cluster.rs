@@ -180,7 +180,7 @@ impl Cluster {
             }
             if patience.is_zero() {
                 self.server.kill().map_err(fail)?;
-                return Err(fail("it did not end when it was told to"));
+                return Err(fail("it did not stop when asked to"));
             }
             clock.sleep(POLL);
             patience = patience.saturating_sub(POLL);
