@@ -356,7 +356,7 @@ impl Builder {
         // An empty file with a log is a database after a power loss.
         let found = self.fs.metadata(path).map_err(cairn_table::Error::from)?;
         if found.is_file && found.len == 0 && !self.fs.exists(&log).map_err(cairn_table::Error::from)? {
-            return missing("is an empty file, expected a database");
+            return missing("is not a database: it is empty");
         }
         Ok(())
     }

@@ -279,7 +279,7 @@ mod tests {
         let usual = known("cairn", "cairn", 1e-6, Some(2e-6));
         let all = vec![usual, known("cairn, large buffers", "cairn", 1e-6, Some(1e-6))];
         let said = changes(all, Durability::Buffered, &[]);
-        assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("neither another share of writes"), "{said:?}");
     }
 
     /// Goal: a candidate that breaks a constraint or promises too little is never named. Method: a
@@ -292,9 +292,9 @@ mod tests {
         };
         let said = |fast, out: &[&str]| changes(all(fast), Durability::Buffered, out).join(", ");
         assert!(said("cairn", &[]).contains("take fast"), "{}", said("cairn", &[]));
-        assert!(said("cairn", &["fast"]).contains("no other share"));
+        assert!(said("cairn", &["fast"]).contains("neither another share"));
         if cfg!(feature = "peers") {
-            assert!(said("redb", &[]).contains("no other share"), "{}", said("redb", &[]));
+            assert!(said("redb", &[]).contains("neither another share"), "{}", said("redb", &[]));
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
             alike: &[],
         };
         let said = changing.from("cairn");
-        assert!(said.len() == 1 && said[0].contains("no other share of writes"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("neither another share of writes"), "{said:?}");
     }
 
     /// Goal: the size at which data no longer fits in memory changes the answer. Method: two

@@ -195,7 +195,7 @@ mod tests {
         assert_eq!(of("rocksdb"), None);
         assert!(broken(&asked, &run(1.0, Some(401e6)), &candidate("rocksdb"), &costs, 200_000).is_some());
         assert_eq!(unknown(&asked, &one, 200_000), Vec::<String>::new());
-        assert!(unknown(&asked, &run(1.0, None), 200_000)[0].contains("not known"));
+        assert!(unknown(&asked, &run(1.0, None), 200_000)[0].contains("is unknown"));
         asked.constraints = Default::default();
         assert_eq!(unknown(&asked, &run(1.0, None), 200_000), Vec::<String>::new());
     }

@@ -49,7 +49,7 @@ fn databases_that_cannot_be_read() {
         "vacuum empty.db",
         "backup empty.db copy.db",
     ] {
-        scratch.run(&format!("sql {command}")).failed(&["empty.db is an empty file, expected a database"]);
+        scratch.run(&format!("sql {command}")).failed(&["empty.db is not a database: it is empty"]);
     }
     assert_eq!(scratch.read("empty.db"), b"");
     assert_eq!(scratch.names().iter().filter(|name| name.starts_with("empty")).count(), 1);
