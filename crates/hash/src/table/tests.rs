@@ -475,6 +475,6 @@ fn streams_that_fail_say_why() {
         let damage = put(&mut Failing(50, damaged));
         assert!(matches!(&damage, Error::Corruption { offset: 7, .. }), "{damage}");
         let early = put(&mut &[0; 50][..]);
-        assert!(early.to_string().contains("ends before"), "{early}");
+        assert!(early.to_string().contains("fewer than the announced"), "{early}");
     }
 }

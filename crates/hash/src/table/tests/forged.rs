@@ -288,7 +288,7 @@ fn scans_count_what_they_meet() {
             let table = open(&fs, "t", mode);
             let mut found: Vec<_> = table.scan().collect();
             let (at, what) = damage(found.pop().unwrap());
-            assert!(at == 48 && what.contains("100 entries found"), "{mode:?}, {counted}: {at}, {what}");
+            assert!(at == 48 && what.contains("found 100 entries"), "{mode:?}, {counted}: {at}, {what}");
             assert_eq!(found.iter().filter(|entry| entry.is_ok()).count(), 100, "{mode:?}, {counted}");
             damage(table.verify());
         }
