@@ -28,7 +28,7 @@ test: ## run every test, Java compatibility included
 	@$(ENV) $(REQUIRE) cargo nextest run --workspace $(ARGS) && scripts/slowest target/nextest/default/junit.xml
 	@$(ENV) cargo test --quiet --workspace --doc
 
-lint: ## formatting, clippy, documentation, dependencies, scripts; ARGS=features also builds each choice of features
+lint: ## formatting, clippy, documentation, dependencies, scripts; ARGS=features adds each choice of features, ARGS=sources leaves out Clippy and rustdoc
 	@scripts/setup build lint && scripts/lint $(ARGS)
 
 soak: ## the tests with their counts raised to hours
