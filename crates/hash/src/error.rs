@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind};
 
 /// A failed operation on a constant store.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +45,9 @@ pub enum Error {
         /// The argument, its value and the expected values.
         what: String,
     },
+    /// An invariant of Cairn does not hold: not the caller's mistake.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// Two files do not belong together, such as an index and the log of another store.
     #[error("{} does not belong to {}: {what}", file.display(), other.display())]
     Mismatch {
@@ -100,6 +103,7 @@ impl Error {
             }
             Error::Unsupported { .. } | Error::Foreign { .. } => ErrorKind::Unsupported,
             Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Bug(_) => ErrorKind::Bug,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
             Error::Unfinished { error, .. } => error.kind(),
         }

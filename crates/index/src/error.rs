@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind};
 
 use crate::{Damage, PackError};
 
@@ -40,6 +40,9 @@ pub enum Error {
         /// The argument, its value and the expected values.
         what: String,
     },
+    /// An invariant of Cairn does not hold: not the caller's mistake.
+    #[error(transparent)]
+    Bug(#[from] Bug),
 }
 
 impl Error {
@@ -62,6 +65,7 @@ impl Error {
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
             Error::Row(_) | Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Bug(_) => ErrorKind::Bug,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind};
 
 /// A failed operation on a key-value store.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -36,6 +36,9 @@ pub enum Error {
         /// The argument, its value and the expected values.
         what: String,
     },
+    /// An invariant of Cairn does not hold: not the caller's mistake.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// An entry consists of merge operands, but the keyspace was opened without a merge operator.
     /// See `KeyspaceOptions::merge_operator`.
     #[error("{}: key {key} cannot be merged: the keyspace was opened without its merge_operator", path.display())]
@@ -146,6 +149,7 @@ impl Error {
             | Error::NoMergeOperator { .. }
             | Error::Panicked { .. }
             | Error::Internal { .. } => ErrorKind::Invalid,
+            Error::Bug(_) => ErrorKind::Bug,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } => ErrorKind::Busy,
             Error::Conflict { .. } => ErrorKind::Conflict,
@@ -168,6 +172,7 @@ impl From<cairn_wal::Error> for Error {
             Wal::Corruption { file, offset, what } => Error::Corruption { file, offset, what },
             Wal::Unsupported { file, what } => Error::Unsupported { file, what },
             Wal::Invalid { what } => Error::Invalid { what },
+            Wal::Bug(bug) => Error::Bug(bug),
             Wal::Poisoned { dir, cause } => {
                 Error::Poisoned { path: dir, cause: Arc::new(Error::from(Wal::clone(&cause))) }
             }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind};
 
 use crate::write_ahead::Lsn;
 
@@ -79,6 +79,9 @@ pub enum Error {
         /// The argument, its value and what was expected.
         what: String,
     },
+    /// An invariant of Cairn does not hold: not the caller's mistake.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// The system has too little memory or threads.
     #[error("no memory for {what}: {cause}")]
     Memory {
@@ -114,6 +117,7 @@ impl Error {
             Error::Memory { .. } => ErrorKind::Io,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
             Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Bug(_) => ErrorKind::Bug,
         }
     }
 

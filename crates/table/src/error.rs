@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind};
 
 /// The names of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,9 @@ pub enum Error {
         /// The argument, its value and what was expected.
         what: String,
     },
+    /// An invariant of Cairn does not hold: not the caller's mistake.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// A key and value are too long for a page.
     #[error("a record of {key} + {value} bytes is too long: at most {most} together are allowed")]
     TooLong {
@@ -237,6 +240,7 @@ impl Error {
             Error::SerializationFailure { .. } | Error::Deadlock { .. } | Error::StaleTable { .. } => {
                 ErrorKind::Conflict
             }
+            Error::Bug(_) => ErrorKind::Bug,
             Error::Failed { .. } => ErrorKind::Poisoned,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::TooLong { .. }

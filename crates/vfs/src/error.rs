@@ -27,6 +27,8 @@ pub enum ErrorKind {
     Poisoned,
     /// The operation is not available for this file, version or system.
     Unsupported,
+    /// An invariant of Cairn does not hold: report it. The error is a [`Bug`](crate::Bug).
+    Bug,
 }
 
 /// The file-system operation that failed.

@@ -15,6 +15,7 @@
 mod append;
 pub mod append_map;
 mod atomic;
+mod bug;
 mod checks;
 mod clock;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub mod thread;
 pub use append::AppendWriter;
 pub use append_map::{AppendMap, AppendProgress};
 pub use atomic::AtomicFile;
+pub use bug::Bug;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Error, ErrorKind, Operation, Result};
 pub use fault::{CrashImage, FaultFs, FaultOptions};

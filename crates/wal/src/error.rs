@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::ErrorKind;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{Bug, ErrorKind};
 
 /// A failed operation on a log.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -37,6 +37,9 @@ pub enum Error {
         /// The argument, its value and what was expected.
         what: String,
     },
+    /// An invariant of Cairn does not hold: not the caller's mistake.
+    #[error(transparent)]
+    Bug(#[from] Bug),
     /// An earlier write or sync failed, so that the state of the files is unknown. Drop the log and
     /// recover it.
     #[error("the log in {} refuses writes after a failure: {cause}; reopen it", dir.display())]
@@ -64,6 +67,7 @@ impl Error {
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
             Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Bug(_) => ErrorKind::Bug,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
         }
     }
