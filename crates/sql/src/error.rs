@@ -174,6 +174,7 @@ impl Error {
             sqlstate::DATA_CORRUPTED => ErrorKind::Corruption,
             sqlstate::IO_ERROR | sqlstate::DISK_FULL => ErrorKind::Io,
             sqlstate::FEATURE_NOT_SUPPORTED => ErrorKind::Unsupported,
+            sqlstate::INTERNAL_ERROR => ErrorKind::Bug,
             _ => ErrorKind::Invalid,
         }
     }
@@ -229,6 +230,7 @@ impl From<cairn_table::Error> for Error {
                 ErrorKind::Busy => (sqlstate::LOCK_NOT_AVAILABLE, None),
                 ErrorKind::Unsupported => (sqlstate::FEATURE_NOT_SUPPORTED, None),
                 ErrorKind::Invalid => (sqlstate::INVALID_PARAMETER_VALUE, None),
+                ErrorKind::Bug => (sqlstate::INTERNAL_ERROR, None),
                 _ => (sqlstate::IO_ERROR, None),
             },
         };
