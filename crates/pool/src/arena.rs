@@ -68,7 +68,7 @@ impl Header {
 
     /// Records that the frame now holds a page whose last change is the log record at `lsn`.
     /// Requires the exclusive latch.
-    pub(crate) fn hold_page(&self, page: PageId, lsn: Lsn) {
+    pub(crate) fn set_page_and_lsn(&self, page: PageId, lsn: Lsn) {
         self.set_page(page);
         self.lsn.store(lsn.0, Relaxed);
     }
@@ -350,7 +350,7 @@ mod tests {
 
     /// Goal: a header fills exactly one cache line, as the hit path assumes.
     #[test]
-    fn one_line() {
+    fn header_fills_one_cache_line() {
         #[cfg(not(cairn_shuttle))]
         assert_eq!((size_of::<Header>(), align_of::<Header>()), (64, 64));
     }

@@ -10,18 +10,18 @@ use crate::error::{Error, Result};
 use crate::pool::Inner;
 
 /// The interval at which the thread wakes on its own, to retry failed writes.
-const LOOK: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The signal that wakes or stops the thread.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
-    state: Mutex<Said>,
+    state: Mutex<Requests>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Said {
-    look: bool,
+struct Requests {
+    wake: bool,
     stop: bool,
 }
 
@@ -36,21 +36,21 @@ impl Signal {
     /// Signals that there is work.
     #[cold]
     pub(crate) fn wake(&self) {
-        lock(&self.state).look = true;
+        lock(&self.state).wake = true;
         self.changed.notify_one();
     }
 
     /// Waits for work. Returns false when the thread is to stop.
     fn wait(&self) -> bool {
-        let mut said = lock(&self.state);
-        if !said.look && !said.stop {
-            said = match self.changed.wait_timeout(said, LOOK) {
-                Ok((said, _)) => said,
+        let mut requests = lock(&self.state);
+        if !requests.wake && !requests.stop {
+            requests = match self.changed.wait_timeout(requests, RETRY_INTERVAL) {
+                Ok((requests, _)) => requests,
                 Err(panicked) => panicked.into_inner().0,
             };
         }
-        said.look = false;
-        !said.stop
+        requests.wake = false;
+        !requests.stop
     }
 
     fn is_stopped(&self) -> bool {
@@ -84,7 +84,7 @@ fn run(pool: &Inner) {
         let high = pool.dirty_high.load(Relaxed);
         if pool.dirty.load(Relaxed) > high {
             let enough = || pool.dirty.load(Relaxed) <= high / 2 || pool.signal.is_stopped();
-            hand = pool.write_ahead_of_need(hand, enough);
+            hand = pool.write_in_background(hand, enough);
         }
     }
 }

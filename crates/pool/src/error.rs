@@ -29,7 +29,7 @@ pub enum Error {
     },
     /// The file ends before the page does.
     #[error("page {page} of {} was requested, but the file ends at {len} bytes, before the end of the page", file.display())]
-    NotThere {
+    BeyondEnd {
         /// The file.
         file: PathBuf,
         /// The page number.
@@ -111,7 +111,7 @@ impl Error {
         match self {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
-            Error::NotThere { .. } => ErrorKind::NotFound,
+            Error::BeyondEnd { .. } => ErrorKind::NotFound,
             Error::Exhausted { .. } | Error::Timeout { .. } => ErrorKind::Busy,
             Error::Log { .. } => ErrorKind::Io,
             Error::Memory { .. } => ErrorKind::Io,

@@ -6,8 +6,8 @@ use cairn_vfs::sync::lock;
 use crate::error::{Error, Result};
 use crate::file::FileState;
 use crate::format::{Format, verify};
-use crate::guard::{Exclusive, Shared, after_leaving};
-use crate::latch::Left;
+use crate::guard::{Exclusive, Shared, wake_after_release};
+use crate::latch::Released;
 use crate::optimistic::{Changed, Optimistic};
 use crate::page::{Frame, PageId};
 use crate::replacer::latch_key;
@@ -44,7 +44,7 @@ impl FileState {
                         return Ok(guard);
                     }
                 }
-                Err(left) => after_leaving(self, frame, left),
+                Err(left) => wake_after_release(self, frame, left),
             }
         }
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
@@ -115,7 +115,7 @@ impl FileState {
 
     /// Like [`PoolFile::read_with`](crate::PoolFile::read_with), with the page latched.
     #[cold]
-    pub(crate) fn read_held<R>(
+    pub(crate) fn read_latched<R>(
         &self,
         page: u32,
         mut read: impl FnMut(&Optimistic<'_>) -> Result<R, Changed>,
@@ -138,7 +138,7 @@ impl FileState {
         loop {
             match self.translation.resident(page) {
                 Resident::In(frame) => {
-                    if self.hold(page, frame, mode)? {
+                    if self.latch(page, frame, mode)? {
                         self.pool.note_hit(frame, self.id(page));
                         return Ok(frame);
                     }
@@ -158,7 +158,7 @@ impl FileState {
 
     /// Waits for the latch of a frame that held the page a moment ago. Returns false when the page
     /// has left the frame.
-    pub(crate) fn hold(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
+    pub(crate) fn latch(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
         let (pool, id) = (&*self.pool, self.id(page));
         let header = pool.arena.header(frame);
         let attempt = || {
@@ -184,24 +184,24 @@ impl FileState {
             }
         };
         if is_held && header.page() != id {
-            self.leave(frame, mode);
+            self.release(frame, mode);
             return Ok(false);
         }
         Ok(is_held)
     }
 
-    fn leave(&self, frame: Frame, mode: Mode) {
+    fn release(&self, frame: Frame, mode: Mode) {
         let latch = &self.pool.arena.header(frame).latch;
         let left = match mode {
-            Mode::Shared => latch.leave_shared(),
-            Mode::Exclusive => latch.leave_exclusive(),
+            Mode::Shared => latch.release_shared(),
+            Mode::Exclusive => latch.release_exclusive(),
         };
-        after_leaving(self, frame, left);
+        wake_after_release(self, frame, left);
     }
 
-    /// Like [`FileState::hold`], in exclusive mode.
-    pub(crate) fn hold_exclusively(&self, page: u32, frame: Frame) -> Result<bool> {
-        self.hold(page, frame, Mode::Exclusive)
+    /// Like [`FileState::latch`], in exclusive mode.
+    pub(crate) fn latch_exclusive(&self, page: u32, frame: Frame) -> Result<bool> {
+        self.latch(page, frame, Mode::Exclusive)
     }
 
     /// Waits while another thread loads the page.
@@ -259,16 +259,16 @@ impl FileState {
     /// Publishes a loaded page, so that other threads can find it.
     pub(crate) fn publish(&self, page: u32, frame: Frame, lsn: Lsn, mode: Mode) {
         let header = self.pool.arena.header(frame);
-        header.hold_page(self.id(page), lsn);
+        header.set_page_and_lsn(self.id(page), lsn);
         self.end_loading(page, Some(frame));
-        if mode == Mode::Shared && header.latch.downgrade() == Left::Awaited {
-            after_leaving(self, frame, Left::Awaited);
+        if mode == Mode::Shared && header.latch.downgrade() == Released::HasWaiters {
+            wake_after_release(self, frame, Released::HasWaiters);
         }
     }
 
     /// Returns the frame of a page that could not be read.
     pub(crate) fn abandon(&self, page: u32, frame: Frame) {
-        self.pool.give_back(frame);
+        self.pool.return_frame(frame);
         self.end_loading(page, None);
     }
 
@@ -280,24 +280,24 @@ impl FileState {
         let offset = self.offset(page);
         if let Err(error) = self.file.read_exact_at(bytes, offset) {
             return Err(match error.source.kind() {
-                std::io::ErrorKind::UnexpectedEof => self.not_there(page),
+                std::io::ErrorKind::UnexpectedEof => self.beyond_end(page),
                 _ => error.into(),
             });
         }
-        self.believe(page, bytes)
+        self.verify_page(page, bytes)
     }
 
-    fn not_there(&self, page: u32) -> Error {
+    fn beyond_end(&self, page: u32) -> Error {
         let len = self.file.len().unwrap_or_default();
-        Error::NotThere { file: self.file.path().to_owned(), page, len }
+        Error::BeyondEnd { file: self.file.path().to_owned(), page, len }
     }
 
     /// Verifies a page's bytes and returns its LSN.
-    pub(crate) fn believe(&self, page: u32, bytes: &[u8]) -> Result<Lsn> {
+    pub(crate) fn verify_page(&self, page: u32, bytes: &[u8]) -> Result<Lsn> {
         match self.format {
             Format::Raw => Ok(Lsn::NONE),
             Format::Checked => verify(bytes, page)
-                .and_then(|lsn| self.reached(lsn).map(|()| lsn))
+                .and_then(|lsn| self.check_lsn(lsn).map(|()| lsn))
                 .map_err(|what| Error::corruption(self.file.path(), page, self.offset(page), what)),
         }
     }
@@ -305,7 +305,7 @@ impl FileState {
     /// Checks a page's LSN against the end of the log. Pages are written only after the log is
     /// durable up to their last change, so a page with a later LSN does not belong to this log.
     /// Errors: a description of the problem.
-    fn reached(&self, lsn: Lsn) -> Result<(), String> {
+    fn check_lsn(&self, lsn: Lsn) -> Result<(), String> {
         match self.write_ahead.as_ref().and_then(|log| log.end_before(lsn)) {
             None => Ok(()),
             Some(end) => Err(format!(
@@ -320,7 +320,7 @@ impl FileState {
         let header = self.pool.arena.header(frame);
         let is_dirty = header.state() != 0;
         if is_dirty {
-            self.write_held(page, frame)?;
+            self.write_latched(page, frame)?;
             add(&self.pool.counters.dirty_evictions, 1);
         }
         self.vacate(page, frame);
@@ -331,22 +331,22 @@ impl FileState {
     fn vacate(&self, page: u32, frame: Frame) {
         self.pool.arena.header(frame).set_page(PageId::NONE);
         self.translation.clear(page);
-        self.pool.wake_those_at(frame);
+        self.pool.wake_latch_waiters(frame);
     }
 
     /// Drops the pages from `from` on, dirty or not. Errors: [`Error::Timeout`].
     pub(crate) fn drop_pages(&self, from: u32) -> Result<()> {
         for (page, frame) in self.frames_with(|page, _| page >= from) {
             loop {
-                if !self.hold_exclusively(page, frame)? {
+                if !self.latch_exclusive(page, frame)? {
                     break;
                 }
-                if self.drop_held(page, frame) {
+                if self.drop_latched(page, frame) {
                     break;
                 }
                 // The page is being written. No other write of it can begin before this thread
                 // releases the latch.
-                self.pool.leave_exclusive(frame);
+                self.pool.release_exclusive(frame);
                 self.wait_for_write(frame)?;
             }
         }
@@ -354,26 +354,26 @@ impl FileState {
     }
 
     /// Drops a latched page. Returns false while it is being written.
-    fn drop_held(&self, page: u32, frame: Frame) -> bool {
+    fn drop_latched(&self, page: u32, frame: Frame) -> bool {
         let header = self.pool.arena.header(frame);
         if header.state() & crate::arena::WRITING != 0 {
             return false;
         }
         if header.discard() {
-            self.pool.one_less_is_dirty();
+            self.pool.count_clean();
         }
         lock(&self.pool.replacer.state).policy.remove(frame);
         self.vacate(page, frame);
-        self.pool.replacer.give_back(frame);
+        self.pool.replacer.return_frame(frame);
         true
     }
 
     /// Removes the file from the pool, discarding unwritten changes. No guard of the file exists
     /// any more.
-    pub(crate) fn forget(&self) {
+    pub(crate) fn remove_from_pool(&self) {
         // The background writer or an eviction may hold a page for a moment.
         while self.drop_pages(0).is_err() {}
-        self.pool.forget_file(self.number);
+        self.pool.remove_file(self.number);
     }
 
     /// Returns the resident pages of this file, with their frames, for which `wanted` returns true,

@@ -122,7 +122,7 @@ impl PoolFile {
     /// Returns a page for reading, latched in shared mode. Reads it from disk if it is not
     /// resident.
     ///
-    /// Errors: [`Error::NotThere`] past the file's end, [`Error::Corruption`], [`Error::Vfs`],
+    /// Errors: [`Error::BeyondEnd`] past the file's end, [`Error::Corruption`], [`Error::Vfs`],
     /// [`Error::Exhausted`] when every frame is pinned, [`Error::Timeout`] when another thread
     /// keeps the page latched; and those of writing, when no clean page can be evicted.
     #[inline]
@@ -180,7 +180,7 @@ impl PoolFile {
                 return Ok(value);
             }
         }
-        self.state.read_held(page, read)
+        self.state.read_latched(page, read)
     }
 
     /// Iterates over pages in order, reading ahead in batches. See [`Scan`].
@@ -230,7 +230,7 @@ impl PoolFile {
     /// pages yet.
     ///
     /// Errors: [`Error::Vfs`].
-    pub fn give_back_reserved(&self) -> Result<()> {
+    pub fn release_reserved(&self) -> Result<()> {
         Ok(self.state.file.set_len(self.state.file.len()?)?)
     }
 
@@ -360,13 +360,13 @@ impl Drop for PoolFile {
     fn drop(&mut self) {
         // Callers that need the result call `close`.
         let _ = self.state.flush();
-        self.state.forget();
+        self.state.remove_from_pool();
     }
 }
 
 impl Drop for FileState {
     fn drop(&mut self) {
-        self.pool.give_back_number(self.number);
+        self.pool.recycle_number(self.number);
     }
 }
 

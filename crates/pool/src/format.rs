@@ -78,7 +78,7 @@ mod tests {
     /// Goal: a page is accepted where it was stamped, and a page of zeros everywhere; any flipped
     /// bit, truncation or wrong place is detected.
     #[test]
-    fn damage_is_seen() {
+    fn damage_is_detected() {
         let mut bytes: Vec<u8> = (0..512).map(|at| at as u8).collect();
         stamp(&mut bytes, 7, Lsn(99));
         assert_eq!(verify(&bytes, 7), Ok(Lsn(99)));

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use crate::arena::Header;
 use crate::file::FileState;
-use crate::latch::Left;
+use crate::latch::Released;
 use crate::page::{Frame, PageId};
 use crate::replacer::latch_key;
 use crate::write_ahead::Lsn;
@@ -43,7 +43,7 @@ use crate::write_ahead::Lsn;
 /// # Ok(guard[0]) }
 /// ```
 #[must_use]
-pub struct Shared<'p>(Held<'p>);
+pub struct Shared<'p>(LatchedFrame<'p>);
 
 /// A page latched in exclusive mode. Dereferences to its payload; [`Exclusive::payload_mut`]
 /// changes it.
@@ -64,16 +64,16 @@ pub struct Shared<'p>(Held<'p>);
 /// # Ok(()) }
 /// ```
 #[must_use]
-pub struct Exclusive<'p>(Held<'p>);
+pub struct Exclusive<'p>(LatchedFrame<'p>);
 
 /// A latched frame, in either mode, and the file of its page.
 #[derive(Clone, Copy)]
-struct Held<'p> {
+struct LatchedFrame<'p> {
     file: &'p FileState,
     frame: Frame,
 }
 
-impl<'p> Held<'p> {
+impl<'p> LatchedFrame<'p> {
     fn header(self) -> &'p Header {
         self.file.pool.arena.header(self.frame)
     }
@@ -101,7 +101,7 @@ impl<'p> Shared<'p> {
     /// the latch.
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
-        Shared(Held { file, frame })
+        Shared(LatchedFrame { file, frame })
     }
 
     #[inline]
@@ -134,8 +134,8 @@ impl Deref for Shared<'_> {
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        let left = self.0.header().latch.leave_shared();
-        after_leaving(self.0.file, self.0.frame, left);
+        let left = self.0.header().latch.release_shared();
+        wake_after_release(self.0.file, self.0.frame, left);
     }
 }
 
@@ -144,7 +144,7 @@ impl<'p> Exclusive<'p> {
     /// releases the latch.
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
-        Exclusive(Held { file, frame })
+        Exclusive(LatchedFrame { file, frame })
     }
 
     /// Returns the page's id.
@@ -162,9 +162,9 @@ impl<'p> Exclusive<'p> {
     /// for changes that are not logged.
     #[inline]
     pub fn payload_mut(&mut self, lsn: Lsn) -> &mut [u8] {
-        let Held { file, frame } = self.0;
+        let LatchedFrame { file, frame } = self.0;
         if self.0.header().change(lsn) {
-            file.pool.one_more_is_dirty();
+            file.pool.count_dirty();
         }
         // SAFETY: the guard holds the frame's exclusive latch, and is borrowed mutably for the
         // lifetime of the slice.
@@ -177,7 +177,7 @@ impl<'p> Exclusive<'p> {
     pub fn downgrade(self) -> Shared<'p> {
         let held = ManuallyDrop::new(self).0;
         let left = held.header().latch.downgrade();
-        after_leaving(held.file, held.frame, left);
+        wake_after_release(held.file, held.frame, left);
         Shared(held)
     }
 }
@@ -196,20 +196,20 @@ impl Deref for Exclusive<'_> {
 impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
-        let left = self.0.header().latch.leave_exclusive();
-        after_leaving(self.0.file, self.0.frame, left);
+        let left = self.0.header().latch.release_exclusive();
+        wake_after_release(self.0.file, self.0.frame, left);
     }
 }
 
 /// Wakes threads that wait for the frame's latch or for any frame.
 #[inline]
-pub(crate) fn after_leaving(file: &FileState, frame: Frame, left: Left) {
-    if left == Left::Awaited {
+pub(crate) fn wake_after_release(file: &FileState, frame: Frame, left: Released) {
+    if left == Released::HasWaiters {
         let latch = &file.pool.arena.header(frame).latch;
         file.pool.parking.wake(latch_key(frame), || latch.forget_waiters());
     }
-    if file.pool.replacer.is_anybody_starving() {
-        file.pool.replacer.call_next();
+    if file.pool.replacer.has_frame_waiters() {
+        file.pool.replacer.notify_next();
     }
 }
 

@@ -183,7 +183,7 @@ impl Journal {
             logged: Lsn::NONE,
             is_torn: false,
         };
-        if journal.mend(file, format)? {
+        if journal.restore(file, format)? {
             file.sync_data()?;
         }
         Ok(journal)
@@ -191,7 +191,7 @@ impl Journal {
 
     /// Writes the sound copies over their pages. Returns true when there were any; they are durable
     /// after a sync.
-    fn mend(&mut self, file: &dyn File, format: Format) -> Result<bool> {
+    fn restore(&mut self, file: &dyn File, format: Format) -> Result<bool> {
         let Some(copies) = Copies::read(&*self.file, self.page_size)? else { return Ok(false) };
         if copies.owner.file != self.owner.file {
             return Err(Error::invalid(format!(
@@ -206,7 +206,7 @@ impl Journal {
         self.write_copies(&copies, file, format)
     }
 
-    /// Like [`Journal::mend`], for copies known to belong to this file.
+    /// Like [`Journal::restore`], for copies known to belong to this file.
     fn write_copies(&self, copies: &Copies, file: &dyn File, format: Format) -> Result<bool> {
         let page_size = self.page_size;
         let page = || Buffer::new(page_size).map_err(Error::memory("a page of the double write"));
@@ -252,7 +252,7 @@ impl Journal {
         sync: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         if self.is_torn {
-            self.mend(file, format)?;
+            self.restore(file, format)?;
             self.is_torn = false;
         }
         if self.is_needed {
@@ -286,7 +286,7 @@ impl Journal {
         sync: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         if self.is_torn {
-            self.mend(file, format)?;
+            self.restore(file, format)?;
             self.is_torn = false;
         }
         sync()?;

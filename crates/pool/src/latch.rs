@@ -32,11 +32,11 @@ pub(crate) struct Latch(AtomicU64);
 /// The action required after a latch was released.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum Released {
     /// Nothing.
-    Alone,
+    NoWaiters,
     /// A thread may be asleep at this latch: wake all that are parked there.
-    Awaited,
+    HasWaiters,
 }
 
 impl Latch {
@@ -44,12 +44,12 @@ impl Latch {
     /// failed attempt is visible to others for a moment, and a waiter may have gone to sleep
     /// because of it. `Err` holds the action required for that.
     #[inline]
-    pub(crate) fn try_shared(&self) -> Result<(), Left> {
+    pub(crate) fn try_shared(&self) -> Result<(), Released> {
         let before = self.0.fetch_add(SHARED, Acquire);
         if before & (EXCLUSIVE | WAITERS) == 0 && before & SHARED_MASK < SHARED_MAX {
             return Ok(());
         }
-        Err(self.leave_shared())
+        Err(self.release_shared())
     }
 
     /// Takes the latch in shared mode unless it is held exclusively, even if others wait. For
@@ -71,8 +71,8 @@ impl Latch {
     #[inline]
     pub(crate) fn try_exclusive(&self) -> bool {
         let word = self.0.load(Relaxed);
-        // ORDER: SeqCst, together with `leave_*`, `Replacer`'s count of starving threads and their
-        // reads of this word. Either a starving thread sees the free frame, or the thread that
+        // ORDER: SeqCst, together with `release_*`, `Replacer`'s count of threads waiting for a frame and their
+        // reads of this word. Either a thread waiting for a frame sees the free frame, or the thread that
         // frees it sees the count.
         word & (SHARED_MASK | EXCLUSIVE) == 0 && self.make_exclusive(word)
     }
@@ -96,24 +96,28 @@ impl Latch {
 
     /// Releases a shared hold.
     #[inline]
-    pub(crate) fn leave_shared(&self) -> Left {
+    pub(crate) fn release_shared(&self) -> Released {
         let before = self.0.fetch_sub(SHARED, SeqCst);
-        if before & WAITERS != 0 && before & SHARED_MASK == 1 { Left::Awaited } else { Left::Alone }
+        if before & WAITERS != 0 && before & SHARED_MASK == 1 {
+            Released::HasWaiters
+        } else {
+            Released::NoWaiters
+        }
     }
 
     /// Releases the exclusive hold and increases the version.
     #[inline]
-    pub(crate) fn leave_exclusive(&self) -> Left {
+    pub(crate) fn release_exclusive(&self) -> Released {
         let before = self.0.fetch_add(VERSION - EXCLUSIVE, SeqCst);
-        if before & WAITERS != 0 { Left::Awaited } else { Left::Alone }
+        if before & WAITERS != 0 { Released::HasWaiters } else { Released::NoWaiters }
     }
 
     /// Converts an exclusive hold into a shared one without releasing it in between, and increases
     /// the version.
     #[inline]
-    pub(crate) fn downgrade(&self) -> Left {
+    pub(crate) fn downgrade(&self) -> Released {
         let before = self.0.fetch_add(VERSION - EXCLUSIVE + SHARED, SeqCst);
-        if before & WAITERS != 0 { Left::Awaited } else { Left::Alone }
+        if before & WAITERS != 0 { Released::HasWaiters } else { Released::NoWaiters }
     }
 
     /// Returns the version, unless the latch is held exclusively. Data read after this call belongs
@@ -177,23 +181,26 @@ mod tests {
         assert_eq!((latch.try_shared(), latch.try_shared()), (Ok(()), Ok(())));
         assert!(!latch.try_exclusive() && !latch.try_exclusive_at(version));
         assert!(latch.is_at(version));
-        assert_eq!((latch.leave_shared(), latch.leave_shared()), (Left::Alone, Left::Alone));
+        assert_eq!(
+            (latch.release_shared(), latch.release_shared()),
+            (Released::NoWaiters, Released::NoWaiters)
+        );
         assert!(latch.is_at(version));
         assert!(latch.try_exclusive_at(version));
-        assert_eq!(latch.try_shared(), Err(Left::Alone));
+        assert_eq!(latch.try_shared(), Err(Released::NoWaiters));
         assert!(
             !latch.try_shared_in_turn()
                 && !latch.try_exclusive()
                 && latch.version().is_none()
                 && !latch.is_at(version)
         );
-        assert_eq!(latch.leave_exclusive(), Left::Alone);
+        assert_eq!(latch.release_exclusive(), Released::NoWaiters);
         assert!(!latch.is_at(version) && !latch.try_exclusive_at(version));
         assert!(latch.try_exclusive());
-        assert_eq!(latch.downgrade(), Left::Alone);
+        assert_eq!(latch.downgrade(), Released::NoWaiters);
         assert_eq!(
-            (latch.try_shared(), latch.leave_shared(), latch.leave_shared()),
-            (Ok(()), Left::Alone, Left::Alone)
+            (latch.try_shared(), latch.release_shared(), latch.release_shared()),
+            (Ok(()), Released::NoWaiters, Released::NoWaiters)
         );
         assert!(latch.try_exclusive());
     }
@@ -205,15 +212,18 @@ mod tests {
         let latch = Latch::default();
         assert_eq!((latch.try_shared(), latch.try_shared()), (Ok(()), Ok(())));
         latch.announce_waiter();
-        assert_eq!(latch.try_shared(), Err(Left::Alone));
+        assert_eq!(latch.try_shared(), Err(Released::NoWaiters));
         assert!(latch.try_shared_in_turn() && latch.has_waiters());
-        assert_eq!((latch.leave_shared(), latch.leave_shared()), (Left::Alone, Left::Alone));
-        assert_eq!(latch.leave_shared(), Left::Awaited);
+        assert_eq!(
+            (latch.release_shared(), latch.release_shared()),
+            (Released::NoWaiters, Released::NoWaiters)
+        );
+        assert_eq!(latch.release_shared(), Released::HasWaiters);
         assert!(latch.try_exclusive());
-        assert_eq!(latch.leave_exclusive(), Left::Awaited);
+        assert_eq!(latch.release_exclusive(), Released::HasWaiters);
         latch.forget_waiters();
         assert!(latch.try_exclusive());
-        assert_eq!(latch.leave_exclusive(), Left::Alone);
+        assert_eq!(latch.release_exclusive(), Released::NoWaiters);
     }
 
     /// Goal: the shared count never overflows into the bits beside it.
@@ -221,7 +231,7 @@ mod tests {
     fn too_many_readers() {
         let latch = Latch::default();
         assert_eq!((0..SHARED_MAX).filter(|_| latch.try_shared().is_err()).count(), 0);
-        assert!(latch.try_shared() == Err(Left::Alone) && !latch.try_shared_in_turn());
+        assert!(latch.try_shared() == Err(Released::NoWaiters) && !latch.try_shared_in_turn());
         assert!(latch.version().is_some());
     }
 }

@@ -35,7 +35,7 @@ pub use file::{FileOptions, PoolFile};
 pub use format::{Format, PAGE_HEADER_LEN, stamp, verify};
 pub use guard::{Exclusive, Shared};
 pub use journal::{Copies, Owner, double_write_bytes};
-pub use optimistic::{Changed, Optimistic, Seen};
+pub use optimistic::{Changed, Optimistic, PageVersion};
 pub use options::{BackgroundWriter, MAX_PAGE_SIZE, MIN_PAGE_SIZE, Options};
 pub use page::{Frame, PageId};
 pub use policy::{Policy, PolicyKind};

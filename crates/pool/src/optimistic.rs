@@ -33,7 +33,7 @@ pub struct Changed;
 #[derive(Clone, Copy)]
 pub struct Optimistic<'p> {
     file: &'p FileState,
-    place: Place,
+    place: FramePage,
     version: Version,
     /// Start of the payload.
     start: NonNull<u8>,
@@ -44,12 +44,12 @@ pub struct Optimistic<'p> {
 /// single load, to which a processor cannot forward two stores. Each copy would then wait for the
 /// cache, which took a fifth of the cost of an optimistic read.
 #[derive(Clone, Copy)]
-struct Place(u64);
+struct FramePage(u64);
 
-impl Place {
+impl FramePage {
     #[inline]
     fn new(frame: Frame, page: u32) -> Self {
-        Place(u64::from(frame) << 32 | u64::from(page))
+        FramePage(u64::from(frame) << 32 | u64::from(page))
     }
 
     #[inline]
@@ -66,7 +66,7 @@ impl Place {
 /// The identity of a page's content at one moment. A later comparison shows whether the page is
 /// unchanged, even if it has left memory meanwhile, or if its frame holds another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct PageVersion {
     frame: Frame,
     version: Version,
 }
@@ -82,7 +82,7 @@ impl<'p> Optimistic<'p> {
         let (arena, skip) = (&file.pool.arena, file.format.payload_offset());
         // SAFETY: the header of a page is shorter than the page.
         let start = unsafe { arena.start(frame).add(skip) };
-        Optimistic { file, place: Place::new(frame, page), version, start, len: arena.page_size() - skip }
+        Optimistic { file, place: FramePage::new(frame, page), version, start, len: arena.page_size() - skip }
     }
 
     /// Returns the page's id.
@@ -93,8 +93,8 @@ impl<'p> Optimistic<'p> {
     /// Returns the identity of the current content. A page that was evicted and read again counts
     /// as different, even if it did not change.
     #[inline]
-    pub fn seen(&self) -> Seen {
-        Seen { frame: self.place.frame(), version: self.version }
+    pub fn version(&self) -> PageVersion {
+        PageVersion { frame: self.place.frame(), version: self.version }
     }
 
     /// Returns the LSN of the page's last change. Valid if [`Optimistic::validate`] succeeds

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use cairn_vfs::Clock;
-use cairn_vfs::sync::Line;
+use cairn_vfs::sync::CacheAligned;
 #[cfg(not(cairn_loom))]
 use cairn_vfs::sync::{Condvar, Mutex, MutexGuard};
 use cairn_vfs::thread;
@@ -29,7 +29,7 @@ const YIELDS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 4 };
 /// Parking places, selected by key.
 #[derive(Debug)]
 pub(crate) struct Parking {
-    places: Box<[Line<Place>]>,
+    places: Box<[CacheAligned<Place>]>,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Place {
 
 impl Parking {
     pub(crate) fn new() -> Self {
-        Parking { places: (0..PLACES).map(|_| Line::default()).collect() }
+        Parking { places: (0..PLACES).map(|_| CacheAligned::default()).collect() }
     }
 
     fn place(&self, key: u64) -> &Place {

@@ -5,7 +5,7 @@ use std::sync::Arc as StdArc;
 use std::time::Duration;
 
 use cairn_vfs::sync::atomic::{AtomicUsize, Ordering::*};
-use cairn_vfs::sync::{Arc, Line, Mutex, RwLock, lock, read, write};
+use cairn_vfs::sync::{Arc, CacheAligned, Mutex, RwLock, lock, read, write};
 use cairn_vfs::{Clock, File, SystemClock};
 
 use crate::arena::Arena;
@@ -14,12 +14,12 @@ use crate::error::{Error, Result};
 use crate::file::{FileOptions, FileState, PoolFile};
 use crate::hits::Stripes;
 use crate::journal::Journal;
-use crate::latch::Left;
+use crate::latch::Released;
 use crate::options::{BackgroundWriter, Options, check_frames};
 use crate::page::{Frame, PageId};
 use crate::parking::Parking;
 use crate::policy::{Hits, Policy, PolicyKind};
-use crate::replacer::{Claims, Replacer, Taken, latch_key};
+use crate::replacer::{PoolFrames, Replacer, Taken, latch_key};
 use crate::stats::{Counters, Stats};
 use crate::write_ahead::Lsn;
 use crate::write_back::Staging;
@@ -53,7 +53,7 @@ pub(crate) struct Inner {
     pub(crate) wait_limit: Duration,
     pub(crate) counters: Counters,
     /// Number of frames that are dirty or being written.
-    pub(crate) dirty: Line<AtomicUsize>,
+    pub(crate) dirty: CacheAligned<AtomicUsize>,
     /// The number of dirty frames that wakes the background writer.
     pub(crate) dirty_high: AtomicUsize,
     /// Number of frames of the pool; later frames of the arena are unused.
@@ -162,7 +162,7 @@ impl Pool {
             clock,
             wait_limit: options.wait_limit,
             counters: Counters::default(),
-            dirty: Line::default(),
+            dirty: CacheAligned::default(),
             dirty_high: AtomicUsize::new(usize::MAX),
             frames: AtomicUsize::new(0),
             max_frames,
@@ -286,32 +286,32 @@ impl Inner {
                 mark.store(next, Relaxed);
             }
         } else if stripe.collect(frame, page) {
-            self.hand_on_hits();
+            self.apply_own_hits();
         }
     }
 
     #[cold]
-    fn hand_on_hits(&self) {
+    fn apply_own_hits(&self) {
         self.stripes.own().pace(self.replacer.admitted());
         if let Ok(mut state) = self.replacer.state.try_lock() {
             state.apply_hits(self.stripes.own(), &self.arena);
         }
     }
 
-    pub(crate) fn claims(&self, only_clean: bool) -> Claims<'_> {
-        Claims { arena: &self.arena, parking: &self.parking, only_clean, reads_ahead: false }
+    pub(crate) fn pool_frames(&self, only_clean: bool) -> PoolFrames<'_> {
+        PoolFrames { arena: &self.arena, parking: &self.parking, only_clean, reads_ahead: false }
     }
 
     /// Counts a frame that has become dirty.
     #[inline]
-    pub(crate) fn one_more_is_dirty(&self) {
+    pub(crate) fn count_dirty(&self) {
         let before = self.dirty.fetch_add(1, Relaxed);
         if before == self.dirty_high.load(Relaxed) {
             self.signal.wake();
         }
     }
 
-    pub(crate) fn one_less_is_dirty(&self) {
+    pub(crate) fn count_clean(&self) {
         self.dirty.fetch_sub(1, Relaxed);
     }
 
@@ -326,14 +326,14 @@ impl Inner {
 
     /// Removes the file from the table. Threads that still hold it, such as a flush of all files,
     /// continue with it.
-    pub(crate) fn forget_file(&self, number: u32) {
+    pub(crate) fn remove_file(&self, number: u32) {
         let forgotten = write(&self.files).open.get_mut(number as usize).and_then(Option::take);
         // Dropped outside the lock, because dropping the last reference to a file takes the lock.
         drop(forgotten);
     }
 
     /// Returns the number of a file that has no references left.
-    pub(crate) fn give_back_number(&self, number: u32) {
+    pub(crate) fn recycle_number(&self, number: u32) {
         write(&self.files).unused.push(number);
     }
 
@@ -349,7 +349,7 @@ impl Inner {
             let taken = {
                 let mut state = lock(&self.replacer.state);
                 state.apply_hits(self.stripes.own(), &self.arena);
-                state.take(incoming, &self.claims(failure.is_some()))
+                state.take(incoming, &self.pool_frames(failure.is_some()))
             };
             let taken = match (taken, failure.take()) {
                 (Some(taken), _) => taken,
@@ -371,7 +371,7 @@ impl Inner {
         let taken = {
             let mut state = lock(&self.replacer.state);
             state.apply_hits(self.stripes.own(), &self.arena);
-            state.take(incoming, &Claims { reads_ahead: true, ..self.claims(false) })?
+            state.take(incoming, &PoolFrames { reads_ahead: true, ..self.pool_frames(false) })?
         };
         self.vacate(file, taken).is_ok().then_some(taken.frame)
     }
@@ -386,8 +386,8 @@ impl Inner {
             self.file(page.file()).map_or(Ok(()), |file| file.evict(page.page(), taken.frame))
         };
         if evicted.is_err() {
-            lock(&self.replacer.state).reinstate(taken.frame, page, &self.claims(false));
-            self.leave_exclusive(taken.frame);
+            lock(&self.replacer.state).reinstate(taken.frame, page, &self.pool_frames(false));
+            self.release_exclusive(taken.frame);
         }
         evicted
     }
@@ -396,46 +396,46 @@ impl Inner {
     fn wait_for_frame(&self, incoming: PageId) -> Result<Taken> {
         let start = self.clock.now();
         let mut state = lock(&self.replacer.state);
-        let hungry = self.replacer.queue_up(&mut state);
+        let waiter = self.replacer.join_queue(&mut state);
         loop {
-            let taken = state.take_in_turn(&hungry, incoming, &self.claims(false));
+            let taken = state.take_in_turn(&waiter, incoming, &self.pool_frames(false));
             let waited = self.clock.now().saturating_sub(start);
             let left = self.wait_limit.saturating_sub(waited);
             if taken.is_some() || left.is_zero() {
-                self.replacer.leave_queue(&mut state, &hungry);
+                self.replacer.leave_queue(&mut state, &waiter);
                 self.counters.waited_for_frame(waited);
                 let frames = self.frames.load(Relaxed);
                 return taken.ok_or(Error::Exhausted { frames, waited });
             }
             drop(state);
-            hungry.wait(left);
+            waiter.wait(left);
             state = lock(&self.replacer.state);
         }
     }
 
     /// Releases a frame's exclusive latch and wakes threads that wait for it or for any frame.
-    pub(crate) fn leave_exclusive(&self, frame: Frame) {
+    pub(crate) fn release_exclusive(&self, frame: Frame) {
         let header = self.arena.header(frame);
-        if header.latch.leave_exclusive() == Left::Awaited {
+        if header.latch.release_exclusive() == Released::HasWaiters {
             self.parking.wake(latch_key(frame), || header.latch.forget_waiters());
         }
-        if self.replacer.is_anybody_starving() {
-            self.replacer.call_next();
+        if self.replacer.has_frame_waiters() {
+            self.replacer.notify_next();
         }
     }
 
     /// Returns a frame into which no page could be read; its latch is held.
-    pub(crate) fn give_back(&self, frame: Frame) {
+    pub(crate) fn return_frame(&self, frame: Frame) {
         let mut state = lock(&self.replacer.state);
         state.policy.remove(frame);
         drop(state);
-        self.wake_those_at(frame);
-        self.replacer.give_back(frame);
+        self.wake_latch_waiters(frame);
+        self.replacer.return_frame(frame);
     }
 
     /// Wakes threads that wait for a frame's latch while it stays held, because their page has left
     /// the frame.
-    pub(crate) fn wake_those_at(&self, frame: Frame) {
+    pub(crate) fn wake_latch_waiters(&self, frame: Frame) {
         let header = self.arena.header(frame);
         if header.latch.has_waiters() {
             self.parking.wake(latch_key(frame), || header.latch.forget_waiters());
@@ -466,7 +466,7 @@ impl Inner {
         state.free.splice(0..0, (from as Frame..to as Frame).rev());
         state.policy.resize(to);
         drop(state);
-        self.replacer.call_next();
+        self.replacer.notify_next();
         Ok(())
     }
 
@@ -488,11 +488,11 @@ impl Inner {
             if is_empty[frame as usize - to] {
                 continue;
             }
-            if let Err(error) = self.empty(frame) {
+            if let Err(error) = self.empty_frame(frame) {
                 let mut state = lock(&self.replacer.state);
                 state.free.extend(emptied);
                 drop(state);
-                self.replacer.call_next();
+                self.replacer.notify_next();
                 return Err(error);
             }
             emptied.push(frame);
@@ -508,7 +508,7 @@ impl Inner {
 
     /// Empties a frame that is to be removed: evicts its page, or takes the frame from the free
     /// list if it has got there meanwhile. Its latch is held afterwards.
-    fn empty(&self, frame: Frame) -> Result<()> {
+    fn empty_frame(&self, frame: Frame) -> Result<()> {
         loop {
             let page = self.arena.header(frame).page();
             let file = self.file(page.file());
@@ -524,7 +524,7 @@ impl Inner {
                 cairn_vfs::thread::yield_now();
                 continue;
             };
-            if !file.hold_exclusively(page.page(), frame)? {
+            if !file.latch_exclusive(page.page(), frame)? {
                 // Another page is coming, or this one is not in the table yet.
                 cairn_vfs::thread::yield_now();
                 continue;
@@ -532,8 +532,8 @@ impl Inner {
             lock(&self.replacer.state).policy.remove(frame);
             let evicted = file.evict(page.page(), frame);
             if evicted.is_err() {
-                lock(&self.replacer.state).policy.insert(frame, page, &self.claims(false));
-                self.leave_exclusive(frame);
+                lock(&self.replacer.state).policy.insert(frame, page, &self.pool_frames(false));
+                self.release_exclusive(frame);
             }
             return evicted;
         }

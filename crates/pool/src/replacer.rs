@@ -4,11 +4,11 @@
 use std::collections::VecDeque;
 
 use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
-use cairn_vfs::sync::{Arc, Condvar, Line, Mutex, lock};
+use cairn_vfs::sync::{Arc, CacheAligned, Condvar, Mutex, lock};
 
 use crate::arena::{Arena, DIRTY, Header, READ_AHEAD, WRITING};
 use crate::hits::Stripe;
-use crate::latch::Left;
+use crate::latch::Released;
 use crate::page::{Frame, PageId};
 use crate::parking::Parking;
 use crate::policy::{Frames, Policy};
@@ -17,9 +17,9 @@ use crate::policy::{Frames, Policy};
 /// happens without it.
 #[derive(Debug)]
 pub(crate) struct Replacer {
-    pub(crate) state: Line<Mutex<Replacement>>,
+    pub(crate) state: CacheAligned<Mutex<Replacement>>,
     /// Number of threads in the queue. Every thread that releases a frame checks it.
-    starving: AtomicUsize,
+    waiter_count: AtomicUsize,
     counts: Arc<Counts>,
 }
 
@@ -39,15 +39,15 @@ pub(crate) struct Replacement {
     /// Frames without a page. Their exclusive latches belong to this list.
     pub(crate) free: Vec<Frame>,
     pub(crate) policy: Box<dyn Policy>,
-    queue: VecDeque<Arc<Hungry>>,
+    queue: VecDeque<Arc<FrameWaiter>>,
     counts: Arc<Counts>,
 }
 
 /// A thread that waits for a frame.
 #[derive(Debug, Default)]
-pub(crate) struct Hungry {
-    is_called: Mutex<bool>,
-    called: Condvar,
+pub(crate) struct FrameWaiter {
+    is_notified: Mutex<bool>,
+    notified: Condvar,
 }
 
 /// A frame for a page that is about to be read, with its exclusive latch held.
@@ -60,7 +60,7 @@ pub(crate) struct Taken {
 }
 
 /// The policy's view of the frames.
-pub(crate) struct Claims<'a> {
+pub(crate) struct PoolFrames<'a> {
     pub(crate) arena: &'a Arena,
     pub(crate) parking: &'a Parking,
     /// Skip pages that would have to be written first.
@@ -69,7 +69,7 @@ pub(crate) struct Claims<'a> {
     pub(crate) reads_ahead: bool,
 }
 
-impl Frames for Claims<'_> {
+impl Frames for PoolFrames<'_> {
     fn mark(&self, frame: Frame) -> u8 {
         match self.arena.header(frame).mark.load(Relaxed) {
             READ_AHEAD => 0,
@@ -99,14 +99,14 @@ impl Frames for Claims<'_> {
         if header.state() & unwanted == 0 {
             return true;
         }
-        leave_exclusive(header, frame, self.parking);
+        release_exclusive(header, frame, self.parking);
         false
     }
 }
 
 /// Releases a frame's exclusive latch and wakes its waiters.
-pub(crate) fn leave_exclusive(header: &Header, frame: Frame, parking: &Parking) {
-    if header.latch.leave_exclusive() == Left::Awaited {
+pub(crate) fn release_exclusive(header: &Header, frame: Frame, parking: &Parking) {
+    if header.latch.release_exclusive() == Released::HasWaiters {
         parking.wake(latch_key(frame), || header.latch.forget_waiters());
     }
 }
@@ -122,7 +122,7 @@ impl Replacer {
         let counts = Arc::<Counts>::default();
         let own = Arc::clone(&counts);
         let state = Replacement { free: Vec::new(), policy, queue: VecDeque::new(), counts: own };
-        Replacer { state: Line(Mutex::new(state)), starving: AtomicUsize::new(0), counts }
+        Replacer { state: CacheAligned(Mutex::new(state)), waiter_count: AtomicUsize::new(0), counts }
     }
 
     /// Returns the number of pages admitted to the pool.
@@ -136,52 +136,52 @@ impl Replacer {
     }
 
     /// Returns true when a thread waits for a frame. A thread that releases one then calls
-    /// [`Replacer::call_next`].
+    /// [`Replacer::notify_next`].
     #[inline]
-    pub(crate) fn is_anybody_starving(&self) -> bool {
+    pub(crate) fn has_frame_waiters(&self) -> bool {
         // ORDER: SeqCst, after the release of the latch, also SeqCst: see `Latch::try_exclusive`.
-        self.starving.load(SeqCst) != 0
+        self.waiter_count.load(SeqCst) != 0
     }
 
     /// Calls the head of the queue, so that it looks for a frame again.
     #[cold]
-    pub(crate) fn call_next(&self) {
-        lock(&self.state).call_head();
+    pub(crate) fn notify_next(&self) {
+        lock(&self.state).notify_head();
     }
 
     /// Returns a frame without a page to the free list, with its latch held.
-    pub(crate) fn give_back(&self, frame: Frame) {
+    pub(crate) fn return_frame(&self, frame: Frame) {
         let mut state = lock(&self.state);
         state.free.push(frame);
-        state.call_head();
+        state.notify_head();
     }
 
     /// Joins the queue. The caller must then try [`Replacement::take_in_turn`].
-    pub(crate) fn queue_up(&self, state: &mut Replacement) -> Arc<Hungry> {
-        let hungry = Arc::new(Hungry::default());
-        state.queue.push_back(Arc::clone(&hungry));
-        self.starving.fetch_add(1, SeqCst);
+    pub(crate) fn join_queue(&self, state: &mut Replacement) -> Arc<FrameWaiter> {
+        let waiter = Arc::new(FrameWaiter::default());
+        state.queue.push_back(Arc::clone(&waiter));
+        self.waiter_count.fetch_add(1, SeqCst);
         // ORDER: the check of a held latch is a plain load, which must not be moved before the
         // count.
         fence(SeqCst);
-        hungry
+        waiter
     }
 
     /// Leaves the queue, served or not, and lets the next thread look.
-    pub(crate) fn leave_queue(&self, state: &mut Replacement, hungry: &Arc<Hungry>) {
-        if let Some(at) = state.queue.iter().position(|other| Arc::ptr_eq(other, hungry)) {
+    pub(crate) fn leave_queue(&self, state: &mut Replacement, waiter: &Arc<FrameWaiter>) {
+        if let Some(at) = state.queue.iter().position(|other| Arc::ptr_eq(other, waiter)) {
             state.queue.remove(at);
-            self.starving.fetch_sub(1, SeqCst);
+            self.waiter_count.fetch_sub(1, SeqCst);
         }
-        state.call_head();
+        state.notify_head();
     }
 }
 
 impl Replacement {
-    fn call_head(&self) {
-        if let Some(hungry) = self.queue.front() {
-            *lock(&hungry.is_called) = true;
-            hungry.called.notify_one();
+    fn notify_head(&self) {
+        if let Some(waiter) = self.queue.front() {
+            *lock(&waiter.is_notified) = true;
+            waiter.notified.notify_one();
         }
     }
 
@@ -203,54 +203,54 @@ impl Replacement {
 
     /// Takes a frame for `incoming`, which the policy tracks from now on. Returns `None` when none
     /// is available or other threads wait.
-    pub(crate) fn take(&mut self, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
-        if self.queue.is_empty() { self.obtain(incoming, claims) } else { None }
+    pub(crate) fn take(&mut self, incoming: PageId, pool_frames: &PoolFrames<'_>) -> Option<Taken> {
+        if self.queue.is_empty() { self.take_free_or_victim(incoming, pool_frames) } else { None }
     }
 
     /// Like [`Replacement::take`], for the head of the queue.
     pub(crate) fn take_in_turn(
         &mut self,
-        hungry: &Arc<Hungry>,
+        waiter: &Arc<FrameWaiter>,
         incoming: PageId,
-        claims: &Claims<'_>,
+        pool_frames: &PoolFrames<'_>,
     ) -> Option<Taken> {
-        let is_head = self.queue.front().is_some_and(|head| Arc::ptr_eq(head, hungry));
-        if is_head { self.obtain(incoming, claims) } else { None }
+        let is_head = self.queue.front().is_some_and(|head| Arc::ptr_eq(head, waiter));
+        if is_head { self.take_free_or_victim(incoming, pool_frames) } else { None }
     }
 
-    fn obtain(&mut self, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
+    fn take_free_or_victim(&mut self, incoming: PageId, pool_frames: &PoolFrames<'_>) -> Option<Taken> {
         let taken = match self.free.pop() {
             Some(frame) => Taken { frame, victim: None },
             None => {
-                let frame = self.policy.evict(Some(incoming), claims)?;
+                let frame = self.policy.evict(Some(incoming), pool_frames)?;
                 count(&self.counts.evicted);
-                Taken { frame, victim: Some(claims.arena.header(frame).page()) }
+                Taken { frame, victim: Some(pool_frames.arena.header(frame).page()) }
             }
         };
         count(&self.counts.admitted);
-        claims.set_mark(taken.frame, 0);
-        self.policy.insert(taken.frame, incoming, claims);
+        pool_frames.set_mark(taken.frame, 0);
+        self.policy.insert(taken.frame, incoming, pool_frames);
         Some(taken)
     }
 
     /// Undoes a replacement whose incoming page is not read after all: the frame holds `page`
     /// again.
-    pub(crate) fn reinstate(&mut self, frame: Frame, page: PageId, claims: &Claims<'_>) {
+    pub(crate) fn reinstate(&mut self, frame: Frame, page: PageId, pool_frames: &PoolFrames<'_>) {
         self.policy.remove(frame);
-        self.policy.insert(frame, page, claims);
+        self.policy.insert(frame, page, pool_frames);
     }
 }
 
-impl Hungry {
+impl FrameWaiter {
     /// Sleeps until called, or for `limit`.
     pub(crate) fn wait(&self, limit: std::time::Duration) {
-        let mut is_called = lock(&self.is_called);
-        if !*is_called {
-            is_called = match self.called.wait_timeout(is_called, limit) {
-                Ok((is_called, _)) => is_called,
+        let mut is_notified = lock(&self.is_notified);
+        if !*is_notified {
+            is_notified = match self.notified.wait_timeout(is_notified, limit) {
+                Ok((is_notified, _)) => is_notified,
                 Err(panicked) => panicked.into_inner().0,
             };
         }
-        *is_called = false;
+        *is_notified = false;
     }
 }

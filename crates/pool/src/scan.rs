@@ -157,12 +157,12 @@ impl FileState {
             // SAFETY: this thread has held the frame's exclusive latch since `try_take_frame`, and
             // no other slice of it exists.
             let bytes = unsafe { self.pool.arena.bytes(frame) };
-            match self.believe(page, bytes) {
+            match self.verify_page(page, bytes) {
                 Ok(lsn) if at < whole => {
                     // Before any thread can request the page.
                     self.pool.arena.header(frame).mark.store(READ_AHEAD, Relaxed);
                     self.publish(page, frame, lsn, Mode::Exclusive);
-                    self.pool.leave_exclusive(frame);
+                    self.pool.release_exclusive(frame);
                     count += 1;
                 }
                 // A later request for the page reports the error.

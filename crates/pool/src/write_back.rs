@@ -49,7 +49,7 @@ pub(crate) struct Staged {
 
 /// How to treat pages latched by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Busy {
+pub(crate) enum IfLatched {
     Wait,
     Skip,
 }
@@ -62,7 +62,7 @@ impl FileState {
         let dirty = self.frames_with(|_, frame| arena.header(frame).state() != 0);
         let mut staging = self.pool.take_staging()?;
         let result = dirty.chunks(BATCH).try_for_each(|chunk| self.write_all(chunk, &mut staging));
-        self.pool.keep_staging(staging);
+        self.pool.return_staging(staging);
         result
     }
 
@@ -71,7 +71,7 @@ impl FileState {
         let Some(frame) = self.translation.frame(page) else { return Ok(()) };
         let mut staging = self.pool.take_staging()?;
         let result = self.write_all(&[(page, frame)], &mut staging);
-        self.pool.keep_staging(staging);
+        self.pool.return_staging(staging);
         result
     }
 
@@ -79,7 +79,7 @@ impl FileState {
     fn write_all(&self, pages: &[(u32, Frame)], staging: &mut Staging) -> Result<()> {
         let mut pages = pages.to_vec();
         while !pages.is_empty() {
-            let busy = self.write_some(&pages, None, Busy::Wait, staging)?;
+            let busy = self.write_some(&pages, None, IfLatched::Wait, staging)?;
             for &(_, frame) in &busy {
                 self.wait_for_write(frame)?;
             }
@@ -98,7 +98,7 @@ impl FileState {
         &self,
         pages: &[(u32, Frame)],
         held: Option<Frame>,
-        busy: Busy,
+        busy: IfLatched,
         staging: &mut Staging,
     ) -> Result<Vec<(u32, Frame)>> {
         self.check_poison()?;
@@ -107,7 +107,7 @@ impl FileState {
         for &(page, frame) in pages {
             let is_held = held == Some(frame);
             if !is_held {
-                match self.hold_to_copy(page, frame, busy, staging) {
+                match self.latch_for_copy(page, frame, busy, staging) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
@@ -125,7 +125,7 @@ impl FileState {
                 others.push((page, frame));
             }
             if !is_held {
-                crate::guard::after_leaving(self, frame, header.latch.leave_shared());
+                crate::guard::wake_after_release(self, frame, header.latch.release_shared());
             }
         }
         self.write_staged(staging).and(failure).map(|()| others)
@@ -133,27 +133,33 @@ impl FileState {
 
     /// Latches a page in shared mode for a moment. Returns false when the page has left the frame,
     /// or is not to be waited for. Writes the staged pages before it waits.
-    fn hold_to_copy(&self, page: u32, frame: Frame, busy: Busy, staging: &mut Staging) -> Result<bool> {
+    fn latch_for_copy(
+        &self,
+        page: u32,
+        frame: Frame,
+        busy: IfLatched,
+        staging: &mut Staging,
+    ) -> Result<bool> {
         let header = self.pool.arena.header(frame);
         if header.latch.try_shared_in_turn() {
             let is_there = header.page() == self.id(page);
             if !is_there {
-                crate::guard::after_leaving(self, frame, header.latch.leave_shared());
+                crate::guard::wake_after_release(self, frame, header.latch.release_shared());
             }
             return Ok(is_there);
         }
-        if busy == Busy::Skip {
+        if busy == IfLatched::Skip {
             return Ok(false);
         }
         // The holder of the page may be waiting for a frame itself, and staged pages cannot be
         // evicted before they are written.
         self.write_staged(staging)?;
-        self.hold(page, frame, Mode::Shared)
+        self.latch(page, frame, Mode::Shared)
     }
 
     /// Writes a page whose frame the caller holds exclusively. With a double write, other dirty
     /// pages are written along with it.
-    pub(crate) fn write_held(&self, page: u32, frame: Frame) -> Result<()> {
+    pub(crate) fn write_latched(&self, page: u32, frame: Frame) -> Result<()> {
         self.wait_for_write(frame)?;
         if self.journal.is_none() {
             return self.write_in_place(page, frame);
@@ -167,8 +173,8 @@ impl FileState {
         pages.truncate(BATCH);
         pages.sort_unstable();
         let mut staging = self.pool.take_staging()?;
-        let result = self.write_some(&pages, Some(frame), Busy::Skip, &mut staging).map(|_| ());
-        self.pool.keep_staging(staging);
+        let result = self.write_some(&pages, Some(frame), IfLatched::Skip, &mut staging).map(|_| ());
+        self.pool.return_staging(staging);
         result
     }
 
@@ -301,11 +307,11 @@ impl FileState {
 
     fn end_write(&self, frame: Frame, is_written: bool) {
         if self.pool.arena.header(frame).end_write(is_written) {
-            self.pool.one_less_is_dirty();
+            self.pool.count_clean();
         }
-        self.pool.wake_those_at(frame);
-        if self.pool.replacer.is_anybody_starving() {
-            self.pool.replacer.call_next();
+        self.pool.wake_latch_waiters(frame);
+        if self.pool.replacer.has_frame_waiters() {
+            self.pool.replacer.notify_next();
         }
     }
 
@@ -346,7 +352,7 @@ impl Inner {
     }
 
     /// Keeps a buffer for reuse.
-    pub(crate) fn keep_staging(&self, staging: Staging) {
+    pub(crate) fn return_staging(&self, staging: Staging) {
         let mut kept = lock(&self.staging);
         // One for the background writer, one for another thread.
         if kept.len() < 2 {
@@ -356,7 +362,7 @@ impl Inner {
 
     /// Writes dirty pages in frame order from `hand` on, until `enough` returns true. Returns the
     /// frame at which it stopped.
-    pub(crate) fn write_ahead_of_need(&self, hand: Frame, enough: impl Fn() -> bool) -> Frame {
+    pub(crate) fn write_in_background(&self, hand: Frame, enough: impl Fn() -> bool) -> Frame {
         let frames = self.frames.load(Acquire) as Frame;
         let (mut at, mut seen) = (hand, 0);
         while seen < frames && !enough() {
@@ -376,8 +382,8 @@ impl Inner {
                     pages.iter().map(|&(page, frame)| (page.page(), frame)).collect();
                 let Ok(mut staging) = self.take_staging() else { return at };
                 // Pages that fail stay dirty; a later eviction or flush reports the error.
-                let written = file.write_some(&pages, None, Busy::Skip, &mut staging);
-                self.keep_staging(staging);
+                let written = file.write_some(&pages, None, IfLatched::Skip, &mut staging);
+                self.return_staging(staging);
                 if written.is_err() {
                     return at;
                 }

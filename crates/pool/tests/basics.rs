@@ -48,7 +48,7 @@ fn hot_pages_left(policy: PolicyKind, read: impl Fn(&PoolFile, std::ops::Range<u
 /// Goal: a page that is read ahead and requested once counts as requested once: a scan evicts no
 /// more than single reads of the same pages do. Method: both beside a hot set, with every policy.
 #[test]
-fn reading_ahead_is_no_second_use() {
+fn read_ahead_does_not_count_as_a_use() {
     for policy in PolicyKind::ALL {
         let ahead =
             hot_pages_left(policy, |all, pages| all.scan(pages).for_each(|guard| drop(guard.unwrap())));
@@ -62,7 +62,7 @@ fn reading_ahead_is_no_second_use() {
 /// request is its first use and evicts no hot page. Method: read pages ahead, push them out with
 /// others, then request them; with LIRS, which keeps two of 64 frames for new pages.
 #[test]
-fn what_was_read_ahead_in_vain_was_not_used() {
+fn page_evicted_before_its_first_request_counts_as_unused() {
     let left = hot_pages_left(PolicyKind::Lirs, |all, pages| {
         let mut evicted = 0;
         for page in (pages.start..pages.end - 8).step_by(8) {
@@ -79,7 +79,7 @@ fn what_was_read_ahead_in_vain_was_not_used() {
 /// Goal: more pages than frames come back as written, with every policy and way of reading, also
 /// after the file was closed.
 #[test]
-fn pages_come_back() {
+fn pages_read_back_as_written() {
     for policy in PolicyKind::ALL {
         let fs = MemFs::new();
         let pool = builder(8).policy(policy).build().unwrap();
@@ -107,7 +107,7 @@ fn pages_come_back() {
 /// Goal: guards exclude each other and convert into each other, and a wait that cannot end is an
 /// error that names the page.
 #[test]
-fn guards() {
+fn guards_exclude_each_other() {
     let pool = builder(4).build().unwrap();
     let all = file(&MemFs::new(), &pool, FileOptions::new());
     fill(&all, 2);
@@ -132,7 +132,7 @@ fn guards() {
 
 /// Goal: values are read from a page without a latch, and out-of-range offsets are refused.
 #[test]
-fn optimistic_values() {
+fn optimistic_reads_return_values_and_refuse_bad_offsets() {
     let pool = builder(4).build().unwrap();
     let all = file(&MemFs::new(), &pool, FileOptions::new());
     let bytes: Vec<u8> = (0..all.create(0).unwrap().len()).map(|at| (at * 7) as u8).collect();
@@ -176,7 +176,7 @@ fn optimistic_values() {
 /// Goal: when every frame is pinned, a request for one more page fails after the limit, and
 /// succeeds again after the guards are dropped.
 #[test]
-fn exhausted_by_guards() {
+fn request_fails_while_every_frame_is_pinned() {
     let pool = builder(3).build().unwrap();
     let all = file(&MemFs::new(), &pool, FileOptions::new());
     fill(&all, 5);
@@ -191,11 +191,11 @@ fn exhausted_by_guards() {
 /// Goal: a missing or damaged page is a typed error with its location; and a page that was skipped
 /// when the file grew reads as zeros.
 #[test]
-fn pages_that_are_not_there() {
+fn missing_and_damaged_pages_are_typed_errors() {
     let fs = MemFs::new();
     let pool = builder(4).build().unwrap();
     let all = file(&fs, &pool, FileOptions::new());
-    assert!(matches!(all.read(0).unwrap_err(), Error::NotThere { page: 0, len: 0, .. }));
+    assert!(matches!(all.read(0).unwrap_err(), Error::BeyondEnd { page: 0, len: 0, .. }));
     drop(all.create(2).unwrap());
     all.flush().unwrap();
     assert!(all.read(1).unwrap().iter().all(|&byte| byte == 0));
@@ -214,7 +214,7 @@ fn pages_that_are_not_there() {
 
 /// Goal: files in the raw format keep every byte.
 #[test]
-fn raw_pages() {
+fn raw_format_keeps_every_byte() {
     let fs = MemFs::new();
     let pool = builder(2).page_size(8192).build().unwrap();
     let all = file(&fs, &pool, FileOptions::new().format(Format::Raw));
@@ -247,7 +247,7 @@ impl WriteAhead for Log {
 /// Goal: no page is written before its log record, by eviction or flush; when the log fails, pages
 /// stay dirty in memory, and clean pages can be evicted instead.
 #[test]
-fn log_comes_first() {
+fn no_page_is_written_before_its_log_record() {
     let (fs, log) = (MemFs::new(), Arc::new(Log::default()));
     let pool = builder(4).policy(PolicyKind::Lru).build().unwrap();
     let all = file(&fs, &pool, FileOptions::new().write_ahead(log.clone()));
@@ -280,7 +280,7 @@ fn log_comes_first() {
 /// Goal: the pool grows and shrinks while in use; dirty pages are written; a pinned page stops the
 /// resize, and the pool is as before.
 #[test]
-fn resizing() {
+fn pool_resizes_while_in_use() {
     for policy in PolicyKind::ALL {
         let pool = builder(4).max_frames(64).policy(policy).build().unwrap();
         let all = file(&MemFs::new(), &pool, FileOptions::new());
@@ -309,7 +309,7 @@ fn resizing() {
 /// Goal: truncated pages are gone, dirty ones included, and others stay; files are opened and
 /// closed beside each other.
 #[test]
-fn truncation_and_files() {
+fn truncated_pages_are_gone() {
     let fs = MemFs::new();
     let pool = builder(16).build().unwrap();
     let (one, other) =
@@ -338,7 +338,7 @@ fn truncation_and_files() {
 /// batches. Method: pages in random order, read ahead, scanned, changed and written in batches with
 /// gaps.
 #[test]
-fn a_real_disk() {
+fn pages_read_back_on_a_real_disk() {
     let dir = tempfile::tempdir().unwrap();
     for direct in [false, true] {
         let options = OpenOptions { direct, ..OpenOptions::create() };
@@ -371,7 +371,7 @@ fn a_real_disk() {
 /// Goal: truncated pages do not come back from the double write. Method: its last batch holds them
 /// when the file is truncated and reopened.
 #[test]
-fn a_cut_stays_cut() {
+fn truncated_pages_do_not_return_from_the_double_write() {
     let fs = MemFs::new();
     let options =
         || FileOptions::new().double_write(fs.open("double".as_ref(), OpenOptions::create()).unwrap());
@@ -387,7 +387,7 @@ fn a_cut_stays_cut() {
 
 /// Goal: invalid settings are refused by name.
 #[test]
-fn wrong_settings() {
+fn invalid_settings_are_refused_by_name() {
     let error = |builder: Builder| builder.build().unwrap_err().to_string();
     assert!(error(builder(0)).contains("frames is 0"));
     assert!(error(builder(1).page_size(5000)).contains("page_size is 5000"));

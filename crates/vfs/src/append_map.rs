@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Line, Mutex, OnceLock, lock};
+use crate::sync::{Arc, CacheAligned, Mutex, OnceLock, lock};
 use crate::{Error, File, Operation, Result, thread};
 
 mod region;
@@ -63,7 +63,7 @@ pub enum Zeros {
 /// Nothing else may write to the range, and the file must not be truncated while it is mapped: on
 /// the real disk, that kills the process with `SIGBUS`.
 pub struct AppendMap {
-    shared: Arc<Held>,
+    shared: Arc<SharedInner>,
     /// File offset of the next slot.
     next: u64,
     /// Number of the next slot.
@@ -77,7 +77,7 @@ pub struct AppendMap {
 /// A shared view of an [`AppendMap`]: how far it is committed, and how much memory is ready.
 #[derive(Clone)]
 pub struct AppendProgress {
-    shared: Arc<Held>,
+    shared: Arc<SharedInner>,
 }
 
 /// A piece of the file that only its holder may write. Dropping a slot without committing it fails
@@ -98,7 +98,7 @@ enum Memory {
 }
 
 /// Keeps [`Inner`] alive until its last user is gone.
-struct Held(NonNull<Inner>);
+struct SharedInner(NonNull<Inner>);
 
 struct Inner {
     file: Arc<dyn File>,
@@ -108,14 +108,14 @@ struct Inner {
     failure: OnceLock<Arc<Error>>,
     /// Called with each failure.
     listener: OnceLock<Listener>,
-    ready: Line<AtomicU64>,
+    ready: CacheAligned<AtomicU64>,
     /// Serialises [`AppendProgress::prepare`], which must never write zeros over a slot that was
     /// handed out. The value is the offset up to which memory was released by
-    /// [`AppendProgress::let_go`].
+    /// [`AppendProgress::release_memory`].
     preparing: Mutex<u64>,
     /// Written by the owner only.
-    reserved: Line<Reserved>,
-    walked: Line<Mutex<Walked>>,
+    reserved: CacheAligned<Reserved>,
+    walked: CacheAligned<Mutex<Walked>>,
     /// Entry `index % RING` holds the end of slot `index` once that slot is committed. Before that
     /// it holds the end of an earlier slot.
     ring: [AtomicU64; RING as usize],
@@ -150,7 +150,7 @@ impl AppendMap {
                 io::Error::new(io::ErrorKind::InvalidInput, "the range is empty or begins inside a page");
             return Err(Error::new(Operation::Map, file.path(), source).at(range.start));
         }
-        bury(None);
+        free_orphans(None);
         file.allocate(range.start, range.end - range.start)?;
         if file.len()? < range.end {
             file.set_len(range.end)?;
@@ -167,22 +167,22 @@ impl AppendMap {
             region,
             failure: OnceLock::new(),
             listener: OnceLock::new(),
-            ready: Line(AtomicU64::new(start)),
+            ready: CacheAligned(AtomicU64::new(start)),
             preparing: Mutex::new(start),
-            reserved: Line(Reserved { offset: AtomicU64::new(start), slots: AtomicU64::new(0) }),
-            walked: Line(Mutex::new(Walked { index: 0, offset: start })),
+            reserved: CacheAligned(Reserved { offset: AtomicU64::new(start), slots: AtomicU64::new(0) }),
+            walked: CacheAligned(Mutex::new(Walked { index: 0, offset: start })),
             ring: std::array::from_fn(|_| AtomicU64::new(0)),
         });
-        let shared = Arc::new(Held(NonNull::from(Box::leak(inner))));
+        let shared = Arc::new(SharedInner(NonNull::from(Box::leak(inner))));
         Ok(AppendMap { shared, next: start, index: 0, done: 0, ready: start })
     }
 
-    /// Registers a callback for failed slots. `tell` is called with the error, in the thread where
+    /// Registers a callback for failed slots. `callback` is called with the error, in the thread where
     /// the slot fails and before the slot counts as committed. It serves callers that must not wait
     /// for their next call of [`AppendProgress::failure`]. Set it once, before the first slot;
     /// later callbacks are ignored.
-    pub fn on_failure(&mut self, tell: impl Fn(&Arc<Error>) + Send + Sync + 'static) {
-        _ = self.shared.inner().listener.set(Box::new(tell));
+    pub fn on_failure(&mut self, callback: impl Fn(&Arc<Error>) + Send + Sync + 'static) {
+        _ = self.shared.inner().listener.set(Box::new(callback));
     }
 
     /// Reserves the next `len` bytes for exclusive use. Returns `None` when fewer bytes are ready
@@ -327,7 +327,7 @@ impl AppendProgress {
     ///
     /// Costs one system call and one interrupt of the other processors for all pages together.
     /// Without it, a sync interrupts them once for each page that is still mapped. Errors: `Map`.
-    pub fn let_go(&self, bytes_min: u64) -> Result<()> {
+    pub fn release_memory(&self, bytes_min: u64) -> Result<()> {
         let inner = self.shared.inner();
         let Some(region) = &inner.region else { return Ok(()) };
         let Ok(mut gone) = inner.preparing.try_lock() else { return Ok(()) };
@@ -337,7 +337,7 @@ impl AppendProgress {
             return Ok(());
         }
         region
-            .let_go(*gone..to)
+            .release_memory(*gone..to)
             .map_err(|source| Error::new(Operation::Map, inner.file.path(), source).at(*gone))?;
         *gone = to;
         Ok(())
@@ -425,8 +425,8 @@ impl Inner {
     fn fail(&self, error: Error) -> Arc<Error> {
         let error = Arc::new(error);
         _ = self.failure.set(Arc::clone(&error));
-        if let Some(tell) = self.listener.get() {
-            tell(&error);
+        if let Some(callback) = self.listener.get() {
+            callback(&error);
         }
         error
     }
@@ -470,46 +470,46 @@ impl Inner {
     }
 }
 
-impl Held {
+impl SharedInner {
     fn inner(&self) -> &Inner {
         // SAFETY: `Inner` is freed in or after the destructor of `self`.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for Held {
+impl Drop for SharedInner {
     fn drop(&mut self) {
-        bury(Some(Grave(self.0)));
+        free_orphans(Some(Orphan(self.0)));
     }
 }
 
 // SAFETY: `Inner` is `Sync` by its fields, and its last user frees it.
-unsafe impl Send for Held {}
+unsafe impl Send for SharedInner {}
 // SAFETY: as above.
-unsafe impl Sync for Held {}
+unsafe impl Sync for SharedInner {}
 
 /// An [`Inner`] whose owner is gone. It may still have open slots: these hold no reference count,
 /// so that a commit need not decrement one.
-struct Grave(NonNull<Inner>);
+struct Orphan(NonNull<Inner>);
 
-// SAFETY: as `Held`.
-unsafe impl Send for Grave {}
+// SAFETY: as `SharedInner`.
+unsafe impl Send for Orphan {}
 
-/// Frees every grave without open slots. Keeps the others, `grave` included, until the next call.
-fn bury(grave: Option<Grave>) {
+/// Frees every orphan without open slots. Keeps the others, `orphan` included, until the next call.
+fn free_orphans(orphan: Option<Orphan>) {
     // Never held while anything else happens, such as taking other locks. It is therefore always a
     // mutex of the standard library.
-    static GRAVES: std::sync::Mutex<Vec<Grave>> = std::sync::Mutex::new(Vec::new());
-    let all = || GRAVES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let mut graves = std::mem::take(&mut *all());
-    graves.extend(grave);
+    static ORPHANS: std::sync::Mutex<Vec<Orphan>> = std::sync::Mutex::new(Vec::new());
+    let all = || ORPHANS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut orphans = std::mem::take(&mut *all());
+    orphans.extend(orphan);
     // SAFETY: an entry of a list has not been freed, and it is in one list only.
-    let is_open = |grave: &Grave| unsafe { grave.0.as_ref() }.has_open_slots();
-    let (open, idle): (Vec<Grave>, Vec<Grave>) = graves.into_iter().partition(is_open);
-    for grave in idle {
-        // SAFETY: allocated by a `Box` and leaked. Owner and observers are gone (`Held` was
+    let is_open = |orphan: &Orphan| unsafe { orphan.0.as_ref() }.has_open_slots();
+    let (open, idle): (Vec<Orphan>, Vec<Orphan>) = orphans.into_iter().partition(is_open);
+    for orphan in idle {
+        // SAFETY: allocated by a `Box` and leaked. Owner and observers are gone (`SharedInner` was
         // dropped), every slot has marked itself, and only this list holds the pointer.
-        drop(unsafe { Box::from_raw(grave.0.as_ptr()) });
+        drop(unsafe { Box::from_raw(orphan.0.as_ptr()) });
     }
     all().extend(open);
 }

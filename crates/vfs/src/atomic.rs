@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::checks::no_file;
+use crate::checks::not_a_file;
 use crate::{Error, ErrorKind, File, Fs, OpenOptions, Operation, Result};
 
 /// How often another builder may rename the temporary file away between our open and our lock
@@ -40,13 +40,13 @@ impl AtomicFile {
     pub fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<AtomicFile> {
         match target(fs, path)? {
             Some(target) => AtomicFile::build(fs, path, &target),
-            None => Err(no_file(path)),
+            None => Err(not_a_file(path)),
         }
     }
 
     /// Like [`AtomicFile::create`], for a `path` that resolves to `target`.
     pub(crate) fn build(fs: &Arc<dyn Fs>, path: &Path, target: &Path) -> Result<AtomicFile> {
-        let mut temporary_name = target.file_name().ok_or_else(|| nameless(path))?.to_owned();
+        let mut temporary_name = target.file_name().ok_or_else(|| no_file_name(path))?.to_owned();
         temporary_name.push(".tmp");
         let temporary = target.with_file_name(temporary_name);
         for _ in 0..LOCK_ATTEMPTS {
@@ -139,7 +139,7 @@ impl AtomicFile {
 /// directory.
 pub(crate) fn target(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
     if path.file_name().is_none() {
-        return Err(nameless(path));
+        return Err(no_file_name(path));
     }
     match fs.metadata(path) {
         Ok(found) if found.is_dir => {
@@ -152,7 +152,7 @@ pub(crate) fn target(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-fn nameless(path: &Path) -> Error {
+fn no_file_name(path: &Path) -> Error {
     Error::new(
         Operation::Open,
         path,

@@ -13,7 +13,7 @@ fn invalid(what: &'static str) -> io::Error {
 }
 
 /// The error for opening a pipe or another device as a file.
-pub(crate) fn no_file(path: &Path) -> Error {
+pub(crate) fn not_a_file(path: &Path) -> Error {
     Error::new(Operation::Open, path, invalid("it is a pipe or another device, expected a file"))
 }
 

@@ -53,11 +53,11 @@ impl Clock for SystemClock {
 /// A clock that advances only when told to. `sleep` advances it and returns at once.
 #[derive(Debug)]
 pub struct ManualClock {
-    hands: Mutex<Hands>,
+    time: Mutex<ManualTime>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Hands {
+struct ManualTime {
     now: Duration,
     wall: Duration,
 }
@@ -65,45 +65,45 @@ struct Hands {
 impl ManualClock {
     /// Creates a clock with `now` at zero and the wall clock at `wall` since the Unix epoch.
     pub fn new(wall: Duration) -> Self {
-        ManualClock { hands: Mutex::new(Hands { now: Duration::ZERO, wall }) }
+        ManualClock { time: Mutex::new(ManualTime { now: Duration::ZERO, wall }) }
     }
 
     /// Advances both clocks.
     pub fn advance(&self, duration: Duration) {
-        self.change(|hands| {
-            hands.now = hands.now.saturating_add(duration);
-            hands.wall = hands.wall.saturating_add(duration);
+        self.change(|time| {
+            time.now = time.now.saturating_add(duration);
+            time.wall = time.wall.saturating_add(duration);
         });
     }
 
     /// Sets the wall clock forwards or backwards, as an operator or a time server does. `now` does
     /// not change.
     pub fn jump_to(&self, wall: Duration) {
-        self.change(|hands| hands.wall = wall);
+        self.change(|time| time.wall = wall);
     }
 
     /// Moves the wall clock forwards without time passing.
     pub fn jump_ahead(&self, by: Duration) {
-        self.change(|hands| hands.wall = hands.wall.saturating_add(by));
+        self.change(|time| time.wall = time.wall.saturating_add(by));
     }
 
     /// Moves the wall clock backwards without time passing, but not before the Unix epoch.
     pub fn jump_back(&self, by: Duration) {
-        self.change(|hands| hands.wall = hands.wall.saturating_sub(by));
+        self.change(|time| time.wall = time.wall.saturating_sub(by));
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Hands) -> T) -> T {
-        change(&mut self.hands.lock().unwrap_or_else(PoisonError::into_inner))
+    fn change<T>(&self, change: impl FnOnce(&mut ManualTime) -> T) -> T {
+        change(&mut self.time.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl Clock for ManualClock {
     fn now(&self) -> Duration {
-        self.change(|hands| hands.now)
+        self.change(|time| time.now)
     }
 
     fn wall(&self) -> Duration {
-        self.change(|hands| hands.wall)
+        self.change(|time| time.wall)
     }
 
     fn sleep(&self, duration: Duration) {
@@ -128,7 +128,7 @@ mod tests {
 
     /// Goal: time passes only on request, and a wall-clock jump leaves the monotonic clock alone.
     #[test]
-    fn manual_clock_obeys() {
+    fn manual_clock_moves_only_on_request() {
         let year = Duration::from_secs(365 * 86_400);
         let clock = ManualClock::new(10 * year);
         clock.advance(Duration::from_secs(3));

@@ -81,7 +81,7 @@ impl std::fmt::Display for Operation {
 
 /// A failed file-system operation.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", told(*operation, path, *offset, source))]
+#[error("{}", message(*operation, path, *offset, source))]
 pub struct Error {
     /// The operation that failed.
     pub operation: Operation,
@@ -93,7 +93,7 @@ pub struct Error {
     pub source: io::Error,
 }
 
-fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Error) -> String {
+fn message(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Error) -> String {
     use io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
     let is_named = !path.as_os_str().is_empty();
     let path = path.display();

@@ -128,7 +128,7 @@ impl Map {
     }
 
     /// Maps the first `len` bytes of an open file.
-    pub(crate) fn of_descriptor(descriptor: BorrowedFd<'_>, len: u64) -> io::Result<Map> {
+    pub(crate) fn from_descriptor(descriptor: BorrowedFd<'_>, len: u64) -> io::Result<Map> {
         let len = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         if len == 0 {
             return Ok(Map::from_vec(Vec::new())); // the kernel refuses empty mappings

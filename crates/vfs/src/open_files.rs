@@ -28,7 +28,7 @@ mod tests {
 
     /// Goal: the limit never falls, and the hard limit does not change.
     #[test]
-    fn it_only_rises() {
+    fn limit_never_falls() {
         let before = getrlimit(Resource::Nofile);
         let after = raise_open_files_limit();
         assert_eq!(after, open_files_limit());

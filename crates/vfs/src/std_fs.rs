@@ -12,7 +12,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::append_map::Region;
-use crate::checks::{check_offset, check_open, check_writable, no_file};
+use crate::checks::{check_offset, check_open, check_writable, not_a_file};
 use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation};
 use crate::{ReadRequest, Result, WriteRequest};
 
@@ -44,7 +44,7 @@ impl Fs for StdFs {
         check_open(options).map_err(wrap)?;
         // Opening a pipe would block until its other end is opened.
         if fs::metadata(path).is_ok_and(|found| has_no_offsets(found.file_type())) {
-            return Err(no_file(path));
+            return Err(not_a_file(path));
         }
         let mut open = fs::OpenOptions::new();
         open.read(true).write(options.access == Access::ReadWrite);
@@ -62,7 +62,7 @@ impl Fs for StdFs {
                 io::ErrorKind::Unsupported,
                 "the file system does not support direct I/O",
             )),
-            _ if options.create != Create::Never => not_made(path, source),
+            _ if options.create != Create::Never => create_error(path, source),
             _ => wrap(source),
         })?;
         let metadata = file.metadata().map_err(wrap)?;
@@ -79,7 +79,7 @@ impl Fs for StdFs {
         // Write-only: if we could also read the pipe, the open would not wait for a reader, and
         // data that nobody reads would be lost.
         open.write(true).truncate(true);
-        let file = repeat(|| open.open(path)).map_err(|source| not_made(path, source))?;
+        let file = repeat(|| open.open(path)).map_err(|source| create_error(path, source))?;
         let metadata = file.metadata().map_err(wrap)?;
         let in_order = has_no_offsets(metadata.file_type());
         let (id, access, direct) = (id_of(&metadata), Access::ReadWrite, false);
@@ -150,13 +150,13 @@ impl Fs for StdFs {
         open.read(true).custom_flags(OFlags::DIRECTORY.bits() as i32);
         repeat(|| open.open(path))
             .and_then(|directory| directory.sync_all())
-            .map_err(|source| Error::new(Operation::SyncDir, path, or_unsupported(source)))
+            .map_err(|source| Error::new(Operation::SyncDir, path, sync_dir_error(source)))
     }
 }
 
 /// Translates the error of a failed directory sync. Here EINVAL can only mean that the file system
 /// does not support it, as with some network and user-space (FUSE) file systems.
-fn or_unsupported(source: io::Error) -> io::Error {
+fn sync_dir_error(source: io::Error) -> io::Error {
     match source.raw_os_error() {
         Some(errno) if errno == Errno::INVAL.raw_os_error() => io::Error::new(
             io::ErrorKind::Unsupported,
@@ -168,7 +168,7 @@ fn or_unsupported(source: io::Error) -> io::Error {
 
 /// Builds the error for a file that could not be created. It names the directory if that is
 /// missing.
-fn not_made(path: &Path, source: io::Error) -> Error {
+fn create_error(path: &Path, source: io::Error) -> Error {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     match dir {
         Some(dir) if source.kind() == io::ErrorKind::NotFound && !dir.exists() => {
@@ -342,7 +342,7 @@ impl File for StdFile {
 
     fn map(&self) -> Result<Map> {
         let len = self.len()?;
-        Map::of_descriptor(self.file.as_fd(), len).map_err(self.wrap(Operation::Map))
+        Map::from_descriptor(self.file.as_fd(), len).map_err(self.wrap(Operation::Map))
     }
 
     /// Also returns `None` for direct I/O, which a mapping would bypass.
@@ -352,7 +352,7 @@ impl File for StdFile {
         if self.direct {
             return Ok(None);
         }
-        Region::of_descriptor(self.file.as_fd(), range.clone()).map_err(wrap)
+        Region::from_descriptor(self.file.as_fd(), range.clone()).map_err(wrap)
     }
 }
 

@@ -31,9 +31,9 @@ pub use std::sync::OnceLock;
 /// change at every step, next to data that others only read.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Line<T>(pub T);
+pub struct CacheAligned<T>(pub T);
 
-impl<T> std::ops::Deref for Line<T> {
+impl<T> std::ops::Deref for CacheAligned<T> {
     type Target = T;
 
     fn deref(&self) -> &T {

@@ -132,7 +132,7 @@ mod tests {
 
     /// Goal: a thread keeps its number, and no other thread has it.
     #[test]
-    fn numbers_are_apart() {
+    fn thread_numbers_are_unique() {
         let mine = number();
         let other = spawn("vfs-number", || (number(), number())).unwrap().join().unwrap();
         assert_eq!((number(), other.0), (mine, other.1));

@@ -9,8 +9,8 @@ use crate::format::{
     HEAD_BYTES, HEADER_BYTES, Head, Header, Kind, MAX_RECORD_BYTES, NOTE_BYTES, Previous, Seed, note_bytes,
     record_bytes,
 };
-use crate::segment::{Prepared, Segment};
-use crate::shared::{Sealed, Shared};
+use crate::segment::{PreparedSegment, Segment};
+use crate::shared::{SealedSegment, Shared};
 use crate::{Error, Lsn, Result};
 
 /// The size of the closing mark.
@@ -25,7 +25,7 @@ pub struct Appender {
     seed: Seed,
     number: u32,
     /// The end of the previous segment.
-    before: Lsn,
+    previous_end: Lsn,
     /// When a record ends past this offset, the helper is asked for more memory.
     wake_at: u64,
     segment: Arc<Segment>,
@@ -54,8 +54,9 @@ impl Appender {
         // The oldest segment taken over from earlier processes.
         let oldest = lock(&shared.sealed).front().map(|oldest| oldest.number);
         let (map, segment) = activate(&shared, prepared, previous, oldest)?;
-        let (seed, number, before) = (segment.seed, segment.number, previous.map_or(Lsn::ZERO, |p| p.end));
-        Ok(Appender { map, seed, number, before, wake_at: 0, segment, shared })
+        let (seed, number, previous_end) =
+            (segment.seed, segment.number, previous.map_or(Lsn::ZERO, |p| p.end));
+        Ok(Appender { map, seed, number, previous_end, wake_at: 0, segment, shared })
     }
 
     /// Reserves space for a record with a payload of this many bytes and assigns its position.
@@ -129,7 +130,7 @@ impl Appender {
     }
 
     /// Ends appending. Returns the last segment and the end of its last record.
-    pub(crate) fn into_last(self) -> (Arc<Segment>, u64) {
+    pub(crate) fn into_last_segment(self) -> (Arc<Segment>, u64) {
         (Arc::clone(&self.segment), self.map.position())
     }
 
@@ -137,14 +138,14 @@ impl Appender {
     fn reserve_kind(&mut self, payload_bytes: usize, kind: Kind) -> Result<Reservation> {
         self.shared.check()?;
         if payload_bytes > MAX_RECORD_BYTES {
-            return Err(too_long(payload_bytes));
+            return Err(too_long_error(payload_bytes));
         }
         let bytes = record_bytes(payload_bytes);
         // Always leave space for the closing mark, even on a full disk. Without the mark, the next
         // process has to copy records that this one has already synced.
-        let behind = if kind == Kind::Close { 0 } else { MARK_BYTES };
-        if self.map.position() + (bytes + behind) as u64 > self.map.end() {
-            self.next_segment(bytes + behind)?;
+        let reserved_tail = if kind == Kind::Close { 0 } else { MARK_BYTES };
+        if self.map.position() + (bytes + reserved_tail) as u64 > self.map.end() {
+            self.next_segment(bytes + reserved_tail)?;
         }
         let slot = match self.map.reserve(bytes) {
             Some(slot) => slot,
@@ -168,7 +169,7 @@ impl Appender {
         let synced = self.shared.synced();
         if synced.segment() == self.number {
             synced.offset()
-        } else if synced >= self.before {
+        } else if synced >= self.previous_end {
             HEADER_BYTES
         } else {
             0
@@ -214,7 +215,7 @@ impl Appender {
         let (end_here, synced) = (Lsn::new(self.number, end), self.synced_here());
         let previous = Previous { salt: self.segment.header.salt, end: end_here, synced };
         self.segment.seal(end);
-        let sealed = Sealed {
+        let sealed = SealedSegment {
             number: self.number,
             path: self.segment.path.clone(),
             end,
@@ -225,7 +226,7 @@ impl Appender {
         let (map, segment) = activate(&self.shared, prepared, Some(previous), Some(oldest))?;
         // After the activation: a segment can be released only once another follows it.
         lock(&self.shared.sealed).push_back(sealed);
-        (self.map, self.seed, self.number, self.before) = (map, segment.seed, segment.number, end_here);
+        (self.map, self.seed, self.number, self.previous_end) = (map, segment.seed, segment.number, end_here);
         self.segment = segment;
         self.wake_at = 0;
         if self.shared.options.background {
@@ -236,14 +237,14 @@ impl Appender {
 }
 
 #[cold]
-fn too_long(payload_bytes: usize) -> Error {
+fn too_long_error(payload_bytes: usize) -> Error {
     Error::invalid(format!("a record of {payload_bytes} bytes, expected at most {MAX_RECORD_BYTES}"))
 }
 
 /// Writes the header of a prepared segment, which makes it part of the log.
 fn activate(
     shared: &Arc<Shared>,
-    mut prepared: Prepared,
+    mut prepared: PreparedSegment,
     previous: Option<Previous>,
     oldest: Option<u32>,
 ) -> Result<(AppendMap, Arc<Segment>)> {

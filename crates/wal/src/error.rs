@@ -74,7 +74,7 @@ impl Error {
 
     /// Returns true when the missing resource may become available later: disk space, or open
     /// files. Unless the log is poisoned, the operation can be retried.
-    pub fn can_be_tried_again(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Error::Vfs(error) if error.is_full() || error.is_out_of_files())
     }
 

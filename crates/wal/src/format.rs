@@ -129,8 +129,8 @@ impl Header {
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.number.to_le_bytes());
-        let said = u64::from(synced) | u64::from(self.oldest) << 32;
-        for word in [self.log_id, self.salt, salt, end, said] {
+        let recorded = u64::from(synced) | u64::from(self.oldest) << 32;
+        for word in [self.log_id, self.salt, salt, end, recorded] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
@@ -167,8 +167,8 @@ impl Header {
             VERSION => return Decoded::Damaged,
             _ => return Decoded::Version(version),
         };
-        let (end, said) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
-        let (synced, oldest) = (said as u32, (said >> 32) as u32);
+        let (end, recorded) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
+        let (synced, oldest) = (recorded as u32, (recorded >> 32) as u32);
         let previous = (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced });
         let number = (word(bytes, 8) >> 32) as u32;
         // No writer produces such a header, so it must be forged. Later code relies on these

@@ -7,8 +7,8 @@
 //! to lead.
 //!
 //! ```text
-//!   sync 1  |------------|              its end wakes all who came before it began, and
-//!   sync 2                |---------|   one of those who came meanwhile, to lead this one
+//!   sync 1  |------------|              its end wakes all that came before it began, and
+//!   sync 2                |---------|   one of those that came meanwhile, to lead this one
 //! ```
 //!
 //! For every sleeper, there is a current leader, or an invitation is on its way to a thread that
@@ -24,7 +24,7 @@ use crate::Lsn;
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     /// True while a thread leads.
-    led: AtomicBool,
+    has_leader: AtomicBool,
     /// Number of syncs begun.
     begun: AtomicU64,
     /// Number of syncs ended: equal to `begun` or one less.
@@ -33,21 +33,21 @@ pub(crate) struct Group {
     covered: AtomicU64,
     /// Threads that wait for sync `n` sleep on entry `n % 2`. Both are bumped at the end of each
     /// sync.
-    beds: [Futex; 2],
+    futexes: [Futex; 2],
     /// Number of threads inside [`Group::enter`].
     waiting: AtomicU64,
     /// Number of calls to [`Group::enter`] so far.
-    came: AtomicU64,
+    arrivals: AtomicU64,
     /// The number of these calls that completed syncs have served. Written by leaders.
     served: AtomicU64,
     /// The number of threads that the last sync served or that arrived during it. Written by
     /// leaders.
-    last_seen: AtomicU64,
+    last_group: AtomicU64,
 }
 
 /// The right to sync, held by one thread at a time and passed on when dropped.
 #[derive(Debug)]
-pub(crate) struct Lead<'a> {
+pub(crate) struct Leader<'a> {
     group: &'a Group,
 }
 
@@ -63,75 +63,75 @@ impl Group {
         &self,
         lsn: Lsn,
         is_done: impl Fn() -> bool,
-        sync: impl FnOnce(&Lead<'_>) -> Result<(), E>,
+        sync: impl FnOnce(&Leader<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.waiting.fetch_add(1, AcqRel);
-        self.came.fetch_add(1, SeqCst);
+        self.arrivals.fetch_add(1, SeqCst);
         let result = match self.wait(lsn, &is_done) {
             // Another leader may have made it durable between the two checks.
-            Some(lead) if !is_done() => sync(&lead),
+            Some(leader) if !is_done() => sync(&leader),
             _ => Ok(()),
         };
         self.waiting.fetch_sub(1, AcqRel);
         result
     }
 
-    fn wait(&self, lsn: Lsn, is_done: &impl Fn() -> bool) -> Option<Lead<'_>> {
+    fn wait(&self, lsn: Lsn, is_done: &impl Fn() -> bool) -> Option<Leader<'_>> {
         let mut slept_for = None;
         loop {
             // ORDER: the futexes are read before any condition is checked. A thread that changes a
             // condition bumps them afterwards.
-            let seen = [self.beds[0].load(), self.beds[1].load()];
+            let seen = [self.futexes[0].load(), self.futexes[1].load()];
             if is_done() {
                 if let Some(sync) = slept_for
                     && self.ended.load(SeqCst) < sync
-                    && !self.led.load(SeqCst)
+                    && !self.has_leader.load(SeqCst)
                 {
                     // This thread was invited to lead but is already served by the previous sync,
                     // so it passes the invitation on.
-                    self.beds[seat(sync)].wake_one();
+                    self.futexes[futex_index(sync)].wake_one();
                 }
                 return None;
             }
-            if !self.led.swap(true, SeqCst) {
-                return Some(Lead { group: self });
+            if !self.has_leader.swap(true, SeqCst) {
+                return Some(Leader { group: self });
             }
             let begun = self.begun.load(SeqCst);
             let sync = if lsn.get() <= self.covered.load(SeqCst) { begun } else { begun + 1 };
             slept_for = Some(sync);
-            self.beds[seat(sync)].wait(seen[seat(sync)]);
+            self.futexes[futex_index(sync)].wait(seen[futex_index(sync)]);
         }
     }
 }
 
 /// Returns the index of the futex for threads that wait for this sync.
-fn seat(sync: u64) -> usize {
+fn futex_index(sync: u64) -> usize {
     (sync % 2) as usize
 }
 
-impl Lead<'_> {
+impl Leader<'_> {
     /// Waits for the threads that the last sync released to come back.
     ///
     /// They have been woken and are on their way. A sync begun right now would serve only the
     /// threads that arrived in the meantime. That would split the writers into two groups of half
     /// the size that take turns at the device.
     pub(crate) fn gather(&self) {
-        let (served, expected) = (self.group.served.load(Relaxed), self.group.last_seen.load(Relaxed));
+        let (served, expected) = (self.group.served.load(Relaxed), self.group.last_group.load(Relaxed));
         // BOUND: a few turns for each expected thread, whether it comes or not.
         for _ in 8..8 * expected {
-            if self.group.came.load(Acquire) - served >= expected {
+            if self.group.arrivals.load(Acquire) - served >= expected {
                 break;
             }
             thread::yield_now();
         }
     }
 
-    /// Marks the beginning of a sync. Returns the number of arrivals so far, for [`Lead::serve`].
+    /// Marks the beginning of a sync. Returns the number of arrivals so far, for [`Leader::serve`].
     pub(crate) fn begin(&self) -> u64 {
         // A thread commits its records before it arrives.
-        let came = self.group.came.load(SeqCst);
+        let arrivals = self.group.arrivals.load(SeqCst);
         self.group.begun.fetch_add(1, SeqCst);
-        came
+        arrivals
     }
 
     /// Records that the sync about to begin covers everything up to `lsn`.
@@ -139,24 +139,24 @@ impl Lead<'_> {
         self.group.covered.store(lsn.get(), SeqCst);
     }
 
-    /// Records that the sync has served the first `came` arrivals.
-    pub(crate) fn serve(&self, came: u64) {
-        let before = self.group.served.swap(came, Relaxed);
-        self.group.last_seen.store(self.group.came.load(SeqCst) - before, Relaxed);
+    /// Records that the sync has served the first `arrivals` threads.
+    pub(crate) fn serve(&self, arrivals: u64) {
+        let before = self.group.served.swap(arrivals, Relaxed);
+        self.group.last_group.store(self.group.arrivals.load(SeqCst) - before, Relaxed);
     }
 }
 
-impl Drop for Lead<'_> {
+impl Drop for Leader<'_> {
     fn drop(&mut self) {
         let group = self.group;
         let begun = group.begun.load(SeqCst);
         group.ended.store(begun, SeqCst);
-        // ORDER: the lead is released before the futexes are bumped, so that a thread that sees the
+        // ORDER: the leadership is released before the futexes are bumped, so that a thread that sees the
         // new words also sees that no thread leads.
-        group.led.store(false, SeqCst);
-        group.beds.iter().for_each(Futex::bump);
+        group.has_leader.store(false, SeqCst);
+        group.futexes.iter().for_each(Futex::bump);
         // Wake the next leader first, since the device is idle until it starts.
-        group.beds[seat(begun + 1)].wake_one();
-        group.beds[seat(begun)].wake_all();
+        group.futexes[futex_index(begun + 1)].wake_one();
+        group.futexes[futex_index(begun)].wake_all();
     }
 }

@@ -9,11 +9,11 @@ use crate::shared::Shared;
 use crate::{Error, Result};
 
 /// Written memory is released in pieces of this size.
-pub(crate) const LET_GO_BYTES: u64 = 1 << 20;
+pub(crate) const RELEASE_MEMORY_BYTES: u64 = 1 << 20;
 
 /// Requests to the helper.
 #[derive(Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct HelperRequests {
     /// Memory of the current segment, up to an offset.
     window: Option<(AppendProgress, u64)>,
     /// The next segment.
@@ -24,20 +24,20 @@ pub(crate) struct Wanted {
 impl Shared {
     /// Requests memory of the current segment.
     pub(crate) fn want_window(&self, progress: AppendProgress, to: u64) {
-        lock(&self.wanted).window = Some((progress, to));
-        self.wanted_changed.notify_one();
+        lock(&self.requests).window = Some((progress, to));
+        self.requested.notify_one();
     }
 
     /// Requests the next segment.
     pub(crate) fn want_segment(&self) {
-        lock(&self.wanted).segment = true;
-        self.wanted_changed.notify_one();
+        lock(&self.requests).segment = true;
+        self.requested.notify_one();
     }
 
     /// Stops the helper after its current work.
     pub(crate) fn stop_helper(&self) {
-        lock(&self.wanted).stop = true;
-        self.wanted_changed.notify_one();
+        lock(&self.requests).stop = true;
+        self.requested.notify_one();
     }
 
     /// Prepares memory of a segment. A full disk, on a file system that does not keep its
@@ -56,7 +56,7 @@ impl Shared {
 
 /// The main loop of the helper.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let mut wanted = lock(&shared.wanted);
+    let mut wanted = lock(&shared.requests);
     while !wanted.stop {
         // Memory first, since the appender needs it sooner.
         if let Some((progress, to)) = wanted.window.take() {
@@ -64,7 +64,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             // An error has poisoned the log, so later calls report it; or the disk is full.
             let _ = shared.prepare_window(&progress, to);
             // If releasing fails, the only cost is memory.
-            let _ = progress.let_go(LET_GO_BYTES);
+            let _ = progress.release_memory(RELEASE_MEMORY_BYTES);
             drop(progress);
         } else if wanted.segment {
             wanted.segment = false;
@@ -72,9 +72,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             // As above. On a full disk, the appender meets the error when it needs the segment.
             let _ = shared.prepare_ahead();
         } else {
-            wanted = wait(&shared.wanted_changed, wanted);
+            wanted = wait(&shared.requested, wanted);
             continue;
         }
-        wanted = lock(&shared.wanted);
+        wanted = lock(&shared.requests);
     }
 }

@@ -11,7 +11,7 @@ use cairn_vfs::{FileId, Fs, Operation, Rng, thread};
 use crate::format::Previous;
 use crate::helper;
 use crate::recovery::Tail;
-use crate::shared::{Files, Sealed, Shared};
+use crate::shared::{Files, SealedSegment, Shared};
 use crate::{Appender, Error, Known, Lsn, Options, Result};
 
 /// A log open for writing, as seen by everyone but the appender. Any number of threads use it
@@ -90,7 +90,7 @@ impl Log {
         }
         let mut known = adopt(&shared, &tail)?;
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
-        shared.takes_less.store(false, Ordering::Release);
+        shared.allows_small_segments.store(false, Ordering::Release);
         if !tail.cut.is_empty() {
             // ORDER: a newer header is on stable storage before these segments are removed.
             // Otherwise the position that the log had reached would be lost, and positions could be
@@ -139,8 +139,8 @@ impl Log {
     /// Releases the process's memory of committed records if it exceeds one megabyte; the kernel
     /// keeps the bytes. Useful after a large record, which would otherwise stay mapped until the
     /// next sync.
-    pub fn let_go(&self) {
-        self.shared.let_memory_go();
+    pub fn release_memory(&self) {
+        self.shared.release_memory();
     }
 
     /// Fails with `Poisoned` once the log has failed. If an [`Appender`] returned an error and this
@@ -188,7 +188,7 @@ impl Log {
         self.end_helper();
         // If there is no space for the mark, there is some to give back.
         let marked = appender.mark_end();
-        let (segment, end) = appender.into_last();
+        let (segment, end) = appender.into_last_segment();
         // A segment shorter than its recorded length either ends with a mark or was truncated by
         // another program.
         let shrunk = self.shared.shrink(&segment, marked.is_ok().then_some(end));
@@ -225,8 +225,8 @@ impl Log {
     /// Allows segments smaller than usual, down to 8 KiB, when the disk has no space for more. For
     /// owners that free space and have to append in order to do so; for others, the disk counts as
     /// full while some space is left. Default false, except for the first segment after opening.
-    pub fn take_less(&self, on: bool) {
-        self.shared.takes_less.store(on, Ordering::Release);
+    pub fn allow_small_segments(&self, on: bool) {
+        self.shared.allows_small_segments.store(on, Ordering::Release);
     }
 
     /// Limits the size of new segments. When the disk is nearly full, segments smaller than
@@ -235,7 +235,7 @@ impl Log {
     /// gets a segment of its own size, and recycled segments keep theirs.
     pub fn limit_segments(&self, bytes: Option<u32>) {
         let most = bytes.map_or(u32::MAX, |bytes| bytes.max(8 << 10).next_multiple_of(4096));
-        self.shared.most_bytes.store(most, Ordering::Release);
+        self.shared.segment_bytes_limit.store(most, Ordering::Release);
     }
 
     /// Returns the salt of the segment that contains a position. The segment must have been begun
@@ -276,7 +276,13 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
         let metadata = shared.fs.metadata(&old.path)?;
         known.insert(metadata.id);
         let (number, path, end) = (old.number, old.path.clone(), old.end);
-        lock(&shared.sealed).push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
+        lock(&shared.sealed).push_back(SealedSegment {
+            number,
+            path,
+            end,
+            bytes: metadata.len,
+            progress: None,
+        });
     }
     for path in &tail.cut {
         // These must not be written under a second name either.

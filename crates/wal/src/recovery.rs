@@ -118,7 +118,7 @@ pub struct Tail {
     /// The salt of the log's last segment, if it has one.
     pub(crate) salt: u64,
     /// The segments of the log, oldest first.
-    pub(crate) segments: Vec<Old>,
+    pub(crate) segments: Vec<RecoveredSegment>,
     /// Segments no longer part of the log, and released ones.
     pub(crate) dead: Vec<PathBuf>,
     /// Files to remove.
@@ -129,7 +129,7 @@ pub struct Tail {
 
 /// A segment written by an earlier process.
 #[derive(Debug)]
-pub(crate) struct Old {
+pub(crate) struct RecoveredSegment {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) end: u32,
@@ -137,7 +137,7 @@ pub(crate) struct Old {
     unsynced: Option<Expected>,
 }
 
-impl Old {
+impl RecoveredSegment {
     /// Puts the segment on stable storage as it was recovered, unless it is known to be there.
     pub(crate) fn make_durable(&self, fs: &Arc<dyn Fs>) -> Result<()> {
         match &self.unsynced {
@@ -200,7 +200,7 @@ impl Tail {
     /// taken over, which saves making them durable. The last segment stays.
     pub fn release_before(&mut self, lsn: Lsn) {
         let last = self.segments.len().saturating_sub(1);
-        let is_over = |old: &&Old| Lsn::new(old.number, old.end) <= lsn;
+        let is_over = |old: &&RecoveredSegment| Lsn::new(old.number, old.end) <= lsn;
         let count = self.segments.iter().take(last).take_while(is_over).count();
         self.dead.extend(self.segments.drain(..count).map(|old| old.path));
     }
@@ -254,7 +254,7 @@ impl Recovery {
             note: [0; 2],
         };
         recovery.check_salt()?;
-        recovery.offset = recovery.links.first().map_or(HEADER_BYTES, |link| recovery.begins_at(link));
+        recovery.offset = recovery.links.first().map_or(HEADER_BYTES, |link| recovery.first_offset(link));
         Ok(recovery)
     }
 
@@ -327,7 +327,7 @@ impl Recovery {
         let records = match self.options.mode {
             // A salvage may skip holes.
             Mode::Salvage => 0..0,
-            Mode::TolerateTornTail | Mode::Strict => self.begins_at(link)..end,
+            Mode::TolerateTornTail | Mode::Strict => self.first_offset(link)..end,
         };
         Expected { header: link.header, records }
     }
@@ -346,7 +346,7 @@ impl Recovery {
             self.links.iter().find(|link| link.header.number == number && link.header.salt != known.salt);
         let Some(path) = other.map(|link| link.path.clone()) else { return Ok(()) };
         let what = format!("it is not the segment {number} that was written here: its salt differs");
-        self.wrong(path, 24, what)
+        self.report_or_fail(path, 24, what)
     }
 
     /// Checks that the log reaches the known position.
@@ -364,11 +364,11 @@ impl Recovery {
             return Ok(()); // the salvage has reported it already
         }
         let what = format!("{what}, but the log was on stable storage up to {reached}; it ends at {end}");
-        self.wrong(path, offset, what)
+        self.report_or_fail(path, offset, what)
     }
 
     /// Handles a problem with a file as a whole: an error, or a report in a salvage.
-    fn wrong(&mut self, file: PathBuf, offset: u32, what: String) -> Result<()> {
+    fn report_or_fail(&mut self, file: PathBuf, offset: u32, what: String) -> Result<()> {
         if self.options.mode != Mode::Salvage {
             return Err(Error::corruption(&file, u64::from(offset), what));
         }
@@ -396,12 +396,12 @@ impl Recovery {
             self.index = self.index.saturating_sub(1);
             self.offset = self.sealed_end;
         }
-        let mut segments: Vec<Old> = Vec::with_capacity(self.links.len());
+        let mut segments: Vec<RecoveredSegment> = Vec::with_capacity(self.links.len());
         for (index, link) in self.links.iter().enumerate() {
             let (number, end) = (link.header.number, self.sealed_at(index).unwrap_or(self.offset));
             let unsynced = index >= self.hardened && Lsn::new(number, end) > self.proven;
             let unsynced = unsynced.then(|| self.expected(link, end));
-            segments.push(Old { number, path: link.path.clone(), end, unsynced });
+            segments.push(RecoveredSegment { number, path: link.path.clone(), end, unsynced });
         }
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
         // Free names first: if a file has two names, the rename to the free name keeps it.
@@ -428,7 +428,7 @@ impl Recovery {
     }
 
     /// Returns the offset at which the recovery begins in a segment.
-    fn begins_at(&self, link: &Link) -> u32 {
+    fn first_offset(&self, link: &Link) -> u32 {
         if link.header.number == self.from.segment() {
             self.from.offset().max(HEADER_BYTES)
         } else {
@@ -472,8 +472,8 @@ impl Recovery {
                         self.note = header.note;
                     }
                     if let Some(previous) = header.previous.filter(|previous| previous.synced > 0) {
-                        let said = Lsn::new(previous.end.segment(), previous.synced);
-                        self.proven = self.proven.max(said);
+                        let recorded = Lsn::new(previous.end.segment(), previous.synced);
+                        self.proven = self.proven.max(recorded);
                     }
                     self.reader.insert(SegmentReader::open(&*self.fs, path, self.options.read_bytes)?)
                 }
@@ -481,13 +481,13 @@ impl Recovery {
             let (seed, limit) = (header.seed(), sealed_at.unwrap_or(u32::MAX));
             let found = match reader.item(seed, self.offset, limit)? {
                 Item::Record(found) => found,
-                item => match self.pass(&item, sealed_at) {
+                item => match self.handle_gap(&item, sealed_at) {
                     Ok(true) => continue,
                     Ok(false) => return Ok(None),
-                    Err(error) => self.look_again(seed, limit, error)?,
+                    Err(error) => self.reread_record(seed, limit, error)?,
                 },
             };
-            self.proven = self.proven.max(said_synced(header.previous, header.number, &found));
+            self.proven = self.proven.max(synced_according_to(header.previous, header.number, &found));
             if matches!(found.head.kind, Kind::Close | Kind::Note)
                 && let Some(reader) = &mut self.reader
                 && let Some(note) = read_note(reader.payload(&found)?)
@@ -502,7 +502,7 @@ impl Recovery {
 
     /// Reads the record at [`Self::offset`] again, in case it has been completed since. Beside a
     /// writer of this log, the window in memory may be older than the bytes that prove it damaged.
-    fn look_again(&mut self, seed: Seed, limit: u32, error: Error) -> Result<Found> {
+    fn reread_record(&mut self, seed: Seed, limit: u32, error: Error) -> Result<Found> {
         if let (Error::Corruption { .. }, Some(reader)) = (&error, &mut self.reader) {
             reader.forget();
             if let Item::Record(found) = reader.item(seed, self.offset, limit)? {
@@ -514,7 +514,7 @@ impl Recovery {
 
     /// Decides how to handle an item that is not a record. Returns true to continue at
     /// [`Self::offset`], false when the log ends there.
-    fn pass(&mut self, item: &Item, sealed_at: Option<u32>) -> Result<bool> {
+    fn handle_gap(&mut self, item: &Item, sealed_at: Option<u32>) -> Result<bool> {
         let (Some(link), Some(reader)) = (self.links.get(self.index), self.reader.as_mut()) else {
             return Ok(false);
         };
@@ -523,7 +523,7 @@ impl Recovery {
         // After the mark of a closed log come only zeros, or bytes of an earlier use of the file.
         let looks_torn = matches!(item, Item::Damaged) && self.close_mark.is_none();
         // A crash does not shorten a file below the length it had before its first record.
-        let cut = cut_from(link, len, sealed_at, offset, self.close_mark)
+        let cut = expected_if_truncated(link, len, sealed_at, offset, self.close_mark)
             .map(|wanted| format!("the file was truncated: it has {len} bytes, expected {wanted}"));
         match self.options.mode {
             Mode::Salvage => {
@@ -583,7 +583,13 @@ impl Recovery {
 /// Returns the expected length of a segment that has no record at `offset` and is only `len` bytes
 /// long; `None` if it is not too short. Closing a log truncates its last segment after the mark, or
 /// after the header if there are no records.
-fn cut_from(link: &Link, len: u32, sealed_at: Option<u32>, offset: u32, mark: Option<u32>) -> Option<u64> {
+fn expected_if_truncated(
+    link: &Link,
+    len: u32,
+    sealed_at: Option<u32>,
+    offset: u32,
+    mark: Option<u32>,
+) -> Option<u64> {
     let wanted = match sealed_at.filter(|end| *end != u32::MAX) {
         Some(end) => u64::from(end),
         None if mark.is_some() || (offset == HEADER_BYTES && len == HEADER_BYTES) => 0,
@@ -593,7 +599,7 @@ fn cut_from(link: &Link, len: u32, sealed_at: Option<u32>, offset: u32, mark: Op
 }
 
 /// Returns the position that a record proves to be on stable storage.
-fn said_synced(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
+fn synced_according_to(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
     match found.head.synced {
         0 => Lsn::ZERO,
         HEADER_BYTES => previous.map_or(Lsn::ZERO, |previous| previous.end),
@@ -602,7 +608,7 @@ fn said_synced(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
 }
 
 /// Describes the record that holds the proof.
-fn found_by(path: &Path, found: &Found) -> String {
+fn describe_proof(path: &Path, found: &Found) -> String {
     format!(
         "the record at offset {} of {} says that {} bytes had been synced",
         found.start,

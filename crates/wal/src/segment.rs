@@ -24,7 +24,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn new(prepared: &Prepared, header: Header) -> Segment {
+    pub(crate) fn new(prepared: &PreparedSegment, header: Header) -> Segment {
         Segment {
             number: prepared.number,
             path: prepared.path.clone(),
@@ -53,14 +53,14 @@ impl Segment {
 
 /// A file ready to become a segment: its name and size are durable, and its header is zeros.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSegment {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) file: Arc<dyn File>,
     pub(crate) map: AppendMap,
 }
 
-impl Prepared {
+impl PreparedSegment {
     pub(crate) fn bytes(&self) -> u32 {
         u32::try_from(self.map.end()).unwrap_or(u32::MAX)
     }

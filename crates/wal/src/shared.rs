@@ -10,17 +10,17 @@ use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions};
 
 use crate::files::{free_path, segment_path};
 use crate::format::{HEADER_BYTES, Note};
-use crate::group::{Group, Lead};
-use crate::helper::{LET_GO_BYTES, Wanted};
+use crate::group::{Group, Leader};
+use crate::helper::{HelperRequests, RELEASE_MEMORY_BYTES};
 use crate::recovery::Tail;
-use crate::segment::{Prepared, Segment};
+use crate::segment::{PreparedSegment, Segment};
 use crate::{Error, Known, Lsn, Options, Result};
 
 /// A sync of at least this many bytes first removes them from the process's memory. When the kernel
 /// writes back a mapped page, it makes the page read-only and interrupts all processors. For a
 /// transaction of about a hundred rows, that took a sixth of the total time. Releasing all pages at
 /// once costs a single interrupt.
-const LET_GO_BEFORE_SYNC_BYTES: u64 = 16 << 10;
+const RELEASE_MEMORY_BEFORE_SYNC_BYTES: u64 = 16 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -39,9 +39,9 @@ pub(crate) struct Shared {
     /// Segments that may have unsynced records, oldest first; the last one is the current one.
     pub(crate) unsynced: Mutex<VecDeque<Arc<Segment>>>,
     /// Segments that are not released, oldest first, without the current one. Locked only briefly.
-    pub(crate) sealed: Mutex<VecDeque<Sealed>>,
+    pub(crate) sealed: Mutex<VecDeque<SealedSegment>>,
     /// The segment after the current one. Locked only briefly.
-    prepared: Mutex<Option<Prepared>>,
+    prepared: Mutex<Option<PreparedSegment>>,
     /// Held while files are created, renamed or removed, which takes time. The appender does not
     /// wait for it as long as there is a prepared segment.
     pub(crate) files: Mutex<Files>,
@@ -49,12 +49,12 @@ pub(crate) struct Shared {
     /// How often memory was prepared since the last sync.
     windows_unsynced: AtomicU64,
     pub(crate) counts: Counts,
-    /// See [`Log::take_less`](crate::Log::take_less).
-    pub(crate) takes_less: AtomicBool,
+    /// See [`Log::allow_small_segments`](crate::Log::allow_small_segments).
+    pub(crate) allows_small_segments: AtomicBool,
     /// See [`Log::limit_segments`](crate::Log::limit_segments).
-    pub(crate) most_bytes: AtomicU32,
-    pub(crate) wanted: Mutex<Wanted>,
-    pub(crate) wanted_changed: Condvar,
+    pub(crate) segment_bytes_limit: AtomicU32,
+    pub(crate) requests: Mutex<HelperRequests>,
+    pub(crate) requested: Condvar,
 }
 
 /// Fields that every reservation reads and only syncs write.
@@ -87,7 +87,7 @@ pub(crate) struct Files {
 
 /// A completed segment.
 #[derive(Debug)]
-pub(crate) struct Sealed {
+pub(crate) struct SealedSegment {
     pub(crate) number: u32,
     pub(crate) path: PathBuf,
     pub(crate) end: u32,
@@ -117,10 +117,10 @@ impl Shared {
             windows_unsynced: AtomicU64::new(0),
             counts: Counts::default(),
             // Without a first segment, a log could not be opened on a full disk.
-            takes_less: AtomicBool::new(true),
-            most_bytes: AtomicU32::new(u32::MAX),
-            wanted: Mutex::default(),
-            wanted_changed: Condvar::new(),
+            allows_small_segments: AtomicBool::new(true),
+            segment_bytes_limit: AtomicU32::new(u32::MAX),
+            requests: Mutex::default(),
+            requested: Condvar::new(),
         }
     }
 
@@ -186,11 +186,11 @@ impl Shared {
         newest.max(self.synced())
     }
 
-    /// See [`Log::let_go`](crate::Log::let_go).
-    pub(crate) fn let_memory_go(&self) {
+    /// See [`Log::release_memory`](crate::Log::release_memory).
+    pub(crate) fn release_memory(&self) {
         let newest = lock(&self.unsynced).back().cloned();
         // If releasing fails, the only cost is memory.
-        let _ = newest.map(|segment| segment.progress.let_go(LET_GO_BYTES));
+        let _ = newest.map(|segment| segment.progress.release_memory(RELEASE_MEMORY_BYTES));
     }
 
     pub(crate) fn waiting(&self) -> u64 {
@@ -216,17 +216,17 @@ impl Shared {
     }
 
     /// Syncs for all threads that have arrived by then.
-    fn lead(&self, lsn: Lsn, lead: &Lead<'_>) -> Result<()> {
+    fn lead(&self, lsn: Lsn, lead: &Leader<'_>) -> Result<()> {
         lead.gather();
         self.windows_unsynced.store(0, Ordering::Relaxed);
-        let came = lead.begin();
+        let arrivals = lead.begin();
         self.flush(lsn, lead)?;
-        lead.serve(came);
+        lead.serve(arrivals);
         Ok(())
     }
 
     /// Syncs segment by segment, up to at least `lsn`. Called by one thread at a time.
-    fn flush(&self, lsn: Lsn, lead: &Lead<'_>) -> Result<()> {
+    fn flush(&self, lsn: Lsn, lead: &Leader<'_>) -> Result<()> {
         loop {
             let oldest =
                 lock(&self.unsynced).front().filter(|oldest| oldest.number <= lsn.segment()).cloned();
@@ -243,7 +243,7 @@ impl Shared {
             let covered = Lsn::new(segment.number, u32::try_from(committed).unwrap_or(u32::MAX));
             lead.covers(covered);
             // If releasing fails, the only cost is time.
-            let _ = segment.progress.let_go(LET_GO_BEFORE_SYNC_BYTES);
+            let _ = segment.progress.release_memory(RELEASE_MEMORY_BEFORE_SYNC_BYTES);
             segment.file.sync_data()?;
             self.counts.flushes.fetch_add(1, Ordering::Relaxed);
             self.raise_synced(covered);
@@ -273,7 +273,7 @@ impl Shared {
     ///
     /// After a full disk or too many open files, everything is unchanged and the call can be
     /// retried. Other errors poison the log.
-    pub(crate) fn take_prepared(&self, bytes: u64) -> Result<Prepared> {
+    pub(crate) fn take_prepared(&self, bytes: u64) -> Result<PreparedSegment> {
         let mut ready = lock(&self.prepared).take();
         if let Some(prepared) = ready.take_if(|prepared| u64::from(prepared.bytes()) >= bytes) {
             return Ok(prepared);
@@ -287,7 +287,7 @@ impl Shared {
             Some(prepared) => {
                 let (number, path, file) = (prepared.number, prepared.path, prepared.file);
                 drop(prepared.map);
-                self.or_clean_up(&path, self.make_ready(number, path.clone(), file, bytes))
+                self.clean_up_on_error(&path, self.make_ready(number, path.clone(), file, bytes))
             }
             None => self.prepare(&mut files, bytes),
         }
@@ -307,12 +307,12 @@ impl Shared {
     /// Returns the size of the next segment, unless a record needs more.
     fn usual_bytes(&self, files: &Files) -> u64 {
         let doubled = u64::from(self.options.first_segment_bytes) << files.doublings;
-        let most = self.options.segment_bytes.min(self.most_bytes.load(Ordering::Acquire));
+        let most = self.options.segment_bytes.min(self.segment_bytes_limit.load(Ordering::Acquire));
         doubled.min(u64::from(most))
     }
 
     /// Prepares a file of at least `bytes`, a recycled one if that is large enough.
-    fn prepare(&self, files: &mut MutexGuard<'_, Files>, bytes: u64) -> Result<Prepared> {
+    fn prepare(&self, files: &mut MutexGuard<'_, Files>, bytes: u64) -> Result<PreparedSegment> {
         let number = files.next;
         let following =
             number.checked_add(1).ok_or_else(|| Error::invalid("the log is out of segment numbers"))?;
@@ -326,13 +326,13 @@ impl Shared {
             let result = self
                 .open_file(recycled.as_deref(), &path)
                 .and_then(|file| self.make_ready(number, path.clone(), file, bytes));
-            match self.or_clean_up(&path, result) {
+            match self.clean_up_on_error(&path, result) {
                 // A smaller one may fit. A recycled file already has its space.
                 Err(error)
                     if error.is_full()
                         && recycled.is_none()
                         && bytes > least
-                        && self.takes_less.load(Ordering::Acquire) =>
+                        && self.allows_small_segments.load(Ordering::Acquire) =>
                 {
                     bytes = (bytes / 4).max(least).next_multiple_of(4096);
                 }
@@ -356,21 +356,27 @@ impl Shared {
     }
 
     /// Allocates and maps a file, and makes its name, its size and its empty header durable.
-    fn make_ready(&self, number: u32, path: PathBuf, file: Arc<dyn File>, bytes: u64) -> Result<Prepared> {
+    fn make_ready(
+        &self,
+        number: u32,
+        path: PathBuf,
+        file: Arc<dyn File>,
+        bytes: u64,
+    ) -> Result<PreparedSegment> {
         let map = AppendMap::new(Arc::clone(&file), 0..bytes)?;
         map.progress().prepare(u64::from(self.options.window_bytes.max(HEADER_BYTES)), self.zeros())?;
         // Syncs size, extents and zeros here, so that the first sync of a record need not.
         file.sync_data()?;
         // ORDER: the name is durable before the first record, whose sync does not cover names.
         self.fs.sync_dir(&self.dir)?;
-        Ok(Prepared { number, path, file, map })
+        Ok(PreparedSegment { number, path, file, map })
     }
 
     /// Removes a half-made file after a full disk or too many open files. Poisons the log after
     /// other errors.
-    fn or_clean_up(&self, path: &Path, result: Result<Prepared>) -> Result<Prepared> {
+    fn clean_up_on_error(&self, path: &Path, result: Result<PreparedSegment>) -> Result<PreparedSegment> {
         result.map_err(|error| {
-            if !error.can_be_tried_again() {
+            if !error.is_transient() {
                 return self.poison(error);
             }
             // The file may not exist. If it cannot be removed, the next attempt opens it, or a
@@ -387,7 +393,7 @@ impl Shared {
         let (mut released, mut result) = (Vec::new(), Ok(()));
         // Only this function removes segments from the list, under the lock of the files.
         while let Some((path, end, bytes)) = self.releasable(lsn) {
-            result = self.let_go(&mut files, &path, end, bytes);
+            result = self.remove_segment(&mut files, &path, end, bytes);
             if result.is_err() {
                 break;
             }
@@ -408,7 +414,7 @@ impl Shared {
 
     /// Removes the name of a released segment. Keeps the file for recycling if there is room for
     /// it.
-    fn let_go(&self, files: &mut Files, path: &Path, end: Lsn, bytes: u64) -> Result<()> {
+    fn remove_segment(&self, files: &mut Files, path: &Path, end: Lsn, bytes: u64) -> Result<()> {
         let full = u64::from(self.options.segment_bytes);
         // While segments grow, one of the full size would be too large.
         let fits = bytes == full && self.usual_bytes(files) == full;
@@ -433,7 +439,7 @@ impl Shared {
         if let Some(large) = prepared.take_if(|prepared| prepared.bytes() > self.options.first_segment_bytes)
         {
             // It has no record, so it is not part of the log yet.
-            let Prepared { number, path, map, .. } = large;
+            let PreparedSegment { number, path, map, .. } = large;
             drop(map);
             drop(prepared);
             // Segment numbers have no gaps. Even if the file cannot be removed, the next segment
@@ -453,7 +459,7 @@ impl Shared {
     pub(crate) fn shrink(&self, last: &Segment, end: Option<u64>) -> Result<()> {
         self.check()?;
         self.trim()?;
-        if let Some(Prepared { path, map, .. }) = lock(&self.prepared).take() {
+        if let Some(PreparedSegment { path, map, .. }) = lock(&self.prepared).take() {
             drop(map);
             // It has no record, so it is not part of the log yet.
             self.fs.remove(&path)?;

@@ -26,7 +26,7 @@ fn corpus() -> Vec<Vec<u8>> {
 
 /// Goal: no interesting input of the past breaks a recovery. Method: every file of the corpus.
 #[test]
-fn corpus_is_harmless() {
+fn corpus_breaks_no_recovery() {
     if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
         write_corpus();
     }
@@ -38,7 +38,7 @@ fn corpus_is_harmless() {
 /// Goal: neither does anything similar. Method: flipped bits, numbers at the edges of arithmetic,
 /// blocks copied and cut.
 #[test]
-fn mutations_are_harmless() {
+fn mutated_corpus_breaks_no_recovery() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let seed = number("CAIRN_SEED").unwrap_or(1);
     let rounds = if std::env::var_os("CAIRN_SOAK").is_some() { 500_000 } else { 10_000 };

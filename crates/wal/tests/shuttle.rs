@@ -65,7 +65,7 @@ fn fresh() -> FaultFs {
 /// led. Method: three threads append and sync; at each return, check the disk that a crash would
 /// leave.
 #[test]
-fn a_sync_that_returned_holds() {
+fn returned_sync_is_durable() {
     explore(|| {
         let fs = fresh();
         let (log, appender) = open(&fs, false);
@@ -157,7 +157,7 @@ fn trims_beside_appends() {
 /// Goal: dropped reservations, and appenders dropped while a reservation is open, neither hang nor
 /// leave a hole.
 #[test]
-fn late_commits() {
+fn dropped_reservations_leave_no_hole() {
     explore(|| {
         let fs = fresh();
         let (log, appender) = open(&fs, false);
@@ -181,7 +181,7 @@ fn late_commits() {
 /// in segments of three records, beside one that releases durable records; in two of three
 /// explorations a sync fails. Shuttle reports threads that sleep forever.
 #[test]
-fn nobody_sleeps_for_ever() {
+fn every_sync_waiter_is_woken() {
     for failing in [None, Some(1), Some(2)] {
         explore(move || {
             let fs = fresh();

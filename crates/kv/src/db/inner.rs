@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
-use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock, lock};
+use cairn_vfs::sync::{Arc, CacheAligned, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
@@ -118,7 +118,7 @@ pub(crate) struct Inner {
     pub given: Given,
     /// The store's lock and its reserve of disk space. `None` in a read-only store.
     pub reserve: Option<Reserve>,
-    pub commit: Line<Mutex<Commit>>,
+    pub commit: CacheAligned<Mutex<Commit>>,
     pub order: Order,
     /// Empty in a read-only store, and until the old log has been replayed.
     pub log: OnceLock<Log>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock};
+use cairn_vfs::sync::{Arc, CacheAligned, Mutex, OnceLock, RwLock};
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
 use cairn_wal::{Known, Lsn};
 
@@ -264,7 +264,7 @@ pub(crate) fn assemble(
         fs,
         clock,
         reserve,
-        commit: Line(Mutex::new(Commit {
+        commit: CacheAligned(Mutex::new(Commit {
             next_seqno: 1,
             active,
             end: Lsn::ZERO,

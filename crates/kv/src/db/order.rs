@@ -10,7 +10,7 @@
 //! number, so cells never need clearing.
 
 use cairn_vfs::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use cairn_vfs::sync::{Condvar, Line, Mutex, lock, wait};
+use cairn_vfs::sync::{CacheAligned, Condvar, Mutex, lock, wait};
 use cairn_vfs::thread;
 
 use crate::kind::Seqno;
@@ -30,7 +30,7 @@ const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 /// The visible mark, and the ring of finished writes beyond it.
 #[derive(Debug)]
 pub(crate) struct Order {
-    visible: Line<AtomicU64>,
+    visible: CacheAligned<AtomicU64>,
     /// The first sequence number of a failed write. The mark stays below it. `u64::MAX` if no write
     /// has failed.
     failed: AtomicU64,
@@ -44,7 +44,7 @@ impl Order {
     /// Creates an order in which everything up to `visible` is visible.
     pub(crate) fn new(visible: Seqno) -> Self {
         Order {
-            visible: Line(AtomicU64::new(visible)),
+            visible: CacheAligned(AtomicU64::new(visible)),
             failed: AtomicU64::new(u64::MAX),
             cells: (0..CELLS).map(|_| AtomicU64::new(0)).collect(),
             sleepers: AtomicU32::new(0),

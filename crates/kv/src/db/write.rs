@@ -452,7 +452,7 @@ impl Inner {
 #[inline]
 fn let_go_of(log: &Log, record_bytes: usize) {
     if record_bytes >= LARGE_RECORD_BYTES {
-        log.let_go();
+        log.release_memory();
     }
 }
 

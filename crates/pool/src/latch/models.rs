@@ -16,7 +16,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering::*};
 use loom::thread;
 
-use super::{Latch, Left};
+use super::{Latch, Released};
 use crate::parking::Parking;
 
 /// Plain memory behind a latch. The checker reports concurrent accesses.
@@ -53,11 +53,11 @@ fn holds_exclude_each_other() {
                         let _ = page.latch.downgrade();
                         // SAFETY: under the shared latch.
                         page.bytes.with(|bytes| assert!(unsafe { *bytes } >= 1));
-                        let _ = page.latch.leave_shared();
+                        let _ = page.latch.release_shared();
                     } else if page.latch.try_shared().is_ok() {
                         // SAFETY: under the shared latch.
                         page.bytes.with(|bytes| assert!(unsafe { *bytes } <= 1));
-                        let _ = page.latch.leave_shared();
+                        let _ = page.latch.release_shared();
                     }
                     raised
                 })
@@ -74,7 +74,7 @@ fn holds_exclude_each_other() {
 /// writer changes two halves, twice; a reader reads both with relaxed loads, in the order in which
 /// they are written and in the reverse order.
 #[test]
-fn versions_tell_of_changes() {
+fn version_detects_changes() {
     explore(|| {
         let page = Arc::new(Page::default());
         let writer = {
@@ -83,7 +83,7 @@ fn versions_tell_of_changes() {
                 for value in 1..3 {
                     if page.latch.try_exclusive() {
                         page.halves.iter().for_each(|half| half.store(value, Relaxed));
-                        let _ = page.latch.leave_exclusive();
+                        let _ = page.latch.release_exclusive();
                     }
                 }
             })
@@ -103,7 +103,7 @@ fn versions_tell_of_changes() {
 /// Goal: a hold taken at a version belongs to that version. Method: two threads increment a value
 /// that way.
 #[test]
-fn upgrades_are_of_their_version() {
+fn upgrade_needs_an_unchanged_version() {
     explore(|| {
         let page = Arc::new(Page::default());
         let raise = |page: &Page| {
@@ -113,7 +113,7 @@ fn upgrades_are_of_their_version() {
                 return 0;
             }
             page.halves[0].store(value + 1, Relaxed);
-            let _ = page.latch.leave_exclusive();
+            let _ = page.latch.release_exclusive();
             1
         };
         let other = {
@@ -135,8 +135,8 @@ fn sleepers_are_woken() {
         explore(move || {
             let shared = Arc::new((Page::default(), Parking::new()));
             let latch = &shared.0.latch;
-            let leave = |shared: &(Page, Parking), left: Left| {
-                if left == Left::Awaited {
+            let leave = |shared: &(Page, Parking), left: Released| {
+                if left == Released::HasWaiters {
                     shared.1.wake(7, || shared.0.latch.forget_waiters());
                 }
             };
@@ -149,20 +149,20 @@ fn sleepers_are_woken() {
                     let announce = || latch.announce_waiter();
                     let attempt = || latch.try_exclusive().then_some(());
                     shared.1.wait(7, &clock, Duration::from_secs(1), announce, attempt).unwrap();
-                    leave(&shared, latch.leave_exclusive());
+                    leave(&shared, latch.release_exclusive());
                 })
             };
             let passer = {
                 let shared = Arc::clone(&shared);
                 thread::spawn(move || {
                     let left = match shared.0.latch.try_shared() {
-                        Ok(()) => shared.0.latch.leave_shared(),
+                        Ok(()) => shared.0.latch.release_shared(),
                         Err(left) => left,
                     };
                     leave(&shared, left);
                 })
             };
-            leave(&shared, if is_shared { latch.leave_shared() } else { latch.leave_exclusive() });
+            leave(&shared, if is_shared { latch.release_shared() } else { latch.release_exclusive() });
             waiter.join().unwrap();
             passer.join().unwrap();
         });
@@ -173,7 +173,7 @@ fn sleepers_are_woken() {
 /// held. Method: a holder clears a stand-in for the table entry and wakes waiters; another thread
 /// waits for either event.
 #[test]
-fn sleepers_learn_that_the_page_has_left() {
+fn sleepers_wake_when_the_page_leaves() {
     explore(|| {
         let shared = Arc::new((Latch::default(), AtomicU64::new(1), Parking::new()));
         assert!(shared.0.try_exclusive());

@@ -36,7 +36,7 @@ proptest! {
     /// same each time. Two policies have no model and only have to keep the invariants of the
     /// world.
     #[test]
-    fn like_the_model(capacity in 1_usize..14, steps in steps(400)) {
+    fn policies_match_their_models(capacity in 1_usize..14, steps in steps(400)) {
         for kind in PolicyKind::ALL {
             let mut world = World::new(kind.build(capacity), model(kind, capacity), capacity);
             world.run(&steps);
@@ -56,7 +56,7 @@ proptest! {
     /// Goal: a stack that switches at any time stays consistent. Method: the world's invariants,
     /// with a switch every few steps.
     #[test]
-    fn lirs_changes_sides(capacity in 1_usize..14, turns in proptest::collection::vec(steps(30), 1..12)) {
+    fn lirs_stays_consistent_across_switches(capacity in 1_usize..14, turns in proptest::collection::vec(steps(30), 1..12)) {
         let mut world = World::new(Box::new(Lirs::new(capacity)), None, capacity);
         for (turn, steps) in turns.iter().enumerate() {
             world.run_on(steps);
@@ -76,7 +76,7 @@ proptest! {
     /// Goal: no policy beats Belady, and each counts every request once. Method: random traces, all
     /// policies.
     #[test]
-    fn not_better_than_possible(capacity in 0_usize..20, requests in proptest::collection::vec(0_u64..40, 0..400)) {
+    fn no_policy_beats_belady(capacity in 0_usize..20, requests in proptest::collection::vec(0_u64..40, 0..400)) {
         let trace = Trace::from_pages(requests);
         let best = optimum(&trace, capacity);
         prop_assert_eq!(best.hits + best.misses, trace.len() as u64);
@@ -109,7 +109,7 @@ proptest! {
     /// Goal: the same with more frames, where one percent, a tenth and a quarter differ and ghosts
     /// fill up. Method: as above, with long runs on hot and cold pages.
     #[test]
-    fn like_the_model_with_many_frames(capacity in 100_usize..260, seed in any::<u64>()) {
+    fn policies_match_their_models_with_many_frames(capacity in 100_usize..260, seed in any::<u64>()) {
         let mut dice = seed | 1;
         let mut draw = |n: u64| {
             dice ^= dice << 13;
@@ -204,7 +204,7 @@ fn a_loop_that_does_not_fit() {
 /// fit, then requests for recent pages only, then the loop again; in each part, close to the better
 /// of LIRS and LRU.
 #[test]
-fn the_default_follows() {
+fn default_follows_the_better_policy() {
     let mut dice = 0x9E37_79B9_u64;
     let mut draw = |n: u64| {
         dice = dice.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
@@ -230,7 +230,7 @@ fn the_default_follows() {
 /// Goal: a sampled shadow decides the same way. Method: pools of 5000 frames, which are sampled, on
 /// a loop and on recent pages.
 #[test]
-fn the_default_follows_a_sample() {
+fn default_follows_a_sampled_shadow() {
     let mut dice = 7_u64;
     let mut draw = |n: u64| {
         dice = dice.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);

@@ -7,7 +7,7 @@ fn hits(pages: &[u64], kind: PolicyKind, capacity: usize) -> u64 {
 /// Goal: LRU, Clock and SIEVE on traces worked out by hand. Method: the comments give the victim of
 /// each miss.
 #[test]
-fn by_hand() {
+fn policies_match_traces_worked_by_hand() {
     // LRU, three frames. 4 replaces 2 (1 was just requested), 2 replaces 3, 3 replaces 1.
     assert_eq!(hits(&[1, 2, 3, 1, 4, 2, 3], PolicyKind::Lru, 3), 1);
     // Clock: all unmarked but 1. 4 replaces 2 (1 loses its mark), 2 replaces 3, 1 is hit.
@@ -22,7 +22,7 @@ fn by_hand() {
 /// Goal: Belady's optimum. Method: the textbook string of twenty pages in three frames, which has
 /// nine faults; LRU has twelve.
 #[test]
-fn belady_of_the_textbook() {
+fn optimum_matches_the_textbook() {
     let trace = Trace::from_pages([7, 0, 1, 2, 0, 3, 0, 4, 2, 3, 0, 3, 2, 1, 2, 0, 1, 7, 0, 1]);
     assert_eq!(optimum(&trace, 3).misses, 9);
     assert_eq!(replay(&trace, PolicyKind::Lru, 3).misses, 12);
@@ -30,7 +30,7 @@ fn belady_of_the_textbook() {
 
 /// Goal: the optimum is optimal. Method: try every possible eviction on short traces.
 #[test]
-fn belady_beside_all_ways() {
+fn optimum_matches_exhaustive_search() {
     fn best(requests: &[u64], resident: &[u64], capacity: usize) -> u64 {
         let Some((page, rest)) = requests.split_first() else { return 0 };
         if resident.contains(page) {

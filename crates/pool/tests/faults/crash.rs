@@ -6,7 +6,7 @@ use cairn_pool::{Error, Lsn};
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Operation, SeededRng};
 
-use super::run::{Run, Shape, Step, open, put, version};
+use super::model::{Run, Shape, Step, open, put, version};
 use super::{rounds, seed};
 
 /// Runs a workload, crashes at every operation, and opens the resulting disks. Returns the numbers
@@ -92,7 +92,7 @@ fn power_loss_with_double_write() {
 /// Goal: without a double write, pages may be torn, and readers get an error; no page is silently
 /// wrong.
 #[test]
-fn power_loss_is_seen() {
+fn torn_pages_are_errors_without_a_double_write() {
     let (images, damaged) = every_operation(false);
     assert!(images > 1_000 && damaged > 20, "{images} images, {damaged} damaged pages");
 }
@@ -111,7 +111,7 @@ fn in_the_middle(seed: u64) -> (FaultFs, Shape, Run, SeededRng) {
 /// durable. Method: a run is killed and continued by another process, which writes other pages;
 /// crash images at every operation of that. The same after a first opening whose sync failed.
 #[test]
-fn power_loss_after_a_killed_process() {
+fn copies_outlive_a_killed_process() {
     let own = seed();
     let mut images = 0;
     for round in 0..rounds(12, 300) {
@@ -153,7 +153,7 @@ fn power_loss_after_a_killed_process() {
 /// Goal: a power loss while opening restores pages does no harm. Method: crash in the middle of a
 /// run, then at every operation of the opening, and open.
 #[test]
-fn power_loss_while_mending() {
+fn power_loss_while_restoring_pages_is_harmless() {
     let own = seed();
     let mut images = 0;
     for round in 0..rounds(10, 300) {
@@ -167,7 +167,7 @@ fn power_loss_while_mending() {
             for point in broken.take_crash_points() {
                 for (image, disk) in point.images(2) {
                     images += 1;
-                    check(&disk, &shape, &durable, &latest, &format!("seed {seed}, {image}, mending"));
+                    check(&disk, &shape, &durable, &latest, &format!("seed {seed}, {image}, restoring"));
                 }
             }
         }
@@ -180,7 +180,7 @@ fn power_loss_while_mending() {
 /// of page 0 falls short and then fails; another page is written while page 0 is latched, so that
 /// page 0 is not in that batch; then the power fails.
 #[test]
-fn power_loss_after_half_a_write() {
+fn half_written_page_keeps_its_copy() {
     let mut torn = 0;
     for nth in 0..5 {
         let fs = FaultFs::new(FaultOptions::seeded(1));

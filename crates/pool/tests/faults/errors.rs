@@ -3,7 +3,7 @@
 use cairn_vfs::fault::{Fault, Rule, SyncFailure};
 use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Operation, SeededRng};
 
-use super::run::{Run, Shape, Step, is_poisoned};
+use super::model::{Run, Shape, Step, is_poisoned};
 use super::{rounds, seed};
 
 const STEPS: usize = 60;

@@ -5,13 +5,13 @@
 #![cfg(not(cairn_shuttle))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
-mod between;
+mod corruption;
 mod crash;
+mod disk_full;
 mod errors;
-mod full;
-mod hooked;
-mod rot;
-mod run;
+mod hook;
+mod interleaving;
+mod model;
 mod threads;
 
 use std::env;

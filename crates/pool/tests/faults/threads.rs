@@ -6,7 +6,7 @@ use std::time::Duration;
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, PolicyKind, Pool, PoolFile};
 use cairn_vfs::{Fs, MemFs, OpenOptions, Rng, SeededRng, thread};
 
-use super::run::{put, version};
+use super::model::{put, version};
 use super::{rounds, seed};
 
 const PAGES: u32 = 12;
@@ -102,7 +102,7 @@ fn no_lost_updates() {
 /// Goal: threads that need more frames than exist all get theirs in turn. Method: many threads,
 /// each holding one page after the other in a pool of two frames.
 #[test]
-fn nobody_starves() {
+fn every_thread_gets_its_frames_in_turn() {
     let (pool, file) = pool(2, PolicyKind::Clock, 1.0);
     let threads = 24;
     thread::scope(|scope| {
@@ -124,7 +124,7 @@ fn nobody_starves() {
 
 /// Goal: threads that miss the same page cause a single read.
 #[test]
-fn one_read_for_all() {
+fn concurrent_misses_share_one_read() {
     let (pool, file) = pool(8, PolicyKind::Lru, 1.0);
     file.flush().unwrap();
     let before = pool.stats().misses;

@@ -16,7 +16,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use cairn_vfs::{FaultFs, FaultOptions, Fs, OpenOptions, Operation, thread};
 
-mod watched;
+mod journal_check;
 
 use schedules::explore;
 
@@ -140,7 +140,7 @@ fn readers_beside_writers() {
 /// Goal: a reader that finds a page latched and turns away is visible to a writer for a moment; a
 /// writer that went to sleep because of it is woken. Method: writers and readers of one page.
 #[test]
-fn passing_readers() {
+fn failed_shared_attempt_wakes_writers() {
     explore(3_000, || {
         let (_pool, file) = pool(&disk(), 1, 1, PolicyKind::Clock, BackgroundWriter::Off);
         thread::scope(|scope| {
@@ -157,7 +157,7 @@ fn passing_readers() {
 /// Goal: an optimistic view upgrades to a latch only if nothing has changed since. Method: two
 /// threads increment a count that way.
 #[test]
-fn upgrades() {
+fn optimistic_upgrade_needs_an_unchanged_page() {
     explore(1_500, || {
         let (_pool, file) = pool(&disk(), 1, 2, PolicyKind::Lru, BackgroundWriter::Off);
         thread::scope(|scope| {
@@ -233,7 +233,7 @@ fn prefetch_and_truncate() {
             scope.spawn(move || (0..2).for_each(|page| raise(file, page)));
             scope.spawn(move || file.truncate(2).unwrap());
         });
-        assert!(matches!(file.read(2).unwrap_err(), Error::NotThere { .. }));
+        assert!(matches!(file.read(2).unwrap_err(), Error::BeyondEnd { .. }));
         assert_eq!(total(&file, 2), 2);
     });
 }
@@ -277,7 +277,7 @@ fn double_writes_of_two_threads() {
         let disk = disk();
         let pool = Pool::builder().frames(4).max_frames(4).background_writer(BackgroundWriter::Off);
         let pool = pool.build().unwrap();
-        let (file, journal) = watched::pair(&disk);
+        let (file, journal) = journal_check::pair(&disk);
         let file = pool.open(file, FileOptions::new().double_write(journal)).unwrap();
         thread::scope(|scope| {
             for page in 0..2 {
@@ -334,7 +334,7 @@ fn flush_beside_growth() {
 /// Method: two frames, both dirty; a thread that holds the second page requests a third one, beside
 /// a flush.
 #[test]
-fn flush_beside_a_holder_who_wants_more() {
+fn flush_does_not_starve_a_latch_holder() {
     explore(1_500, || {
         let (_pool, file) = pool(&disk(), 2, 3, PolicyKind::Clock, BackgroundWriter::Off);
         (0..2).for_each(|page| raise(&file, page));

@@ -16,7 +16,7 @@
 use std::hash::BuildHasher;
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use cairn_vfs::sync::{Arc, Line, Mutex, lock};
+use cairn_vfs::sync::{Arc, CacheAligned, Mutex, lock};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::{SmallVec, smallvec};
 
@@ -151,7 +151,7 @@ impl Shard {
 /// The rows of a database that have locks or versions besides their contents in the trees.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    shards: Box<[Line<Shard>]>,
+    shards: Box<[CacheAligned<Shard>]>,
     hash: DefaultHashBuilder,
 }
 
@@ -199,7 +199,10 @@ pub(crate) enum Seen {
 
 impl Rows {
     pub(crate) fn new() -> Self {
-        Rows { shards: (0..SHARDS).map(|_| Line::default()).collect(), hash: DefaultHashBuilder::default() }
+        Rows {
+            shards: (0..SHARDS).map(|_| CacheAligned::default()).collect(),
+            hash: DefaultHashBuilder::default(),
+        }
     }
 
     /// Computes a hash that keeps neighbouring keys together. The table takes the bucket from the

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize as StdAtomicUsize;
 
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
-use cairn_vfs::sync::{Arc, Line};
+use cairn_vfs::sync::{Arc, CacheAligned};
 
 use crate::{Error, Result};
 
@@ -26,14 +26,14 @@ thread_local! {
 
 #[derive(Debug)]
 struct Table {
-    values: Box<[Line<AtomicU64>]>,
+    values: Box<[CacheAligned<AtomicU64>]>,
     /// Slots from here on were never used.
     used: AtomicUsize,
 }
 
 impl Table {
     fn new() -> Self {
-        let values = (0..SLOTS).map(|_| Line(AtomicU64::new(FREE))).collect();
+        let values = (0..SLOTS).map(|_| CacheAligned(AtomicU64::new(FREE))).collect();
         Table { values, used: AtomicUsize::new(0) }
     }
 
@@ -85,13 +85,13 @@ pub(crate) struct Slots {
     /// For each writer, a log position that precedes all of its records.
     writers: Table,
     /// Snapshots taken from now on see commits up to this one.
-    last: Line<AtomicU64>,
+    last: CacheAligned<AtomicU64>,
 }
 
 impl Slots {
     pub(crate) fn new() -> Self {
         // Starts at 1, because 0 marks a slot that is being taken and holds everything back.
-        Slots { snapshots: Table::new(), writers: Table::new(), last: Line(AtomicU64::new(1)) }
+        Slots { snapshots: Table::new(), writers: Table::new(), last: CacheAligned(AtomicU64::new(1)) }
     }
 
     /// Returns the last commit that a new snapshot sees.

@@ -36,7 +36,7 @@ pub(crate) fn leaves_ghost(record: &[u8]) -> bool {
 fn page<'f>(file: &'f PoolFile, number: u32, ops: &[u8]) -> Result<Exclusive<'f>> {
     match file.write(number) {
         Ok(guard) => Ok(guard),
-        Err(cairn_pool::Error::NotThere { .. }) => Ok(file.create(number)?),
+        Err(cairn_pool::Error::BeyondEnd { .. }) => Ok(file.create(number)?),
         Err(cairn_pool::Error::Corruption { .. }) if Op::decode(ops).is_some_and(|(op, _)| op.is_whole()) => {
             Ok(file.create(number)?)
         }

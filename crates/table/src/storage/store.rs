@@ -202,7 +202,7 @@ impl Store {
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double).owner(known.owner());
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
         // Leaves space for the log, which is opened below.
-        file.give_back_reserved()?;
+        file.release_reserved()?;
         // Makes the names of both files durable before anything else is reported as durable.
         fs.sync_parent(path)?;
         let (shared, page_size) = (Arc::<WalLog>::clone(&log) as Arc<dyn Log>, options.page_size);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_pool::{Lsn, WriteAhead};
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
-use cairn_vfs::sync::{Line, Mutex, OnceLock, PoisonError, lock};
+use cairn_vfs::sync::{CacheAligned, Mutex, OnceLock, PoisonError, lock};
 use cairn_wal::{Appender, Log as Segments};
 
 use super::giving::{Giving, is_giving, is_undoing};
@@ -34,7 +34,7 @@ struct Open {
     begun: Lsn,
     /// End of the last record. Every snapshot reads it, so it has a cache line of its own and needs
     /// no lock.
-    end: Line<AtomicU64>,
+    end: CacheAligned<AtomicU64>,
     /// Size of all records appended.
     bytes: AtomicU64,
 }
@@ -47,7 +47,8 @@ impl WalLog {
 
     pub(crate) fn begin(&self, segments: Segments, appender: Appender, reserve: Reserve) {
         let begun = Lsn(appender.position().get());
-        let (appender, end, bytes) = (Mutex::new(appender), Line(AtomicU64::new(begun.0)), AtomicU64::new(0));
+        let (appender, end, bytes) =
+            (Mutex::new(appender), CacheAligned(AtomicU64::new(begun.0)), AtomicU64::new(0));
         let _ = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
     }
 
@@ -162,9 +163,9 @@ impl Open {
     fn rotate(&self) -> cairn_wal::Result<cairn_wal::Lsn> {
         let mut appender = lock(&self.appender);
         // A new segment allows the log before it to be released, so it may use the last free space.
-        self.segments.take_less(true);
+        self.segments.allow_small_segments(true);
         let begun = appender.rotate();
-        self.segments.take_less(false);
+        self.segments.allow_small_segments(false);
         let begun = begun?;
         self.end.store(begun.get(), Ordering::Release);
         Ok(begun)
@@ -227,12 +228,12 @@ impl Log for WalLog {
         let lsn = match appender.append(&[record]) {
             // Work that frees space may use all that is left. Other work fails earlier.
             Err(error) if error.is_full() && (is_giving() || gives_back(record)) => {
-                open.segments.take_less(true);
+                open.segments.allow_small_segments(true);
                 let mut appended = appender.append(&[record]);
                 while appended.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
                     appended = appender.append(&[record]);
                 }
-                open.segments.take_less(false);
+                open.segments.allow_small_segments(false);
                 appended.map_err(log)?
             }
             appended => appended.map_err(log)?,

@@ -18,7 +18,7 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cairn_vfs::sync::{Line, Mutex, lock};
+use cairn_vfs::sync::{CacheAligned, Mutex, lock};
 
 use crate::event::Detail;
 use crate::format::{KeyForm, StoredKey};
@@ -105,8 +105,8 @@ static FREE: Mutex<Vec<&'static Ring>> = Mutex::new(Vec::new());
 #[derive(Debug)]
 pub(super) struct Ring {
     words: [AtomicU64; WORDS],
-    head: Line<AtomicU64>,
-    tail: Line<AtomicU64>,
+    head: CacheAligned<AtomicU64>,
+    tail: CacheAligned<AtomicU64>,
 }
 
 impl Ring {
@@ -115,7 +115,7 @@ impl Ring {
         let free = lock(&FREE).pop();
         free.unwrap_or_else(|| {
             let words = [const { AtomicU64::new(0) }; WORDS];
-            Box::leak(Box::new(Ring { words, head: Line::default(), tail: Line::default() }))
+            Box::leak(Box::new(Ring { words, head: CacheAligned::default(), tail: CacheAligned::default() }))
         })
     }
 

@@ -48,7 +48,7 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// Maps a page-aligned range of a file. Returns `None` where a store into it could fail.
-    pub(crate) fn of_descriptor(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<Option<Region>> {
+    pub(crate) fn from_descriptor(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<Option<Region>> {
         let kind = rustix::fs::fstatfs(file)?.f_type as u64;
         if !KEEPS_ALLOCATIONS.contains(&kind) {
             return Ok(None);
@@ -123,7 +123,7 @@ impl Region {
 
     /// Removes pages from the process's memory. They stay in the page cache, dirty ones included.
     /// `part` must begin and end on a page boundary or at the bounds of the range.
-    pub(super) fn let_go(&self, part: Range<u64>) -> io::Result<()> {
+    pub(super) fn release_memory(&self, part: Range<u64>) -> io::Result<()> {
         let len = (part.end - part.start) as usize;
         // SAFETY: the pages lie in a shared file mapping, where a later access faults the same
         // bytes in again. The only visible effect is the time that takes.
@@ -175,7 +175,7 @@ mod tests {
         for file in std::iter::once(tempfile::tempfile().unwrap()).chain(shared) {
             let bytes: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
             std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
-            let Some(region) = Region::of_descriptor(file.as_fd(), 0..20_000).unwrap() else { continue };
+            let Some(region) = Region::from_descriptor(file.as_fd(), 0..20_000).unwrap() else { continue };
             for present in [Present::Readable, Present::Writable] {
                 region.touch(100..19_000, present);
                 region.populate(4096..20_000, present).unwrap();

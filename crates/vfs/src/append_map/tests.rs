@@ -94,7 +94,7 @@ fn pieces_reach_the_file() {
             expected.extend_from_slice(slot.bytes_mut());
             assert_eq!(progress.committed(), slot.start());
             if rng.chance(0.2) {
-                progress.let_go(1).unwrap();
+                progress.release_memory(1).unwrap();
             }
             slot.commit().unwrap();
             assert_eq!((progress.committed(), progress.reserved()), (map.position(), map.position()));
@@ -235,7 +235,7 @@ fn slots_outlive_the_map() {
         }
         let thread = thread::spawn("late", move || slots.into_iter().for_each(|slot| slot.commit().unwrap()));
         thread.unwrap().join().unwrap();
-        bury(None);
+        free_orphans(None);
         assert_eq!(read(&*file)[..9], *b"latelate\0");
     }
 }
@@ -334,7 +334,7 @@ fn stores_survive_a_killed_process() {
 /// Goal: released memory leaves the process. Method: fill 8 MiB of a mapped file, release it, and
 /// ask the kernel how much of the file is resident before and after.
 #[test]
-fn memory_is_let_go_of() {
+fn committed_memory_is_released() {
     const BYTES: u64 = 8 << 20;
     for dir in directories() {
         let path = dir.path().join("resident");
@@ -354,9 +354,9 @@ fn memory_is_let_go_of() {
         map.progress().prepare(BYTES, Zeros::Large).unwrap();
         put(&mut map, &[1; 6 << 20]);
         assert_eq!(resident(), BYTES);
-        map.progress().let_go(7 << 20).unwrap();
+        map.progress().release_memory(7 << 20).unwrap();
         assert_eq!(resident(), BYTES, "less than what was asked for");
-        map.progress().let_go(1 << 20).unwrap();
+        map.progress().release_memory(1 << 20).unwrap();
         assert_eq!(resident(), BYTES - (6 << 20));
     }
 }

@@ -73,11 +73,11 @@ impl Disk {
                 apply_to(&mut dirs, &item.change);
             }
         }
-        self.gather(&mut dirs, &mut draw)
+        self.collect_reachable(&mut dirs, &mut draw)
     }
 
     /// Collects everything reachable from the root through `dirs`.
-    fn gather(&self, dirs: &mut BTreeMap<u64, Arc<Names>>, draw: &mut Draw<'_>) -> Disk {
+    fn collect_reachable(&self, dirs: &mut BTreeMap<u64, Arc<Names>>, draw: &mut Draw<'_>) -> Disk {
         let mut tree = Tree::new();
         let mut durable = BTreeMap::new();
         let mut seen = BTreeSet::from([ROOT]);
@@ -86,12 +86,12 @@ impl Disk {
             let mut names = dirs.remove(&dir).unwrap_or_default();
             // A directory keeps only one name, even when a rename of it left two. Otherwise cycles
             // could form.
-            let doubles: Vec<_> = names
+            let duplicates: Vec<_> = names
                 .iter()
                 .filter(|&(_, &inode)| self.tree.is_dir(inode) && !seen.insert(inode))
                 .map(|(name, _)| name.clone())
                 .collect();
-            for name in doubles {
+            for name in duplicates {
                 Arc::make_mut(&mut names).remove(&name);
             }
             for &inode in names.values() {

@@ -84,7 +84,8 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
             // returns, because the kernel writes to the caller's memory. Interrupted and busy calls
             // are repeated.
             let failure = ring.submit_and_wait(1).err();
-            if failure.is_some_and(|error| !is_passing(&error)) && begun - ended == ring.submission().len() {
+            if failure.is_some_and(|error| !is_transient(&error)) && begun - ended == ring.submission().len()
+            {
                 // The ring is unusable, and the kernel holds none of its entries. The caller
                 // repeats the operations, including the completed ones.
                 *own = None;
@@ -104,7 +105,7 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
 }
 
 /// Returns true for errors after which the call may succeed when repeated.
-fn is_passing(error: &io::Error) -> bool {
+fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
 }
 

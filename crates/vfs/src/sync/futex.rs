@@ -14,7 +14,7 @@ use super::atomic::{AtomicU32, Ordering::*};
 pub struct Futex {
     word: AtomicU32,
     sleepers: AtomicU32,
-    bed: bed::Bed,
+    waiters: waiters::Waiters,
 }
 
 impl Futex {
@@ -40,7 +40,7 @@ impl Futex {
         // ORDER: the sleeper is counted before the word is compared. A waker changes the word
         // before it reads the count.
         self.sleepers.fetch_add(1, SeqCst);
-        self.bed.wait(&self.word, seen);
+        self.waiters.wait(&self.word, seen);
         self.sleepers.fetch_sub(1, SeqCst);
     }
 
@@ -48,7 +48,7 @@ impl Futex {
     #[inline]
     pub fn wake_one(&self) {
         if self.sleepers.load(SeqCst) > 0 {
-            self.bed.wake(&self.word, 1);
+            self.waiters.wake(&self.word, 1);
         }
     }
 
@@ -56,21 +56,21 @@ impl Futex {
     #[inline]
     pub fn wake_all(&self) {
         if self.sleepers.load(SeqCst) > 0 {
-            self.bed.wake(&self.word, i32::MAX as u32);
+            self.waiters.wake(&self.word, i32::MAX as u32);
         }
     }
 }
 
 #[cfg(all(target_os = "linux", not(cairn_shuttle)))]
-mod bed {
+mod waiters {
     use rustix::thread::futex::{self, Flags};
 
     use super::AtomicU32;
 
     #[derive(Debug, Default)]
-    pub(super) struct Bed;
+    pub(super) struct Waiters;
 
-    impl Bed {
+    impl Waiters {
         pub(super) fn wait(&self, word: &AtomicU32, seen: u32) {
             // On a changed word or a signal, the caller checks its condition again.
             let _ = futex::wait(word, Flags::PRIVATE, seen, None);
@@ -85,17 +85,17 @@ mod bed {
 }
 
 #[cfg(any(not(target_os = "linux"), cairn_shuttle))]
-mod bed {
+mod waiters {
     use super::{AtomicU32, SeqCst};
     use crate::sync::{Condvar, Mutex, lock, wait};
 
     #[derive(Debug, Default)]
-    pub(super) struct Bed {
+    pub(super) struct Waiters {
         turn: Mutex<()>,
         woken: Condvar,
     }
 
-    impl Bed {
+    impl Waiters {
         pub(super) fn wait(&self, word: &AtomicU32, seen: u32) {
             let turn = lock(&self.turn);
             if word.load(SeqCst) == seen {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use cairn_vfs::Fs;
 
 use super::reader::{HeaderPage, Item, SegmentReader};
-use super::{Damage, found_by};
+use super::{Damage, describe_proof};
 use crate::files::{Listing, segment_path};
 use crate::format::{HEADER_BYTES, HEADER_COPIES, Header};
 use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
@@ -30,7 +30,7 @@ pub(super) struct Headers {
     /// Files whose header was overwritten with something else.
     damaged: Vec<(u32, PathBuf)>,
     /// Headers with one damaged copy.
-    half: Vec<Damage>,
+    half_damaged: Vec<Damage>,
 }
 
 /// The segments to read, oldest first.
@@ -49,7 +49,12 @@ impl Headers {
             match reader.header(*number)? {
                 HeaderPage::Sound(header, copy) => {
                     if let Some(at) = copy {
-                        headers.half.push(Damage::new(path, at, at + 64, "one of two copies of the header"));
+                        headers.half_damaged.push(Damage::new(
+                            path,
+                            at,
+                            at + 64,
+                            "one of two copies of the header",
+                        ));
                     }
                     headers.sound.push(Link { path: path.clone(), header });
                 }
@@ -75,15 +80,15 @@ impl Headers {
     ) -> Result<Chain> {
         let mode = options.mode;
         let known = options.known.map(|known| known.log_id);
-        let mut strangers = self.check_ids(mode, known)?;
-        self.check_strictly(from, mode)?;
-        let mut chain = Chain { links: Vec::new(), damage: std::mem::take(&mut self.half) };
-        chain.damage.append(&mut strangers);
+        let mut foreign = self.check_ids(mode, known)?;
+        self.check_damaged_headers(from, mode)?;
+        let mut chain = Chain { links: Vec::new(), damage: std::mem::take(&mut self.half_damaged) };
+        chain.damage.append(&mut foreign);
         // Only segments with numbers below this are left to consider. BOUND: it decreases with each
         // piece.
         let mut below = u32::MAX;
         loop {
-            let (piece, gap) = self.piece(listing, from, below, options.nothing_released);
+            let (piece, gap) = self.connected_segments(listing, from, below, options.nothing_released);
             let Some(gap) = gap else {
                 chain.links.splice(0..0, piece);
                 return Ok(chain);
@@ -125,7 +130,7 @@ impl Headers {
 
     /// Returns the segments connected to the newest one below a number, oldest first. If the
     /// segment before them is missing although it should exist, also returns its end.
-    fn piece(
+    fn connected_segments(
         &self,
         listing: &Listing,
         from: Lsn,
@@ -174,13 +179,13 @@ impl Headers {
     fn check_ids(&mut self, mode: Mode, known: Option<u64>) -> Result<Vec<Damage>> {
         let Some(id) = known.or(self.log_id()) else { return Ok(Vec::new()) };
         let mut damage = Vec::new();
-        for stranger in self.sound.iter().filter(|link| link.header.log_id != id) {
-            let what = format!("it belongs to log {:016x}, expected log {id:016x}", stranger.header.log_id);
+        for foreign in self.sound.iter().filter(|link| link.header.log_id != id) {
+            let what = format!("it belongs to log {:016x}, expected log {id:016x}", foreign.header.log_id);
             if mode != Mode::Salvage {
-                return Err(Error::corruption(&stranger.path, 16, what));
+                return Err(Error::corruption(&foreign.path, 16, what));
             }
             if known.is_some() {
-                damage.push(Damage::new(&stranger.path, 0, 0, &what));
+                damage.push(Damage::new(&foreign.path, 0, 0, &what));
             }
         }
         self.sound.retain(|link| link.header.log_id == id);
@@ -188,15 +193,15 @@ impl Headers {
     }
 
     /// Reports damaged headers among the needed segments. In the strict mode they are errors.
-    fn check_strictly(&mut self, from: Lsn, mode: Mode) -> Result<()> {
+    fn check_damaged_headers(&mut self, from: Lsn, mode: Mode) -> Result<()> {
         let needed = self.damaged.iter().filter(|(number, _)| *number >= from.segment());
         for (_, path) in needed {
             if mode == Mode::Strict {
                 return Err(Error::corruption(path, 0, "the header is damaged"));
             }
-            self.half.push(Damage::new(path, 0, HEADER_COPIES[1] + 64, "the header"));
+            self.half_damaged.push(Damage::new(path, 0, HEADER_COPIES[1] + 64, "the header"));
         }
-        match self.half.first() {
+        match self.half_damaged.first() {
             Some(damage) if mode == Mode::Strict => {
                 Err(Error::corruption(&damage.file, damage.from, "a copy of the header is damaged"))
             }
@@ -235,7 +240,7 @@ pub(super) fn proof_after(
             _ => reader.search(seed, offset..len)?,
         };
         match found {
-            Some(found) if found.head.synced > synced => return Ok(Some(found_by(&link.path, &found))),
+            Some(found) if found.head.synced > synced => return Ok(Some(describe_proof(&link.path, &found))),
             Some(found) => offset = found.end,
             None => return Ok(None),
         }

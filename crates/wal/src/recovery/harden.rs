@@ -84,7 +84,7 @@ impl Expected {
     /// Reads and checks a copy of the file at `path`.
     fn check(&self, copy: &Arc<dyn File>, path: &Path) -> Result<()> {
         let Range { start, end } = self.records;
-        let mut reader = SegmentReader::of(Arc::clone(copy), path.to_owned(), PIECE_BYTES)?;
+        let mut reader = SegmentReader::from_file(Arc::clone(copy), path.to_owned(), PIECE_BYTES)?;
         let reached = unbroken(&mut reader, self.header.seed(), start, end)?;
         if reached >= end {
             return Ok(());

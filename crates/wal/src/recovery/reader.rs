@@ -65,11 +65,11 @@ struct Window {
 impl SegmentReader {
     pub(super) fn open(fs: &dyn Fs, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
         let file = fs.open(&path, OpenOptions::read())?;
-        SegmentReader::of(Arc::from(file), path, read_bytes)
+        SegmentReader::from_file(Arc::from(file), path, read_bytes)
     }
 
     /// Like [`SegmentReader::open`], for a file that is open already.
-    pub(super) fn of(file: Arc<dyn File>, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
+    pub(super) fn from_file(file: Arc<dyn File>, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
         let len = u32::try_from(file.len()?).unwrap_or(u32::MAX);
         file.advise(0, u64::from(len), Advice::Sequential);
         Ok(SegmentReader { path, file, len, window: Window { bytes: Vec::new(), start: 0, read_bytes } })
@@ -97,13 +97,15 @@ impl SegmentReader {
             });
         }
         Ok(match copies {
-            [Decoded::Header(first), Decoded::Header(second)] if first == second => mine(first, number, None),
+            [Decoded::Header(first), Decoded::Header(second)] if first == second => {
+                check_number(first, number, None)
+            }
             // Two sound copies that differ: in a recycled file, the write of the second copy or of
             // both was interrupted.
             [Decoded::Header(header), _] if header.number == number => {
-                mine(header, number, Some(HEADER_COPIES[1]))
+                check_number(header, number, Some(HEADER_COPIES[1]))
             }
-            [_, Decoded::Header(header)] => mine(header, number, Some(HEADER_COPIES[0])),
+            [_, Decoded::Header(header)] => check_number(header, number, Some(HEADER_COPIES[0])),
             [Decoded::Header(_), _] | [Decoded::Blank, Decoded::Blank] => HeaderPage::Unused,
             _ => HeaderPage::Damaged,
         })
@@ -216,7 +218,7 @@ fn fill(file: &dyn File, bytes: &mut [u8], offset: u64) -> Result<()> {
 }
 
 /// Accepts a sound header only if its number matches the file name.
-fn mine(header: Header, number: u32, damaged: Option<usize>) -> HeaderPage {
+fn check_number(header: Header, number: u32, damaged: Option<usize>) -> HeaderPage {
     if header.number == number { HeaderPage::Sound(header, damaged) } else { HeaderPage::Unused }
 }
 

@@ -8,7 +8,7 @@ use super::*;
 /// rounds of appends with random syncs, each followed by recoveries from the start and from random
 /// positions.
 #[test]
-fn what_was_appended_comes_back() {
+fn records_read_back_in_order() {
     let fs = memory();
     let mut rng = SeededRng::new(seed(1));
     let mut all: Vec<(Lsn, Vec<u8>)> = Vec::new();

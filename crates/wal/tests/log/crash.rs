@@ -249,7 +249,7 @@ fn crash_after_crash() {
 /// Goal: a log is durable in an existing directory whose name was never synced, because the process
 /// that created it was killed in between.
 #[test]
-fn a_directory_that_is_there_already() {
+fn existing_unsynced_directory_is_made_durable() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(26)));
     fs.create_dir_all(Path::new(DIR)).unwrap();
     let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();

@@ -164,7 +164,7 @@ fn failed_writes_poison() {
 /// Goal: the same holds without a commit: a dropped reservation must be marked as void, or
 /// recoveries end there. Also when the record's segment is no longer the current one.
 #[test]
-fn failed_writes_of_given_up_room_poison() {
+fn failed_void_record_poisons() {
     for rotates in [false, true] {
         let fs = FaultFs::new(FaultOptions::seeded(seed(38)));
         let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
@@ -185,7 +185,7 @@ fn failed_writes_of_given_up_room_poison() {
 /// before and after it. Method: fail each write of a run in turn, of records, headers and zeros,
 /// once and persistently, with a caller that ignores errors; then recover the kernel's state.
 #[test]
-fn nothing_is_acknowledged_behind_a_hole() {
+fn nothing_is_acknowledged_after_a_hole() {
     let (mut struck, mut told) = (0, 0);
     for (fault, persistent) in [Fault::Io, Fault::Full].into_iter().flat_map(|it| [(it, false), (it, true)]) {
         for nth in 0.. {
@@ -217,7 +217,7 @@ fn nothing_is_acknowledged_behind_a_hole() {
 /// poison the log; the log continues when there is space, and releasing makes space. Method: fill
 /// and lift repeatedly, by quota and by release.
 #[test]
-fn full_disks_that_lift() {
+fn log_recovers_from_a_full_disk() {
     let fs = FaultFs::new(FaultOptions::seeded(seed(34)));
     let (log, mut appender, _) = open(&shared(&fs), &small().recycled_max(0), 1).unwrap();
     let (mut next, mut full, mut by_release) = (0, 0, 0);
@@ -281,7 +281,7 @@ fn opening_on_a_full_disk() {
 /// Goal: a device that fails reads causes a file system error, never a shorter log; and the
 /// recovery stays failed. Method: fail every operation of a recovery in turn.
 #[test]
-fn reads_that_fail() {
+fn failed_reads_are_errors_not_shorter_logs() {
     let mut struck = 0;
     for mode in [Mode::TolerateTornTail, Mode::Strict, Mode::Salvage] {
         struck += fault_sweep(&FaultOptions::seeded(seed(36)), Fault::Io, true, |fs, index| {

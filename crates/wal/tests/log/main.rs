@@ -14,18 +14,18 @@ use std::sync::Arc;
 use cairn_vfs::{FaultFs, Fs, MemFs, OpenOptions, Rng, SeededRng};
 use cairn_wal::{Appender, Damage, Error, Log, Lsn, Mode, Options, Recovery, RecoveryOptions, Result, Tail};
 
+mod abandoned_segments;
 mod basics;
-mod between;
-mod copies;
+mod corruption;
 mod crash;
-mod cut_off;
 mod errors;
-mod known;
+mod hardening;
+mod interleaving;
+mod known_state;
 mod process;
-mod rot;
 mod segments;
 mod threads;
-mod torn;
+mod torn_writes;
 
 const DIR: &str = "log";
 /// The smallest segment size, so that small tests have many segments.

@@ -479,7 +479,7 @@ fn closed_on_a_full_disk() {
         assert!(error.is_full(), "{error}");
         if len % 2 == 0 {
             // Not even a small one fits.
-            log.take_less(true);
+            log.allow_small_segments(true);
             assert!(appender.append(&[&payload]).is_err());
         }
         log.close(appender).unwrap();

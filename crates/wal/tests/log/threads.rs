@@ -76,7 +76,7 @@ fn threads_append_side_by_side() {
 /// Goal: a thread that syncs every record costs one flush per record, and several threads never
 /// cost more than that. Method: a disk that counts.
 #[test]
-fn no_sync_is_done_twice() {
+fn concurrent_syncs_are_not_repeated() {
     for threads in [1, 2, 8] {
         let fs = FaultFs::new(FaultOptions::seeded(seed(41)));
         let options = small().segment_bytes(4 << 20).first_segment_bytes(4 << 20).window_bytes(64 << 10);
@@ -164,7 +164,7 @@ fn everything_at_once() {
 /// the log can be recovered unchanged. Its files do not grow with each attempt. Method: the thread
 /// is refused a few times, then allowed.
 #[test]
-fn a_helper_that_is_refused() {
+fn refused_helper_thread_is_an_error() {
     let fs = memory();
     let helped = small().background(true);
     let (log, mut appender, _) = open(&fs, &helped, 1).unwrap();

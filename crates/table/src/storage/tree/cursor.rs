@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Bound, Range};
 
-use cairn_pool::{Changed, Lsn, Optimistic, Seen};
+use cairn_pool::{Changed, Lsn, Optimistic, PageVersion};
 
 use super::{Attempt, Tree};
 use crate::Result;
@@ -62,7 +62,7 @@ const MOST_AT_ONCE: usize = 1024;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parent {
     page: u32,
-    seen: Seen,
+    version: PageVersion,
     /// Position of the leaf among its children.
     at: usize,
 }
@@ -180,7 +180,7 @@ impl Tree {
             Direction::Forward => Some(parent.at + 1),
             Direction::Backward => parent.at.checked_sub(1),
         };
-        let Some(at) = at.filter(|_| view.seen() == parent.seen) else { return Ok(None) };
+        let Some(at) = at.filter(|_| view.version() == parent.version) else { return Ok(None) };
         if at > self.sound(&view, Node(&view).count())? {
             return Ok(None);
         }
@@ -213,7 +213,7 @@ impl Tree {
                 }
             };
             let child = self.sound(&view, node.child(at))?;
-            parent = (level == 1).then(|| Parent { page: view.id().page(), seen: view.seen(), at });
+            parent = (level == 1).then(|| Parent { page: view.id().page(), version: view.version(), at });
             view = self.below(&view, level, child)?;
             level -= 1;
         }

@@ -14,20 +14,20 @@ type Call = (Operation, &'static str, Box<dyn FnMut() + Send>);
 
 /// A disk that runs a callback once, at the first operation of a kind on a path with a given name.
 #[derive(Clone)]
-struct Meeting {
+struct CallbackFs {
     disk: FaultFs,
     call: Arc<Mutex<Option<Call>>>,
 }
 
-impl fmt::Debug for Meeting {
+impl fmt::Debug for CallbackFs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Meeting")
+        f.write_str("CallbackFs")
     }
 }
 
-impl Meeting {
-    fn new() -> Meeting {
-        Meeting { disk: FaultFs::new(FaultOptions::seeded(1)), call: Arc::default() }
+impl CallbackFs {
+    fn new() -> CallbackFs {
+        CallbackFs { disk: FaultFs::new(FaultOptions::seeded(1)), call: Arc::default() }
     }
 
     fn before(&self, operation: Operation, name: &'static str, call: impl FnMut() + Send + 'static) {
@@ -49,9 +49,9 @@ impl Meeting {
     }
 }
 
-impl Fs for Meeting {
+impl Fs for CallbackFs {
     fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn File>> {
-        Ok(Box::new(Met { file: self.disk.open(path, options)?, meeting: self.clone() }))
+        Ok(Box::new(Met { file: self.disk.open(path, options)?, callback_fs: self.clone() }))
     }
     fn metadata(&self, path: &Path) -> cairn_vfs::Result<Metadata> {
         self.disk.metadata(path)
@@ -80,7 +80,7 @@ impl Fs for Meeting {
 #[derive(Debug)]
 struct Met {
     file: Box<dyn File>,
-    meeting: Meeting,
+    callback_fs: CallbackFs,
 }
 
 impl File for Met {
@@ -94,13 +94,13 @@ impl File for Met {
         self.file.len()
     }
     fn read_at(&self, buf: &mut [u8], offset: u64) -> cairn_vfs::Result<usize> {
-        self.meeting.comes(Operation::Read, self.path());
+        self.callback_fs.comes(Operation::Read, self.path());
         self.file.read_at(buf, offset)
     }
     fn write_at(&self, buf: &[u8], offset: u64) -> cairn_vfs::Result<usize> {
         // Zeros only come from preparing memory.
         if buf.iter().any(|&byte| byte != 0) {
-            self.meeting.comes(Operation::Write, self.path());
+            self.callback_fs.comes(Operation::Write, self.path());
         }
         self.file.write_at(buf, offset)
     }
@@ -113,7 +113,7 @@ impl File for Met {
     fn sync_data(&self) -> cairn_vfs::Result<()> {
         self.file.sync_data()?;
         // The device is done, but no thread knows it yet.
-        self.meeting.comes(Operation::SyncData, self.path());
+        self.callback_fs.comes(Operation::SyncData, self.path());
         Ok(())
     }
     fn try_lock(&self) -> cairn_vfs::Result<()> {
@@ -131,21 +131,21 @@ impl File for Met {
 /// removes the old segment from the list at that moment; a sync to a position in it is not refused
 /// as unreserved.
 #[test]
-fn between_two_segments() {
-    let meeting = Meeting::new();
-    let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+fn positions_stay_reserved_between_two_segments() {
+    let callback_fs = CallbackFs::new();
+    let fs: Arc<dyn Fs> = Arc::new(callback_fs.clone());
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
     let log = Arc::new(log);
     let last = append(&mut appender, 0..10).unwrap().pop().unwrap();
     let seen = Arc::new(OnceLock::new());
     let (own, to) = (Arc::clone(&log), Arc::clone(&seen));
-    meeting.before(Operation::Write, "000002.wal", move || {
+    callback_fs.before(Operation::Write, "000002.wal", move || {
         own.sync_to(last).unwrap();
         let nothing_released = own.release_before(last);
         _ = to.set((own.synced(), own.reserved(), nothing_released.is_ok()));
     });
     appender.rotate().unwrap();
-    assert!(meeting.is_over());
+    assert!(callback_fs.is_over());
     assert_eq!(seen.get(), Some(&(last, last, true)));
     assert!(log.reserved() > last);
     assert_eq!(recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().records.len(), 10);
@@ -155,17 +155,17 @@ fn between_two_segments() {
 /// never synced, is not taken for damaged. Method: append and sync twice while the directory is not
 /// synced yet.
 #[test]
-fn between_a_release_and_its_sync() {
-    let meeting = Meeting::new();
-    let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+fn returning_released_segment_is_not_damage() {
+    let callback_fs = CallbackFs::new();
+    let fs: Arc<dyn Fs> = Arc::new(callback_fs.clone());
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
     let log = Arc::new(log);
     append(&mut appender, 0..10).unwrap();
     let begun = appender.rotate().unwrap();
-    let (own, disk, points) = (Arc::clone(&log), meeting.disk.clone(), Arc::new(Mutex::new(Vec::new())));
+    let (own, disk, points) = (Arc::clone(&log), callback_fs.disk.clone(), Arc::new(Mutex::new(Vec::new())));
     let (appender, to) = (Arc::new(Mutex::new(appender)), Arc::clone(&points));
     let other = Arc::clone(&appender);
-    meeting.before(Operation::SyncDir, DIR, move || {
+    callback_fs.before(Operation::SyncDir, DIR, move || {
         // The second record states how far the first sync reached.
         for number in [10, 11] {
             let lsn = append(&mut other.lock().unwrap(), number..number + 1).unwrap()[0];
@@ -174,7 +174,7 @@ fn between_a_release_and_its_sync() {
         }
     });
     log.release_before(begun).unwrap();
-    assert!(meeting.is_over() && log.synced() >= begun);
+    assert!(callback_fs.is_over() && log.synced() >= begun);
     let mut back = 0;
     for point in points.lock().unwrap().iter() {
         for (image, disk) in point.images(30) {
@@ -191,23 +191,23 @@ fn between_a_release_and_its_sync() {
 /// Method: append when the device is done but the sync has not returned; check the disk that a
 /// power loss leaves without anything unsynced.
 #[test]
-fn between_a_sync_and_its_return() {
-    let meeting = Meeting::new();
-    let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+fn sync_covers_no_record_committed_during_it() {
+    let callback_fs = CallbackFs::new();
+    let fs: Arc<dyn Fs> = Arc::new(callback_fs.clone());
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
     let before = append(&mut appender, 0..10).unwrap().pop().unwrap();
     let late = Arc::new(OnceLock::new());
     let said = Arc::clone(&late);
-    meeting.before(Operation::SyncData, "000001.wal", move || {
+    callback_fs.before(Operation::SyncData, "000001.wal", move || {
         _ = said.set(append(&mut appender, 10..13).unwrap());
     });
     log.sync_to(before).unwrap();
-    assert!(meeting.is_over());
+    assert!(callback_fs.is_over());
     let late = late.get().unwrap();
     assert_eq!(log.synced(), before);
     for (lsn, count) in late.iter().zip(11..) {
         log.sync_to(*lsn).unwrap();
-        let after = meeting.disk.crash_point().image(CrashImage::None);
+        let after = callback_fs.disk.crash_point().image(CrashImage::None);
         let found = recover(&shared(&after), Lsn::ZERO, Mode::TolerateTornTail).unwrap();
         assert!(found.records.len() >= count, "{} records, {count} were acknowledged", found.records.len());
     }
@@ -218,15 +218,15 @@ fn between_a_sync_and_its_return() {
 /// Method: before the recovery's second read of the segment, append more than it reads at a time,
 /// sync, and append once more.
 #[test]
-fn between_two_looks_at_a_segment() {
+fn recovery_during_writing_is_not_damage() {
     for (mode, leaves) in [
         (Mode::TolerateTornTail, false),
         (Mode::Strict, false),
         (Mode::Salvage, false),
         (Mode::TolerateTornTail, true),
     ] {
-        let meeting = Meeting::new();
-        let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+        let callback_fs = CallbackFs::new();
+        let fs: Arc<dyn Fs> = Arc::new(callback_fs.clone());
         let options = small().segment_bytes(64 << 10);
         let (log, mut appender, _) = open(&fs, &options, 1).unwrap();
         append(&mut appender, 0..10).unwrap();
@@ -241,7 +241,7 @@ fn between_two_looks_at_a_segment() {
         let written = Arc::new(OnceLock::new());
         let said = Arc::clone(&written);
         let mut writer = Some((log, appender));
-        meeting.before(Operation::Read, "000001.wal", move || {
+        callback_fs.before(Operation::Read, "000001.wal", move || {
             let Some((log, mut appender)) = writer.take() else { return };
             let mut next = 10;
             while appender.position().offset() < until + (8 << 10) {
@@ -258,7 +258,7 @@ fn between_two_looks_at_a_segment() {
         while let Some(record) = recovery.next().unwrap_or_else(|error| panic!("{mode:?}: {error}")) {
             numbers.push(number_of(record.payload));
         }
-        assert!(meeting.is_over());
+        assert!(callback_fs.is_over());
         assert!(numbers.into_iter().eq(0..*written.get().unwrap()), "{mode:?}");
     }
 }

@@ -146,7 +146,7 @@ fn a_segment_in_the_middle_torn() {
 /// Goal: records that a recovery abandoned stay abandoned, even if the torn bytes come back.
 /// Method: tear, recover and continue writing; then restore the torn bytes.
 #[test]
-fn what_was_given_up_stays_so() {
+fn abandoned_records_stay_abandoned() {
     let fs = memory();
     let (_log, mut appender, _) = open(&fs, &small(), 1).unwrap();
     let lsns = append(&mut appender, 0..200).unwrap();

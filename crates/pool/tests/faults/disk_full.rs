@@ -3,14 +3,14 @@
 use cairn_pool::Lsn;
 use cairn_vfs::{FaultFs, FaultOptions, Rng, SeededRng};
 
-use super::run::{Run, Shape, Step, put, version};
+use super::model::{Run, Shape, Step, put, version};
 use super::{rounds, seed};
 
 /// Goal: on a full disk, reads continue as long as clean pages can be evicted, writers get an
 /// error, nothing is lost, and everything continues once there is space. Method: new pages beyond a
 /// quota, which is lifted after some steps, many times.
 #[test]
-fn full_disks_that_lift() {
+fn pool_recovers_from_a_full_disk() {
     let own = seed();
     let mut told = 0;
     for round in 0..rounds(60, 2_000) {

@@ -37,7 +37,7 @@ impl std::fmt::Debug for Hook {
 }
 
 #[derive(Debug)]
-struct Hooked {
+struct HookedFile {
     file: Box<dyn File>,
     hook: Hook,
 }
@@ -46,10 +46,10 @@ struct Hooked {
 pub fn open(fs: &FaultFs, path: &str) -> (Box<dyn File>, Hook) {
     let hook = Hook::default();
     let file = fs.open(path.as_ref(), OpenOptions::create()).unwrap();
-    (Box::new(Hooked { file, hook: hook.clone() }), hook)
+    (Box::new(HookedFile { file, hook: hook.clone() }), hook)
 }
 
-impl File for Hooked {
+impl File for HookedFile {
     fn path(&self) -> &Path {
         self.file.path()
     }

@@ -6,7 +6,7 @@ use cairn_pool::{BackgroundWriter, Builder, Copies, FileOptions, Lsn, Owner, Poo
 use cairn_vfs::fault::{Fault, Rule, SyncFailure};
 use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Fs, OpenOptions, Operation};
 
-use super::hooked;
+use super::hook;
 
 fn builder() -> Builder {
     Pool::builder().frames(4).background_writer(BackgroundWriter::Off)
@@ -25,10 +25,10 @@ fn on_disk(fs: &FaultFs, path: &str, page: usize) -> Option<u8> {
 /// they are neither written to the closed file nor counted as written. Method: while a flush of all
 /// files writes the first one, the second is closed and a third is opened and changed.
 #[test]
-fn a_flush_of_all_beside_a_close_and_an_open() {
+fn flush_during_close_and_open_leaves_other_files_alone() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
     let pool = builder().build().unwrap();
-    let (first, hook) = hooked::open(&fs, "/first");
+    let (first, hook) = hook::open(&fs, "/first");
     let first = pool.open(first, FileOptions::new()).unwrap();
     let open = |fs: &FaultFs, pool: &Pool, path: &str| {
         let file = fs.open(path.as_ref(), OpenOptions::create()).unwrap();
@@ -65,12 +65,12 @@ fn a_flush_of_all_beside_a_close_and_an_open() {
 /// sync fails and loses written data between the check of the file's state and the read of a page;
 /// once for a request and once for read-ahead.
 #[test]
-fn a_read_beside_a_sync_that_fails() {
+fn read_during_a_failing_sync_is_never_stale() {
     for is_ahead in [false, true] {
         let options = FaultOptions { sync_failure: SyncFailure::Lost, ..FaultOptions::seeded(1) };
         let fs = FaultFs::new(options);
         let pool = builder().build().unwrap();
-        let (pages, hook) = hooked::open(&fs, "/pages");
+        let (pages, hook) = hook::open(&fs, "/pages");
         let file = Arc::new(pool.open(pages, FileOptions::new()).unwrap());
         (0..6).for_each(|page| put(&file, page, 1));
         file.flush().unwrap();
@@ -95,14 +95,14 @@ fn a_read_beside_a_sync_that_fails() {
 /// Goal: no thread waits for a file whose double write is being read, restored and synced while it
 /// is opened. Method: in the middle of that, flush all files, open another file, and close one.
 #[test]
-fn an_opening_beside_others() {
+fn opening_a_file_blocks_no_other_file() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
     let pool = builder().build().unwrap();
     let pages = || fs.open("/pages".as_ref(), OpenOptions::create()).unwrap();
-    let first = pool.open(pages(), FileOptions::new().double_write(hooked::open(&fs, "/double").0)).unwrap();
+    let first = pool.open(pages(), FileOptions::new().double_write(hook::open(&fs, "/double").0)).unwrap();
     put(&first, 0, 1);
     first.close().unwrap();
-    let (double, hook) = hooked::open(&fs, "/double");
+    let (double, hook) = hook::open(&fs, "/double");
     hook.set(Operation::Read, {
         let (fs, pool) = (fs.clone(), pool.clone());
         move || {
@@ -122,7 +122,7 @@ fn an_opening_beside_others() {
 /// another file are refused before anything is written.
 /// Method: a double write from before a change; and one of another owner's file.
 #[test]
-fn copies_of_another_time_or_file() {
+fn stale_or_foreign_copies_replace_nothing() {
     let fs = FaultFs::new(FaultOptions::seeded(1));
     let pool = builder().build().unwrap();
     let open = |path: &str, owner: u64| {

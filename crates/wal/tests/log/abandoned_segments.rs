@@ -82,7 +82,7 @@ fn crashes_of_opening(
 /// three segments cut off; crash images at every operation of the opening that removes them, and at
 /// every operation of a later opening after some of them are gone.
 #[test]
-fn what_is_cut_off_goes_without_the_rest() {
+fn removing_abandoned_segments_survives_power_loss() {
     for (loss, recycled) in [(Loss::End, 0), (Loss::End, 2), (Loss::Header, 0), (Loss::Header, 2)] {
         let (whole, expected, cut_off) = torn(loss);
         let options = small().recycled_max(recycled);

@@ -11,7 +11,7 @@ use cairn_vfs::{Advice, FaultFs, File, FileId, Fs, Map, OpenOptions, Result, Wri
 type InPlace = Arc<AtomicU32>;
 
 #[derive(Debug)]
-struct Watched {
+struct CheckedFile {
     file: Box<dyn File>,
     in_place: InPlace,
     is_journal: bool,
@@ -22,12 +22,12 @@ pub fn pair(disk: &FaultFs) -> (Box<dyn File>, Box<dyn File>) {
     let in_place = InPlace::default();
     let open = |path: &str, is_journal| {
         let file = disk.open(path.as_ref(), OpenOptions::create()).unwrap();
-        Box::new(Watched { file, in_place: Arc::clone(&in_place), is_journal })
+        Box::new(CheckedFile { file, in_place: Arc::clone(&in_place), is_journal })
     };
     (open("/pages", false), open("/double", true))
 }
 
-impl File for Watched {
+impl File for CheckedFile {
     fn path(&self) -> &Path {
         self.file.path()
     }

@@ -5,8 +5,8 @@ use std::path::Path;
 use cairn_pool::{Error, PoolFile};
 use cairn_vfs::{FaultFs, FaultOptions};
 
+use super::model::{PAGE, Run, Shape, Step, open, version};
 use super::rounds;
-use super::run::{PAGE, Run, Shape, Step, open, version};
 
 fn disk() -> (FaultFs, Shape) {
     let fs = FaultFs::new(FaultOptions::seeded(1));
@@ -70,7 +70,7 @@ fn drop_pages(file: &PoolFile) {
 
 /// Goal: swapped pages and zeroed tails are detected.
 #[test]
-fn misplaced_and_cut() {
+fn swapped_pages_and_zeroed_tails_are_detected() {
     let (fs, shape) = disk();
     let path = Path::new("/pages");
     assert!(fs.swap_blocks(path, 0, PAGE as u64, PAGE as u64));

@@ -132,7 +132,7 @@ fn wrong_reads_in_the_middle_replace_nothing() {
 /// were recovered, are not sealed as durable: the log reports them once, and continues from the
 /// content of the disk. Method: drop the caches between the recovery and the opening.
 #[test]
-fn caches_forget_what_was_recovered() {
+fn records_dropped_from_the_cache_are_not_sealed() {
     let own = seed(53);
     for shape in SHAPES {
         let fs = left(own, shape, true);
@@ -164,7 +164,7 @@ fn caches_forget_what_was_recovered() {
 /// Goal: records that a recovery made durable on its way stay, whatever the kernel drops
 /// afterwards. Method: drop the caches after a sync in the middle, and read on.
 #[test]
-fn caches_forget_what_was_made_durable() {
+fn hardened_records_survive_dropped_caches() {
     let own = seed(54);
     for shape in SHAPES {
         let fs = left(own, shape, true);

@@ -32,7 +32,7 @@ fn read(files: &[(PathBuf, Vec<u8>)], known: Known, mode: Mode) -> Result<(usize
 /// newest segments removed, from one to all; the last one truncated at every record and at every
 /// page, and zeroed from every record on.
 #[test]
-fn an_end_that_is_gone() {
+fn missing_end_of_a_closed_log_is_detected() {
     let (fs, known, lsns) = closed(1, [3, 4]);
     let whole = files(&*fs);
     assert!(whole.len() > 3 && known.reached > *lsns.last().unwrap(), "the mark is behind the last record");
@@ -71,7 +71,7 @@ fn an_end_that_is_gone() {
 /// by a crash, whatever is known of it. Method: the last segment of a log that was never synced,
 /// truncated at every eighth byte, and each earlier one below its end.
 #[test]
-fn files_that_were_cut() {
+fn truncated_segment_differs_from_a_torn_one() {
     let fs = memory();
     let (_log, mut appender, _) = open(&fs, &small(), 1).unwrap();
     let lsns = append(&mut appender, 0..150).unwrap();
@@ -95,7 +95,7 @@ fn files_that_were_cut() {
 /// each file of a log replaced by, or joined by, the file with the same number of another log with
 /// as many records; a log with the same id whose last segment was written by another process.
 #[test]
-fn segments_of_others() {
+fn foreign_segments_are_refused() {
     let (fs, known, lsns) = closed(1, [1, 2]);
     let (other, of_other, _) = closed(2, [1, 2]);
     let (whole, others) = (files(&*fs), files(&*other));
@@ -136,7 +136,7 @@ fn segments_of_others() {
 /// Method: two logs continue from the same files over several segments; each new segment of the
 /// first log, except its last, is replaced by the other's.
 #[test]
-fn segments_of_a_copy_that_went_on() {
+fn segments_of_a_diverged_copy_are_refused() {
     let (fs, ..) = closed(1, [0; 2]);
     let whole = files(&*fs);
     let went_on = |seed: u64| {
@@ -164,7 +164,7 @@ fn segments_of_a_copy_that_went_on() {
 /// reopened, releases, logs without records. Method: many openings of one log, each with the facts
 /// left by the one before, killed or closed, with all, some or none of it released.
 #[test]
-fn what_is_known_stays_so() {
+fn known_state_survives_reopening() {
     let mut rng = SeededRng::new(seed(31));
     for round in 0..rounds(40, 1000) {
         let fs = memory();
