@@ -191,7 +191,7 @@ impl Arena {
     /// in range.
     #[inline]
     pub(crate) fn header(&self, frame: Frame) -> &Header {
-        // SAFETY: frame numbers originate in one place, `Inner::grow`, and are below the number of
+        // SAFETY: frame numbers originate in one place, `PoolState::grow`, and are below the number of
         // frames that the arena was created for. They are only passed through tables and policies
         // of this crate, never from outside or from disk.
         unsafe { self.headers.at(frame as usize) }

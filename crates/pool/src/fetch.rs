@@ -4,13 +4,13 @@
 use cairn_vfs::sync::lock;
 
 use crate::error::{Error, Result};
-use crate::file::FileState;
 use crate::format::{Format, verify};
-use crate::guard::{Exclusive, Shared, wake_after_release};
+use crate::guard::{Exclusive, Shared};
 use crate::latch::Released;
 use crate::optimistic::{Changed, Optimistic};
 use crate::page::{Frame, PageId};
 use crate::replacer::latch_key;
+use crate::state::FileState;
 use crate::stats::add;
 use crate::translation::Resident;
 use crate::write_ahead::Lsn;
@@ -44,7 +44,7 @@ impl FileState {
                         return Ok(guard);
                     }
                 }
-                Err(left) => wake_after_release(self, frame, left),
+                Err(left) => self.pool.wake_after_release(frame, left),
             }
         }
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
@@ -196,7 +196,7 @@ impl FileState {
             Mode::Shared => latch.release_shared(),
             Mode::Exclusive => latch.release_exclusive(),
         };
-        wake_after_release(self, frame, left);
+        self.pool.wake_after_release(frame, left);
     }
 
     /// Like [`FileState::latch`], in exclusive mode.
@@ -262,7 +262,7 @@ impl FileState {
         header.set_page_and_lsn(self.id(page), lsn);
         self.end_loading(page, Some(frame));
         if mode == Mode::Shared && header.latch.downgrade() == Released::HasWaiters {
-            wake_after_release(self, frame, Released::HasWaiters);
+            self.pool.wake_after_release(frame, Released::HasWaiters);
         }
     }
 

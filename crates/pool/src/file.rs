@@ -5,19 +5,20 @@ use std::path::Path;
 use std::sync::Arc as StdArc;
 
 use cairn_vfs::File;
-use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::{Arc, lock};
 
 use crate::background::Background;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::format::Format;
 use crate::guard::{Exclusive, Shared};
-use crate::journal::{Journal, Owner};
+use crate::journal::Owner;
 use crate::optimistic::{Changed, Optimistic};
+#[cfg(doc)]
 use crate::page::PageId;
-use crate::pool::Inner;
 use crate::scan::Scan;
-use crate::translation::Translation;
+use crate::state::FileState;
 use crate::write_ahead::{Lsn, WriteAhead};
 
 /// Options of a file in a pool.
@@ -95,24 +96,6 @@ pub struct PoolFile {
     pub(crate) state: Arc<FileState>,
     /// Stops the background writer with the last file and the last handle of the pool.
     pub(crate) _background: Option<Arc<Background>>,
-}
-
-/// The pool's state of a file.
-pub struct FileState {
-    /// The file's number in the pool. It is not reused while any reference to this file exists,
-    /// whether the file is closed or not.
-    pub(crate) number: u32,
-    pub(crate) pool: Arc<Inner>,
-    pub(crate) translation: Translation,
-    pub(crate) format: Format,
-    pub(crate) file: Box<dyn File>,
-    pub(crate) write_ahead: Option<StdArc<dyn WriteAhead>>,
-    pub(crate) journal: Option<Mutex<Journal>>,
-    /// Serialises syncs until their result is known. The kernel reports a failure only once, so a
-    /// second sync beside a failing one would succeed.
-    syncing: Mutex<()>,
-    poison: Mutex<Option<Arc<Error>>>,
-    is_poisoned: AtomicBool,
 }
 
 /// Optimistic attempts to read a page before it is latched.
@@ -303,59 +286,6 @@ impl PoolFile {
     }
 }
 
-impl FileState {
-    pub(crate) fn new(
-        number: u32,
-        pool: Arc<Inner>,
-        file: Box<dyn File>,
-        journal: Option<Journal>,
-        options: FileOptions,
-    ) -> Self {
-        FileState {
-            number,
-            pool,
-            translation: Translation::new(),
-            format: options.format,
-            file,
-            write_ahead: options.write_ahead,
-            journal: journal.map(Mutex::new),
-            syncing: Mutex::new(()),
-            poison: Mutex::new(None),
-            is_poisoned: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn id(&self, page: u32) -> PageId {
-        PageId::new(self.number, page)
-    }
-
-    pub(crate) fn offset(&self, page: u32) -> u64 {
-        u64::from(page) * self.pool.arena.page_size() as u64
-    }
-
-    /// Fails with [`Error::Poisoned`] after a failed sync.
-    pub(crate) fn check_poison(&self) -> Result<()> {
-        if !self.is_poisoned.load(Acquire) {
-            return Ok(());
-        }
-        let cause = lock(&self.poison).clone();
-        cause.map_or(Ok(()), |cause| Err(Error::Poisoned { file: self.file.path().to_owned(), cause }))
-    }
-
-    /// Records a failed sync. From now on, no page is written or read from disk.
-    fn poison(&self, error: Error) -> Error {
-        lock(&self.poison).get_or_insert_with(|| Arc::new(error.clone()));
-        self.is_poisoned.store(true, Release);
-        error
-    }
-
-    pub(crate) fn sync(&self) -> Result<()> {
-        let _one = lock(&self.syncing);
-        self.check_poison()?;
-        self.file.sync_data().map_err(|error| self.poison(error.into()))
-    }
-}
-
 impl Drop for PoolFile {
     fn drop(&mut self) {
         // Callers that need the result call `close`.
@@ -364,23 +294,8 @@ impl Drop for PoolFile {
     }
 }
 
-impl Drop for FileState {
-    fn drop(&mut self) {
-        self.pool.recycle_number(self.number);
-    }
-}
-
 impl fmt::Debug for PoolFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.state, f)
-    }
-}
-
-impl fmt::Debug for FileState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoolFile")
-            .field("number", &self.number)
-            .field("path", &self.file.path())
-            .finish_non_exhaustive()
     }
 }

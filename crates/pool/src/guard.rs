@@ -6,10 +6,8 @@ use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
 use crate::arena::Header;
-use crate::file::FileState;
-use crate::latch::Released;
 use crate::page::{Frame, PageId};
-use crate::replacer::latch_key;
+use crate::state::FileState;
 use crate::write_ahead::Lsn;
 
 /// A page latched in shared mode: it stays in memory and does not change. Dereferences to its
@@ -135,7 +133,7 @@ impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
         let left = self.0.header().latch.release_shared();
-        wake_after_release(self.0.file, self.0.frame, left);
+        self.0.file.pool.wake_after_release(self.0.frame, left);
     }
 }
 
@@ -177,7 +175,7 @@ impl<'p> Exclusive<'p> {
     pub fn downgrade(self) -> Shared<'p> {
         let held = ManuallyDrop::new(self).0;
         let left = held.header().latch.downgrade();
-        wake_after_release(held.file, held.frame, left);
+        held.file.pool.wake_after_release(held.frame, left);
         Shared(held)
     }
 }
@@ -197,19 +195,7 @@ impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
         let left = self.0.header().latch.release_exclusive();
-        wake_after_release(self.0.file, self.0.frame, left);
-    }
-}
-
-/// Wakes threads that wait for the frame's latch or for any frame.
-#[inline]
-pub(crate) fn wake_after_release(file: &FileState, frame: Frame, left: Released) {
-    if left == Released::HasWaiters {
-        let latch = &file.pool.arena.header(frame).latch;
-        file.pool.parking.wake(latch_key(frame), || latch.forget_waiters());
-    }
-    if file.pool.replacer.has_frame_waiters() {
-        file.pool.replacer.notify_next();
+        self.0.file.pool.wake_after_release(self.0.frame, left);
     }
 }
 

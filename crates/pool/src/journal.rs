@@ -31,8 +31,8 @@ use cairn_vfs::memory::Buffer;
 
 use crate::error::{Error, Result};
 use crate::format::{Format, verify};
+use crate::staging::BATCH;
 use crate::write_ahead::Lsn;
-use crate::write_back::BATCH;
 
 const MAGIC: &[u8; 8] = b"CAIRNDW\0";
 const VERSION: u32 = 2;

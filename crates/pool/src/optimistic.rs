@@ -13,10 +13,10 @@ use std::fmt;
 use std::ptr::NonNull;
 
 use crate::error::Result;
-use crate::file::FileState;
 use crate::guard::{Exclusive, Shared};
 use crate::latch::Version;
 use crate::page::{Frame, PageId};
+use crate::state::FileState;
 use crate::write_ahead::Lsn;
 
 /// The page changed or left its frame while it was read, so the values read are meaningless. The

@@ -12,9 +12,9 @@ use cairn_vfs::sync::lock;
 use crate::arena::READ_AHEAD;
 use crate::error::Result;
 use crate::fetch::Mode;
-use crate::file::FileState;
 use crate::guard::Shared;
 use crate::page::Frame;
+use crate::state::FileState;
 use crate::stats::add;
 use crate::translation::Resident;
 

@@ -20,32 +20,14 @@ use cairn_vfs::sync::{MutexGuard, lock};
 use crate::arena::{DIRTY, WRITING};
 use crate::error::{Error, Result};
 use crate::fetch::Mode;
-use crate::file::FileState;
 use crate::format::{Format, stamp};
 use crate::journal::Journal;
 use crate::page::{Frame, PageId};
-use crate::pool::Inner;
 use crate::replacer::latch_key;
+use crate::staging::{BATCH, Staged, Staging};
+use crate::state::{FileState, PoolState};
 use crate::stats::add;
 use crate::write_ahead::Lsn;
-
-/// Maximum number of pages written together.
-pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
-
-/// Copies of pages being written.
-#[derive(Debug)]
-pub(crate) struct Staging {
-    bytes: Buffer,
-    pages: Vec<Staged>,
-}
-
-/// A page whose copy has the same index in the buffer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Staged {
-    pub(crate) page: u32,
-    frame: Frame,
-    lsn: Lsn,
-}
 
 /// How to treat pages latched by others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +107,7 @@ impl FileState {
                 others.push((page, frame));
             }
             if !is_held {
-                crate::guard::wake_after_release(self, frame, header.latch.release_shared());
+                self.pool.wake_after_release(frame, header.latch.release_shared());
             }
         }
         self.write_staged(staging).and(failure).map(|()| others)
@@ -144,7 +126,7 @@ impl FileState {
         if header.latch.try_shared_in_turn() {
             let is_there = header.page() == self.id(page);
             if !is_there {
-                crate::guard::wake_after_release(self, frame, header.latch.release_shared());
+                self.pool.wake_after_release(frame, header.latch.release_shared());
             }
             return Ok(is_there);
         }
@@ -330,17 +312,7 @@ impl FileState {
     }
 }
 
-impl Staging {
-    fn push(&mut self, page: Staged, bytes: &[u8]) {
-        let start = self.pages.len() * bytes.len();
-        if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
-            place.copy_from_slice(bytes);
-            self.pages.push(page);
-        }
-    }
-}
-
-impl Inner {
+impl PoolState {
     /// Returns a buffer for a batch. Errors: [`Error::Memory`].
     pub(crate) fn take_staging(&self) -> Result<Staging> {
         if let Some(staging) = lock(&self.staging).pop() {

@@ -47,9 +47,9 @@ mod sweep;
 pub use crash::CrashImage;
 pub use log::{LoggedOperation, ParseLogError, format_log, parse_log};
 pub use options::{AtomicWrite, Fault, FaultOptions, Rule, SyncFailure, When};
-pub use point::CrashPoint;
 pub use replay::replay;
 pub use shrink::shrink;
+pub use state::CrashPoint;
 pub use sweep::{crash_sweep, fault_sweep};
 
 use disk::Disk;

@@ -1,37 +1,13 @@
-//! A moment at which the power may fail, and the possible disks after that.
+//! Draws the disks that a power loss may leave.
 
 use std::sync::Arc;
 
 use super::FaultFs;
 use super::crash::CrashImage;
-use super::disk::Disk;
-use super::options::FaultOptions;
-use super::state::{Log, State};
+use super::state::{CrashPoint, State};
 use crate::{Rng, SeededRng};
 
-/// A snapshot of a disk with its pending changes. Any number of crash images can be drawn from it.
-/// Each image is a fresh [`FaultFs`], ready for a recovery that may crash in turn.
-///
-/// Cheap: it shares all bytes with the original disk. Drawing an image costs work only for files
-/// with pending changes.
-#[derive(Debug, Clone)]
-pub struct CrashPoint {
-    pub(super) operation: u64,
-    pub(super) disk: Disk,
-    pub(super) options: Arc<FaultOptions>,
-    pub(super) quota_bytes: Option<u64>,
-    pub(super) rng: SeededRng,
-    /// The log up to this point: the first entries, and their number.
-    pub(super) log: Option<(Log, usize)>,
-}
-
 impl CrashPoint {
-    /// Returns the number of operations before this point. Everything that an engine acknowledged
-    /// while [`FaultFs::operation_count`] was at most this must have survived.
-    pub fn operation(&self) -> u64 {
-        self.operation
-    }
-
     /// Returns the disk after the crash. Equal images of equal points are equal disks.
     pub fn image(&self, image: CrashImage) -> FaultFs {
         let disk = self.disk.after_crash(image, &self.options);

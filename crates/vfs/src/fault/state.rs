@@ -9,7 +9,6 @@ use super::disk::Disk;
 use super::gate::Gate;
 use super::log::LoggedOperation;
 use super::options::{Fault, FaultOptions};
-use super::point::CrashPoint;
 use crate::checks::check_open;
 use crate::mem::open::OpenTable;
 use crate::mem::tree::Found;
@@ -39,6 +38,30 @@ struct Captured {
     points: Vec<CrashPoint>,
     /// The version of the disk at the last point.
     version: Option<u64>,
+}
+
+/// A snapshot of a disk with its pending changes. Any number of crash images can be drawn from it.
+/// Each image is a fresh [`FaultFs`], ready for a recovery that may crash in turn.
+///
+/// Cheap: it shares all bytes with the original disk. Drawing an image costs work only for files
+/// with pending changes.
+#[derive(Debug, Clone)]
+pub struct CrashPoint {
+    pub(super) operation: u64,
+    pub(super) disk: Disk,
+    pub(super) options: Arc<FaultOptions>,
+    pub(super) quota_bytes: Option<u64>,
+    pub(super) rng: SeededRng,
+    /// The log up to this point: the first entries, and their number.
+    pub(super) log: Option<(Log, usize)>,
+}
+
+impl CrashPoint {
+    /// Returns the number of operations before this point. Everything that an engine acknowledged
+    /// while [`FaultFs::operation_count`] was at most this must have survived.
+    pub fn operation(&self) -> u64 {
+        self.operation
+    }
 }
 
 impl State {

@@ -3,7 +3,7 @@
 use super::FaultFs;
 use super::crash::CrashImage;
 use super::options::{Fault, FaultOptions, Rule};
-use super::point::CrashPoint;
+use super::state::CrashPoint;
 
 /// Runs `workload` once on a new machine, and passes to `check` the disks that a crash could leave
 /// before each of its operations and after the last: two fixed images and `random` drawn ones for

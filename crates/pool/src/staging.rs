@@ -1,0 +1,34 @@
+//! Copies of pages that are about to be written.
+
+use cairn_vfs::memory::Buffer;
+
+use crate::page::Frame;
+use crate::write_ahead::Lsn;
+
+/// Maximum number of pages written together.
+pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
+
+/// Copies of pages being written.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    pub(crate) bytes: Buffer,
+    pub(crate) pages: Vec<Staged>,
+}
+
+/// A page whose copy has the same index in the buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Staged {
+    pub(crate) page: u32,
+    pub(crate) frame: Frame,
+    pub(crate) lsn: Lsn,
+}
+
+impl Staging {
+    pub(crate) fn push(&mut self, page: Staged, bytes: &[u8]) {
+        let start = self.pages.len() * bytes.len();
+        if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.pages.push(page);
+        }
+    }
+}
