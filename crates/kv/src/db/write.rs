@@ -330,7 +330,7 @@ impl Inner {
         // The log refused the record without writing anything, and it accepts other records.
         let is_refused = matches!(error, cairn_wal::Error::Invalid { .. })
             && self.log.get().is_some_and(|log| log.check().is_ok());
-        let goes_on = error.can_be_tried_again() || is_refused;
+        let goes_on = error.is_transient() || is_refused;
         let error = Error::from(error);
         if goes_on { error } else { self.poison(error) }
     }
