@@ -22,7 +22,8 @@ case "$engine" in
   hash) crates="hash" programs=(--lib --test table_faults) ;;
   index) crates="index" programs=(--lib) ;;
   sim) crates="sim" programs=(--lib) ;;
-  *) echo "planted: which engine? kv, pool, table, wal, hash, index or sim" >&2; exit 2 ;;
+  workload) crates="workload" programs=(--lib) ;;
+  *) echo "planted: which engine? kv, pool, table, wal, hash, index, sim or workload" >&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use cairn_codec::short_word::short_word;
 use serde::{Deserialize, Serialize};
 
 /// The first 64 bits of the golden ratio. The number is odd, so that multiplication by it is
@@ -103,23 +104,6 @@ pub fn checksum(value: &[u8]) -> u64 {
     (sum.rotate_left(7) ^ short_word(tail)).wrapping_mul(GOLDEN)
 }
 
-/// Returns up to seven bytes as a little-endian number, without a loop over them.
-#[inline]
-fn short_word(tail: &[u8]) -> u64 {
-    match (tail.first_chunk::<4>(), tail.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            let shift = 8 * (tail.len() as u32 - 4);
-            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << shift
-        }
-        _ => match *tail {
-            [] => 0,
-            [a] => u64::from(a),
-            [a, b] => u64::from(u16::from_le_bytes([a, b])),
-            [a, b, c, ..] => u64::from(u32::from_le_bytes([a, b, c, 0])),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,16 +140,5 @@ mod tests {
         assert_eq!(forward, backward);
         assert_ne!(forward, swapped);
         assert_eq!((forward.found, forward.bytes), (2, 6));
-    }
-
-    /// Goal: the short tail is read as a little-endian number. Method: compare with a loop over the
-    /// bytes.
-    #[test]
-    fn short_word_is_little_endian() {
-        let bytes = [1_u8, 2, 3, 4, 5, 0x86, 0xf7];
-        for len in 0..=7 {
-            let plain = bytes[..len].iter().rev().fold(0, |word, &b| word << 8 | u64::from(b));
-            assert_eq!(short_word(&bytes[..len]), plain, "{len}");
-        }
     }
 }

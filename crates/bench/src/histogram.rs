@@ -1,34 +1,31 @@
-//! Latency of single operations: a high-dynamic-range histogram, and the overhead of reading the
-//! clock.
+//! Latency of single operations, and the overhead of reading the clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cairn_vfs::Clock;
-use hdrhistogram::Histogram;
+use cairn_workload::Histogram;
+use cairn_workload::histogram::Doublings;
 
 /// The longest latency that the histogram resolves: one hour, since a replay at recorded speed may
 /// fall behind that far.
 const MAX_NS: u64 = 3_600_000_000_000;
 
-/// Two significant digits: one percent, which is finer than the clock. More digits would make the
-/// table compete with the stores for the CPU cache.
-const DIGITS: u8 = 2;
+/// Buckets 0.8 % wide, which is finer than the clock. More would make the table compete with the
+/// stores for the CPU cache.
+type Nanoseconds = Doublings<128>;
 
 /// Latencies in nanoseconds, each reduced by the overhead of reading the clock.
 #[derive(Debug, Clone)]
 pub struct Latencies {
-    histogram: Histogram<u64>,
+    histogram: Histogram<Nanoseconds>,
     clock_overhead_ns: u64,
 }
 
 impl Latencies {
     /// Creates an empty histogram; `clock_overhead_ns` comes from [`clock_overhead`].
     pub fn new(clock_overhead_ns: u64) -> Self {
-        // Cannot fail: the crate accepts these constant bounds and digits. The fallback resizes
-        // itself.
-        let histogram = Histogram::new_with_bounds(1, MAX_NS, DIGITS);
-        Latencies { histogram: histogram.unwrap_or_else(|_| fallback()), clock_overhead_ns }
+        Latencies { histogram: Histogram::with_max(MAX_NS), clock_overhead_ns }
     }
 
     /// Returns the overhead that is subtracted from each latency.
@@ -41,28 +38,27 @@ impl Latencies {
     #[inline]
     pub fn record(&mut self, elapsed: Duration) {
         let ns = (elapsed.as_nanos() as u64).saturating_sub(self.clock_overhead_ns);
-        self.histogram.saturating_record(ns.max(1));
+        self.histogram.add(ns.clamp(1, MAX_NS), 1.0);
     }
 
     /// Adds all latencies of `other`.
     pub fn merge(&mut self, other: &Latencies) {
-        // Cannot fail: both have the same bounds.
-        let _ = self.histogram.add(&other.histogram);
+        self.histogram.merge(&other.histogram);
     }
 
     /// Returns the number of latencies.
     pub fn count(&self) -> u64 {
-        self.histogram.len()
+        self.histogram.total() as u64
     }
 
     /// Returns the latency that a fraction `quantile` of the operations did not exceed, in ns.
     pub fn quantile(&self, quantile: f64) -> f64 {
-        self.histogram.value_at_quantile(quantile) as f64
+        self.histogram.quantile(quantile) as f64
     }
 
     /// Returns the percentiles for reports; empty if nothing was recorded.
     pub fn percentiles(&self) -> BTreeMap<String, f64> {
-        if self.histogram.is_empty() {
+        if self.count() == 0 {
             return BTreeMap::new();
         }
         let named = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
@@ -74,20 +70,15 @@ impl Latencies {
 
     /// Returns every used bucket as (ns, count), to be sent to another process.
     pub fn buckets(&self) -> Vec<(u64, u64)> {
-        self.histogram.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value())).collect()
+        self.histogram.used().map(|(ns, count)| (ns, count as u64)).collect()
     }
 
     /// Adds the buckets that [`Latencies::buckets`] returned.
     pub fn add_buckets(&mut self, buckets: &[(u64, u64)]) {
         for &(ns, count) in buckets {
-            self.histogram.saturating_record_n(ns.max(1), count);
+            self.histogram.add(ns.clamp(1, MAX_NS), count as f64);
         }
     }
-}
-
-#[allow(clippy::expect_used)]
-fn fallback() -> Histogram<u64> {
-    Histogram::new(DIGITS).expect("two digits are within the crate's limit of five")
 }
 
 /// Returns the median difference between two consecutive clock readings, in ns.

@@ -2,27 +2,13 @@
 
 use std::time::Duration;
 
-/// Converts a time since the Unix epoch to year, month, day, hour, minute, second in UTC.
-fn civil(since_epoch: Duration) -> (i64, u32, u32, u64, u64, u64) {
-    let seconds = since_epoch.as_secs();
-    let (days, second) = ((seconds / 86_400) as i64, seconds % 86_400);
-    // Days since 1 March of year 0, in eras of 400 years, as in Howard Hinnant's "chrono-compatible
-    // low-level date algorithms".
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = (day_of_year - (153 * shifted_month + 2) / 5 + 1) as u32;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 } as u32;
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month, day, second / 3600, second / 60 % 60, second % 60)
-}
+use cairn_codec::calendar::civil_from_days;
 
 /// Formats a time as in `2026-11-21T05:01:00Z`.
 pub fn rfc3339(since_epoch: Duration) -> String {
-    let (year, month, day, hour, minute, second) = civil(since_epoch);
+    let seconds = since_epoch.as_secs();
+    let (year, month, day) = civil_from_days((seconds / 86_400) as i64);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 

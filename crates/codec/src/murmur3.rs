@@ -4,6 +4,8 @@
 //! Not suitable for untrusted keys if an attacker may know the seed: collisions can be constructed
 //! at will.
 
+use crate::short_word::short_word;
+
 /// Returns the MurmurHash3_x86_32 hash of `key`.
 #[inline]
 pub fn hash32(key: &[u8], seed: u32) -> u32 {
@@ -14,7 +16,7 @@ pub fn hash32(key: &[u8], seed: u32) -> u32 {
         h = h.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
     }
     // An empty tail mixes to zero, which leaves h unchanged.
-    h ^= mix32(little_endian(tail) as u32);
+    h ^= mix32(short_word(tail) as u32);
     h ^= key.len() as u32;
     h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);
     h = (h ^ h >> 13).wrapping_mul(0xc2b2_ae35);
@@ -41,8 +43,8 @@ pub fn hash64(key: &[u8], seed: u32) -> u64 {
         h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
     }
     let (low, high) = tail.split_at(tail.len().min(8));
-    h1 ^= mix_low(little_endian(low));
-    h2 ^= mix_high(little_endian(high));
+    h1 ^= mix_low(short_word(low));
+    h2 ^= mix_high(short_word(high));
     let len = key.len() as u64;
     h1 ^= len;
     h2 ^= len;
@@ -68,32 +70,8 @@ fn finish64(mut k: u64) -> u64 {
     k ^ k >> 33
 }
 
-/// Reads at most 8 bytes as a little-endian integer.
-///
-/// Uses two overlapping 4-byte loads, or up to three single bytes, instead of a loop, because every
-/// short key ends here.
-#[inline(always)]
-fn little_endian(bytes: &[u8]) -> u64 {
-    let len = bytes.len();
-    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        (Some(first), Some(last)) => {
-            let low = u64::from(u32::from_le_bytes(*first));
-            let high = u64::from(u32::from_le_bytes(*last));
-            low | high << (8 * (len - 4))
-        }
-        _ => match *bytes {
-            [] => 0,
-            [a] => u64::from(a),
-            [a, b] => u64::from(u16::from_le_bytes([a, b])),
-            [a, b, c, ..] => u64::from(u32::from_le_bytes([a, b, c, 0])),
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
     /// Goal: these are the hashes stored in Sparkey files. Method: vectors that agree with other
@@ -111,22 +89,6 @@ mod tests {
             assert_eq!(hash32(key, 1), h32_1, "{key:?}");
             assert_eq!(hash64(key, 0), h64_0, "{key:?}");
             assert_eq!(hash64(key, 1), h64_1, "{key:?}");
-        }
-    }
-
-    /// Reads a tail byte by byte, like the reference's fall-through switch.
-    fn little_endian_slowly(bytes: &[u8]) -> u64 {
-        bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
-    }
-
-    proptest! {
-        #![proptest_config(crate::test_config::cases(256))]
-
-        /// Goal: the overlapping loads equal the plain loop. Method: all lengths from 0 to 8,
-        /// random bytes.
-        #[test]
-        fn tails(bytes in prop::collection::vec(any::<u8>(), 0..=8)) {
-            prop_assert_eq!(little_endian(&bytes), little_endian_slowly(&bytes));
         }
     }
 }

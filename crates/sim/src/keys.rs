@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use cairn_vfs::{Rng, SeededRng};
+use cairn_workload::SplitMixPermutation;
+use cairn_workload::Zipf;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, expect};
 use crate::json::no_settings;
-use crate::rng::{Permutation, Rng};
-use crate::zipf::Zipf;
 
 /// The distribution of keys over writes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
@@ -142,9 +143,9 @@ pub struct KeyStream {
     sample: u64,
     /// The number of real keys.
     keys: u64,
-    scatter: Permutation,
+    scatter: SplitMixPermutation,
     zipf: Option<Zipf>,
-    rng: Rng,
+    rng: SeededRng,
     /// The next index of sequential kinds; the newest key of `Latest`.
     at: u64,
     /// The index of the last write drawn from a trace.
@@ -172,9 +173,9 @@ impl KeyStream {
             ids,
             sample,
             keys,
-            scatter: Permutation::new(ids, 0xca1),
+            scatter: SplitMixPermutation::new(ids, 0xca1),
             zipf,
-            rng: Rng::new(seed),
+            rng: SeededRng::new(seed),
             at: 0,
             traced: 0,
             series,
@@ -184,7 +185,7 @@ impl KeyStream {
     /// Creates a stream for a reader of this stream's writes. It has the same popularity, adds no
     /// keys, and draws independently.
     pub fn reader(&self, seed: u64) -> KeyStream {
-        let mut reader = KeyStream { rng: Rng::new(seed), ..self.clone() };
+        let mut reader = KeyStream { rng: SeededRng::new(seed), ..self.clone() };
         if let Distribution::Latest { inserts, .. } = &mut reader.kind {
             *inserts = 0.0;
         }
@@ -216,17 +217,17 @@ impl KeyStream {
                 if self.rng.unit() < *inserts {
                     // An insert writes the key that it adds.
                     self.at = (self.at + 1) % self.ids;
-                    self.scatter.of(self.at)
+                    self.scatter.apply(self.at)
                 } else {
                     let age = self.rank() / self.sample;
-                    self.scatter.of((self.at + self.ids - age.min(self.ids - 1)) % self.ids)
+                    self.scatter.apply((self.at + self.ids - age.min(self.ids - 1)) % self.ids)
                 }
             }
             Distribution::HotSet { keys, writes } => {
                 let hot = ((self.ids as f64 * keys) as u64).clamp(1, self.ids);
                 let is_hot = hot == self.ids || self.rng.unit() < *writes;
                 let place = if is_hot { self.rng.below(hot) } else { hot + self.rng.below(self.ids - hot) };
-                self.scatter.of(place)
+                self.scatter.apply(place)
             }
             Distribution::TimeSeries { .. } => {
                 let count = self.series.len() as u64;
@@ -273,7 +274,7 @@ impl KeyStream {
 
     /// Returns the id of a popularity rank.
     pub fn place_of_rank(&self, rank: u64) -> u64 {
-        self.scatter.of((rank / self.sample).min(self.ids - 1))
+        self.scatter.apply((rank / self.sample).min(self.ids - 1))
     }
 
     /// Returns the share of accesses of each id, over all its keys; the sum is 1.
@@ -288,12 +289,12 @@ impl KeyStream {
         match (&self.kind, &self.zipf) {
             (Distribution::Zipfian { .. }, Some(zipf)) => {
                 for (rank, share) in group_shares(zipf, self.ids, self.sample, self.keys) {
-                    set(self.scatter.of(rank), share);
+                    set(self.scatter.apply(rank), share);
                 }
             }
             (Distribution::Latest { .. }, Some(zipf)) => {
                 for (age, share) in group_shares(zipf, self.ids, self.sample, self.keys) {
-                    set(self.scatter.of((self.at + self.ids - age) % self.ids), share);
+                    set(self.scatter.apply((self.at + self.ids - age) % self.ids), share);
                 }
             }
             (Distribution::HotSet { keys, writes }, _) => {
@@ -301,7 +302,7 @@ impl KeyStream {
                 let cold = (self.ids - hot).max(1);
                 for index in 0..self.ids {
                     let share = if index < hot { writes / hot as f64 } else { (1.0 - writes) / cold as f64 };
-                    set(self.scatter.of(index), if hot == self.ids { even } else { share });
+                    set(self.scatter.apply(index), if hot == self.ids { even } else { share });
                 }
             }
             _ => {}
@@ -315,7 +316,7 @@ impl KeyStream {
 #[derive(Debug, Clone)]
 pub struct WriteStream {
     keys: KeyStream,
-    rng: Rng,
+    rng: SeededRng,
     deletes: f64,
 }
 
@@ -323,7 +324,7 @@ impl WriteStream {
     /// Creates the stream of a seed.
     pub fn new(kind: &Distribution, keys: u64, sample: u64, deletes: f64, seed: u64) -> WriteStream {
         let keys = KeyStream::new(kind, keys, sample, seed);
-        WriteStream { keys, rng: Rng::new(seed ^ 0xde1e7e), deletes }
+        WriteStream { keys, rng: SeededRng::new(seed ^ 0xde1e7e), deletes }
     }
 
     /// Returns the id of the next write, and whether it is a delete.
@@ -452,7 +453,7 @@ mod tests {
         for _ in 0..10_000 {
             let _ = writer.next_id();
         }
-        let newest = writer.scatter.of(writer.at) as u32;
+        let newest = writer.scatter.apply(writer.at) as u32;
         let count = |reader: &mut KeyStream| (0..2000).filter(|_| reader.next_id() == newest).count();
         assert!(count(&mut reader) < 10);
         reader.follow(&writer);
@@ -485,7 +486,7 @@ mod tests {
         for inserts in [1.0, 0.5] {
             let mut stream = KeyStream::new(&Distribution::Latest { theta: 0.99, inserts }, 1000, 1, 5);
             let written: Vec<u32> = (0..900).map(|_| stream.next_id()).collect();
-            let added: Vec<u32> = (1..=stream.at).map(|at| stream.scatter.of(at) as u32).collect();
+            let added: Vec<u32> = (1..=stream.at).map(|at| stream.scatter.apply(at) as u32).collect();
             assert!(added.iter().all(|id| written.contains(id)), "{inserts}");
             assert!(inserts < 1.0 || written == added);
         }

@@ -22,7 +22,6 @@ pub mod compact;
 pub mod config;
 mod error;
 pub mod hardware;
-pub mod histogram;
 pub mod import;
 pub mod json;
 pub mod keys;
@@ -34,7 +33,6 @@ pub mod profiles;
 pub mod read;
 pub mod resource;
 pub mod results;
-pub mod rng;
 mod sim;
 pub mod stall;
 #[cfg(test)]
@@ -42,7 +40,6 @@ pub mod stall;
 mod test_config;
 pub mod traffic;
 pub mod tree;
-mod zipf;
 
 pub use config::{Config, Mode, Preload, Workload};
 pub use error::{Error, Result};

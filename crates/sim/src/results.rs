@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use cairn_workload::Percentiles;
 use serde::Serialize;
 
 use crate::compact::Reason;
-use crate::histogram::Percentiles;
 use crate::read::ReadCosts;
 use crate::resource::Resource;
 use crate::stall::{Cause, Stall};

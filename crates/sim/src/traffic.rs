@@ -1,10 +1,11 @@
 //! Models of write traffic over virtual time.
 
+use cairn_vfs::SeededRng;
+use cairn_workload::Draw;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, expect};
 use crate::json::no_settings;
-use crate::rng::Rng;
 
 /// The rate of writes over time, in MB (10^6 bytes of keys and values) a second. A delete has no
 /// value.
@@ -124,7 +125,7 @@ impl Traffic {
 #[derive(Debug, Clone)]
 pub struct TrafficClock {
     traffic: Traffic,
-    rng: Rng,
+    rng: SeededRng,
     is_on: bool,
     /// The current rate in bytes a second; infinite for a closed loop.
     pub bytes_per_sec: f64,
@@ -138,7 +139,7 @@ impl TrafficClock {
     pub fn new(traffic: &Traffic, seed: u64) -> TrafficClock {
         let mut clock = TrafficClock {
             traffic: traffic.clone(),
-            rng: Rng::new(seed ^ 0x7aff1c),
+            rng: SeededRng::new(seed ^ 0x7aff1c),
             is_on: false,
             bytes_per_sec: 0.0,
             until: 0.0,

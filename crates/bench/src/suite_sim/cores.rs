@@ -5,9 +5,9 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use cairn_sim::rng::Rng;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::{Clock, SystemClock, thread};
+use cairn_vfs::{Rng, SeededRng};
 
 use crate::error::{Error, Result};
 use crate::procfs::own_cpu_secs;
@@ -114,7 +114,7 @@ fn timed_work(seed: u64) -> (f64, f64) {
 }
 
 fn work(seed: u64, rounds: u64) {
-    let mut rng = Rng::new(seed);
+    let mut rng = SeededRng::new(seed);
     let from = vec![seed as u8; COPIED_BYTES];
     let mut to = vec![0; COPIED_BYTES];
     for _ in 0..rounds {

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use cairn_sim::hardware::CpuCosts;
 use cairn_sim::options::{Compression, Engine};
-use cairn_sim::rng::Rng;
 use cairn_sim::{Config, preload_order, writes_per_flush};
 use cairn_vfs::{Clock, SystemClock};
+use cairn_vfs::{Rng, SeededRng};
 
 use super::{Data, MeasuredStore, Opener, Options};
 use crate::error::{Error, Result};
@@ -191,7 +191,7 @@ fn writes(
         let start = meter.secs();
         for at in 0..each {
             // Each key once per round, in pseudo-random order.
-            let place = order.of(at) * rounds;
+            let place = order.apply(at) * rounds;
             let id = if keys == Keys::New { place + round } else { place };
             data.key(id as u32, &mut key);
             store.put(&key, data.value())?;
@@ -225,7 +225,7 @@ fn writes(
 /// Returns the processor seconds per lookup of a present key.
 fn lookups(config: &Config, mut store: Box<dyn MeasuredStore>) -> Result<f64> {
     let data = Data::new(config)?;
-    let mut rng = Rng::new(config.seed);
+    let mut rng = SeededRng::new(config.seed);
     let mut key = Vec::new();
     let (meter, mut secs) = (Meter::default(), 0.0);
     // The first pass warms up the cache.

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use cairn_codec::compress::{Compression, Compressor, Decompressor, Format};
 use cairn_codec::lz4::{self, Lz4Compressor};
 use cairn_sim::hardware::Codec;
-use cairn_sim::rng::Rng;
 use cairn_sim::{Config, layout};
 use cairn_vfs::{Clock, SystemClock};
+use cairn_vfs::{Rng, SeededRng};
 
 use crate::error::{Error, Result};
 
@@ -42,7 +42,7 @@ impl Data {
         let options = &config.options;
         let compresses = options.compression != cairn_sim::options::Compression::None
             || !options.compression_per_level.is_empty();
-        let mut rng = Rng::new(0xda7a);
+        let mut rng = SeededRng::new(0xda7a);
         let mut stretch = Vec::with_capacity(STRETCH_BYTES + value_bytes);
         while stretch.len() < STRETCH_BYTES + value_bytes {
             let from = stretch.len();

@@ -1,7 +1,7 @@
 //! Drives a real store as the simulator drives its model: with the same writes and the same pauses.
 
-use cairn_sim::rng::Rng;
 use cairn_sim::{Config, KeyStream, Preload, WriteStream, is_read_moment, preload_order, writes_per_flush};
+use cairn_vfs::{Rng, SeededRng};
 
 use super::{Data, Level, MeasuredStore, Totals};
 use crate::error::{Error, Result};
@@ -115,7 +115,7 @@ pub(super) fn preload(
     };
     let mut key = Vec::new();
     for at in 0..keys {
-        let id = if in_order { at } else { order.of(at) } as u32;
+        let id = if in_order { at } else { order.apply(at) } as u32;
         data.key(id, &mut key);
         store.put(&key, data.value())?;
         if let Some(slot) = alive.get_mut(id as usize) {
@@ -156,7 +156,7 @@ impl Reader<'_> {
     fn new<'d>(config: &Config, data: &'d Data) -> Reader<'d> {
         let workload = &config.workload;
         let kind = workload.reads.distribution.as_ref().unwrap_or(&workload.distribution);
-        let seed = Rng::new(config.seed).next_u64();
+        let seed = SeededRng::new(config.seed).next_u64();
         let keys = KeyStream::new(kind, workload.keys, 1, seed).reader(seed);
         Reader { keys, data }
     }

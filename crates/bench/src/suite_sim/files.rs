@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cairn_sim::hardware::Disk;
-use cairn_sim::rng::Rng;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock, thread};
+use cairn_vfs::{Rng, SeededRng};
 
 use super::cores::{EndsAtDrop, while_busy};
 use crate::error::{Error, Result};
@@ -77,7 +77,7 @@ struct Files {
 
 impl Files {
     fn new(dir: &Path, name: &'static str, bytes: u64) -> Files {
-        let mut rng = Rng::new(bytes);
+        let mut rng = SeededRng::new(bytes);
         let content = (0..bytes.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
         Files { fs: StdFs::new(), clock: SystemClock::new(), dir: dir.to_owned(), name, content, made: 0 }
     }

@@ -31,11 +31,11 @@ pub use files::measure_syncs;
 pub use page::{to_page, to_text};
 pub use share::Share;
 
+use cairn_vfs::{Fs, StdFs};
 use data::codec_ratios;
 
 use cairn_sim::options::Engine;
 use cairn_sim::{Config, Results, Simulation};
-use cairn_vfs::{Fs, StdFs};
 
 use crate::error::{Error, Result};
 use crate::process::Stop;

@@ -302,16 +302,8 @@ fn fill(db: &dyn SqlDb, dialect: Dialect, table: &Table) -> Result<()> {
     db.analyze()
 }
 
-/// Formats days since 1970 as a date such as `2026-11-21`: Howard Hinnant's `civil_from_days`.
+/// Formats days since 1970 as a date such as `2026-11-21`.
 pub fn date_text(days: i32) -> String {
-    let shifted = i64::from(days) + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = cairn_codec::calendar::civil_from_days(i64::from(days));
     format!("{year:04}-{month:02}-{day:02}")
 }

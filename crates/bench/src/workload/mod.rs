@@ -10,23 +10,20 @@ mod arena;
 mod dataset;
 mod distribution;
 mod order;
-mod permutation;
 mod records;
 mod shape;
-mod zipf;
 
 pub use arena::{Arena, KeyBatch};
 pub use dataset::Dataset;
 pub use distribution::{Distribution, Sampler};
 pub use order::{CHUNK_KEYS, ReadOrder};
-pub use permutation::Permutation;
 pub use records::{Records, Separator, check_column};
 pub use shape::{KeyShape, ValueShape};
-pub use zipf::Zipf;
 
 use std::fmt;
 
 use cairn_vfs::Rng;
+pub use cairn_workload::{Permutation, Zipf};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use cairn_sim::Results;
-use cairn_sim::histogram::Percentiles;
 use cairn_sim::results::{Bottleneck, LevelResult, Outcome};
+use cairn_workload::Percentiles;
 
 use crate::output::{counted, human};
 

@@ -4,9 +4,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cairn_bench::process::Stop;
-use cairn_sim::rng::Rng;
 use cairn_sim::{Config, Results, Simulation};
 use cairn_vfs::thread;
+use cairn_vfs::{Rng, SeededRng};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
@@ -158,7 +158,7 @@ fn grid(axes: &[Axis]) -> Result<Vec<Vec<f64>>> {
 /// Creates a Latin hypercube: each of the `count` slices of each axis has one point (McKay,
 /// Beckman, Conover, 1979).
 fn hypercube(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
-    let mut rng = Rng::new(seed ^ 0x1a71);
+    let mut rng = SeededRng::new(seed ^ 0x1a71);
     let mut points = vec![Vec::with_capacity(axes); count];
     for _ in 0..axes {
         let mut order: Vec<usize> = (0..count).collect();

@@ -6,6 +6,9 @@ mod cache;
 mod probes;
 mod replay;
 
+use cairn_vfs::{Rng, SeededRng};
+use cairn_workload::histogram::Seconds;
+use cairn_workload::{Draw, Percentiles};
 use serde::Serialize;
 
 pub use bloom::false_positive_rate;
@@ -14,12 +17,10 @@ pub use probes::Probes;
 pub use replay::{replay, replay_beside};
 
 use crate::config::Config;
-use crate::histogram::{Histogram, Percentiles};
 use crate::keys::KeyStream;
 use crate::layout;
 use crate::options::{Engine, Options};
 use crate::resource::Work;
-use crate::rng::Rng;
 use crate::tree::{Level, Tree};
 
 /// Lookups that are drawn for the latency distribution.
@@ -78,9 +79,9 @@ pub struct ReadModel {
     /// Average costs.
     pub costs: ReadCosts,
     /// Latencies of lookups, weighted by their rate.
-    pub get: Histogram,
+    pub get: Seconds,
     /// Latencies of scans, weighted by their rate.
-    pub scan: Histogram,
+    pub scan: Seconds,
     /// Blocks by popularity, for a replay.
     pub classes: Vec<BlockClass>,
     /// Partitions that share the cache, by popularity.
@@ -124,8 +125,8 @@ impl ReadModel {
         };
         let mut model = ReadModel {
             costs,
-            get: Histogram::default(),
-            scan: Histogram::default(),
+            get: Seconds::default(),
+            scan: Seconds::default(),
             classes: probes.classes,
             partitions: probes.partitions,
             capacity,
@@ -189,7 +190,7 @@ impl ReadModel {
     fn draw_latencies(&mut self, config: &Config, utilization: f64) {
         let reads = &config.workload.reads;
         let cpu = &config.hardware.cpu;
-        let mut rng = Rng::new(config.seed ^ 0x1a7e);
+        let mut rng = SeededRng::new(config.seed ^ 0x1a7e);
         let weight = |rate: f64| if rate > 0.0 { rate / f64::from(DRAWS) } else { 1.0 / f64::from(DRAWS) };
         let queue = 1.0 / (1.0 - utilization.clamp(0.0, 0.97));
         for _ in 0..DRAWS {
@@ -216,7 +217,7 @@ impl ReadModel {
         }
     }
 
-    fn fetch_secs(&self, config: &Config, count: u64, queue: f64, rng: &mut Rng) -> f64 {
+    fn fetch_secs(&self, config: &Config, count: u64, queue: f64, rng: &mut SeededRng) -> f64 {
         let (cpu, disk) = (&config.hardware.cpu, &config.hardware.disk);
         let mut secs = 0.0;
         for _ in 0..count {
@@ -282,7 +283,7 @@ fn bottom_codec(config: &Config) -> crate::options::Compression {
 }
 
 /// Returns a random whole number with the mean `value`.
-fn whole(value: f64, rng: &mut Rng) -> u64 {
+fn whole(value: f64, rng: &mut SeededRng) -> u64 {
     let below = value.floor();
     below as u64 + u64::from(rng.unit() < value - below)
 }

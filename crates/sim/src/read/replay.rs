@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use cairn_vfs::{Rng, SeededRng};
+
 use super::cache::{BlockClass, CachePolicy, FRONT_SHARE, MAIN_SHARE};
-use crate::rng::Rng;
 
 /// Returns the hit rate of a real cache of `capacity` blocks over `fetches` fetches, after as many
 /// fetches to warm it up.
@@ -38,7 +39,7 @@ pub fn replay_beside(
     if total <= 0.0 || capacity == 0 {
         return 0.0;
     }
-    let mut rng = Rng::new(seed);
+    let mut rng = SeededRng::new(seed);
     let part = |share: f64| ((capacity as f64 * share) as usize).max(1);
     let mut cache: Box<dyn Ask> = match policy {
         CachePolicy::Lru => Box::new(Segments::new(capacity, 0)),

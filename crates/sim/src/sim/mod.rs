@@ -21,7 +21,6 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::compact;
 use crate::config::{Config, Mode, Preload};
 use crate::error::Result;
-use crate::histogram::Histogram;
 use crate::keys::WriteStream;
 use crate::options::{CompactionStyle, Engine};
 use crate::output::Builder;
@@ -32,6 +31,7 @@ use crate::stall::{Cause, Controller, Signals, Stall};
 use crate::traffic::TrafficClock;
 use crate::tree::Tree;
 
+use cairn_workload::histogram::Seconds;
 pub use jobs::JobView;
 use jobs::{Active, Flushed};
 use live::Live;
@@ -91,12 +91,12 @@ pub struct Simulation {
     delayed_secs: f64,
     bottlenecks: BTreeMap<Bottleneck, f64>,
     used: [f64; RESOURCES],
-    put: Histogram,
+    put: Seconds,
     reads: Option<ReadModel>,
     /// Costs of lookups at several moments of the run.
     looks: Vec<ReadCosts>,
-    get: Histogram,
-    scan: Histogram,
+    get: Seconds,
+    scan: Seconds,
     /// The time since when writers are stopped, if they are.
     stopped_since: Option<f64>,
     series: Vec<Point>,
@@ -118,7 +118,7 @@ struct SincePoint {
     stalled: f64,
     used: [f64; RESOURCES],
     bottlenecks: BTreeMap<Bottleneck, f64>,
-    put: Histogram,
+    put: Seconds,
 }
 
 impl SincePoint {
@@ -184,11 +184,11 @@ impl Simulation {
             delayed_secs: 0.0,
             bottlenecks: BTreeMap::new(),
             used: [0.0; RESOURCES],
-            put: Histogram::default(),
+            put: Seconds::default(),
             reads: None,
             looks: Vec::new(),
-            get: Histogram::default(),
-            scan: Histogram::default(),
+            get: Seconds::default(),
+            scan: Seconds::default(),
             stopped_since: None,
             series: Vec::new(),
             since: SincePoint::default(),
@@ -431,6 +431,9 @@ impl Simulation {
 
     /// Records writes of this latency.
     fn note_put(&mut self, secs: f64, writes: f64) {
+        if writes <= 0.0 || !secs.is_finite() {
+            return;
+        }
         self.put.add(secs, writes);
         self.since.put.add(secs, writes);
     }

@@ -1,20 +1,21 @@
 //! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in zero
 //! virtual time.
 
+use cairn_workload::{SplitMixPermutation, split_mix};
+
 use super::{Simulation, memtable};
 use crate::compact::{self, Kind, Targets};
 use crate::config::{Config, Mode};
 use crate::options::{CompactionStyle, Engine};
 use crate::results::Outcome;
-use crate::rng::{Permutation, mix};
 use crate::tree::Entry;
 
 /// The most compactions after one flush of a paced run: far more than any tree needs.
 const JOBS_PER_FLUSH_MAX: usize = 1_000_000;
 
 /// Returns the key order of a random preload. The lab fills real stores in the same order.
-pub fn preload_order(keys: u64) -> Permutation {
-    Permutation::new(keys, mix(0xf111))
+pub fn preload_order(keys: u64) -> SplitMixPermutation {
+    SplitMixPermutation::new(keys, split_mix(0xf111))
 }
 
 /// The number of moments of a paced run at which the costs of lookups are computed.
@@ -122,7 +123,7 @@ impl Simulation {
         while from < ids {
             due += batch;
             let to = (due as u64).clamp(from + 1, ids);
-            let id = |at: u64| if in_order { at as u32 } else { order.of(at) as u32 };
+            let id = |at: u64| if in_order { at as u32 } else { order.apply(at) as u32 };
             let mut entries: Vec<Entry> = (from..to).map(|at| Entry::new(id(at), at + 1, false)).collect();
             entries.sort_unstable();
             entries.iter().for_each(|entry| self.live.wrote(*entry));

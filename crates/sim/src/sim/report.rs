@@ -153,7 +153,7 @@ impl Simulation {
         }
     }
 
-    fn get_at_end(&self) -> crate::histogram::Percentiles {
+    fn get_at_end(&self) -> cairn_workload::Percentiles {
         self.reads.as_ref().map(|reads| reads.get_percentiles()).unwrap_or_default()
     }
 

@@ -1,6 +1,5 @@
 //! Values, as programs pass them to statements and read them from rows.
 
-mod calendar;
 mod convert;
 mod interval;
 mod json;
@@ -9,7 +8,7 @@ mod number;
 mod parse;
 mod text;
 
-pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month};
+pub(crate) use cairn_codec::calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use convert::FromDatum;
 pub(crate) use interval::typed_interval;
 pub(crate) use list::{Item, items, nested_items, put_item};

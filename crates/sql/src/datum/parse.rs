@@ -5,10 +5,10 @@ use std::str::FromStr;
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
-use super::calendar::{days_from_civil, days_in_month};
 use super::interval::parse_interval;
 use super::number::too_fine;
 use super::{Datum, OPEN, kept, pow10, rescale, rescale_exact};
+use super::{days_from_civil, days_in_month};
 use crate::sqlstate::{
     DATETIME_FIELD_OVERFLOW, INVALID_DATETIME_FORMAT, INVALID_PARAMETER_VALUE, INVALID_TEXT_REPRESENTATION,
     NUMERIC_VALUE_OUT_OF_RANGE,

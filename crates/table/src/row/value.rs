@@ -216,17 +216,8 @@ impl fmt::Display for Value<'_> {
 /// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
 
-/// Formats a day number in the proleptic Gregorian calendar. After H. Hinnant, "chrono-compatible
-/// low-level date algorithms".
 fn date(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
+    let (year, month, day) = cairn_codec::calendar::civil_from_days(days);
     write!(f, "{year:04}-{month:02}-{day:02}")
 }
 

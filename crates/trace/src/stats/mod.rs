@@ -252,7 +252,7 @@ impl Pass {
             self.found.1 += 1;
         }
         if let Detail::Scan { entries, .. } = event.detail {
-            self.scan_entries.add(entries);
+            self.scan_entries.add(entries, 1.0);
         }
         if event.joined {
             self.joined += 1 + u64::from(!self.in_batch);
@@ -264,9 +264,9 @@ impl Pass {
         {
             self.keyspaces.insert(at, event.keyspace);
         }
-        self.key_bytes.add(u64::from(event.key_bytes));
+        self.key_bytes.add(u64::from(event.key_bytes), 1.0);
         if let Some(bytes) = value_bytes {
-            self.value_bytes.add(bytes);
+            self.value_bytes.add(bytes, 1.0);
         }
         let does = self.does(event);
         self.reads += u64::from(does == Some(Does::Read));
@@ -351,11 +351,11 @@ impl Pass {
             found_share: (self.found.1 > 0).then(|| self.found.0 as f64 / self.found.1 as f64),
             batches: self.batches,
             batch_mean: self.joined as f64 / self.batches.max(1) as f64,
-            scan_entries: self.scan_entries.sizes(),
+            scan_entries: Sizes::of(&self.scan_entries),
             keyspaces: self.keyspaces.len(),
             keys: self.tracker.keys(),
-            key_bytes: self.key_bytes.sizes(),
-            value_bytes: self.value_bytes.sizes(),
+            key_bytes: Sizes::of(&self.key_bytes),
+            value_bytes: Sizes::of(&self.value_bytes),
             skew: skew::of(self.tracker.counts(), self.tracker.counted(), self.tracker.share()),
             reuse: self.tracker.reuse(CACHE_POINTS, entry_bytes),
             arrival: arrival(&self.slices, self.slice_ns, seconds),

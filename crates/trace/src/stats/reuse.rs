@@ -141,7 +141,7 @@ impl Tracker {
                 self.tree.add(key.slot as usize, false);
                 let first_in_window = key.window != window;
                 *key = Key { slot, uses: key.uses.saturating_add(u32::from(counts)), window };
-                self.distances.add_weighted((between as f64 * weight) as u64, weight);
+                self.distances.add((between as f64 * weight) as u64, weight);
                 Seen { first: false, first_in_window, weight }
             }
             None => {
@@ -204,7 +204,7 @@ impl Tracker {
         let all = self.seen as f64 * self.sample;
         let mut distances = self.distances.clone();
         if self.threshold < u64::MAX {
-            distances.add_weighted(0, all - self.uses);
+            distances.add(0, all - self.uses);
         }
         let largest = self.keys().max(distances.max() as f64 + 1.0).max(1.0);
         let mut sizes: Vec<u64> = (0..points)
