@@ -35,7 +35,7 @@ pub struct Connection {
 #[cfg(test)]
 impl Connection {
     /// Starts two runs of a query, and leaves both unfinished.
-    pub(crate) fn run_twice(&mut self, query: &crate::query::Query) -> [crate::query::Batches; 2] {
+    pub(crate) fn run_twice(&mut self, query: &crate::general::Query) -> [crate::general::Batches; 2] {
         let mut run = || query.run(&mut self.session, &[]).unwrap();
         [run(), run()]
     }

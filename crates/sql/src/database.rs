@@ -10,7 +10,7 @@ use cairn_vfs::{Clock, Fs, Rng, StdFs, SystemClock, SystemRng};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
-use crate::query::General;
+use crate::general::General;
 use crate::sequence::Counters;
 use crate::sqlstate::{OUT_OF_MEMORY, UNDEFINED_FILE};
 

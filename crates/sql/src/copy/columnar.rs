@@ -13,8 +13,8 @@ use crate::batch::{BatchReader, conform, data_type};
 use crate::datum::{Datum, DatumRef, OPEN, kept};
 use crate::direct::{Insert, InsertRun};
 use crate::error::{Error, Result};
+use crate::general::{Batches, arrow_error};
 use crate::outcome::Column;
-use crate::query::{Batches, arrow_error};
 use crate::session::Session;
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, DUPLICATE_COLUMN};
 

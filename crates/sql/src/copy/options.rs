@@ -1,6 +1,6 @@
 //! The options of COPY.
 
-use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
+use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_PARAMETER_VALUE, SYNTAX_ERROR, UNDEFINED_COLUMN};
 use crate::syntax::ident;
@@ -59,7 +59,7 @@ pub(crate) struct Options {
 
 /// The options as the statement gives them, before they are checked against each other.
 #[derive(Debug, Default)]
-struct Said<'a> {
+struct RawOptions<'a> {
     format: Option<Format>,
     header: Option<Header>,
     delimiter: Option<char>,
@@ -110,14 +110,14 @@ impl Options {
         columns: &[&str],
         from: bool,
     ) -> Result<Self> {
-        let mut said = Said::default();
-        options.iter().try_for_each(|option| said.take(option))?;
-        legacy.iter().try_for_each(|option| said.take_legacy(option))?;
-        said.decide(columns, from)
+        let mut raw = RawOptions::default();
+        options.iter().try_for_each(|option| raw.take(option))?;
+        legacy.iter().try_for_each(|option| raw.take_legacy(option))?;
+        raw.decide(columns, from)
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> RawOptions<'a> {
     fn take(&mut self, option: &'a CopyOption) -> Result<()> {
         match option {
             CopyOption::Format(name) => set(
@@ -175,7 +175,7 @@ impl<'a> Said<'a> {
         let format = self.format.unwrap_or_default();
         let mut options = Options::new(format);
         let (text, csv) = (matches!(format, Format::Text | Format::Csv), format == Format::Csv);
-        let only = |is_said: bool, allowed: bool, what: &str| match is_said && !allowed {
+        let only = |is_given: bool, allowed: bool, what: &str| match is_given && !allowed {
             true => Err(Error::new(FEATURE_NOT_SUPPORTED, format!("COPY {what}"))),
             false => Ok(()),
         };

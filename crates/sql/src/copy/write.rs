@@ -2,8 +2,8 @@
 
 use super::{Encoder, Format, Options, columnar};
 use crate::error::Result;
+use crate::general::Batches;
 use crate::outcome::Column;
-use crate::query::Batches;
 
 /// Encodes the rows of a query.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use cairn_table::Table;
 use cairn_table::row::Type;
 use cairn_table::schema::{ForeignKeyDef, TableDef};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, Expr, Ident, RenameTableNameKind, TableConstraint,
 };
 

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use cairn_table::row::Value;
 use cairn_table::{ColumnStatistics, OwnedValue, Table, TableStatistics, View};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::ObjectName;
+use sqlparser::ast::ObjectName;
 
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;

@@ -2,7 +2,7 @@
 
 use cairn_table::row::Order;
 use cairn_table::schema::{ColumnDef, ColumnType, Identity, KeyColumn};
-use datafusion::sql::sqlparser::ast::{self, ColumnOption, Expr, SequenceOptions, UnaryOperator};
+use sqlparser::ast::{self, ColumnOption, Expr, SequenceOptions, UnaryOperator};
 
 use super::constraints::{Constraints, check_characteristics};
 use super::identity::owner;

@@ -10,7 +10,7 @@ use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, ColumnType, KeyColumn, TableDef};
 use cairn_table::{Catalog, Direction, RowBuf, Table, Transaction, View};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     AlterIndexOperation, AlterTableOperation, CommentObject, ObjectName, ObjectNamePart, Statement as Tree,
 };
 

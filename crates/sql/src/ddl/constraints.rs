@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use cairn_table::Catalog;
 use cairn_table::row::Order;
 use cairn_table::schema::{CheckDef, ColumnDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef};
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     CheckConstraint, ConstraintCharacteristics, ConstraintReferenceMatchKind, DeferrableInitial, Expr,
     ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ReferentialAction, TableConstraint,
 };

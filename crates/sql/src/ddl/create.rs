@@ -3,7 +3,7 @@
 use cairn_table::Table;
 use cairn_table::schema::{ColumnDef, TableDef, ViewDef};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{self, ObjectName, SchemaName, Statement as Tree};
+use sqlparser::ast::{self, ObjectName, SchemaName, Statement as Tree};
 
 use super::columns::{OwnSequence, apply};
 use super::identity::owner;
@@ -11,8 +11,8 @@ use crate::batch::BatchReader;
 use crate::datum::DatumRef;
 use crate::direct::Checks;
 use crate::error::{Error, Result};
+use crate::general::{Query, arrow_error};
 use crate::outcome::CommandTag;
-use crate::query::{Query, arrow_error};
 use crate::sequence::{HIDDEN, Sequence, find as find_sequence, undefined};
 use crate::session::Session;
 use crate::sqlstate::{DUPLICATE_SCHEMA, DUPLICATE_TABLE, INVALID_SCHEMA_NAME, INVALID_TABLE_DEFINITION};

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use cairn_table::schema::ViewDef;
 use cairn_table::{Catalog, PUBLIC};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visitor};
+use sqlparser::ast::{ObjectName, Query, Visitor};
 
 use crate::error::{Error, Result};
 use crate::session::Session;

@@ -3,7 +3,7 @@
 use cairn_table::Table;
 use cairn_table::schema::TableDef;
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{self, CascadeOption, ObjectName, ObjectType};
+use sqlparser::ast::{self, CascadeOption, ObjectName, ObjectType};
 
 use super::dependents::Relation;
 use super::identity::owner;

@@ -4,7 +4,7 @@ use cairn_table::Table;
 use cairn_table::row::Type;
 use cairn_table::schema::{ColumnDef, TableDef};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::AlterColumnOperation;
+use sqlparser::ast::AlterColumnOperation;
 
 use super::columns::check_identity_type;
 use crate::error::{Error, Result};

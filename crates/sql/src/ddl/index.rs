@@ -3,7 +3,7 @@
 use cairn_table::Table;
 use cairn_table::schema::IndexDef;
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{self, ObjectName};
+use sqlparser::ast::{self, ObjectName};
 
 use super::constraints::{column_of, key_columns};
 use super::free_name;

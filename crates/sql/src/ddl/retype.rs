@@ -6,7 +6,7 @@ use std::ops::Bound::Unbounded;
 use cairn_table::schema::{ColumnDef, ColumnType, TableDef};
 use cairn_table::{Direction, Table};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::Expr;
+use sqlparser::ast::Expr;
 
 use super::constraints::check_may_refer;
 use crate::datum::DatumRef;

@@ -1,6 +1,6 @@
 //! Dispatches statements that change the schema.
 
-use datafusion::sql::sqlparser::ast::{AlterIndexOperation, Statement as Tree};
+use sqlparser::ast::{AlterIndexOperation, Statement as Tree};
 
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use cairn_table::row::{Order, Type};
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem,
 };
 

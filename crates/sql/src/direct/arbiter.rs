@@ -1,7 +1,7 @@
 //! ON CONFLICT.
 
 use cairn_table::Table;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     Assignment, AssignmentTarget, ConflictTarget, Expr, ObjectNamePart, OnConflict, OnConflictAction,
 };
 
@@ -109,7 +109,7 @@ pub(crate) fn sets(
     binder: &mut Binder<'_>,
 ) -> Result<Vec<(usize, Node)>> {
     let mut sets: Vec<(usize, Node)> = Vec::with_capacity(assignments.len());
-    let mut set = |name: &datafusion::sql::sqlparser::ast::ObjectName, value: &Expr| -> Result<()> {
+    let mut set = |name: &sqlparser::ast::ObjectName, value: &Expr| -> Result<()> {
         let Some(ObjectNamePart::Identifier(last)) = name.0.last() else { return Err(Failure::Unknown) };
         let at = column_of(table, last)?;
         let Some(column) = table.def().columns.get(at) else { return Err(Failure::Unknown) };
@@ -140,6 +140,6 @@ pub(crate) fn sets(
 }
 
 /// Whether an identifier is the keyword DEFAULT in place of a value.
-pub(crate) fn is_default(name: &datafusion::sql::sqlparser::ast::Ident) -> bool {
+pub(crate) fn is_default(name: &sqlparser::ast::Ident) -> bool {
     name.quote_style.is_none() && ident(name) == "default"
 }

@@ -3,7 +3,7 @@
 use cairn_table::Table;
 use cairn_table::row::{Order, Value};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{Expr, OrderBy, OrderByKind, SelectItem, Value as Literal};
+use sqlparser::ast::{Expr, OrderBy, OrderByKind, SelectItem, Value as Literal};
 
 use super::aggregate::one;
 use super::columnar::{Columnar, GroupRow};

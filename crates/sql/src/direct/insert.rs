@@ -3,7 +3,7 @@
 use cairn_table::schema::{ColumnDef, TableDef};
 use cairn_table::{BulkLoad, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject};
+use sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject};
 
 use super::arbiter::{Conflict, ConflictUpdate, is_default};
 use super::identity::{is_ignored, may_insert};

@@ -11,7 +11,7 @@
 
 use cairn_table::{Table, View};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     Expr, Join as JoinTree, JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins,
 };
 

@@ -4,7 +4,7 @@
 use cairn_table::Table;
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::{ColumnDef, TableDef};
-use datafusion::sql::sqlparser::ast::SelectItem;
+use sqlparser::ast::SelectItem;
 
 use super::Binder;
 use crate::datum::{Datum, DatumRef, kept};

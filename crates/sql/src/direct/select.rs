@@ -3,7 +3,7 @@
 use cairn_table::Table;
 use cairn_table::row::{Order, Type};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     Expr, GroupByExpr, LimitClause, LockClause, NonBlock, OrderBy, OrderByKind, Query, Select as SelectTree,
     SelectFlavor, SetExpr, Value,
 };

@@ -3,7 +3,7 @@
 use cairn_table::schema::ColumnType;
 use cairn_table::{Catalog, PUBLIC, Table};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
     TableWithJoins,
 };
@@ -130,7 +130,7 @@ impl Binder<'_> {
     }
 }
 
-fn is_plain(options: &datafusion::sql::sqlparser::ast::WildcardAdditionalOptions) -> bool {
+fn is_plain(options: &sqlparser::ast::WildcardAdditionalOptions) -> bool {
     options.opt_exclude.is_none()
         && options.opt_except.is_none()
         && options.opt_replace.is_none()
@@ -178,8 +178,8 @@ pub(crate) fn name_of(expr: &Expr) -> String {
         Expr::Substring { .. } => "substring".to_owned(),
         Expr::Position { .. } => "position".to_owned(),
         Expr::Trim { trim_where, .. } => match trim_where {
-            Some(datafusion::sql::sqlparser::ast::TrimWhereField::Leading) => "ltrim".to_owned(),
-            Some(datafusion::sql::sqlparser::ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
+            Some(sqlparser::ast::TrimWhereField::Leading) => "ltrim".to_owned(),
+            Some(sqlparser::ast::TrimWhereField::Trailing) => "rtrim".to_owned(),
             _ => "btrim".to_owned(),
         },
         Expr::Ceil { .. } => "ceil".to_owned(),
@@ -188,9 +188,7 @@ pub(crate) fn name_of(expr: &Expr) -> String {
         Expr::Exists { .. } => "exists".to_owned(),
         Expr::Subquery(query) => first_name(&query.body),
         Expr::Array(_) => "array".to_owned(),
-        Expr::Value(value) if matches!(value.value, datafusion::sql::sqlparser::ast::Value::Boolean(_)) => {
-            "bool".to_owned()
-        }
+        Expr::Value(value) if matches!(value.value, sqlparser::ast::Value::Boolean(_)) => "bool".to_owned(),
         Expr::Collate { expr, .. } => name_of(expr),
         _ => "?column?".to_owned(),
     }
@@ -210,7 +208,7 @@ fn first_name(body: &SetExpr) -> String {
     }
 }
 
-fn type_name(kind: &datafusion::sql::sqlparser::ast::DataType) -> String {
+fn type_name(kind: &sqlparser::ast::DataType) -> String {
     use cairn_table::row::Type;
     let Ok(of) = crate::syntax::column_type(kind) else { return kind.to_string().to_lowercase() };
     let name = match of.kind {

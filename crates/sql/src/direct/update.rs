@@ -6,7 +6,7 @@
 
 use cairn_table::{Isolation, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
-use datafusion::sql::sqlparser::ast;
+use sqlparser::ast;
 
 use super::arbiter::sets;
 use super::insert::changed;

@@ -2,7 +2,7 @@
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::Value;
+use sqlparser::ast::Value;
 
 use super::{Failure, Node, Typed};
 use crate::datum::{Datum, parse_decimal_exactly};

@@ -1,7 +1,7 @@
 //! Goal: expressions have the same values as in PostgreSQL. Method: tables of examples from
 //! PostgreSQL's documentation.
 
-use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement};
+use sqlparser::ast::{SelectItem, SetExpr, Statement};
 
 use super::compile::NoContext;
 use super::*;

@@ -11,7 +11,7 @@ use crate::datum::{AsDatum, Datum, DatumRef, FromDatum, rescale};
 use crate::direct::{Access, Cursor, JoinCursor, LeafRows, Level, Output, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, NoContext, Node, Val};
-use crate::query::{Batches, Shelf, arrow_error};
+use crate::general::{Batches, MaterializedRows, arrow_error};
 use crate::session::{Plan, Planned, SessionContext, Walk};
 use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
 
@@ -47,7 +47,7 @@ pub(crate) enum Source {
     /// Rows of the general path.
     Batches { batches: Box<Batches>, reader: Option<BatchReader>, row: usize },
     /// Materialized rows.
-    Shelf(Box<Shelf>),
+    Materialized(Box<MaterializedRows>),
     /// Rows of a cursor, which returns to its session afterwards.
     Cursor(Box<Walk>),
 }
@@ -72,7 +72,9 @@ impl Source {
             | Source::Scan { planned, .. }
             | Source::Leaves { planned, .. }
             | Source::Join { planned, .. } => Some(&planned.columns),
-            Source::Datums { .. } | Source::Batches { .. } | Source::Shelf(_) | Source::Cursor(_) => None,
+            Source::Datums { .. } | Source::Batches { .. } | Source::Materialized(_) | Source::Cursor(_) => {
+                None
+            }
         }
     }
 
@@ -170,7 +172,7 @@ impl Source {
                     break;
                 }
             },
-            Source::Shelf(shelf) => return shelf.advance(),
+            Source::Materialized(rows) => return rows.advance(),
             Source::Cursor(walk) => return walk.advance(context),
         }
         Ok(true)
@@ -347,8 +349,8 @@ impl<'r> RowView<'r> {
             }
             Source::Datums { current, .. } | Source::Join { current, .. } => value_in(current, column),
             Source::Batches { reader: Some(reader), row, .. } => reader.get(*row, column),
-            Source::Shelf(shelf) => {
-                shelf.at().map_or(DatumRef::Null, |(reader, row)| reader.get(row, column))
+            Source::Materialized(rows) => {
+                rows.at().map_or(DatumRef::Null, |(reader, row)| reader.get(row, column))
             }
             // A cursor's row is viewed through the source that the cursor reads.
             Source::Batches { reader: None, .. } | Source::Cursor(_) => DatumRef::Null,
@@ -384,7 +386,7 @@ impl<'r> RowView<'r> {
             Source::Join { planned, .. } => joined(planned).map_or(0, |join| join.nodes.len()),
             Source::Datums { current, .. } => current.len(),
             Source::Batches { reader: Some(reader), .. } => reader.columns(),
-            Source::Shelf(shelf) => shelf.at().map_or(0, |(reader, _)| reader.columns()),
+            Source::Materialized(rows) => rows.at().map_or(0, |(reader, _)| reader.columns()),
             Source::Batches { reader: None, .. } | Source::Cursor(_) => 0,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, ObjectName, Statement, Visitor};
+use sqlparser::ast::{Expr, ObjectName, Statement, Visitor};
 
 use super::functions;
 use super::relations::find;

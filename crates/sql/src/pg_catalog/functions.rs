@@ -18,7 +18,7 @@ use super::relations::{data_type, type_by_oid};
 use super::{World, define, descriptions, oids, sequences};
 use crate::batch::as_json;
 use crate::error::Error;
-use crate::query::external;
+use crate::general::external;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 use crate::syntax::quote_ident;
 

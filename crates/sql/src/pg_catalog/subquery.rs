@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Value,
     helpers::attached_token::AttachedToken,
 };

@@ -3,13 +3,13 @@
 mod context;
 mod cursors;
 mod first_rows;
+mod locking_subqueries;
 mod notice;
 mod plan;
 mod prepare;
 mod rules;
 mod run;
 mod settings;
-mod staged;
 mod transaction;
 mod utility;
 
@@ -27,8 +27,8 @@ pub(crate) use transaction::Open;
 pub use transaction::TransactionStatus;
 
 use crate::database::Shared;
+use crate::general::Engine;
 use crate::pg_catalog::{Changes, Pictures, ViewColumns};
-use crate::query::Engine;
 use crate::statement::Statement;
 
 /// The most prepared statements in a connection's plan cache.

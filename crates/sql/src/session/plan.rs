@@ -4,11 +4,11 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
 use super::cursors::Declare;
-use super::staged::Staged;
+use super::locking_subqueries::LockingSubqueries;
 use crate::copy::Copy;
 use crate::direct;
+use crate::general::{Change, Query};
 use crate::outcome::Column;
-use crate::query::{Change, Query};
 use crate::statement::StatementKind;
 use crate::syntax::{Tree, deep};
 
@@ -48,7 +48,7 @@ pub(crate) enum Plan {
     /// A change whose rows come from the general path.
     Change(Change),
     /// A statement whose subqueries lock rows.
-    Staged(Staged),
+    LockingSubqueries(LockingSubqueries),
     Copy(Copy),
     Declare(Declare),
     Show(String),

@@ -4,18 +4,18 @@ use std::sync::Arc as StdArc;
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{self, Statement as Tree};
+use sqlparser::ast::{self, Statement as Tree};
 
 use super::cursors::Declare;
+use super::locking_subqueries::LockingSubqueries;
 use super::run::naming;
-use super::staged::Staged;
 use super::{Plan, Planned, Session};
 use crate::copy::Copy;
 use crate::direct::{Binder, Delete, Insert, Select, Update};
 use crate::error::{Error, Result};
 use crate::expr::Failure;
+use crate::general::{Change, Query};
 use crate::outcome::Column;
-use crate::query::{Change, Query};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY_COLUMNS};
 use crate::statement::{Statement, StatementKind};
 use crate::syntax::{Declared, Parsed, Plain, change_of, check_places, ident, last_name, one, planning};
@@ -161,7 +161,7 @@ impl Session {
         {
             return Ok(found);
         }
-        if let Some(found) = Staged::plan(self, tree, types)? {
+        if let Some(found) = LockingSubqueries::plan(self, tree, types)? {
             return Ok(found);
         }
         self.plan_general(tree, types)
@@ -190,8 +190,12 @@ impl Session {
         Ok((Plan::Declare(Declare { declared: declared.clone(), query }), parameters, Vec::new()))
     }
 
-    /// Plans a tree from which [`Staged`] has taken its subqueries.
-    pub(super) fn plan_unstaged(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Found> {
+    /// Plans a tree from which [`LockingSubqueries`] has taken its subqueries.
+    pub(super) fn plan_without_locking(
+        &mut self,
+        tree: &Tree,
+        types: &[Option<ColumnType>],
+    ) -> Result<Found> {
         // Queries are excluded, because the direct path may give one up while it runs and then
         // needs its text.
         if !matches!(tree, Tree::Query(_))

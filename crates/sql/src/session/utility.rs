@@ -1,7 +1,7 @@
 //! Statements that are neither queries nor changes of rows.
 
 use cairn_table::Isolation;
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     self, DiscardObject, Expr, Reset, Set, Statement as Tree, TransactionAccessMode,
     TransactionIsolationLevel, TransactionMode, Value,
 };

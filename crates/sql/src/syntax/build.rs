@@ -1,6 +1,6 @@
 //! Constructors for parts of syntax trees.
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, Ident, ObjectName, TableFactor, Value,
 };

@@ -1,6 +1,6 @@
 //! Statements that change rows, with their WITH clause.
 
-use datafusion::sql::sqlparser::ast::{SetExpr, Statement, With};
+use sqlparser::ast::{SetExpr, Statement, With};
 
 /// Returns the INSERT, UPDATE or DELETE of a statement, and the WITH before it; `None` for other
 /// statements.

@@ -1,9 +1,9 @@
 //! Parses PostgreSQL's DECLARE, FETCH, MOVE and CLOSE. The SQL parser supports fewer of their
 //! words, and expects some in another order.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::Token;
 
 use super::{Plain, ident};
 

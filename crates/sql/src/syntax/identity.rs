@@ -11,8 +11,8 @@
 //! option itself has no effect here.
 
 use cairn_table::schema::Identity;
-use datafusion::sql::sqlparser::ast::{AlterColumnOperation, Expr, GeneratedAs, SequenceOptions, Value};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::ast::{AlterColumnOperation, Expr, GeneratedAs, SequenceOptions, Value};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{Cursor, is_word, replace, solid};
 use crate::error::{Error, Result};

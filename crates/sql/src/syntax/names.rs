@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 use crate::error::{Error, Result};
 use crate::sqlstate::SYNTAX_ERROR;

@@ -1,8 +1,8 @@
 //! `OVERRIDING SYSTEM VALUE` and `OVERRIDING USER VALUE` in an INSERT, which the parser does not
 //! support.
 
-use datafusion::sql::sqlparser::ast::{Insert, SetExpr, Statement};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::ast::{Insert, SetExpr, Statement};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{BLANK, Cursor, is_word, solid};
 

@@ -2,11 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{DiscardObject, Expr, Ident, ObjectName, Statement};
-use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+use sqlparser::ast::{DiscardObject, Expr, Ident, ObjectName, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::cursors::{self, Declared, Fetch};
 use super::dialect::Dialect;
@@ -466,7 +466,7 @@ fn tables(tokens: &[&Token]) -> Option<Vec<ObjectName>> {
             parts.push(Ident {
                 value: word.value.clone(),
                 quote_style: word.quote_style,
-                span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+                span: sqlparser::tokenizer::Span::empty(),
             });
             if tokens.next_if(|token| ***token == Token::Period).is_none() {
                 break;

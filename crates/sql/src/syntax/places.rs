@@ -5,7 +5,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
+use sqlparser::ast::{
     self, ColumnOption, Expr, Function, FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator,
     LimitClause, SelectItem, SetExpr, Statement, TableConstraint, TableFactor, Visitor,
 };

@@ -9,7 +9,7 @@
 use std::ops::ControlFlow;
 
 use crate::syntax::walk::visit_expressions_mut;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value};
+use sqlparser::ast::{BinaryOperator, CastKind, Expr, Statement, UnaryOperator, Value};
 
 /// Corrects a statement that has IS DISTINCT FROM, `^` or EXISTS.
 pub(super) fn correct(statement: &mut Statement) {

@@ -1,6 +1,6 @@
 //! Literals that continue on the next line.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 /// Joins literals that are separated by nothing but a line break: `'a'` and `'b'` on the next line
 /// are `'ab'`.

@@ -1,7 +1,7 @@
 //! `r.* IS NULL` in a select list, where the parser takes `r.*` for all columns of `r` and then
 //! rejects IS. In brackets, `r.*` is an expression everywhere.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{is_word, replace, solid};
 

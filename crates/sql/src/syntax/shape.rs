@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select};
+use sqlparser::ast::{Expr, GroupByExpr, Select};
 
 use super::last_name;
 use crate::syntax::walk::visit_expressions;

@@ -1,7 +1,7 @@
 //! `interval(2) 'text'`, whose precision the parser loses.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::tokens::{is_word, replace, solid};
 

@@ -1,6 +1,6 @@
 //! Strengths of row locks, of which the parser supports two.
 
-use datafusion::sql::sqlparser::tokenizer::TokenWithSpan;
+use sqlparser::tokenizer::TokenWithSpan;
 
 use super::tokens::{BLANK, is_word, solid};
 

@@ -1,7 +1,7 @@
 //! Rewrites options of COPY for which PostgreSQL's notation differs from the parser's.
 
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::tokens::replace;
 use crate::copy::HEADER_MATCH;

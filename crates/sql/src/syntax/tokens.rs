@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
 use super::words::quote_ident;
 

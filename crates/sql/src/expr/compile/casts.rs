@@ -2,7 +2,7 @@
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{self, CaseWhen, Expr};
+use sqlparser::ast::{self, CaseWhen, Expr};
 
 use super::constant::fold;
 use super::{Compiler, Failure, Result, Typed, converted};

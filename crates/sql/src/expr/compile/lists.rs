@@ -6,7 +6,7 @@
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType, Expr, Value};
+use sqlparser::ast::{ArrayElemTypeDef, DataType, Expr, Value};
 
 use super::{Compiler, Failure, Result, Typed};
 use crate::datum::{Datum, items};

@@ -11,7 +11,7 @@ pub(crate) use constant::NoContext;
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, TrimWhereField, UnaryOperator, Value};
+use sqlparser::ast::{self, BinaryOperator, Expr, TrimWhereField, UnaryOperator, Value};
 
 use crate::expr::cast::rank;
 use crate::expr::literal::{literal, parameter};

@@ -1,7 +1,7 @@
 //! Compiles predicates.
 
 use cairn_table::row::Type;
-use datafusion::sql::sqlparser::ast::{self, Expr, Value};
+use sqlparser::ast::{self, Expr, Value};
 
 use super::{Compiler, Failure, Result, Typed};
 use crate::expr::{Comparison, Node};

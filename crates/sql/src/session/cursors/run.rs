@@ -44,7 +44,7 @@ impl Session {
     ) -> Result<()> {
         let columns = StdArc::clone(columns);
         if declared.scrolls {
-            source = Source::Shelf(Box::new(self.shelve(&mut source, &columns)?));
+            source = Source::Materialized(Box::new(self.materialize_rows(&mut source, &columns)?));
         }
         let rows = Some(CursorRows::new(source, declared.scrolls));
         let depth = Some(self.savepoint_depth());
@@ -199,11 +199,11 @@ impl Session {
         let walk = self.cursors.walk(&fetch.name, fetch.direction)?;
         let columns = self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns));
         let mut source = Source::Cursor(Box::new(walk));
-        let shelf = self.shelve(&mut source, &columns.unwrap_or_default())?;
+        let materialized = self.materialize_rows(&mut source, &columns.unwrap_or_default())?;
         if let Source::Cursor(walk) = source {
             self.cursors.give_back(*walk);
         }
-        Ok(Started::Rows(Source::Shelf(Box::new(shelf)), "FETCH", false))
+        Ok(Started::Rows(Source::Materialized(Box::new(materialized)), "FETCH", false))
     }
 
     /// Materializes the remaining rows of cursors WITH HOLD, before their transaction ends. Other
@@ -230,8 +230,8 @@ impl Session {
         let cursor = self.cursors.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
         let columns = StdArc::clone(&cursor.columns);
         let Some(mut rows) = cursor.rows.take() else { return Ok(()) };
-        if !matches!(rows.source, Source::Shelf(_)) {
-            rows.source = Source::Shelf(Box::new(self.shelve(&mut rows.source, &columns)?));
+        if !matches!(rows.source, Source::Materialized(_)) {
+            rows.source = Source::Materialized(Box::new(self.materialize_rows(&mut rows.source, &columns)?));
         }
         if let Some(cursor) = self.cursors.by_name.get_mut(name) {
             cursor.rows = Some(rows);

@@ -76,8 +76,8 @@ impl CursorRows {
     /// Errors: 55000 for moving backward where that is not possible.
     fn steps(&self, direction: Direction) -> Result<Steps> {
         match &self.source {
-            Source::Shelf(shelf) if self.scrolls => {
-                let rows = i64::try_from(shelf.rows()).unwrap_or(i64::MAX - 1);
+            Source::Materialized(materialized) if self.scrolls => {
+                let rows = i64::try_from(materialized.rows()).unwrap_or(i64::MAX - 1);
                 let here = if self.is_past { rows + 1 } else { i64::try_from(self.at).unwrap_or(rows) };
                 Ok(among(rows, here, direction))
             }
@@ -167,11 +167,11 @@ impl Walk {
             Steps::To { next, give, step, end } => {
                 let (row, is_row) = if *give > 0 { (*next, true) } else { (*end, false) };
                 (*next, *give) = (*next + *step, *give - i64::from(is_row));
-                let Source::Shelf(shelf) = &mut self.rows.source else { return Ok(false) };
+                let Source::Materialized(materialized) = &mut self.rows.source else { return Ok(false) };
                 let row = u64::try_from(row).unwrap_or(0);
-                self.rows.is_past = row > shelf.rows();
-                self.rows.at = row.min(shelf.rows());
-                if is_row { shelf.go_to(row) } else { Ok(false) }
+                self.rows.is_past = row > materialized.rows();
+                self.rows.at = row.min(materialized.rows());
+                if is_row { materialized.go_to(row) } else { Ok(false) }
             }
         }
     }

@@ -1,0 +1,305 @@
+//! Resolves the names in a query.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use cairn_table::Catalog;
+use cairn_table::schema::{ColumnType, ViewDef};
+use cairn_vfs::sync::atomic::AtomicI64;
+use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{TableReference, plan_err};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::Result;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion::sql::planner::{NullOrdering, ParserOptions, SqlToRel};
+use sqlparser::ast::Statement as Tree;
+
+use super::enclosing::Enclosing;
+use crate::batch::kind_of;
+use crate::direct::table_of;
+use crate::error::Error;
+use crate::general::errors::external;
+use crate::general::functions::sequences::Counting;
+use crate::general::functions::series;
+use crate::general::scan::provider::Provider;
+use crate::pg_catalog::{self, ViewColumns, World};
+use crate::sequence::HIDDEN;
+use crate::sqlstate::{INVALID_OBJECT_DEFINITION, UNDEFINED_TABLE};
+use crate::syntax::{Plain, TableName, one, planning};
+
+/// The tables, views and functions that a statement can refer to.
+pub(crate) struct Names<'a> {
+    pub state: &'a SessionState,
+    pub catalog: &'a Arc<Catalog>,
+    pub search_path: &'a [String],
+    /// The table whose rows are to be changed.
+    pub target: Option<u32>,
+    pub world: Arc<World>,
+    counting: Counting,
+    /// Schema and name of the views being planned, outermost first.
+    within: Vec<(String, String)>,
+    /// The last number given to a query that is computed once. Views share the counter with the
+    /// statement that uses them.
+    numbers: Arc<AtomicI64>,
+    sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
+    /// The planners of the state, preceded by one that knows the tables of the statement.
+    planners: OnceLock<Vec<Arc<dyn ExprPlanner>>>,
+}
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names").field("search_path", &self.search_path).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Names<'a> {
+    pub fn new(
+        state: &'a SessionState,
+        catalog: &'a Arc<Catalog>,
+        search_path: &'a [String],
+        target: Option<u32>,
+        world: Arc<World>,
+        counting: Counting,
+    ) -> Self {
+        Names {
+            state,
+            catalog,
+            search_path,
+            target,
+            world,
+            counting,
+            within: Vec::new(),
+            numbers: Arc::default(),
+            sources: Mutex::default(),
+            planners: OnceLock::new(),
+        }
+    }
+
+    /// Returns the unoptimized plan of a statement.
+    ///
+    /// Errors: those of planning the statement.
+    pub fn plan(&self, tree: Tree) -> Result<LogicalPlan> {
+        let options = ParserOptions {
+            parse_float_as_decimal: true,
+            default_null_ordering: NullOrdering::NullsMax,
+            support_varchar_with_length: true,
+            ..ParserOptions::new()
+        };
+        self.planners.get_or_init(|| {
+            let enclosing = Enclosing::new(&tree, |name| self.table_source(name).ok());
+            let first: Arc<dyn ExprPlanner> = Arc::new(enclosing);
+            std::iter::once(first).chain(self.state.expr_planners().iter().cloned()).collect()
+        });
+        let planned = super::recursion::plan(tree, |tree| {
+            SqlToRel::new_with_options(self, options).sql_statement_to_plan(tree)
+        })?;
+        crate::general::operators::shared_cte::share_ctes(planned, &self.numbers)
+    }
+
+    /// Returns a table or view. All references to it share one source.
+    fn table_source(&self, name: &TableName) -> Result<Arc<dyn TableSource>> {
+        if let Some(source) = lock(&self.sources).get(name) {
+            return Ok(Arc::clone(source));
+        }
+        let Some(source) = self.source(name)? else {
+            return Err(external(Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))));
+        };
+        lock(&self.sources).insert(name.clone(), Arc::clone(&source));
+        Ok(source)
+    }
+
+    fn source(&self, name: &TableName) -> Result<Option<Arc<dyn TableSource>>> {
+        if let Some(table) =
+            table_of(self.catalog, self.search_path, name).filter(|table| table.def().schema != HIDDEN)
+        {
+            let provider = Provider::new(table, self.target == Some(table.id()));
+            return Ok(Some(provider_as_source(Arc::new(provider))));
+        }
+        let schemas: Vec<&str> = match &name.schema {
+            Some(schema) => vec![schema],
+            None => self.search_path.iter().map(String::as_str).collect(),
+        };
+        if let Some(view) = schemas.iter().find_map(|schema| self.catalog.view(schema, &name.name)) {
+            return self.view(view).map(Some);
+        }
+        Ok(pg_catalog::table(&self.world, name).map(provider_as_source))
+    }
+
+    /// Plans a view. DataFusion also looks up a view where a WITH query has the same name, and then
+    /// ignores the error.
+    fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
+        if self.within.iter().any(|(schema, name)| *schema == view.schema && *name == view.name) {
+            let what = format!("infinite recursion detected in rules for relation \"{}\"", view.name);
+            return Err(external(Error::new(INVALID_OBJECT_DEFINITION, what)));
+        }
+        // A view is planned while the query above it is being planned, so it needs stack space for
+        // its own text.
+        let plan = planning(0, || self.view_plan(view))?;
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
+    }
+
+    /// Plans the query of a view. The number of nested views has been checked before, and that none
+    /// of them refers to itself ([`size_of`](super::views::size_of)).
+    fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
+        let parsed = one(&view.query).map_err(external)?;
+        let Plain::Tree(tree) = &*parsed.statement else { return plan_err!("a view is no query") };
+        let mut tree = tree.clone();
+        if pg_catalog::is_about(&tree) {
+            pg_catalog::rewrite(&mut tree, &self.world);
+        }
+        // The names in a view are resolved in the schema where it was created.
+        let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
+        let lookup = crate::general::rewrite::Lookup { catalog: self.catalog, search_path: &path, own: &[] };
+        crate::general::rewrite::rewrite(&mut tree, &[], lookup).map_err(external)?;
+        let mut within = self.within.clone();
+        within.push((view.schema.clone(), view.name.clone()));
+        let inner = Names {
+            state: self.state,
+            catalog: self.catalog,
+            search_path: &path,
+            target: None,
+            world: Arc::clone(&self.world),
+            counting: self.counting.clone(),
+            within,
+            numbers: Arc::clone(&self.numbers),
+            sources: Mutex::default(),
+            planners: OnceLock::new(),
+        };
+        let plan = inner.plan(tree)?;
+        let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+        if view.columns.is_empty() || view.columns == names {
+            return Ok(plan);
+        }
+        // A table may have gained columns since the view expanded its `*`.
+        let places: Option<Vec<usize>> = match names.len() > view.columns.len() {
+            true => view.columns.iter().map(|own| names.iter().position(|name| name == own)).collect(),
+            false => Some((0..names.len()).collect()),
+        };
+        let Some(places) = places else {
+            let what =
+                format!("view \"{}\", which expands * over a table that has gained columns,", view.name);
+            return Err(external(Error::unsupported(what)));
+        };
+        let columns = plan.schema().columns();
+        let renamed = places.into_iter().enumerate().filter_map(|(at, place)| {
+            let column = columns.get(place)?.clone();
+            let name = view.columns.get(at).cloned().unwrap_or_else(|| column.name.clone());
+            Some(Expr::Column(column).alias(name))
+        });
+        let renamed: Vec<Expr> = renamed.collect();
+        LogicalPlanBuilder::from(plan).project(renamed)?.build()
+    }
+
+    /// Returns the columns of all views. A view that can no longer be planned is left out.
+    pub fn view_columns(&self) -> ViewColumns {
+        let columns = |view: &ViewDef| -> Option<Vec<(String, ColumnType)>> {
+            let size = super::views::size_of_view(self.catalog, view).ok()?;
+            planning(size.levels, || {
+                let plan = self.view_plan(view).ok()?;
+                // The analyzer determines the types.
+                let analyzed = self.state.analyzer().execute_and_check(plan, self.options(), |_, _| {});
+                let plan = analyzed.ok()?;
+                let fields = plan.schema().fields();
+                Some(fields.iter().map(|field| (field.name().clone(), kind_of(field))).collect())
+            })
+        };
+        self.catalog.views().filter_map(|(id, view)| Some((id, columns(view)?))).collect()
+    }
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        self.table_source(&TableName {
+            schema: name.schema().map(str::to_owned),
+            name: name.table().to_owned(),
+        })
+    }
+
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+        let Some(function) = self.state.table_functions().get(name) else {
+            return Err(external(Error::new(
+                crate::sqlstate::UNDEFINED_FUNCTION,
+                format!("function {name} does not exist"),
+            )));
+        };
+        let typed = args
+            .iter()
+            .cloned()
+            .map(crate::general::rules::literals::narrow_in)
+            .collect::<Result<Vec<_>>>()?;
+        let args =
+            if name == series::NAME { typed.iter().cloned().map(series::wide).collect() } else { args };
+        let args = args
+            .into_iter()
+            .map(|arg| crate::general::plan::query::literal(arg, self.state))
+            .collect::<Result<Vec<_>>>()?;
+        let arguments = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
+        let source = provider_as_source(function.create_table_provider_with_args(arguments)?);
+        if name == series::NAME { series::table(source, &typed) } else { Ok(source) }
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.planners.get().map_or(self.state.expr_planners(), Vec::as_slice)
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        self.state.relation_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        None
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        pg_catalog::function(&self.world, name)
+            .or_else(|| self.counting.function(name, &self.world))
+            .or_else(|| self.state.scalar_functions().get(name).cloned())
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}

@@ -1,0 +1,290 @@
+//! Hides top-N sorts and OFFSET from the DataFusion rule that places sorts.
+//!
+//! That rule pushes sorts down to where they cost least, and drops those whose input is sorted
+//! already. It pushes the row limit of a sort along, even past operators that drop or combine rows.
+//! For example, in `SELECT DISTINCT x ... ORDER BY x LIMIT 3` over groups in the order of `x`, it
+//! kept three rows below the last step of DISTINCT, duplicates among them. Therefore the limit is
+//! hidden from the rule. A sort that is needed is wrapped in [`HiddenSort`], an operator of which the
+//! rule sees only the order. Where the rows are sorted already, [`RequireOrderAndLimit`] replaces the sort and
+//! requires that order.
+//!
+//! The rule also moves sorts past OFFSET, which then skips other rows: in `SELECT * FROM (SELECT b
+//! FROM t ORDER BY a OFFSET 6) q ORDER BY b` those with the least `b`. Therefore an OFFSET is
+//! sealed as well, and requires the order of its input.
+
+use std::fmt;
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{Distribution, LexOrdering, OrderingRequirements, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SendableRecordBatchStream, StatisticsArgs,
+};
+
+use super::grouping_orders::with_children;
+use crate::general::tree::walk::Walk;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The name of the rule that [`HideSorts`] wraps.
+pub(crate) const INSTEAD_OF: &str = "EnsureRequirements";
+
+/// The wrapped rule, which does not see top-N sorts and OFFSETs.
+#[derive(Debug)]
+pub(crate) struct HideSorts(pub Arc<dyn PhysicalOptimizerRule + Send + Sync>);
+
+impl PhysicalOptimizerRule for HideSorts {
+    fn optimize(&self, plan: Plan, config: &ConfigOptions) -> Result<Plan> {
+        let mut hides = false;
+        let hidden = plan.walk_up(|plan| {
+            if let Some(limit) = plan.downcast_ref::<GlobalLimitExec>()
+                && limit.skip() > 0
+            {
+                hides = true;
+                return hidden_offset(limit).map(Transformed::yes);
+            }
+            let Some(sort) = plan.downcast_ref::<SortExec>() else { return Ok(Transformed::no(plan)) };
+            let Some(first) = sort.fetch() else { return Ok(Transformed::no(plan)) };
+            hides = true;
+            let input = sort.input();
+            let is_sorted = input.equivalence_properties().ordering_satisfy(sort.expr().clone())?;
+            Ok(Transformed::yes(match is_sorted {
+                true => Arc::new(RequireOrderAndLimit {
+                    first,
+                    order: sort.expr().clone(),
+                    input: Arc::clone(input),
+                }) as Plan,
+                false => Arc::new(HiddenSort { plan, order: None }),
+            }))
+        })?;
+        let plan = self.0.optimize(hidden.data, config)?;
+        if hides { Ok(plan.walk_up(shown)?.data) } else { Ok(plan) }
+    }
+
+    fn name(&self) -> &str {
+        INSTEAD_OF
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Seals an OFFSET, below any projection. A projection may drop the columns by which the rows are
+/// sorted, and then has no order to require.
+fn hidden_offset(limit: &GlobalLimitExec) -> Result<Plan> {
+    let input = limit.input();
+    if let Some(projection) = input.downcast_ref::<ProjectionExec>() {
+        let below = GlobalLimitExec::new(Arc::clone(projection.input()), limit.skip(), limit.fetch());
+        return with_children(Arc::clone(input), vec![hidden_offset(&below)?]);
+    }
+    // A sort by columns that are constant within a partition reports no output order, so the order
+    // is taken from the sort itself.
+    let order = match input.downcast_ref::<SortExec>() {
+        Some(sort) => Some(sort.expr().clone()),
+        None => input.output_ordering().cloned(),
+    };
+    let plan = Arc::new(GlobalLimitExec::new(Arc::clone(input), limit.skip(), limit.fetch()));
+    Ok(Arc::new(HiddenSort { plan, order }))
+}
+
+/// Replaces a hidden operator by the final one.
+fn shown(plan: Plan) -> Result<Transformed<Plan>> {
+    if let Some(HiddenSort { plan, .. }) = plan.downcast_ref::<HiddenSort>() {
+        return Ok(Transformed::yes(in_parts(plan)));
+    }
+    let Some(RequireOrderAndLimit { first, input, .. }) = plan.downcast_ref::<RequireOrderAndLimit>() else {
+        return Ok(Transformed::no(plan));
+    };
+    let kept = input.is::<SortExec>() || input.is::<SortPreservingMergeExec>();
+    // A lower limit of the input still holds.
+    let fewest = input.fetch().map_or(*first, |already| already.min(*first));
+    Ok(Transformed::yes(match kept.then(|| input.with_fetch(Some(fewest))).flatten() {
+        Some(input) => input,
+        None => Arc::new(GlobalLimitExec::new(Arc::clone(input), 0, Some(*first))),
+    }))
+}
+
+/// Turns a top-N sort of merged partitions into a top-N sort of each partition and a merge of
+/// those. Returns other operators unchanged.
+fn in_parts(sort: &Plan) -> Plan {
+    let Some(whole) = sort.downcast_ref::<SortExec>() else { return Arc::clone(sort) };
+    let Some(together) = whole.input().downcast_ref::<CoalescePartitionsExec>() else {
+        return Arc::clone(sort);
+    };
+    if together.fetch().is_some() {
+        return Arc::clone(sort);
+    }
+    let parts = SortExec::new(whole.expr().clone(), Arc::clone(together.input()))
+        .with_preserve_partitioning(true)
+        .with_fetch(whole.fetch());
+    let merged = SortPreservingMergeExec::new(whole.expr().clone(), Arc::new(parts));
+    Arc::new(merged.with_fetch(whole.fetch()))
+}
+
+/// A hidden top-N sort or OFFSET.
+#[derive(Debug)]
+struct HiddenSort {
+    plan: Plan,
+    /// The required order: that of the rows of which an OFFSET skips some, where it is known.
+    order: Option<LexOrdering>,
+}
+
+impl DisplayAs for HiddenSort {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sealed")
+    }
+}
+
+impl ExecutionPlan for HiddenSort {
+    fn name(&self) -> &str {
+        "Sealed"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.plan.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.plan.children()
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![self.order.clone().map(OrderingRequirements::from)]
+    }
+
+    /// If the operator claimed to maintain the order without requiring one, the rule would replace
+    /// its sort by one that an operator above needs.
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![self.order.is_some()]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        self.plan.apply_expressions(see)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+        let plan = with_children(Arc::clone(&self.plan), children)?;
+        Ok(Arc::new(HiddenSort { plan, order: self.order.clone() }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        self.plan.execute(partition, context)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        of: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        self.plan.statistics_from_inputs(inputs, of)
+    }
+}
+
+/// The first rows of a sorted input.
+#[derive(Debug)]
+struct RequireOrderAndLimit {
+    first: usize,
+    order: LexOrdering,
+    input: Plan,
+}
+
+impl DisplayAs for RequireOrderAndLimit {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "First: {}", self.first)
+    }
+}
+
+impl ExecutionPlan for RequireOrderAndLimit {
+    fn name(&self) -> &str {
+        "First"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        vec![Some(OrderingRequirements::from(self.order.clone()))]
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn apply_expressions(
+        &self,
+        see: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        for by in &self.order {
+            if see(&by.expr)? == TreeNodeRecursion::Stop {
+                return Ok(TreeNodeRecursion::Stop);
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
+        let input = children.into_iter().next();
+        let input = input.ok_or_else(|| DataFusionError::Internal("the first of nothing".to_owned()))?;
+        Ok(Arc::new(RequireOrderAndLimit { first: self.first, order: self.order.clone(), input }))
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        Err(DataFusionError::Internal("the first rows of an unfinished plan".to_owned()))
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
+        Ok(inputs.first().map_or_else(unknown, Arc::clone))
+    }
+}

@@ -1,0 +1,524 @@
+//! Arithmetic and casts of numbers as in PostgreSQL: overflow is an error, and casts round.
+//!
+//! DataFusion's integer operators wrap around, its floating-point operators divide by zero, its
+//! casts truncate, and a rounded numeric keeps its trailing zeros. An analyzer rule replaces them
+//! by functions once the types are known. The functions work on whole arrays.
+
+use std::hash::Hash;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, Float32Type, Float64Type,
+    Int16Type, Int32Type, Int64Type,
+};
+use arrow::error::ArrowError;
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::datum::pow10;
+use crate::error::Error;
+use crate::expr::{doubles, reals};
+use crate::general::errors::external;
+use crate::general::functions::direct_functions::cast;
+use crate::general::tree::expression_types::{full_name, short_name, type_of};
+use crate::general::tree::operand_schema::operand_schema;
+use crate::general::tree::walk::{Walk, WalkPlan};
+use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
+
+/// The rule.
+#[derive(Debug)]
+pub(crate) struct Numbers;
+
+impl AnalyzerRule for Numbers {
+    fn name(&self) -> &str {
+        "numbers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.walk_up_with_subqueries(in_plan)?.data)
+    }
+}
+
+fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = operand_schema(&plan)?;
+    let names = NamePreserver::new(&plan);
+    plan.walk_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.walk_up(|expr| in_expr(expr, &schema))?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })
+}
+
+fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
+    // Works for references to outer queries too: they carry their own type, while the schema does
+    // not know their columns.
+    let kind = |expr: &Expr| type_of(expr, schema);
+    let (function, arguments) = match &expr {
+        // The type of an average is known only now.
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(*op) => {
+            return Ok(match common(kind(left), kind(right)) {
+                Some(both) => {
+                    let cast =
+                        |of: &Expr| Box::new(Expr::Cast(Cast::new(Box::new(of.clone()), both.clone())));
+                    Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(cast(left), *op, cast(right))))
+                }
+                None => Transformed::no(expr),
+            });
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let arithmetic = match op {
+                Operator::Plus => Arithmetic::Add,
+                Operator::Minus => Arithmetic::Subtract,
+                Operator::Multiply => Arithmetic::Multiply,
+                Operator::Divide => Arithmetic::Divide,
+                _ => return Ok(Transformed::no(expr)),
+            };
+            match (kind(left), kind(right)) {
+                (Some(left), Some(right)) if left == right && arithmetic.is_ours(&left) => {}
+                // The optimizer replaces a product of 0 and a non-NULL operand by the constant 0,
+                // which has the type of that 0 rather than that of the product.
+                (Some(DataType::Decimal128(..)), Some(DataType::Decimal128(..)))
+                    if *op == Operator::Multiply && (is_constant(left) || is_constant(right)) =>
+                {
+                    return Ok(match kind(&expr) {
+                        Some(product) => Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), product))),
+                        None => Transformed::no(expr),
+                    });
+                }
+                _ => return Ok(Transformed::no(expr)),
+            }
+            (Number::Arithmetic(arithmetic), vec![(**left).clone(), (**right).clone()])
+        }
+        Expr::Negative(of) => {
+            let (arithmetic, by) = match kind(of) {
+                Some(DataType::Int16) => (Arithmetic::Subtract, lit(0_i16)),
+                Some(DataType::Int32) => (Arithmetic::Subtract, lit(0_i32)),
+                Some(DataType::Int64) => (Arithmetic::Subtract, lit(0_i64)),
+                // Flipping the sign bit would create a second NaN.
+                Some(DataType::Float32) => (Arithmetic::Multiply, lit(-1_f32)),
+                Some(DataType::Float64) => (Arithmetic::Multiply, lit(-1_f64)),
+                _ => return Ok(Transformed::no(expr)),
+            };
+            (Number::Arithmetic(arithmetic), vec![by, (**of).clone()])
+        }
+        Expr::Cast(Cast { expr: of, field }) => match (kind(of), field.data_type()) {
+            (
+                Some(DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)),
+                to @ (DataType::Int16 | DataType::Int32 | DataType::Int64),
+            ) => (Number::Rounded(to.clone()), vec![(**of).clone()]),
+            // Converts by the decimal digits of the number; a binary fraction has more than are
+            // significant.
+            (
+                Some(from @ (DataType::Float32 | DataType::Float64)),
+                DataType::Decimal128(precision, scale),
+            ) => {
+                let from = if from == DataType::Float32 { Type::Real } else { Type::Double };
+                let to = ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
+                return Ok(Transformed::yes(cast((**of).clone(), from.into(), to)));
+            }
+            // A narrowing cast may overflow or underflow.
+            (Some(DataType::Float64), DataType::Float32) => {
+                return Ok(Transformed::yes(cast((**of).clone(), Type::Double.into(), Type::Real.into())));
+            }
+            // A numeric with more than 15 digits, or with a negative scale or one above 22, is not
+            // exact in a double. This cast rounds only once.
+            (Some(DataType::Decimal128(precision, scale)), to @ (DataType::Float32 | DataType::Float64))
+                if precision > 15 || !(0..=22).contains(&scale) =>
+            {
+                let digits = scale.clamp(0, 38);
+                let of = match digits == scale {
+                    true => (**of).clone(),
+                    false => Expr::Cast(Cast::new(of.clone(), DataType::Decimal128(38, digits))),
+                };
+                let to = if *to == DataType::Float32 { Type::Real } else { Type::Double };
+                return Ok(Transformed::yes(cast(of, ColumnType::decimal(38, digits as u8), to.into())));
+            }
+            _ => return Ok(Transformed::no(expr)),
+        },
+        Expr::ScalarFunction(call) if call.name() == "round" && call.args.len() == 1 => {
+            match call.args.first().and_then(&kind) {
+                Some(DataType::Float32 | DataType::Float64) => (Number::RoundedToEven, call.args.clone()),
+                _ => return Ok(Transformed::no(expr)),
+            }
+        }
+        Expr::ScalarFunction(call) => {
+            let to = call.args.first().and_then(kind).and_then(|of| with_digits(call, &of));
+            return Ok(match to {
+                Some(to) => Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), to))),
+                None => Transformed::no(expr),
+            });
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let of = arguments.first().and_then(kind);
+    let function = Arc::new(ScalarUDF::from(NumberFunction::new(function, of, &arguments)));
+    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    expr.column_refs().is_empty()
+}
+
+fn compares(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
+}
+
+/// Returns the type in which two numerics of different scales are compared.
+fn common(left: Option<DataType>, right: Option<DataType>) -> Option<DataType> {
+    let (Some(DataType::Decimal128(p, m)), Some(DataType::Decimal128(q, n))) = (left, right) else {
+        return None;
+    };
+    let (before, behind) = ((i16::from(p) - i16::from(m)).max(i16::from(q) - i16::from(n)), m.max(n));
+    let precision = u8::try_from(before + i16::from(behind)).ok()?.min(DECIMAL128_MAX_PRECISION);
+    (m != n).then_some(DataType::Decimal128(precision, behind))
+}
+
+/// Gives `floor`, `ceil`, `trunc` and `round` of numerics the scale of their results. Runs before
+/// type coercion, so that the other operands are coerced to the call's final type.
+pub(crate) fn digits_in_expr(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let changed = with_numeric(expr, schema);
+    let Expr::ScalarFunction(call) = &changed.data else { return changed };
+    let of = call.args.first().filter(|_| ROUNDS.contains(&call.name())).and_then(|of| type_of(of, schema));
+    match of.and_then(|of| with_digits(call, &of)) {
+        Some(to) => Transformed::yes(Expr::Cast(Cast::new(Box::new(changed.data), to))),
+        None => changed,
+    }
+}
+
+/// Functions whose result has another scale than their argument.
+const ROUNDS: [&str; 4] = ["floor", "ceil", "trunc", "round"];
+
+/// Digits of the largest bigint.
+const WHOLE_DIGITS: u8 = 19;
+
+/// Casts the integer argument of `round` and `trunc` with a digit count to numeric, since the
+/// result is a numeric.
+fn with_numeric(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match expr {
+        Expr::ScalarFunction(mut call)
+            if call.args.len() == 2 && ["trunc", "round"].contains(&call.name()) =>
+        {
+            let mut is_changed = false;
+            if let Some(of) = call.args.first_mut()
+                && type_of(of, schema).is_some_and(|kind| kind.is_integer())
+            {
+                let whole = std::mem::take(of);
+                *of = Expr::Cast(Cast::new(Box::new(whole), DataType::Decimal128(WHOLE_DIGITS, 0)));
+                is_changed = true;
+            }
+            Transformed::new_transformed(Expr::ScalarFunction(call), is_changed)
+        }
+        expr => Transformed::no(expr),
+    }
+}
+
+/// Returns the result type of such a call on a numeric; `None` where the declared type is right.
+fn with_digits(call: &ScalarFunction, of: &DataType) -> Option<DataType> {
+    let DataType::Decimal128(precision, had) = of else { return None };
+    let digits = digits_left(call, *had)?;
+    // Rounding up may carry into one more digit before the point.
+    let before = i16::from(*precision) - i16::from(*had) + 1;
+    let precision = (before + i16::from(digits)).clamp(1, i16::from(DECIMAL128_MAX_PRECISION));
+    Some(DataType::Decimal128(u8::try_from(precision).ok()?, digits))
+}
+
+/// The largest scale that such a call may add, so that there is room before the point.
+const MOST_DIGITS: i8 = 20;
+
+/// Returns the scale of the result of `floor`, `ceil`, `trunc` or `round`, where it differs from
+/// the argument's; `None` for other calls.
+fn digits_left(call: &ScalarFunction, had: i8) -> Option<i8> {
+    let digits = match (call.name(), call.args.get(1)) {
+        ("floor" | "ceil" | "trunc", None) => 0,
+        ("trunc" | "round", Some(digits)) => whole(digits)?,
+        _ => return None,
+    };
+    let digits = i8::try_from(digits.max(0)).ok()?;
+    (digits < had || digits > had && digits <= MOST_DIGITS).then_some(digits)
+}
+
+/// Returns the value of a constant integer of any type.
+fn whole(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(value), _) => *value,
+        Expr::Literal(ScalarValue::Int32(value), _) => value.map(i64::from),
+        Expr::Cast(Cast { expr, field }) if field.data_type().is_integer() => whole(expr),
+        Expr::Negative(of) => whole(of)?.checked_neg(),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+}
+
+impl Arithmetic {
+    /// Whether the operator needs our version for a type. DataFusion itself detects integer
+    /// division by zero.
+    fn is_ours(self, kind: &DataType) -> bool {
+        match kind {
+            DataType::Float32 | DataType::Float64 => true,
+            kind => kind.is_signed_integer() && self != Arithmetic::Divide,
+        }
+    }
+
+    /// The operator of the direct path.
+    fn operator(self) -> crate::expr::Operator {
+        match self {
+            Arithmetic::Add => crate::expr::Operator::Add,
+            Arithmetic::Subtract => crate::expr::Operator::Subtract,
+            Arithmetic::Multiply => crate::expr::Operator::Multiply,
+            Arithmetic::Divide => crate::expr::Operator::Divide,
+        }
+    }
+}
+
+/// An operation on numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Number {
+    /// On two numbers of one type.
+    Arithmetic(Arithmetic),
+    /// Rounds to the nearest integer of a type. Halves go to the even neighbour for floating-point
+    /// numbers, away from zero for decimals.
+    Rounded(DataType),
+    /// `round` of floating-point numbers.
+    RoundedToEven,
+}
+
+/// Whether a function divides by its last argument.
+pub(crate) fn divides(function: &ScalarUDF) -> bool {
+    let number = function.inner().downcast_ref::<NumberFunction>().map(|function| &function.number);
+    matches!(number, Some(Number::Arithmetic(Arithmetic::Divide)))
+}
+
+/// Returns the result type of one of these functions; `None` for other functions.
+pub(crate) fn result_of(function: &ScalarUDF) -> Option<DataType> {
+    function.inner().downcast_ref::<NumberFunction>()?.result.clone()
+}
+
+/// Returns the short name of a call of one of these functions.
+pub(crate) fn name_of(function: &ScalarUDF) -> Option<&str> {
+    function.inner().downcast_ref::<NumberFunction>()?.short_name.as_deref()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberFunction {
+    number: Number,
+    /// The result type, if known.
+    result: Option<DataType>,
+    short_name: Option<String>,
+    signature: Signature,
+}
+
+impl NumberFunction {
+    /// `of`: the type of the first argument.
+    fn new(number: Number, of: Option<DataType>, arguments: &[Expr]) -> Self {
+        let count = if matches!(number, Number::Arithmetic(_)) { 2 } else { 1 };
+        let signature = Signature::any(count, Volatility::Immutable);
+        let mut function = NumberFunction { number, result: None, short_name: None, signature };
+        function.result = match &function.number {
+            Number::Rounded(to) => Some(to.clone()),
+            _ => of,
+        };
+        function.short_name = short_name(function.name(), arguments);
+        function
+    }
+}
+
+impl ScalarUDFImpl for NumberFunction {
+    fn name(&self) -> &str {
+        match self.number {
+            Number::Arithmetic(Arithmetic::Add) => "add",
+            Number::Arithmetic(Arithmetic::Subtract) => "subtract",
+            Number::Arithmetic(Arithmetic::Multiply) => "multiply",
+            Number::Arithmetic(Arithmetic::Divide) => "divide",
+            Number::Rounded(DataType::Int16) => "rounded_to_smallint",
+            Number::Rounded(DataType::Int32) => "rounded_to_integer",
+            Number::Rounded(_) => "rounded_to_bigint",
+            Number::RoundedToEven => "round_to_even",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn schema_name(&self, arguments: &[Expr]) -> Result<String> {
+        Ok(self.short_name.clone().unwrap_or_else(|| full_name(self.name(), arguments)))
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match &self.number {
+            Number::Rounded(to) => Ok(to.clone()),
+            _ => Ok(arguments.first().cloned().unwrap_or(DataType::Null)),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        // A constant NULL may have lost its type.
+        if args.args.iter().any(|value| value.data_type().is_null()) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from(args.return_field.data_type())?));
+        }
+        let result = match (&self.number, args.args.as_slice()) {
+            (Number::Arithmetic(arithmetic), [left, right]) => {
+                let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+                let rows = if scalar { 1 } else { args.number_rows };
+                let result = match left.data_type() {
+                    DataType::Float32 => floats::<Float32Type>(*arithmetic, left, right, rows, reals)?,
+                    DataType::Float64 => floats::<Float64Type>(*arithmetic, left, right, rows, doubles)?,
+                    _ => computed(*arithmetic, left, right)?,
+                };
+                return as_given(result, scalar);
+            }
+            (Number::Rounded(to), [of]) => {
+                let array = of.to_array(1.max(args.number_rows))?;
+                (rounded(&array, to)?, matches!(of, ColumnarValue::Scalar(_)))
+            }
+            (Number::RoundedToEven, [of]) => {
+                let array = of.to_array(1.max(args.number_rows))?;
+                let even: ArrayRef = match array.data_type() {
+                    DataType::Float32 => Arc::new(
+                        array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even),
+                    ),
+                    _ => Arc::new(
+                        array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even),
+                    ),
+                };
+                (even, matches!(of, ColumnarValue::Scalar(_)))
+            }
+            _ => {
+                return Err(DataFusionError::Internal(format!(
+                    "{} was called otherwise than planned",
+                    self.name()
+                )));
+            }
+        };
+        as_given(result.0, result.1)
+    }
+}
+
+/// Returns a scalar if all arguments were scalars.
+fn as_given(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
+    match is_scalar {
+        true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+        false => Ok(ColumnarValue::Array(array)),
+    }
+}
+
+/// Computes on floating-point numbers as the direct path does: division by zero, overflow and
+/// underflow are errors.
+fn floats<T: ArrowPrimitiveType>(
+    arithmetic: Arithmetic,
+    left: &ColumnarValue,
+    right: &ColumnarValue,
+    rows: usize,
+    compute: impl Fn(crate::expr::Operator, T::Native, T::Native) -> crate::Result<T::Native>,
+) -> Result<ArrayRef> {
+    let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
+    let operator = arithmetic.operator();
+    // The optimizer evaluates expressions with NULLs in place of columns, whose type may be another
+    // one.
+    let (Some(left), Some(right)) = (left.as_primitive_opt::<T>(), right.as_primitive_opt::<T>()) else {
+        let (left, right) = (left.data_type(), right.data_type());
+        return Err(DataFusionError::Internal(format!("arithmetic of {left} and {right}")));
+    };
+    let pairs = left.iter().zip(right);
+    let values = pairs.map(|pair| match pair {
+        (Some(left), Some(right)) => compute(operator, left, right).map(Some).map_err(external),
+        _ => Ok(None),
+    });
+    Ok(Arc::new(values.collect::<Result<PrimitiveArray<T>>>()?))
+}
+
+fn computed(arithmetic: Arithmetic, left: &ColumnarValue, right: &ColumnarValue) -> Result<ArrayRef> {
+    let apply = match arithmetic {
+        Arithmetic::Add => numeric::add,
+        Arithmetic::Subtract => numeric::sub,
+        Arithmetic::Multiply => numeric::mul,
+        Arithmetic::Divide => numeric::div,
+    };
+    let result = match (left, right) {
+        (ColumnarValue::Array(left), ColumnarValue::Array(right)) => apply(left, right),
+        (ColumnarValue::Array(left), ColumnarValue::Scalar(right)) => apply(left, &right.to_scalar()?),
+        (ColumnarValue::Scalar(left), ColumnarValue::Array(right)) => apply(&left.to_scalar()?, right),
+        (ColumnarValue::Scalar(left), ColumnarValue::Scalar(right)) => {
+            apply(&left.to_array()?, &right.to_array()?)
+        }
+    };
+    result.map_err(|error| match error {
+        ArrowError::ArithmeticOverflow(_) => out_of_range(&left.data_type()),
+        other => other.into(),
+    })
+}
+
+fn out_of_range(kind: &DataType) -> DataFusionError {
+    let name = match kind {
+        DataType::Int16 => "smallint",
+        DataType::Int32 => "integer",
+        _ => "bigint",
+    };
+    external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range")))
+}
+
+fn rounded(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    match to {
+        DataType::Int16 => rounded_to::<Int16Type>(array, to),
+        DataType::Int32 => rounded_to::<Int32Type>(array, to),
+        _ => rounded_to::<Int64Type>(array, to),
+    }
+}
+
+fn rounded_to<T>(array: &ArrayRef, to: &DataType) -> Result<ArrayRef>
+where
+    T: ArrowPrimitiveType,
+    T::Native: TryFrom<i128>,
+{
+    let fits = |value: Option<i128>| {
+        value.and_then(|value| T::Native::try_from(value).ok()).ok_or_else(|| out_of_range(to))
+    };
+    let whole = |value: f64| {
+        let even = value.round_ties_even();
+        // Every 64-bit integer is far below this bound.
+        (even.abs() < 1e30).then_some(even as i128)
+    };
+    let result: PrimitiveArray<T> = match array.data_type() {
+        DataType::Float32 => {
+            array.as_primitive::<Float32Type>().try_unary(|value| fits(whole(value.into())))?
+        }
+        DataType::Float64 => array.as_primitive::<Float64Type>().try_unary(|value| fits(whole(value)))?,
+        DataType::Decimal128(_, scale) => {
+            let scale = *scale;
+            let by = pow10(scale.unsigned_abs().into());
+            array.as_primitive::<Decimal128Type>().try_unary(|value| {
+                fits(match (by, scale < 0) {
+                    (Some(by), true) => value.checked_mul(by),
+                    (Some(by), false) => {
+                        let up = 2 * (value % by).unsigned_abs() >= by.unsigned_abs();
+                        Some(value / by + if up { value.signum() } else { 0 })
+                    }
+                    (None, _) => None,
+                })
+            })?
+        }
+        other => return Err(DataFusionError::Internal(format!("{other} is no number to be rounded"))),
+    };
+    Ok(Arc::new(result))
+}
