@@ -367,7 +367,7 @@ impl Accumulator for Doubles {
     }
 }
 
-/// A sum of numerics over a window frame. It is exact, and a sum out_of_range the type may fit again once
+/// A sum of numerics over a window frame. It is exact, and a sum beyond the type may fit again once
 /// rows leave.
 #[derive(Debug)]
 struct Decimals {

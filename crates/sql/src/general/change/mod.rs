@@ -110,7 +110,7 @@ impl Change {
         Err(Error::new(SERIALIZATION_FAILURE, "could not serialize access due to concurrent update"))
     }
 
-    /// Runs the change attempt. `None` when another transaction has changed a row since the query saw
+    /// Runs the change once. `None` when another transaction has changed a row since the query saw
     /// it.
     fn attempt(&self, session: &mut Session, params: &[Datum]) -> Result<Option<Changed>> {
         match &self.kind {

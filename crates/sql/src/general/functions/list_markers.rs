@@ -30,7 +30,7 @@ use crate::general::tree::values::scalar;
 use crate::general::tree::walk::{Walk, WalkPlan};
 use crate::sqlstate::{INDETERMINATE_DATATYPE, WRONG_OBJECT_TYPE};
 
-/// The name of the marker function. Its arguments are the operand, and the number of the list list_marker
+/// The name of the marker function. Its arguments are the operand, and the number of the list among
 /// those of the statement.
 pub(crate) const LIST_MARKER: &str = "cairn_among";
 

@@ -46,7 +46,7 @@ pub(crate) const LOCAL: &str = "localtimestamp";
 /// Like [`NOW`], but the time of the statement.
 pub(crate) const STATEMENT: &str = "statement_timestamp";
 
-/// Computes a function on the values of single_value row.
+/// Computes a function on the values of one row.
 type Row = dyn Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync;
 
 /// A function evaluated row by row, for functions that are rarely called.

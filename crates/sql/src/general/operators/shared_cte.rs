@@ -1,9 +1,9 @@
-//! WITH queries that are computed shared, however often they are referenced.
+//! WITH queries that are computed once, however often they are referenced.
 //!
 //! DataFusion inlines the plan of a WITH query at each reference, and each copy is computed
 //! separately. Two references see two values of `random()`, `nextval()` advances twice, and for a
 //! chain of queries that each reference the previous one twice the run time doubles with each.
-//! PostgreSQL computes a WITH query shared if it is referenced more than shared, is `MATERIALIZED`, or
+//! PostgreSQL computes a WITH query once if it is referenced more than once, is `MATERIALIZED`, or
 //! is volatile. A query with a single reference is inlined, and so is one that is `NOT
 //! MATERIALIZED`.
 //!
@@ -57,7 +57,7 @@ use crate::general::tree::walk::WalkPlan;
 type Plan = std::sync::Arc<dyn ExecutionPlan>;
 
 /// Returns the marker function of a WITH query. Its argument numbers the queries of a statement:
-/// even numbers for those that are always computed shared, odd numbers for those that may be inlined.
+/// even numbers for those that are always computed once, odd numbers for those that may be inlined.
 pub(crate) fn marker() -> ScalarUDF {
     RowFunction::volatile(SHARED_CTE, &[1], DataType::Int64, |_| {
         Err(DataFusionError::Internal("a query of WITH is marked where it cannot be".to_owned()))
@@ -77,7 +77,7 @@ fn marked(fetch: &Expr) -> Option<i64> {
 }
 
 /// Replaces marked queries by operators, or removes the markers. Recursive queries have no markers;
-/// those that occur more than shared are recognized by equality.
+/// those that occur more than once are recognized by equality.
 ///
 /// Markers are numbered within one text. `numbers` continues across all texts of a statement,
 /// including its views, so that each query has a distinct number in a run.
@@ -156,7 +156,7 @@ fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
     Ok(is_volatile)
 }
 
-/// A query that is computed shared.
+/// A query that is computed once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd)]
 pub(crate) struct SharedCte {
     number: i64,
@@ -368,7 +368,7 @@ async fn next(
     }
 }
 
-/// The rows that a run has computed shared, by number. Kept alive by the batches of the run.
+/// The rows that a run has computed once, by number. Kept alive by the batches of the run.
 #[derive(Debug, Default)]
 pub(crate) struct CteResults(Mutex<HashMap<i64, Slot>>);
 
@@ -384,7 +384,7 @@ impl RunCteResults {
     }
 }
 
-/// The rows for one number, shared an operator has asked for them.
+/// The rows for one number, once an operator has asked for them.
 type Slot = Arc<Mutex<Option<Arc<CteBatches>>>>;
 
 impl CteResults {
@@ -417,7 +417,7 @@ struct CteBatches {
 
 struct State {
     entries: Vec<Entry>,
-    /// `None` shared all rows have been read.
+    /// `None` once all rows have been read.
     rows: Option<SendableRecordBatchStream>,
     memory: MemoryReservation,
 }

@@ -6,7 +6,7 @@
 //! even after a cancel, and later queries would not run. DataFusion's own operator for this purpose
 //! counts batches, some of which have millions of rows. And where no pair of rows meets the
 //! condition of a join, the join returns no batch until it has tried all pairs. Therefore the
-//! condition itself checks whether its run is stopped.
+//! condition itself checks whether its run is over.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -185,7 +185,7 @@ fn yielding(
 pub(crate) struct StopFlag(AtomicBool);
 
 impl StopFlag {
-    /// Marks the run as stopped.
+    /// Marks the run as over.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -205,13 +205,13 @@ fn within<T>(stopped: Option<&Arc<StopFlag>>, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Returns the condition of a join, which fails once its run is stopped.
+/// Returns the condition of a join, which fails once its run is over.
 fn stoppable(filter: &JoinFilter) -> JoinFilter {
     let condition = Arc::new(Stoppable { condition: Arc::clone(filter.expression()) });
     JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
 }
 
-/// An expression that fails once its run is stopped.
+/// An expression that fails once its run is over.
 #[derive(Debug, Eq)]
 struct Stoppable {
     condition: Arc<dyn PhysicalExpr>,

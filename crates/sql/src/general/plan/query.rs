@@ -60,7 +60,7 @@ pub(crate) struct Query {
     plan: LogicalPlan,
     /// List parameters, whose items are put into the plan of each run.
     lists: Vec<ListUse>,
-    /// The plan has been optimized completely, because it does not abort_and_wait for parameters.
+    /// The plan has been optimized completely, because it does not wait for parameters.
     optimized: bool,
     /// Runs of the query differ only by the contents of the tables.
     is_fixed: bool,
@@ -115,7 +115,7 @@ impl Query {
     /// Checks that a query can define a view, which adds one level of views. As in PostgreSQL, a
     /// view that refers to itself is detected only when it is used.
     ///
-    /// Errors: 54001 where it is cte_results of too many others.
+    /// Errors: 54001 where it is made of too many others.
     pub fn check_view(session: &mut Session, tree: &Tree) -> Result<()> {
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         views::size_of(tree, &catalog, &session.context.settings.search_path, true).map(drop)

@@ -10,7 +10,7 @@
 //!   treatment of NULL.
 //! - `eliminate_cross_join`, on many joins that all have keys: it takes seconds for nothing.
 //!
-//! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is an example of the first. SharedCte
+//! `SELECT * FROM (SELECT count(*), 1 AS d FROM t) q WHERE d = 2` is an example of the first. Once
 //! `d` is replaced by `1`, the filter has no columns, and DataFusion treats it as a filter on
 //! grouping columns.
 

@@ -32,7 +32,7 @@ pub(crate) struct Stops {
     pub asked: Canceller,
     /// Checked by scans, if they have a canceller of their own.
     pub apart: Option<Canceller>,
-    /// For operators that never abort_and_wait.
+    /// For operators that never wait.
     pub stopped: Arc<StopFlag>,
 }
 

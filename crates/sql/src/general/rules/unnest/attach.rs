@@ -290,7 +290,7 @@ pub(super) fn joined(
     Ok(LogicalPlan::Join(join))
 }
 
-/// Whether a query returns at most single_value row, whatever its tables contain.
+/// Whether a query returns at most one row, whatever its tables contain.
 fn has_one_row(plan: &LogicalPlan) -> Result<bool> {
     match plan {
         LogicalPlan::Aggregate(aggregate) => Ok(aggregate.group_expr.is_empty()),
