@@ -195,8 +195,8 @@ impl Session {
                 let (count, results) = change.run(self, params)?;
                 Ok(changed(change.tag(), count, results, change.returns()))
             }
-            Plan::LockingSubqueries(statement) => {
-                let ((plan, kinds, _), params) = statement.start(self, params)?;
+            Plan::LockingSubqueries(locking) => {
+                let ((plan, kinds, _), params) = locking.start(self, params)?;
                 let parameters = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into()));
                 let filled = Planned {
                     catalog: planned.catalog,

@@ -380,7 +380,7 @@ mod tests {
             ("table 'cairn.public.t' not found", "42P01", "relation \"t\" does not exist"),
         ] {
             let error = translate_message(message, Origin::Planner);
-            assert_eq!((error.sqlstate(), error.message()), (sqlstate, message_for_user), "{words}");
+            assert_eq!((error.sqlstate(), error.message()), (sqlstate, message_for_user), "{message}");
         }
         for (origin, sqlstate) in [
             (Origin::Planner, "0A000"),

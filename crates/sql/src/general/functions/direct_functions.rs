@@ -400,10 +400,10 @@ fn computed(
         values.clear();
         values.extend((0..kinds.len()).map(|column| reader.get(row, column).to_owned()));
         let mut value = operation.of(&values).map_err(external)?;
-        if let Datum::Decimal { unscaled, scale: direct_function } = &mut value
-            && let Some(same) = rescale(*unscaled, *direct_function, scale)
+        if let Datum::Decimal { unscaled, scale: own } = &mut value
+            && let Some(same) = rescale(*unscaled, *own, scale)
         {
-            (*unscaled, *direct_function) = (same, scale);
+            (*unscaled, *own) = (same, scale);
         }
         results.push(|_| value.borrow().to_value());
     }

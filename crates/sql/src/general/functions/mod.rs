@@ -103,9 +103,9 @@ impl RowFunction {
         volatility: Volatility,
         row: impl Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync + 'static,
     ) -> ScalarUDF {
-        let single_value =
+        let one =
             |&count: &usize| if count == 0 { TypeSignature::Nullary } else { TypeSignature::Any(count) };
-        let signature = Signature::one_of(counts.iter().map(single_value).collect(), volatility);
+        let signature = Signature::one_of(counts.iter().map(one).collect(), volatility);
         let (name, row) = (name.to_owned(), Arc::new(row));
         ScalarUDF::from(RowFunction { name, signature, result, is_zoned: false, row })
     }
@@ -334,7 +334,7 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     state.register_udf(crate::general::rules::zone_marks::unmark())?;
     state.register_expr_planner(Arc::new(direct_functions::Times))?;
     state.register_expr_planner(Arc::new(quotients::Untyped))?;
-    state.register_udf(Arc::new(crate::general::functions::list_markers::among()))?;
+    state.register_udf(Arc::new(crate::general::functions::list_markers::list_marker()))?;
     state.register_udf(Arc::new(single_value::single_value()))?;
     state.register_udf(Arc::new(crate::general::operators::shared_cte::marker()))?;
     state.register_udf(Arc::new(crate::general::plan::recursion::branch()))?;

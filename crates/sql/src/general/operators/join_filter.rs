@@ -437,10 +437,10 @@ mod tests {
 
     /// Returns the keys of a filter after all partitions have been added, sorted; `None` where it
     /// has none.
-    fn told(kind: &DataType, parts: Vec<CollectedKeys>) -> Option<Vec<ScalarValue>> {
+    fn complete(kind: &DataType, parts: Vec<CollectedKeys>) -> Option<Vec<ScalarValue>> {
         let keys = JoinFilterKeys::of(parts.len(), kind);
         for part in parts {
-            assert!(keys.get().is_none(), "told too early");
+            assert!(keys.get().is_none(), "known too early");
             keys.add(part);
         }
         let mut found: Vec<ScalarValue> = match keys.get()? {
@@ -479,7 +479,11 @@ mod tests {
                     };
                     collected(&kind, &batches)
                 };
-                assert_eq!(told(&kind, parts.iter().map(of).collect()), Some(expected.clone()), "{parts:?}");
+                assert_eq!(
+                    complete(&kind, parts.iter().map(of).collect()),
+                    Some(expected.clone()),
+                    "{parts:?}"
+                );
             }
         }
     }
@@ -506,18 +510,18 @@ mod tests {
             (vec![ROWS_ONE_BY_ONE + 1, 20], false),
         ] {
             let parts = counts.iter().map(|count| collected(&kind, &[texts(*count)])).collect();
-            assert_eq!(told(&kind, parts), is_told.then(|| expected.clone()), "{counts:?}");
+            assert_eq!(complete(&kind, parts), is_told.then(|| expected.clone()), "{counts:?}");
         }
         let far: Vec<i64> = (0..).map(|at| at << 30).take(ROWS_ONE_BY_ONE + 1).collect();
-        assert_eq!(told(&DataType::Int64, vec![collected(&DataType::Int64, &[numbers(&far)])]), None);
+        assert_eq!(complete(&DataType::Int64, vec![collected(&DataType::Int64, &[numbers(&far)])]), None);
         let near: Vec<i64> = (0..ROWS_ONE_BY_ONE as i64 + 1).collect();
-        let kept = told(&DataType::Int64, vec![collected(&DataType::Int64, &[numbers(&near)])]);
+        let kept = complete(&DataType::Int64, vec![collected(&DataType::Int64, &[numbers(&near)])]);
         assert_eq!(kept.map(|keys| keys.len()), Some(near.len()));
         // More dense integers than are collected one by one, and a single integer far from them.
         let parts = vec![
             collected(&DataType::Int64, &[numbers(&near)]),
             collected(&DataType::Int64, &[numbers(&[1 << 50])]),
         ];
-        assert_eq!(told(&DataType::Int64, parts), None);
+        assert_eq!(complete(&DataType::Int64, parts), None);
     }
 }

@@ -137,7 +137,7 @@ fn with_filtered_scan(
         return Ok(None);
     }
     if let Some(scan) = plan.downcast_ref::<TableScan>() {
-        return Ok(scan.filtered(column, keys, is_part).map(|scan| Arc::new(scan) as Plan));
+        return Ok(scan.with_join_filter(column, keys, is_part).map(|scan| Arc::new(scan) as Plan));
     }
     let Some((child, column)) = comes_from(plan, column) else { return Ok(None) };
     let mut children: Vec<Plan> = plan.children().into_iter().map(Arc::clone).collect();

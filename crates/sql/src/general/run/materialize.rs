@@ -265,22 +265,21 @@ mod tests {
             RuntimeEnvBuilder::new().with_memory_pool(std::sync::Arc::new(FairSpillPool::new(MEMORY)));
         let runtime = runtime.build_arc().unwrap();
         let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Utf8View, true)]));
-        let rows_kept = |bytes: usize| {
+        let stored = |bytes: usize| {
             let texts: StringViewArray = [Some("x".repeat(bytes))].into_iter().collect();
             let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(texts)]).map_err(Into::into);
             let batches = stream::iter([batch]);
-            let rows_kept =
-                materialize(batches, &schema, Arc::clone(&runtime)).now_or_never().unwrap().unwrap();
-            rows_kept.at_rest(&schema, Arc::clone(&runtime)).unwrap()
+            let stored = materialize(batches, &schema, Arc::clone(&runtime)).now_or_never().unwrap().unwrap();
+            stored.at_rest(&schema, Arc::clone(&runtime)).unwrap()
         };
-        let small: Vec<_> = (0..8).map(|_| rows_kept(4 << 10)).collect();
-        assert!(small.iter().all(|rows_kept| matches!(rows_kept, Materialized::InMemory { .. })));
+        let small: Vec<_> = (0..8).map(|_| stored(4 << 10)).collect();
+        assert!(small.iter().all(|stored| matches!(stored, Materialized::InMemory { .. })));
         let reserved = runtime.memory_pool.reserved();
         assert!(reserved > 8 * (4 << 10), "{reserved}");
         let other = MemoryConsumer::new("other").with_can_spill(true).register(&runtime.memory_pool);
         other.try_grow(MEMORY - reserved).unwrap();
         drop(other);
-        let large = rows_kept(MEMORY * 3 / 4);
+        let large = stored(MEMORY * 3 / 4);
         assert!(matches!(large, Materialized::InFiles(_)));
         assert_eq!(runtime.memory_pool.reserved(), reserved);
         drop((small, large));

@@ -22,7 +22,7 @@ use crate::sqlstate::INTERNAL_ERROR;
 /// which may repeat several batches.
 #[derive(Debug)]
 pub(crate) struct MaterializedRows {
-    rows_kept: Materialized,
+    stored: Materialized,
     kinds: Vec<ColumnType>,
     /// Number of rows.
     rows: u64,
@@ -78,11 +78,10 @@ impl Session {
         };
         let all = stream::iter(first.map(Ok).into_iter().chain(std::iter::from_fn(next)));
         // The stream is a plain iterator and never pending, so a single poll completes it.
-        let rows_kept = materialize(all, &schema, Arc::clone(&runtime)).now_or_never().ok_or_else(gone)?;
-        let rows_kept =
-            rows_kept.and_then(|rows_kept| rows_kept.at_rest(&schema, runtime)).map_err(datafusion_error)?;
+        let stored = materialize(all, &schema, Arc::clone(&runtime)).now_or_never().ok_or_else(gone)?;
+        let stored = stored.and_then(|stored| stored.at_rest(&schema, runtime)).map_err(datafusion_error)?;
         Ok(MaterializedRows {
-            rows_kept,
+            stored,
             kinds: columns.iter().map(|column| column.kind.clone()).collect(),
             rows,
             at: 0,
@@ -141,7 +140,7 @@ impl MaterializedRows {
     fn rewind(&mut self, place: u64) {
         (self.reader, self.rest) = (None, None);
         (self.before, self.taken) = (0, 0);
-        match &self.rows_kept {
+        match &self.stored {
             Materialized::InMemory { batches, .. } => {
                 for batch in batches {
                     let end = self.before + batch.num_rows() as u64;
@@ -160,7 +159,7 @@ impl MaterializedRows {
     ///
     /// Errors: those of the disk; 57014; XX000 if there is none.
     fn next_batch(&mut self) -> Result<()> {
-        let batch = match &self.rows_kept {
+        let batch = match &self.stored {
             Materialized::InMemory { batches, .. } => batches.get(self.taken).cloned(),
             Materialized::InFiles(_) => self.read()?,
         };
@@ -173,7 +172,7 @@ impl MaterializedRows {
 
     /// Reads the next batch from the files.
     fn read(&mut self) -> Result<Option<RecordBatch>> {
-        let Materialized::InFiles(files) = &self.rows_kept else { return Ok(None) };
+        let Materialized::InFiles(files) = &self.stored else { return Ok(None) };
         let Threads { handle, timers, canceller } = &self.threads;
         if self.rest.is_none() {
             let stream = files.read_from(self.file);

@@ -31,7 +31,7 @@ pub(crate) struct ScanRequest<'a> {
     pub kinds: &'a [ColumnType],
     pub schema: &'a SchemaRef,
     pub limit: Option<usize>,
-    pub filter: &'a [JoinFilter],
+    pub join_filters: &'a [JoinFilter],
     /// Approximate number of rows.
     pub rows: u64,
     /// Counts the key ranges that are looked up.
@@ -147,7 +147,7 @@ struct Lookups {
     view: View,
     access: Arc<Access>,
     /// Join filters that have not been tried yet.
-    filter: Vec<JoinFilter>,
+    join_filters: Vec<JoinFilter>,
     rows: u64,
     count: Count,
 }
@@ -157,7 +157,7 @@ impl Lookups {
         Lookups {
             view: request.view.clone(),
             access: Arc::clone(request.access),
-            filter: request.filter.to_vec(),
+            join_filters: request.join_filters.to_vec(),
             rows: request.rows,
             count: request.lookups.clone(),
         }
@@ -166,8 +166,8 @@ impl Lookups {
     /// Returns parts of the access's tree that contain all rows with a partner. `None` unless the
     /// keys of a join filter have become known and are few.
     fn find(&mut self) -> Result<Option<Vec<KeyRange>>, Error> {
-        let (known, unknown) = self.filter.drain(..).partition(|filter| filter.keys.get().is_some());
-        self.filter = unknown;
+        let (known, unknown) = self.join_filters.drain(..).partition(|filter| filter.keys.get().is_some());
+        self.join_filters = unknown;
         let known: Vec<JoinFilter> = known;
         for filter in known {
             let most = Access::lookups_worth(self.rows);
@@ -190,7 +190,7 @@ impl Blocks {
         let width = request.access.table.def().columns.len();
         let projection: Vec<usize> = request.projection.iter().map(|&column| column.min(width)).collect();
         let env = Env::new(Cells::None, &[], &NoContext);
-        let filters = || request.filter.iter().filter(|filter| filter.filters);
+        let filters = || request.join_filters.iter().filter(|filter| filter.filters);
         let later: Vec<_> = filters().map(|filter| (filter.column, filter.kind.kind)).collect();
         let leaves = Leaves::new(request.access, request.view, ranges, projection.clone(), &later, &env)?;
         Ok(leaves.map(|leaves| Blocks {

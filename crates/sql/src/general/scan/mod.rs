@@ -213,7 +213,7 @@ impl TableScan {
     /// Returns the scan with a join filter on one of its columns. `None` where it cannot apply the
     /// filter, and where the filter is useless: it does not drop rows (`is_part` is false), and
     /// lookups by its keys are impossible.
-    pub fn join_filters(
+    pub fn with_join_filter(
         &self,
         column: usize,
         keys: &Arc<JoinFilterKeys>,
@@ -442,8 +442,8 @@ impl DisplayAs for TableScan {
         if chosen_by > 0 {
             write!(f, ", {chosen_by} conditions on columns")?;
         }
-        for join_filters in &self.join_filters {
-            let name = def.columns.get(join_filters.column).map_or("?", |column| &column.name);
+        for filter in &self.join_filters {
+            let name = def.columns.get(filter.column).map_or("?", |column| &column.name);
             write!(f, ", join filter on {name}")?;
         }
         write!(f, ", partitions={}", self.ranges.len())?;
