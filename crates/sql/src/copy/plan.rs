@@ -49,7 +49,7 @@ impl Copy {
         let Tree::Copy { source, to, target, options, legacy_options, .. } = tree else {
             return Err(Error::new(INTERNAL_ERROR, "internal error: expected a COPY statement"));
         };
-        let parsed = |names: &[&str]| Options::parse(options, legacy_options, names, !to);
+        let options_of = |names: &[&str]| Options::parse(options, legacy_options, names, !to);
         let file = match target {
             CopyTarget::Stdin | CopyTarget::Stdout => None,
             CopyTarget::File { filename } => Some(PathBuf::from(filename)),
@@ -76,14 +76,14 @@ impl Copy {
                 let columns = if columns.is_empty() { columns } else { format!("({columns})") };
                 let insert = insert(session, &format!("INSERT INTO {table_name} {columns} SELECT NULL"))?;
                 let places = insert.columns.iter().filter_map(|&at| insert.table.def().columns.get(at));
-                let options = parsed(&places.map(|column| column.name.as_str()).collect::<Vec<_>>())?;
+                let options = options_of(&places.map(|column| column.name.as_str()).collect::<Vec<_>>())?;
                 return Ok((Copy { kind: Kind::From(Arc::new(insert)), options, file }, Vec::new()));
             }
         };
         let parsed = one(&query)?;
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("COPY of this")) };
         let (query, _, columns) = Query::plan(session, tree, &[])?;
-        let options = parsed(&columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
+        let options = options_of(&columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
         if options.format == Format::Parquet {
             columnar::check_names(&columns)?;
         }

@@ -20,4 +20,3 @@ pub(crate) use errors::{arrow_error, external};
 pub(crate) use plan::query::Query;
 pub(crate) use run::batches::Batches;
 pub(crate) use run::materialized::MaterializedRows;
-pub(crate) use tree::walk;

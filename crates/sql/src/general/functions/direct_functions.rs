@@ -27,7 +27,9 @@ use sqlparser::ast::BinaryOperator;
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
-use crate::expr::{Operation, Operator, Options, Regular, scale_of_pattern, truncate, undefined_operator};
+use crate::expr::{
+    Deed as Operation, Operator, Options, Regular, scale_of_pattern, truncate, undefined_operator,
+};
 use crate::general::errors::external;
 use crate::general::functions::{RowFunction, text_of};
 use crate::general::rewrite::{MOMENT, SPAN, TIME, VARCHAR};

@@ -28,6 +28,7 @@ use super::names::Names;
 use super::on_disk::{self, Operators};
 use super::panics::caught;
 use super::plan_cache::{CachedPlan, RunToken};
+use super::views;
 use crate::batch::{data_type, element_of, field, kind_of};
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
@@ -168,7 +169,7 @@ impl Query {
         let plan = names.plan(tree).map_err(datafusion_error)?;
         let plan = with_time(plan).and_then(with_given_types).map_err(datafusion_error)?;
         let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
-        let (plan, types) = lists::types(plan, &lists, types).map_err(datafusion_error)?;
+        let (plan, types) = list_markers::types(plan, &lists, types).map_err(datafusion_error)?;
         let parameters = parameters(&plan, &types)?;
         let waits = !lists.is_empty() || has_placeholders(&plan).map_err(datafusion_error)?;
         let open_plan = (!lists.is_empty()).then(|| plan.clone());
@@ -294,7 +295,8 @@ impl Query {
         let values = self.values(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
-        let plan = lists::spell_out(self.plan.clone(), &self.lists, params).map_err(datafusion_error)?;
+        let plan =
+            list_markers::spell_out(self.plan.clone(), &self.lists, params).map_err(datafusion_error)?;
         let plan = plan.with_param_values(values).map_err(datafusion_error)?;
         let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
         let plan =

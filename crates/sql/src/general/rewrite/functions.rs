@@ -128,14 +128,14 @@ fn remainder(function: &mut Function) -> Option<Expr> {
 /// Returns a field of a date, time or interval, as a numeric.
 fn part(field: &str, of: Expr) -> Expr {
     let field = field.trim_matches('"').to_ascii_lowercase();
-    call(parts::name_for(&field), vec![text(&field), of])
+    call(fields::name_for(&field), vec![text(&field), of])
 }
 
 /// Rewrites `date_part('second', a)`, which is double precision.
 fn date_part(function: &mut Function) -> Option<Expr> {
     let (field, of) = two(function, "date_part")?;
     let field = string(field)?.to_owned();
-    let part = call(parts::DATE_PART, vec![text(&field.to_ascii_lowercase()), take(of)]);
+    let part = call(fields::DATE_PART, vec![text(&field.to_ascii_lowercase()), take(of)]);
     Some(with_type(part, DataType::DoublePrecision))
 }
 
