@@ -8,7 +8,8 @@ use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
 
 use crate::catalog::{PUBLIC, Table};
-use crate::database::{Database, Durability, Isolation};
+use crate::database::Database;
+use crate::options::{Durability, Isolation};
 use crate::schema::{ForeignKeyDef, TableDef};
 use crate::storage::Direction;
 use crate::transaction::Transaction;

@@ -8,9 +8,10 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{Fs, OpenOptions};
 
 use crate::catalog::{ROOT, Table};
-use crate::database::{Database, Inner, Isolation};
-use crate::storage::{Node, Packed, StreamForm, Tree, chain_pages, page_size_of};
-use crate::view::long_place;
+use crate::database::Database;
+use crate::inner::Inner;
+use crate::options::Isolation;
+use crate::storage::{LongRecord, Node, Packed, StreamForm, Tree, chain_pages, page_size_of};
 use crate::{Error, Result};
 
 /// Number of classes in [`LevelSurvey::fill`].
@@ -136,13 +137,13 @@ impl TreeSurvey {
             if page == root {
                 found = TreeSurvey { root, ..TreeSurvey::default() };
             }
-            found.look(inner, page, level, bytes)
+            found.add_page(inner, page, level, bytes)
         });
         found.damage = looked.err();
         found
     }
 
-    fn look(&mut self, inner: &Inner, page: u32, level: u8, bytes: &[u8]) -> Result<()> {
+    fn add_page(&mut self, inner: &Inner, page: u32, level: u8, bytes: &[u8]) -> Result<()> {
         let node = Node(bytes);
         let outside = |_| inner.damaged_record(page);
         let (records, is_packed) = (node.count().map_err(outside)?, node.is_packed().map_err(outside)?);
@@ -160,8 +161,8 @@ impl TreeSurvey {
         } else if level == 0 {
             for at in 0..records {
                 let (_, value) = node.record(at).map_err(outside)?;
-                let place = long_place(bytes.get(value).unwrap_or_default());
-                if let Some((_, _, first)) = place {
+                let long = LongRecord::decode(bytes.get(value).unwrap_or_default());
+                if let Some(LongRecord { first, .. }) = long {
                     chain_pages(inner.store.space(), first, |_| self.long_pages += 1)?;
                 }
             }

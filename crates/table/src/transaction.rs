@@ -1,15 +1,18 @@
 //! Transactions.
 
-mod beside;
+mod autonomous;
 mod bulk;
 mod change;
 mod ddl;
 mod dml;
-mod foreign;
+mod foreign_keys;
+mod index_entry;
+mod locked_row;
 mod locks;
+mod pending;
+mod reuse;
 mod rules;
 mod schema_lock;
-mod spare;
 mod statement;
 
 use std::time::Duration;
@@ -19,20 +22,20 @@ use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 
 use crate::catalog::{Catalog, Counters, Table};
-use crate::database::{Durability, Inner, Isolation};
+use crate::inner::Inner;
 use crate::mvcc::{Canceller, Ended, Ghost, Key, ReadSet, Snapshot, State, Write, WriterSlot};
-use crate::storage::{Debt, Giving, Gone, Record, Tree, free_chain};
-use crate::view::{Fixed, View, long_place};
+use crate::options::{Durability, Isolation};
+use crate::storage::{DroppedTree, LongRecord, Reclaiming, Record, Tree, UndoReservation, free_chain};
+use crate::view::{Fixed, View};
 use crate::{Error, Result};
 
-use dml::Entry;
-use locks::Looked;
-use statement::{Mark, Statement};
+use index_entry::Entry;
+use locked_row::LockedRow;
+use pending::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
+pub use reuse::ReusableTransaction;
 pub use rules::Rules;
-pub(crate) use schema_lock::SchemaLock;
-pub use spare::Spare;
 
 /// Number of ended transactions that an ending one cleans up after: more than one, so that they do
 /// not accumulate.
@@ -65,7 +68,7 @@ pub struct Transaction {
     writer: Option<WriterSlot>,
     undo: Vec<Arc<Write>>,
     /// The space needed to undo it.
-    debt: Debt,
+    undo_space: UndoReservation,
     /// Undone changes. Others may have read their contents and look for the versions.
     undone: Vec<Arc<Write>>,
     /// Rows that it has locked, as tree and key, to be released when their versions are no longer
@@ -73,7 +76,7 @@ pub struct Transaction {
     claims: Vec<(u32, Key)>,
     /// The row locked last, unless something was changed or undone since. No other transaction can
     /// change it.
-    looked: Option<Looked>,
+    last_locked: Option<LockedRow>,
     /// Records that became ghosts, to be removed then.
     ghosts: Vec<Ghost>,
     /// Number of savepoints so far.
@@ -86,7 +89,7 @@ pub struct Transaction {
     /// Trees to free if it commits.
     dropped: Vec<u32>,
     /// Trees to free in either case, because a rollback to a savepoint undid their creation.
-    unmade: Vec<u32>,
+    uncreated: Vec<u32>,
     /// First pages of chains: those to free unless it commits, and those to free if it commits.
     new_chains: Vec<u32>,
     old_chains: Vec<u32>,
@@ -151,16 +154,16 @@ impl Transaction {
             state: None,
             writer: None,
             undo: Vec::new(),
-            debt: Debt::default(),
+            undo_space: UndoReservation::default(),
             undone: Vec::new(),
             claims: Vec::new(),
-            looked: None,
+            last_locked: None,
             ghosts: Vec::new(),
             epoch: 0,
             fixed: Weak::new(),
             made: Vec::new(),
             dropped: Vec::new(),
-            unmade: Vec::new(),
+            uncreated: Vec::new(),
             new_chains: Vec::new(),
             old_chains: Vec::new(),
             left_chains: Vec::new(),
@@ -238,13 +241,13 @@ impl Transaction {
     /// current commits. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
         self.view.db.check()?;
-        if self.isolation == Isolation::ReadCommitted { self.look_again() } else { Ok(()) }
+        if self.isolation == Isolation::ReadCommitted { self.refresh_snapshot() } else { Ok(()) }
     }
 
     /// Takes a new snapshot of all current commits.
-    fn look_again(&mut self) -> Result<()> {
+    fn refresh_snapshot(&mut self) -> Result<()> {
         if self.view.snapshot.csn != self.view.db.slots.last() {
-            let old = std::mem::replace(&mut self.view.snapshot, self.view.db.another_snapshot()?);
+            let old = std::mem::replace(&mut self.view.snapshot, self.view.db.new_snapshot()?);
             if Arc::strong_count(&old) > 1 {
                 self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
                 self.own_snapshots.push(Arc::downgrade(&old));
@@ -276,8 +279,8 @@ impl Transaction {
     /// ([`Transaction::end_changes`]); the pool's and the log's, after which the database must be
     /// reopened.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
-        let _giving = Giving::undo();
-        self.statement.go_back(savepoint.statement)?;
+        let _reclaiming = Reclaiming::undo();
+        self.statement.rollback_to(savepoint.statement)?;
         self.next_epoch();
         let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.view.db.fail(error));
         undone?;
@@ -286,20 +289,20 @@ impl Transaction {
         self.counts.truncate(savepoint.counts);
         self.counts_since = savepoint.counts;
         self.dropped.truncate(savepoint.dropped);
-        self.unmade.extend(self.made.drain(savepoint.made.min(self.made.len())..));
+        self.uncreated.extend(self.made.drain(savepoint.made.min(self.made.len())..));
         // A scan of all pages holds a snapshot, and may have read a row before it was undone. The
         // row's pages then stay until every snapshot sees that.
         let kept = savepoint.new_chains.min(self.new_chains.len());
-        let is_looked_at = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
+        let may_be_read = kept < self.new_chains.len() && self.view.db.slots.snapshots() > 1;
         for mut chain in self.new_chains.drain(kept..) {
-            if is_looked_at {
+            if may_be_read {
                 self.left_chains.push(chain);
                 continue;
             }
             // The rollback is complete even if this fails.
             if let Err(error) = free_chain(self.view.db.store.space(), &mut chain) {
                 self.left_chains.extend((error.kind() != ErrorKind::Corruption).then_some(chain));
-                self.view.db.put_off(error);
+                self.view.db.defer_error(error);
             }
         }
         if let Some(catalog) = self.catalogs.get(savepoint.catalogs) {
@@ -312,7 +315,7 @@ impl Transaction {
 
     /// Restores every row changed since, the last change first.
     fn undo_since(&mut self, at: usize) -> Result<()> {
-        self.looked = None;
+        self.last_locked = None;
         while self.undo.len() > at {
             let Some(write) = self.undo.last() else { break };
             let tree = Tree::open(self.view.db.store.space(), write.tree);
@@ -335,22 +338,22 @@ impl Transaction {
     /// whether it committed. Failures after the commit, in freeing space or releasing the log, are
     /// reported by the next [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
-        if self.commit_here(durability, &mut || {})? {
+        if self.commit_in_place(durability, &mut || {})? {
             let db = Arc::clone(&self.view.db);
             drop(self);
-            db.tidy_up(CLEAN);
+            db.maintain(CLEAN);
         }
         Ok(())
     }
 
     /// Commits. Returns false if there was nothing to commit. Keeps its snapshot. If it must be
     /// undone instead, calls `undoes` first.
-    fn commit_here(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
+    fn commit_in_place(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
         self.end_changes().inspect_err(|_| undoes())?;
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(false) };
-        let _giving = Giving::back();
-        let lsn = match self.put_in_line(&state, undoes)? {
+        let _reclaiming = Reclaiming::free_space();
+        let lsn = match self.queue_commit(&state, undoes)? {
             Some(lsn) => lsn,
             None => {
                 self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
@@ -364,7 +367,7 @@ impl Transaction {
         }
         db.commits.publish(&db.slots, lsn, Some(db.store.synced()));
         // An earlier commit may still be waiting for the disk.
-        if !state.wait(Some(LOOK), || db.has_failed()) {
+        if !state.wait(Some(WAIT_CHECK_INTERVAL), || db.has_failed()) {
             return Err(Error::Failed { cause: "a commit before this one failed".into() });
         }
         db.counts.commits.fetch_add(1, Ordering::Relaxed);
@@ -374,12 +377,12 @@ impl Transaction {
         if !self.catalogs.is_empty() {
             db.set_catalog(&self.view.catalog);
         }
-        self.leave_schema();
+        self.unlock_schema();
         Ok(true)
     }
 
     /// Appends the commit record. Returns `None` if it may not commit; it has been undone then.
-    fn put_in_line(
+    fn queue_commit(
         &mut self,
         state: &Arc<State>,
         undoes: &mut dyn FnMut(),
@@ -393,7 +396,7 @@ impl Transaction {
         let line = db.commits.begin(read, || {
             // ORDER: before the commit record, and kept in the log as long as it, because recovery
             // frees these trees.
-            for tree in self.gone(true) {
+            for tree in self.trees_to_free(true) {
                 db.store.append(&Record::Dropped { transaction: state.id, tree })?;
             }
             let lsn = db.store.append(&Record::Commit { transaction: state.id })?;
@@ -411,7 +414,7 @@ impl Transaction {
                 // Without the log nothing can be undone either. Waiting transactions learn that it
                 // failed.
                 self.view.db.fail(&error);
-                state.end();
+                state.wake_all();
                 Err(error)
             }
         }
@@ -420,13 +423,13 @@ impl Transaction {
     /// Returns the information that other transactions need after its end.
     fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
         use std::mem::take;
-        let trees = self.gone(commits);
+        let trees = self.trees_to_free(commits);
         let (ghosts, old) = (take(&mut self.ghosts), take(&mut self.old_chains));
         let mut chains = take(&mut self.left_chains);
         chains.append(&mut if commits { old } else { take(&mut self.new_chains) });
         let mut writes = take(&mut self.undo);
         writes.append(&mut self.undone);
-        self.debt = Debt::default();
+        self.undo_space = UndoReservation::default();
         Ended {
             csn: 0,
             state: Arc::clone(state),
@@ -440,10 +443,11 @@ impl Transaction {
 
     /// Returns the trees to free at its end. Trees that it created and takes back have no long rows
     /// of their own, because those are among its chains.
-    fn gone(&self, commits: bool) -> Vec<Gone> {
+    fn trees_to_free(&self, commits: bool) -> Vec<DroppedTree> {
         let (whole, rest) = if commits { (&self.dropped[..], &[][..]) } else { (&[][..], &self.made[..]) };
-        let whole = whole.iter().map(|root| Gone { root: *root, with_chains: true });
-        let rest = rest.iter().chain(&self.unmade).map(|root| Gone { root: *root, with_chains: false });
+        let whole = whole.iter().map(|root| DroppedTree { root: *root, with_chains: true });
+        let rest =
+            rest.iter().chain(&self.uncreated).map(|root| DroppedTree { root: *root, with_chains: false });
         whole.chain(rest).collect()
     }
 
@@ -454,13 +458,13 @@ impl Transaction {
         self.abort()?;
         let db = Arc::clone(&self.view.db);
         drop(self);
-        db.tidy_up(CLEAN);
+        db.maintain(CLEAN);
         Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
         let Some(state) = self.state.clone() else { return Ok(()) };
-        let _giving = Giving::undo();
+        let _reclaiming = Reclaiming::undo();
         let undone = match self.view.db.check() {
             Ok(()) => self.undo_since(0).and_then(|()| {
                 self.view.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())
@@ -469,14 +473,14 @@ impl Transaction {
         };
         if let Err(error) = undone {
             self.view.db.fail(&error);
-            state.end();
-            self.leave_schema();
+            state.wake_all();
+            self.unlock_schema();
             return Err(error);
         }
         let (ended, writer) = (self.ended(&state, false), self.writer.take());
         self.view.db.commits.abort(&self.view.db.slots, ended, writer);
         self.view.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
-        self.leave_schema();
+        self.unlock_schema();
         Ok(())
     }
 
@@ -506,8 +510,8 @@ impl Transaction {
     }
 
     /// Registers the transaction as a writer.
-    fn writing(&mut self) -> Result<Arc<State>> {
-        let state = self.known();
+    fn register_writer(&mut self) -> Result<Arc<State>> {
+        let state = self.register();
         if self.writer.is_none() {
             let db = &self.view.db;
             self.writer = Some(WriterSlot::take(&db.slots, || db.log_end())?);
@@ -516,7 +520,7 @@ impl Transaction {
     }
 
     /// Registers the transaction, so that others can see it.
-    fn known(&mut self) -> Arc<State> {
+    fn register(&mut self) -> Arc<State> {
         if let Some(state) = &self.state {
             return Arc::clone(state);
         }
@@ -528,12 +532,12 @@ impl Transaction {
 
     /// Notes the chain of a replaced record, which is obsolete.
     fn note_old_chain(&mut self, before: &[u8]) {
-        if let Some((_, _, first)) = long_place(before) {
+        if let Some(LongRecord { first, .. }) = LongRecord::decode(before) {
             self.old_chains.push(first);
         }
     }
 
-    fn count(&mut self, table: &Table, change: i64) {
+    fn count_rows(&mut self, table: &Table, change: i64) {
         let since = self.counts.get_mut(self.counts_since..).unwrap_or_default();
         match since.iter_mut().find(|(counters, _)| Arc::ptr_eq(counters, &table.counters)) {
             Some((_, sum)) => *sum += change,
@@ -543,29 +547,29 @@ impl Transaction {
 }
 
 /// Interval at which a waiting transaction checks whether it should continue.
-const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+const WAIT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_over {
             // An error marks the database as failed, and the next call reports it.
             let _ = self.abort();
-            self.view.db.tidy_up(CLEAN);
+            self.view.db.maintain(CLEAN);
         }
-        self.leave_schema();
+        self.unlock_schema();
     }
 }
 
 impl Inner {
     /// Returns a snapshot for a new transaction. Waits while the schema is being changed.
     fn snapshot(&self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<Arc<Snapshot>> {
-        let mut snapshot = Snapshot::none(&self.slots);
-        self.look(&mut snapshot, canceller, lock_timeout)?;
+        let mut snapshot = Snapshot::unset(&self.slots);
+        self.take_snapshot(&mut snapshot, canceller, lock_timeout)?;
         Ok(Arc::new(snapshot))
     }
 
     /// Takes a snapshot for a new transaction, as [`Inner::snapshot`] does.
-    fn look(
+    fn take_snapshot(
         &self,
         snapshot: &mut Snapshot,
         canceller: &Canceller,
@@ -578,14 +582,14 @@ impl Inner {
             if !self.schema.is_held() {
                 return Ok(());
             }
-            snapshot.let_go();
+            snapshot.release();
             self.wait_for_schema(canceller, lock_timeout)?;
         }
     }
 
     /// Returns a snapshot for a transaction that already has one.
-    fn another_snapshot(&self) -> Result<Arc<Snapshot>> {
-        let mut snapshot = Snapshot::none(&self.slots);
+    fn new_snapshot(&self) -> Result<Arc<Snapshot>> {
+        let mut snapshot = Snapshot::unset(&self.slots);
         snapshot.take(|| self.log_end())?;
         Ok(Arc::new(snapshot))
     }

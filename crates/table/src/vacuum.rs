@@ -15,11 +15,12 @@ use cairn_vfs::sync::Arc;
 use crate::Result;
 use crate::catalog::{Catalog, GHOST, ROOT, Table};
 use crate::check::{Pages, all_roots};
-use crate::database::{Database, Durability, Inner, Isolation};
+use crate::database::Database;
+use crate::inner::Inner;
 use crate::mvcc::{Ghost, Key};
-use crate::storage::{Direction, Giving, Tree, relocate_chain};
+use crate::options::{Durability, Isolation};
+use crate::storage::{Direction, LongRecord, Reclaiming, Tree, relocate_chain};
 use crate::transaction::Transaction;
-use crate::view::long_place;
 
 /// The result of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,14 +40,14 @@ impl Database {
     /// they wait for it. Cost: reads the whole file, and writes the pages that move. Errors: the
     /// pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
     pub fn vacuum(&self) -> Result<VacuumReport> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.inner.make_room();
         let mut report =
             VacuumReport { pages_before: self.inner.store.space().pages()?, ..VacuumReport::default() };
         self.move_roots(&mut report)?;
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema_afresh()?;
-        let cleaning = self.inner.clean_alone()?;
+        transaction.lock_schema_and_reset()?;
+        let cleaning = self.inner.clean_exclusively()?;
         let roots = all_roots(&transaction);
         let target = self.inner.gather_free(&roots)?;
         let space = self.inner.store.space();
@@ -62,7 +63,7 @@ impl Database {
         let free: Vec<u32> = (1..end).filter(|page| !pages.has(*page)).collect();
         space.set_free(end, &free)?;
         // ORDER: the log is released before the file is truncated. Otherwise the log might contain
-        // changes of pages beyond the end, and recovery would create these pages anew, without the
+        // changes of pages beyond the end, and recovery would create these pages again, without the
         // contents that the changes apply to.
         let is_cut = self.inner.checkpoint()?;
         if is_cut {
@@ -79,8 +80,8 @@ impl Database {
     /// Removes ghosts, and moves the roots of trees towards the start, which changes the catalog.
     fn move_roots(&self, report: &mut VacuumReport) -> Result<()> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
-        transaction.lock_schema_afresh()?;
-        let cleaning = self.inner.clean_alone()?;
+        transaction.lock_schema_and_reset()?;
+        let cleaning = self.inner.clean_exclusively()?;
         let roots = all_roots(&transaction);
         for &root in &roots {
             report.ghosts += self.inner.remove_ghosts_of(root)?;
@@ -129,13 +130,10 @@ impl Inner {
         let space = self.store.space();
         let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
         while let Some((key, value)) = cursor.next()? {
-            let Some((flags, len, first)) = long_place(value) else { continue };
-            let (new, is_whole) = relocate_chain(space, first, from)?;
-            if new != first {
-                let mut record = vec![flags];
-                record.extend((len as u32).to_le_bytes());
-                record.extend(new.to_le_bytes());
-                tree.put(key, &record)?;
+            let Some(long) = LongRecord::decode(value) else { continue };
+            let (first, is_whole) = relocate_chain(space, long.first, from)?;
+            if first != long.first {
+                tree.put(key, &LongRecord { first, ..long }.encode())?;
             }
             if !is_whole {
                 return Ok(false);
@@ -161,6 +159,6 @@ impl Transaction {
         new.statistics = table.statistics.clone();
         let mut catalog = Catalog::clone(self.view().catalog());
         let record = catalog.put_table(Arc::new(new));
-        self.set(catalog, vec![record], Vec::new())
+        self.set_catalog(catalog, vec![record], Vec::new())
     }
 }

@@ -287,7 +287,7 @@ impl Session {
         let apart = self.apart.clone();
         let view = self.transaction()?.view().clone();
         Ok(match apart {
-            Some(canceller) => view.stopped_by(canceller),
+            Some(canceller) => view.with_canceller(canceller),
             None => view,
         })
     }

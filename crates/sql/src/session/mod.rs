@@ -15,7 +15,7 @@ mod utility;
 
 use std::collections::HashMap;
 
-use cairn_table::{Canceller, RowBuf, Spare};
+use cairn_table::{Canceller, ReusableTransaction, RowBuf};
 use cairn_vfs::sync::Arc;
 
 pub(crate) use context::SessionContext;
@@ -44,7 +44,7 @@ pub(crate) struct Session {
     pub shared: Arc<Shared>,
     pub open: Option<Open>,
     /// Parts of the last transaction for the next one to reuse.
-    spare: Option<Spare>,
+    spare: Option<ReusableTransaction>,
     /// The context of expressions.
     pub context: SessionContext,
     pub canceller: Canceller,
@@ -68,7 +68,7 @@ pub(crate) struct Session {
     pub cursors: Cursors,
     /// The engine of the general path, once it has been used.
     pub engine: Option<Engine>,
-    /// Spare buffers of point reads.
+    /// ReusableTransaction buffers of point reads.
     pub key: Vec<u8>,
     pub row: RowBuf,
     /// A unique number, which `pg_backend_pid` returns.

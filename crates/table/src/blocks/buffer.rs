@@ -490,7 +490,7 @@ mod tests {
     /// NULLs before and after the position, and bits of all densities, compared with a column to
     /// which the values were appended one by one; then more values are appended to both.
     #[test]
-    fn what_is_kept_is_as_if_nothing_else_had_come() {
+    fn kept_values_equal_appended_ones() {
         let mut state = 7;
         for (round, kind) in (0..40).flat_map(|round| KINDS.map(|kind| (round, kind))) {
             let (before, behind) = (next(&mut state) as usize % 200, next(&mut state) as usize % 300);

@@ -33,7 +33,7 @@ const FEW: usize = 3;
 const GATHERED: usize = 1 << 20;
 
 /// If a tree has fewer leaves, counting all of them is faster than looking at the indexes.
-const WORTH_A_LOOK: u64 = 16;
+const MIN_LEAVES_TO_COMPARE: u64 = 16;
 
 /// A scan of a range in blocks, each of which is a leaf or a part of one. It holds a copy of the
 /// data, so no other thread waits for it.
@@ -123,12 +123,12 @@ impl View {
 /// Returns the index whose tree has the fewest leaves; `None` if the row tree has. Every index has
 /// an entry for each row, including NULLs.
 fn smallest(table: &Table) -> Result<Option<usize>> {
-    let (mut best, mut leaves) = (None, table.tree.leaves_about()?);
-    if leaves < WORTH_A_LOOK {
+    let (mut best, mut leaves) = (None, table.tree.estimate_leaves()?);
+    if leaves < MIN_LEAVES_TO_COMPARE {
         return Ok(best);
     }
     for (at, index) in table.indexes.iter().enumerate() {
-        let of_index = index.tree.leaves_about()?;
+        let of_index = index.tree.estimate_leaves()?;
         if of_index < leaves {
             (best, leaves) = (Some(at), of_index);
         }
@@ -219,7 +219,7 @@ impl BlockScan {
             bytes.clear();
             bytes.extend_from_slice(value);
             if !is_visible {
-                self.view.look_back(root, key, &mut bytes);
+                self.view.apply_visible_version(root, key, &mut bytes);
             }
             if let Found::Nothing = self.view.resolve(&mut bytes)? {
                 continue;

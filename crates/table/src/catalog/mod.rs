@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 pub use statistics::{ColumnStatistics, OwnedValue, TableStatistics};
-pub(crate) use table::{Counters, GHOST, Index, LONG, Place, WIDE};
+pub(crate) use table::{Counters, GHOST, Index, Place, WIDE};
 pub use table::{RowRef, Table};
 
 use crate::row::Type;

@@ -28,7 +28,6 @@ use crate::schema::{IndexDef, TableDef};
 use crate::storage::{Layout, Lead, Tree};
 
 pub(crate) use crate::storage::GHOST;
-pub(crate) const LONG: u8 = 2;
 pub(crate) const WIDE: u8 = 4;
 
 /// The place where a column is stored.

@@ -18,7 +18,7 @@ use super::reads::ReadSet;
 use super::rows::Write;
 use super::slots::{Slots, WriterSlot};
 use super::state::{ABORTED, State};
-use crate::storage::Gone;
+use crate::storage::DroppedTree;
 use crate::{Result, hook};
 
 /// A ghost record: the root of its tree, and its key.
@@ -46,12 +46,12 @@ pub(crate) struct Ended {
     /// Records that it turned into ghosts.
     pub(crate) ghosts: Vec<Ghost>,
     /// Trees that are no longer needed once every snapshot sees the end.
-    pub(crate) trees: Vec<Gone>,
+    pub(crate) trees: Vec<DroppedTree>,
     /// First pages of chains that are no longer needed then.
     pub(crate) chains: Vec<u32>,
 }
 
-/// Which transactions [`CommitQueue::take_seen`] takes.
+/// Which transactions [`CommitQueue::take_visible`] takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Taken {
     All,
@@ -127,13 +127,13 @@ impl CommitQueue {
             slots.publish(ended.csn);
             // ORDER: release its rows after that. A transaction that locks one of them must see the
             // commit in its next snapshot; otherwise it would change a version it has not seen.
-            ended.state.let_go();
+            ended.state.release_locks();
             drop(writer);
             woken.push(Arc::clone(&ended.state));
             queues.ended.push_back(ended);
         }
         drop(queues);
-        woken.iter().for_each(|state| state.end());
+        woken.iter().for_each(|state| state.wake_all());
     }
 
     /// Queues an aborted transaction whose changes have been undone.
@@ -145,17 +145,17 @@ impl CommitQueue {
         ended.csn = slots.last() + 1;
         ended.state.set(ABORTED);
         slots.publish(ended.csn);
-        ended.state.let_go();
+        ended.state.release_locks();
         drop(writer);
         queues.ended.push_back(ended);
         drop(queues);
-        state.end();
+        state.wake_all();
     }
 
     /// Takes up to `most` transactions whose end every snapshot sees, the oldest first. Returns
     /// `None` if the oldest one is not of the kind wanted. Returns an empty list if another thread
     /// holds the lock.
-    pub(crate) fn take_seen(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
+    pub(crate) fn take_visible(&self, horizon: u64, most: usize, wanted: Taken) -> Option<Vec<Ended>> {
         let Ok(mut queues) = self.queues.try_lock() else { return Some(Vec::new()) };
         let seen = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon);
         let count = seen.clone().take_while(|ended| wanted == Taken::All || ended.trees.is_empty()).count();
@@ -172,7 +172,7 @@ impl CommitQueue {
     }
 
     /// Puts back transactions that were taken but are still needed.
-    pub(crate) fn put_back(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
+    pub(crate) fn requeue(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
         let mut queues = lock(&self.queues);
         ended.rev().for_each(|ended| queues.ended.push_front(ended));
     }

@@ -78,7 +78,7 @@ mod tests {
     /// Goal: keys of all lengths around the inline limit equal the bytes they were made from, and
     /// sort like them.
     #[test]
-    fn are_their_bytes() {
+    fn keys_equal_their_bytes() {
         let bytes: Vec<u8> = (0..60).map(|at| if at < 5 { 200 } else { at }).collect();
         let (zeros, lens) = ([0; 30], 0..30_usize);
         let mut keys: Vec<&[u8]> = lens.clone().map(|len| &bytes[..len]).collect();

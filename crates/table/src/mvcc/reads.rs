@@ -167,7 +167,7 @@ mod tests {
         /// Goal: sorting does not change the set of keys read, for ranges that overlap, touch, are
         /// empty or reversed.
         #[test]
-        fn ranges(given in prop::collection::vec((0u8..3, 0u8..12, 0u8..3, 0u8..12), 0..8)) {
+        fn scans_equal_map_ranges(given in prop::collection::vec((0u8..3, 0u8..12, 0u8..3, 0u8..12), 0..8)) {
             let given: Vec<Range> = given.iter().map(|&(a, from, b, to)| (bound(a, from), bound(b, to))).collect();
             let mut set = ReadSet::default();
             for (from, to) in &given {
@@ -187,7 +187,7 @@ mod tests {
     /// Goal: validation does not compare each change with each range under the lock that all
     /// commits wait for. Method: counts comparisons.
     #[test]
-    fn many_ranges() {
+    fn validation_is_logarithmic() {
         let mut set = ReadSet::default();
         let key = |number: u32| number.to_be_bytes();
         for at in (0..20_000).rev() {

@@ -15,7 +15,7 @@ const FREE: u64 = u64::MAX;
 /// The value of a slot that is taken but not yet set. As the least value it holds everything back.
 const TAKEN: u64 = 0;
 /// The position of a snapshot without a slot. No slot has this number, so setting it does nothing.
-const NOWHERE: usize = usize::MAX;
+const NO_SLOT: usize = usize::MAX;
 
 static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
 
@@ -131,7 +131,7 @@ impl Slots {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     slots: Arc<Slots>,
-    /// [`NOWHERE`] once released.
+    /// [`NO_SLOT`] once released.
     at: usize,
     /// The last commit that the snapshot sees.
     pub(crate) csn: u64,
@@ -142,14 +142,14 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Creates a snapshot that sees nothing yet and must not be read with.
-    pub(crate) fn none(slots: &Arc<Slots>) -> Snapshot {
-        Snapshot { slots: Arc::clone(slots), at: NOWHERE, csn: 0, all_visible: Lsn::default() }
+    pub(crate) fn unset(slots: &Arc<Slots>) -> Snapshot {
+        Snapshot { slots: Arc::clone(slots), at: NO_SLOT, csn: 0, all_visible: Lsn::default() }
     }
 
-    /// Takes the snapshot anew and releases the previous one. `end` returns the end of the log.
+    /// Takes the snapshot again and releases the previous one. `end` returns the end of the log.
     /// Cost: some ten nanoseconds, and one per running writer. Errors: [`Error::Busy`].
     pub(crate) fn take(&mut self, end: impl FnOnce() -> Lsn) -> Result<()> {
-        self.let_go();
+        self.release();
         let slots = &*self.slots;
         let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
         self.at = at;
@@ -175,15 +175,15 @@ impl Snapshot {
 
     /// Releases the snapshot. It holds nothing back then, and must not be read with until taken
     /// again.
-    pub(crate) fn let_go(&mut self) {
+    pub(crate) fn release(&mut self) {
         self.slots.snapshots.set(self.at, FREE);
-        self.at = NOWHERE;
+        self.at = NO_SLOT;
     }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.let_go();
+        self.release();
     }
 }
 

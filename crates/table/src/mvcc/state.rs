@@ -16,7 +16,7 @@ pub(crate) struct State {
     /// Its place in the commit order, or [`ACTIVE`] or [`ABORTED`].
     commit: AtomicU64,
     /// Whether it has released all its locks.
-    has_let_go: AtomicBool,
+    has_released_locks: AtomicBool,
     ended: Mutex<End>,
     changed: Condvar,
 }
@@ -33,7 +33,7 @@ impl State {
         State {
             id,
             commit: AtomicU64::new(ACTIVE),
-            has_let_go: AtomicBool::new(false),
+            has_released_locks: AtomicBool::new(false),
             ended: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -58,18 +58,18 @@ impl State {
     /// Releases the rows that it has locked. ORDER: after every new snapshot sees its end. A
     /// transaction that locks a row then takes a snapshot and reads the row again; that snapshot
     /// must include the last owner's changes.
-    pub(crate) fn let_go(&self) {
-        self.has_let_go.store(true, Ordering::Release);
+    pub(crate) fn release_locks(&self) {
+        self.has_released_locks.store(true, Ordering::Release);
     }
 
     /// Returns whether its rows are released. Every snapshot taken afterwards then sees its end.
     #[inline]
-    pub(crate) fn has_let_go(&self) -> bool {
-        self.has_let_go.load(Ordering::Acquire)
+    pub(crate) fn has_released_locks(&self) -> bool {
+        self.has_released_locks.load(Ordering::Acquire)
     }
 
     /// Wakes the transactions that wait for its end.
-    pub(crate) fn end(&self) {
+    pub(crate) fn wake_all(&self) {
         let mut ended = lock(&self.ended);
         ended.is_here = true;
         let waiters = ended.waiters;
@@ -80,7 +80,7 @@ impl State {
     }
 
     /// Wakes the waiters to check for something other than the end.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn wake_waiters(&self) {
         // The lock prevents a waiter from missing the wake-up between its check and its sleep.
         let _guard = lock(&self.ended);
         self.changed.notify_all();

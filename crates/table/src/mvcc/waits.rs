@@ -17,13 +17,13 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Stands for all other transactions.
-    pub(crate) const EVERYBODY: u64 = u64::MAX;
+    pub(crate) const ALL: u64 = u64::MAX;
 
     /// Adds edges from a transaction to those it waits for. Returns the cycle that this would
     /// close, from the transaction to itself, as an error.
     pub(crate) fn begin(&self, one: u64, others: &[u64]) -> Result<(), Vec<u64>> {
         let mut edges = lock(&self.edges);
-        if others.contains(&Waits::EVERYBODY)
+        if others.contains(&Waits::ALL)
             // It would wait for transactions that wait for it.
             && let Some(&waiter) = edges.keys().find(|&&waiter| {
                 leads_to(&edges, waiter, one, &mut Vec::new(), &mut HashSet::new())
@@ -32,7 +32,7 @@ impl Waits {
             self.deadlocks.fetch_add(1, Ordering::Relaxed);
             return Err(vec![one, waiter, one]);
         }
-        for &other in others.iter().filter(|&&other| other != Waits::EVERYBODY) {
+        for &other in others.iter().filter(|&&other| other != Waits::ALL) {
             let (mut path, mut seen) = (vec![one], HashSet::new());
             if leads_to(&edges, other, one, &mut path, &mut seen) {
                 self.deadlocks.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ fn leads_to(
     seen: &mut HashSet<u64>,
 ) -> bool {
     path.push(from);
-    if from == to || from == Waits::EVERYBODY {
+    if from == to || from == Waits::ALL {
         return true;
     }
     if seen.insert(from) {
@@ -102,7 +102,7 @@ impl Canceller {
     pub fn cancel(&self) {
         self.shared.is_set.store(true, Ordering::SeqCst);
         if let Some(state) = lock(&self.shared.waits_for).as_ref() {
-            state.nudge();
+            state.wake_waiters();
         }
     }
 

@@ -11,7 +11,7 @@
 //! variable-width values take 64 KiB or more in total is wide. The format does not record this: the
 //! caller stores it.
 
-use super::make::{IfThere, Make};
+use super::convert::{IfThere, Make};
 use super::value::{Interval, Type, Value};
 
 /// The layout of rows with given columns.

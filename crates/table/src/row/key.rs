@@ -20,7 +20,7 @@
 //! encoded first columns of a key are a byte prefix of exactly the keys that have the same values
 //! there.
 
-use super::make::{IfThere, Make};
+use super::convert::{IfThere, Make};
 use super::value::{Type, Value};
 
 /// The sort order of a key column.

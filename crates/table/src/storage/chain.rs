@@ -176,7 +176,7 @@ mod tests {
     /// Goal: a cyclic chain is reported as corruption when it is read, counted or freed, and causes
     /// no endless loop. Method: the last page of three refers to the first one.
     #[test]
-    fn circles() {
+    fn cyclic_chain_is_corruption() {
         let space = space();
         let bytes = vec![7; 3 * 4_000];
         let first = write_chain(&space, &bytes).unwrap();

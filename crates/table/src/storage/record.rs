@@ -21,7 +21,6 @@
 //! need no undo.
 
 use super::change::PAGES;
-use super::tree::Gone;
 
 const ROW: u8 = 2;
 const COMMIT: u8 = 3;
@@ -30,6 +29,15 @@ const MADE: u8 = 5;
 const DROPPED: u8 = 6;
 const FREED: u8 = 7;
 const DROPPED_WITH_CHAINS: u8 = 8;
+
+/// A tree to be freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DroppedTree {
+    pub(crate) root: u32,
+    /// Whether its long rows are freed with it. A tree that never became visible may have lost its
+    /// long rows earlier, and their pages may be reused by now; then its creator frees them.
+    pub(crate) with_chains: bool,
+}
 
 /// The contents of a key before a transaction changed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +58,7 @@ pub(crate) enum Record<'a> {
     Commit { transaction: u64 },
     Abort { transaction: u64 },
     Made { transaction: u64, root: u32 },
-    Dropped { transaction: u64, tree: Gone },
+    Dropped { transaction: u64, tree: DroppedTree },
     Freed { root: u32 },
 }
 
@@ -67,7 +75,7 @@ impl<'a> Record<'a> {
             Record::Commit { transaction } => plain(COMMIT, Some(transaction), None),
             Record::Abort { transaction } => plain(ABORT, Some(transaction), None),
             Record::Made { transaction, root } => plain(MADE, Some(transaction), Some(root)),
-            Record::Dropped { transaction, tree: Gone { root, with_chains } } => {
+            Record::Dropped { transaction, tree: DroppedTree { root, with_chains } } => {
                 let kind = if with_chains { DROPPED_WITH_CHAINS } else { DROPPED };
                 plain(kind, Some(transaction), Some(root));
             }
@@ -114,7 +122,10 @@ impl<'a> Record<'a> {
             MADE => Record::Made { transaction: u64(rest)?, root: u32(rest)? },
             DROPPED | DROPPED_WITH_CHAINS => {
                 let (transaction, root) = (u64(rest)?, u32(rest)?);
-                Record::Dropped { transaction, tree: Gone { root, with_chains: kind == DROPPED_WITH_CHAINS } }
+                Record::Dropped {
+                    transaction,
+                    tree: DroppedTree { root, with_chains: kind == DROPPED_WITH_CHAINS },
+                }
             }
             FREED => Record::Freed { root: u32(rest)? },
             _ => return None,
@@ -156,8 +167,8 @@ mod tests {
             Record::Commit { transaction: 3 },
             Record::Abort { transaction: 4 },
             Record::Made { transaction: 5, root: 6 },
-            Record::Dropped { transaction: 7, tree: Gone { root: 8, with_chains: false } },
-            Record::Dropped { transaction: 7, tree: Gone { root: 8, with_chains: true } },
+            Record::Dropped { transaction: 7, tree: DroppedTree { root: 8, with_chains: false } },
+            Record::Dropped { transaction: 7, tree: DroppedTree { root: 8, with_chains: true } },
             Record::Freed { root: 9 },
         ];
         for record in records {

@@ -3,8 +3,8 @@
 use cairn_pool::{Exclusive, Lsn, PoolFile};
 
 use super::change::PAGES;
+use super::node::GHOST;
 use super::ops::Op;
-use crate::catalog::GHOST;
 use crate::{Error, Result};
 
 /// Splits a record into pages and the bytes of their operations.

@@ -8,7 +8,7 @@ mod count;
 mod cursor;
 mod leaves;
 mod level;
-mod place;
+mod position;
 mod relocate;
 mod restructure;
 mod unpack;
@@ -25,11 +25,11 @@ pub use self::cursor::{Cursor, Direction};
 pub use self::restructure::TreeStats;
 use super::chain::free_chain;
 use super::change::{Change, change_page};
+use super::long_record::LongRecord;
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
 use super::packed::{ColumnSet, PACKED};
 use super::space::Space;
-use crate::view::long_place;
 use crate::{Error, Result, hook};
 
 /// More levels than a tree of 2^32 pages can have.
@@ -37,7 +37,7 @@ const MAX_LEVELS: u8 = 32;
 
 /// A sparse leaf is considered for a merge with a neighbour only when its record count passes a
 /// multiple of this.
-const LOOK_AT_NEIGHBOURS: usize = 8;
+const MERGE_CHECK_INTERVAL: usize = 8;
 
 /// Number of attempts before a thread whose pages keep changing yields to others.
 const ATTEMPTS: u32 = 16;
@@ -49,20 +49,11 @@ pub struct Tree {
     root: u32,
 }
 
-/// A tree to be freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gone {
-    pub(crate) root: u32,
-    /// Whether its long rows are freed with it. A tree that never became visible may have lost its
-    /// long rows earlier, and their pages may be reused by now; then its creator frees them.
-    pub(crate) with_chains: bool,
-}
-
 /// A change of a record by a caller that inspects the record first.
 pub(crate) trait Edit {
     /// Inspects the current record. Returning false leaves the record unchanged. An error aborts
     /// the change.
-    fn look(&mut self, current: Option<&[u8]>) -> Result<bool>;
+    fn decide(&mut self, current: Option<&[u8]>) -> Result<bool>;
 
     /// Returns the new value, and the buffer that holds the header of the log record, in which the
     /// log record is built.
@@ -238,7 +229,7 @@ impl Tree {
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let free = self.sound(&leaf, node.free())?;
             leaf.validate()?;
-            if !edit.look(is_there.then_some(&found[..]))? {
+            if !edit.decide(is_there.then_some(&found[..]))? {
                 return Ok(false);
             }
             let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
@@ -331,7 +322,7 @@ impl Tree {
             let node = Node(&leaf);
             let count = self.sound(&leaf, node.count())?;
             let left = count.saturating_sub(going);
-            let is_turn = count.saturating_sub(1) / LOOK_AT_NEIGHBOURS * LOOK_AT_NEIGHBOURS >= left;
+            let is_turn = count.saturating_sub(1) / MERGE_CHECK_INTERVAL * MERGE_CHECK_INTERVAL >= left;
             let is_sparse = is_turn && self.sound(&leaf, node.free())? + freed > self.space.payload / 4 * 3;
             let guard = leaf.upgrade_exclusive()?;
             held.extend(found.iter().map(|found| found.number).filter(is_held));
@@ -472,7 +463,7 @@ impl Tree {
                         let mut chains = Vec::new();
                         for at in 0..node.count()? {
                             let value = page.get(node.record(at)?.1).ok_or(Changed)?;
-                            chains.extend(long_place(value).map(|(_, _, first)| first));
+                            chains.extend(LongRecord::decode(value).map(|long| long.first));
                         }
                         Ok(chains)
                     }
@@ -555,12 +546,12 @@ impl Tree {
         let view = self.view(child)?;
         // The page may have been reused between the two steps.
         parent.validate()?;
-        self.is_of_level(&view, level, parent.id().page())?;
+        self.check_level(&view, level, parent.id().page())?;
         Ok(view)
     }
 
     /// Checks that a child is one level below its parent.
-    fn is_of_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
+    fn check_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
         let found = self.level(child)?;
         if found + 1 == level {
             return Ok(());

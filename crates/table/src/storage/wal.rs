@@ -8,8 +8,8 @@ use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{CacheAligned, Mutex, OnceLock, PoisonError, lock};
 use cairn_wal::{Appender, Log as Segments};
 
-use super::giving::{Giving, is_giving, is_undoing};
 use super::log::Log;
+use super::reclaiming::{Reclaiming, is_reclaiming, is_undoing};
 use super::record::Record;
 use super::redo::leaves_ghost;
 use super::reserve::Reserve;
@@ -77,7 +77,7 @@ impl WalLog {
     /// its segment, and whether the segment was begun. Errors: the log's.
     pub(crate) fn begin_segment(&self) -> Result<(Lsn, u64, bool)> {
         let open = self.open()?;
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         let mut rotated = open.rotate();
         while rotated.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
             rotated = open.rotate();
@@ -123,10 +123,10 @@ impl WalLog {
     }
 
     /// Sets space aside to undo a change. Errors: a full disk's.
-    pub(crate) fn owe(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn reserve_undo(&self, bytes: u64) -> Result<()> {
         let Some(open) = self.open.get() else { return Ok(()) };
         let was_short = open.reserve.is_short();
-        open.reserve.owe(bytes, is_giving())?;
+        open.reserve.reserve_undo(bytes, is_reclaiming())?;
         if open.reserve.is_short() && !was_short {
             open.begin_short();
         }
@@ -134,9 +134,9 @@ impl WalLog {
     }
 
     /// Releases the space set aside.
-    pub(crate) fn settle_owed(&self, bytes: u64) {
+    pub(crate) fn release_undo(&self, bytes: u64) {
         if let Some(open) = self.open.get() {
-            open.reserve.settle(bytes);
+            open.reserve.release_undo(bytes);
         }
     }
 }
@@ -144,11 +144,11 @@ impl WalLog {
 impl Open {
     /// Gives up the reserve, or the rest of it.
     fn give_up(&self) -> bool {
-        let is_given = is_giving() && self.reserve.give_up(is_undoing());
-        if is_given {
+        let is_freed = is_reclaiming() && self.reserve.give_up(is_undoing());
+        if is_freed {
             self.begin_short();
         }
-        is_given
+        is_freed
     }
 
     /// Makes the log use as little space as it can from now on.
@@ -175,7 +175,7 @@ impl Open {
 /// Returns whether a record belongs to work that deletes rows, undoes or ends a transaction, or
 /// frees pages. Page changes without a transaction count, because most of them do. Used only on a
 /// full disk.
-fn gives_back(record: &[u8]) -> bool {
+fn reclaims_space(record: &[u8]) -> bool {
     match Record::decode(record) {
         Some((Record::Row { .. }, changes)) => leaves_ghost(changes),
         Some((Record::Made { .. }, _)) | None => false,
@@ -191,7 +191,7 @@ impl Drop for WalLog {
             // Errors cannot be reported here. A log that was not closed is recovered as after a
             // crash.
             let _ = segments.close(appender.into_inner().unwrap_or_else(PoisonError::into_inner));
-            reserve.leave();
+            reserve.leave_to_next_process();
         }
     }
 }
@@ -205,9 +205,9 @@ impl Log for WalLog {
         self.open.get().is_some_and(|open| open.reserve.is_short())
     }
 
-    fn lets_grow(&self, bytes: u64) -> bool {
+    fn may_grow(&self, bytes: u64) -> bool {
         // Restored rows may need space that neighbours have taken meanwhile.
-        is_undoing() || self.open.get().is_none_or(|open| open.reserve.lets_grow(bytes))
+        is_undoing() || self.open.get().is_none_or(|open| open.reserve.may_grow(bytes))
     }
 
     fn settle(&self) -> Option<(Lsn, u64)> {
@@ -227,7 +227,7 @@ impl Log for WalLog {
         let mut appender = lock(&open.appender);
         let lsn = match appender.append(&[record]) {
             // Work that frees space may use all that is left. Other work fails earlier.
-            Err(error) if error.is_full() && (is_giving() || gives_back(record)) => {
+            Err(error) if error.is_full() && (is_reclaiming() || reclaims_space(record)) => {
                 open.segments.allow_small_segments(true);
                 let mut appended = appender.append(&[record]);
                 while appended.as_ref().is_err_and(cairn_wal::Error::is_full) && open.give_up() {
@@ -287,7 +287,7 @@ mod tests {
     /// entirely. Method: records over several segments, with new segments begun in between,
     /// comparing both ends after each.
     #[test]
-    fn ends_where_the_log_does() {
+    fn end_is_that_of_the_log() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(&fs, Path::new("/log"), from, &RecoveryOptions::default()).unwrap();

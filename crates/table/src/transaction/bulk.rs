@@ -9,10 +9,10 @@ use cairn_vfs::sync::Arc;
 
 use super::Transaction;
 use super::dml::{check_values, duplicate, null_in};
-use crate::catalog::{LONG, Table};
+use crate::catalog::Table;
 use crate::row::Value;
 use crate::sorter::Sorter;
-use crate::storage::{Builder, Layout, Tree, write_chain};
+use crate::storage::{Builder, Layout, LongRecord, Tree, write_chain};
 use crate::{Error, Result};
 
 /// Fill factor of nodes built in bulk, so that the next few rows do not split all of them.
@@ -255,10 +255,8 @@ impl Build {
             let bytes = record.get(1..).unwrap_or_default();
             let first = write_chain(transaction.view.db.store.space(), bytes)?;
             transaction.new_chains.push(first);
-            let mut place = vec![record.first().copied().unwrap_or_default() | LONG];
-            place.extend((bytes.len() as u32).to_le_bytes());
-            place.extend(first.to_le_bytes());
-            record = place;
+            let flags = record.first().copied().unwrap_or_default();
+            record = LongRecord { flags, len: bytes.len(), first }.encode();
         }
         // The key alone may be too long for a page. Report that now, while the row is known.
         let most = table.tree.max_record();

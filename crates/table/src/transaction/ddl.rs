@@ -6,12 +6,12 @@ use cairn_vfs::sync::Arc;
 use super::Transaction;
 use super::bulk::BulkInsert;
 use super::dml::{can_be_key, duplicate};
-use crate::catalog::{Catalog, LONG, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
+use crate::catalog::{Catalog, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
 use crate::mvcc::Mode;
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, IndexDef, KeyColumn, TableDef, ViewDef};
 use crate::sorter::Sorter;
-use crate::storage::{Direction, Giving, Record, Tree, write_chain};
+use crate::storage::{Direction, LongRecord, Reclaiming, Record, Tree, write_chain};
 use crate::{Error, Result};
 
 impl Transaction {
@@ -37,14 +37,14 @@ impl Transaction {
         let table = Arc::new(table.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
-        self.set(catalog, vec![record], Vec::new())?;
+        self.set_catalog(catalog, vec![record], Vec::new())?;
         Ok(table)
     }
 
     /// Drops a table. Errors: [`Error::InUse`] if other tables reference it; as
     /// [`Transaction::create_table`].
     pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.lock_schema()?;
         let table = self.now(table)?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -57,7 +57,7 @@ impl Transaction {
             });
         }
         let keys = catalog.remove_table(table.id());
-        self.set(catalog, Vec::new(), keys.to_vec())?;
+        self.set_catalog(catalog, Vec::new(), keys.to_vec())?;
         table.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
@@ -132,7 +132,7 @@ impl Transaction {
     /// Removes all rows at once. Errors: [`Error::InUse`] if other tables reference it; as
     /// [`Transaction::create_table`].
     pub fn truncate(&mut self, table: &Arc<Table>) -> Result<Arc<Table>> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.lock_schema()?;
         let table = self.now(table)?;
         let catalog = Arc::clone(self.view.catalog());
@@ -168,7 +168,7 @@ impl Transaction {
     fn fill_index(&mut self, old: &Arc<Table>, new: &Arc<Table>, at: usize) -> Result<()> {
         let Some(index) = new.indexes.get(at) else { return Ok(()) };
         let mut entries = Sorter::new(self.view.db.scratch(1));
-        let mut scan = self.rows_of_now()?.scan(old, None, EVERYTHING, Direction::Forward)?;
+        let mut scan = self.current_rows()?.scan(old, None, EVERYTHING, Direction::Forward)?;
         while let Some(row) = scan.next()? {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             if !new.encode_entry(index, &row, &mut key, &mut value) {
@@ -195,7 +195,7 @@ impl Transaction {
     /// table needs it; [`Error::StaleTable`] as [`Transaction::alter_table`]; as
     /// [`Transaction::create_table`].
     pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         self.lock_schema()?;
         let table = self.as_given(table)?;
         let mut def = table.def().clone();
@@ -209,7 +209,7 @@ impl Transaction {
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&new));
         check_stays_referable(&catalog, new.id(), new.def(), || format!("index {}", removed.name))?;
-        self.set(catalog, vec![record], Vec::new())?;
+        self.set_catalog(catalog, vec![record], Vec::new())?;
         self.drop_tree(tree.root())?;
         self.now(&new)
     }
@@ -225,7 +225,7 @@ impl Transaction {
         }
         let id = old.unwrap_or_else(|| catalog.take_id());
         let record = catalog.put_view(id, def);
-        self.set(catalog, vec![record], Vec::new())
+        self.set_catalog(catalog, vec![record], Vec::new())
     }
 
     /// Drops a view. Errors: [`Error::NotFound`]; as [`Transaction::create_table`].
@@ -236,7 +236,7 @@ impl Transaction {
             return Err(Error::NotFound { what: "view", name: name.to_owned() });
         };
         let key = catalog.remove_view(id);
-        self.set(catalog, Vec::new(), vec![key])
+        self.set_catalog(catalog, Vec::new(), vec![key])
     }
 
     /// Creates a namespace. Errors: [`Error::AlreadyExists`]; as [`Transaction::create_table`].
@@ -248,7 +248,7 @@ impl Transaction {
         }
         let id = catalog.take_id();
         let record = catalog.put_schema(id, name);
-        self.set(catalog, vec![record], Vec::new())
+        self.set_catalog(catalog, vec![record], Vec::new())
     }
 
     /// Drops an empty namespace. Errors: [`Error::NotFound`], [`Error::InUse`]; as
@@ -263,7 +263,7 @@ impl Transaction {
         let Some(key) = catalog.remove_schema(name) else {
             return Err(Error::NotFound { what: "schema", name: name.to_owned() });
         };
-        self.set(catalog, Vec::new(), vec![key])
+        self.set_catalog(catalog, Vec::new(), vec![key])
     }
 
     /// Stores statistics of a table. Errors: [`Error::StaleTable`] as [`Transaction::alter_table`];
@@ -277,7 +277,7 @@ impl Transaction {
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = Catalog::statistics_record(&new);
         catalog.put_table(Arc::new(new));
-        self.set(catalog, record.into_iter().collect(), Vec::new())
+        self.set_catalog(catalog, record.into_iter().collect(), Vec::new())
     }
 
     /// Returns the current version of a table.
@@ -331,7 +331,7 @@ impl Transaction {
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
-        self.set(catalog, vec![record], Vec::new())?;
+        self.set_catalog(catalog, vec![record], Vec::new())?;
         Ok(table)
     }
 
@@ -340,7 +340,7 @@ impl Transaction {
     pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
         self.put_table(new)?;
         let catalog = Catalog::clone(self.view.catalog());
-        self.set(catalog, Vec::new(), vec![Catalog::statistics_key(old.id())])?;
+        self.set_catalog(catalog, Vec::new(), vec![Catalog::statistics_key(old.id())])?;
         old.roots().into_iter().try_for_each(|root| self.drop_tree(root))
     }
 
@@ -368,7 +368,7 @@ impl Transaction {
         fill: &[Value<'_>],
     ) -> Result<()> {
         let mut build = super::bulk::Build::new(self, to);
-        let mut scan = self.rows_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
+        let mut scan = self.current_rows()?.scan(from, None, EVERYTHING, Direction::Forward)?;
         let mut rows = 0;
         while let Some(row) = scan.next()? {
             let value = |(at, from): (usize, &Option<usize>)| match from {
@@ -384,7 +384,7 @@ impl Transaction {
 
     /// Creates trees, which are freed unless the transaction commits.
     fn make_trees(&mut self, count: usize) -> Result<Vec<Tree>> {
-        let state = self.writing()?;
+        let state = self.register_writer()?;
         let space = Arc::clone(self.view.db.store.space());
         (0..count)
             .map(|_| {
@@ -401,13 +401,13 @@ impl Transaction {
     /// This is logged with the commit and not before, because a log record could not be taken back
     /// by a rollback to a savepoint.
     fn drop_tree(&mut self, root: u32) -> Result<()> {
-        self.writing()?;
+        self.register_writer()?;
         self.dropped.push(root);
         Ok(())
     }
 
     /// Makes a catalog the transaction's own, and writes the records that differ.
-    pub(crate) fn set(
+    pub(crate) fn set_catalog(
         &mut self,
         catalog: Catalog,
         put: Vec<CatalogRecord>,
@@ -421,7 +421,7 @@ impl Transaction {
             let is_there = tree.get(&key, &mut before)?;
             let record = bytes.map(|bytes| self.catalog_record(&tree, &key, &bytes)).transpose()?;
             if record.is_some() || is_there {
-                self.put(&tree, &key, is_there.then_some(&before[..]), record.as_deref())?;
+                self.put_record(&tree, &key, is_there.then_some(&before[..]), record.as_deref())?;
                 self.note_old_chain(&before);
             }
         }
@@ -438,10 +438,7 @@ impl Transaction {
         }
         let first = write_chain(self.view.db.store.space(), bytes)?;
         self.new_chains.push(first);
-        record[0] = LONG;
-        record.extend((bytes.len() as u32).to_le_bytes());
-        record.extend(first.to_le_bytes());
-        Ok(record)
+        Ok(LongRecord { flags: 0, len: bytes.len(), first }.encode())
     }
 }
 
@@ -478,13 +475,13 @@ fn check_stays_referable(
     catalog: &Catalog,
     id: u32,
     def: &TableDef,
-    gone: impl Fn() -> String,
+    removed_key: impl Fn() -> String,
 ) -> Result<()> {
     for (child, at) in catalog.references_to(id) {
         let Some(key) = child.def().foreign_keys.get(at) else { continue };
         if !is_referable(def, &key.references) {
             return Err(Error::InUse {
-                what: gone(),
+                what: removed_key(),
                 detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
             });
         }

@@ -196,7 +196,7 @@ mod tests {
     /// bounds, for all starts and ends of ranges, including the end of the bytes. Method: random
     /// numbers.
     #[test]
-    fn numbers_come_back() {
+    fn numbers_round_trip() {
         let mut rng = SeededRng::new(5);
         for bits in (0..=56).chain([64]) {
             let most = mask(bits).unwrap();

@@ -61,11 +61,11 @@
 
 mod bits;
 mod columns;
+mod copy_columns;
 mod forms;
 pub mod fuzz;
 mod keys;
 mod pack;
-mod partial;
 mod plan;
 mod read;
 mod repack;

@@ -15,15 +15,15 @@ const LONGEST_KEY: usize = 255;
 const MOST_RECORDS: usize = 4096;
 
 /// Maximum number of attempts to find the number of records that fill a page.
-const GUESSES: usize = 5;
+const FIT_ATTEMPTS: usize = 5;
 
 /// Number of values sampled before dictionaries are considered, and the maximum number of distinct
 /// ones among them.
-const LOOK: usize = 256;
-const FEW: usize = 96;
+const SAMPLE: usize = 256;
+const MAX_DISTINCT: usize = 96;
 
 /// Pages between two trainings of a symbol table.
-const PAGES_A_TABLE: u32 = 48;
+const PAGES_PER_TRAINING: u32 = 48;
 
 /// The lead: the part of a record between its flags and its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,12 +62,12 @@ pub(super) struct Gathered {
     /// Empty until a value is NULL.
     nulls: Vec<bool>,
     /// Whether there may be few distinct values.
-    pub(super) has_few: bool,
+    pub(super) may_have_dictionary: bool,
     /// Whether the values come from a page on which they have a dictionary. A subset of them is
     /// then considered for a dictionary however narrow its numbers are. The values that made them
     /// wide may be in the other part, and without a dictionary they might take more bytes than
     /// before.
-    pub(super) had_few: bool,
+    pub(super) had_dictionary: bool,
     symbols: Option<Trained>,
     /// Number of pages written since symbols were last trained.
     pages: u32,
@@ -271,7 +271,7 @@ impl Packer {
         let (mut low, mut high) = (0, most + 1);
         // Starts with slightly fewer than last time, so that most pages fit at the first attempt.
         let mut guess = (self.last - self.last / 100).clamp(1, most);
-        for _ in 0..GUESSES {
+        for _ in 0..FIT_ATTEMPTS {
             let plan = Plan::new(self, 0..guess);
             let size = plan.size.max(1);
             if size <= room {
@@ -321,14 +321,14 @@ impl Packer {
     }
 
     /// Records whether a stream had few distinct values on a page.
-    pub(super) fn had_few(&mut self, nth: usize, had_few: bool) {
+    pub(super) fn had_dictionary(&mut self, nth: usize, had_dictionary: bool) {
         if let Some(stream) = self.streams.get_mut(nth) {
-            (stream.has_few, stream.had_few) = (had_few, had_few);
+            (stream.may_have_dictionary, stream.had_dictionary) = (had_dictionary, had_dictionary);
         }
     }
 
     /// Gives a stream the codes that its texts have on a page, back to back, instead of encoding
-    /// them anew.
+    /// them again.
     pub(super) fn set_codes(&mut self, nth: usize, found: Found, codes: Vec<u8>, ends: Vec<u64>) {
         if let Some(stream) = self.streams.get_mut(nth) {
             stream.symbols = Some(Trained { found, compressor: None, ratio: 1.0 });
@@ -411,14 +411,14 @@ impl Gathered {
     }
 
     fn prepare(&mut self, bytes: &[u8]) {
-        self.has_few = match self.width {
+        self.may_have_dictionary = match self.width {
             BYTES => {
-                let texts = (0..self.texts.len().min(LOOK)).map(|at| self.own_text(at, bytes));
-                texts.collect::<std::collections::HashSet<_>>().len() <= FEW
+                let texts = (0..self.texts.len().min(SAMPLE)).map(|at| self.own_text(at, bytes));
+                texts.collect::<std::collections::HashSet<_>>().len() <= MAX_DISTINCT
             }
             _ => {
-                let numbers = self.numbers.iter().take(LOOK);
-                numbers.collect::<std::collections::HashSet<_>>().len() <= FEW
+                let numbers = self.numbers.iter().take(SAMPLE);
+                numbers.collect::<std::collections::HashSet<_>>().len() <= MAX_DISTINCT
             }
         };
         let new = self.code_ends.len()..self.texts.len();
@@ -426,8 +426,8 @@ impl Gathered {
             return;
         }
         let all: usize = self.lens(new.clone()).sum();
-        let is_old = self.pages >= PAGES_A_TABLE;
-        if self.symbols.is_none() && (is_old || self.pages == 0) && all >= 4 * new.len().max(LOOK) {
+        let is_old = self.pages >= PAGES_PER_TRAINING;
+        if self.symbols.is_none() && (is_old || self.pages == 0) && all >= 4 * new.len().max(SAMPLE) {
             self.train(bytes);
             return;
         }

@@ -177,7 +177,7 @@ fn numbers(stream: &Gathered, records: Range<usize>) -> (Form, usize) {
     };
     let (base, bits) = if low > high { (0, 0) } else { (low, bits::width(low.abs_diff(high))) };
     let bytes = bits::len(count, bits);
-    if stream.has_few && (bits >= DICTIONARY || stream.had_few) {
+    if stream.may_have_dictionary && (bits >= DICTIONARY || stream.had_dictionary) {
         let mut values = numbers.to_vec();
         values.sort_unstable();
         values.dedup();
@@ -206,7 +206,7 @@ fn texts(packer: &Packer, stream: &Gathered, records: Range<usize>) -> (Form, us
             best = (Form::Codes { used, line }, size);
         }
     }
-    if stream.has_few {
+    if stream.may_have_dictionary {
         let mut seen: HashMap<&[u8], u16> = HashMap::new();
         let (mut firsts, mut numbers, mut size) = (Vec::new(), Vec::with_capacity(count), 0);
         for at in records {

@@ -40,7 +40,7 @@ impl Packed<'_, [u8]> {
             }
         }
         for (nth, stream) in found.iter().enumerate() {
-            packer.had_few(nth, matches!(stream.form, TEXTS | VALUES));
+            packer.had_dictionary(nth, matches!(stream.form, TEXTS | VALUES));
             if stream.width == BYTES && stream.form == CODES {
                 let (codes, ends) = self.codes(stream, records.clone())?;
                 packer.set_codes(nth, self.symbols(stream)?, codes, ends);

@@ -55,7 +55,7 @@ impl Unpacked {
         let (streams, lead) = page.shape()?;
         let mut streams: Vec<Stream> = (0..streams).map(|nth| page.stream(nth)).collect::<Result<_, _>>()?;
         if let Some(wanted) = wanted {
-            leave_out(streams.get_mut(usize::from(lead > 0)..).ok_or(Changed)?, wanted);
+            exclude_unwanted(streams.get_mut(usize::from(lead > 0)..).ok_or(Changed)?, wanted);
         }
         let texts = streams.iter().filter(|stream| stream.width == BYTES);
         let texts = texts.map(|stream| Texts::of(page, stream, range.clone()));
@@ -236,7 +236,7 @@ impl Unpacked {
 }
 
 /// Marks all columns that are not wanted as NULL, so that they are not read.
-fn leave_out(streams: &mut [Stream], wanted: &[usize]) {
+fn exclude_unwanted(streams: &mut [Stream], wanted: &[usize]) {
     let (mut column, mut is_wanted) = (0, false);
     for stream in streams {
         if stream.width != HIGH {

@@ -36,19 +36,19 @@ pub(crate) struct Builder {
     last: Option<Vec<u8>>,
     /// Records that have not been handed over to become leaves.
     batch: Records,
-    leaves: Making,
+    leaves: LeafMaker,
     /// Number of threads that can run in parallel.
     threads: usize,
     /// Whether to use another thread: there are CPUs for it, and enough records.
-    beside: bool,
-    /// Unfinished nodes of the levels above the leaves, which are level 0.
+    in_background: bool,
+    /// RecoveryWork nodes of the levels above the leaves, which are level 0.
     levels: BTreeMap<usize, Level>,
 }
 
 #[derive(Debug)]
-enum Making {
-    Here(Box<Leaves>),
-    Beside(JoinHandle<Option<Work>>),
+enum LeafMaker {
+    Ready(Box<Leaves>),
+    Background(JoinHandle<Option<Work>>),
     /// Leaves could not be made or written, and no more will be.
     Lost,
 }
@@ -74,10 +74,19 @@ impl Builder {
     /// node to fill, from 0.5 to 1. With a layout, leaves are packed where that saves enough.
     pub(crate) fn new(tree: &Tree, fill: f64, layout: Option<Layout>) -> Self {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
-        let leaves = Making::Here(Box::new(Leaves::new(tree.space.payload, most, layout)));
+        let leaves = LeafMaker::Ready(Box::new(Leaves::new(tree.space.payload, most, layout)));
         let (tree, batch) = (tree.clone(), Records::default());
         let threads = thread::available_parallelism();
-        Builder { tree, most, last: None, batch, leaves, threads, beside: false, levels: BTreeMap::new() }
+        Builder {
+            tree,
+            most,
+            last: None,
+            batch,
+            leaves,
+            threads,
+            in_background: false,
+            levels: BTreeMap::new(),
+        }
     }
 
     /// Overrides the number of threads that can run in parallel.
@@ -113,9 +122,9 @@ impl Builder {
         let (leaves, made, empty) = self.leaves()?;
         let records = std::mem::replace(&mut self.batch, empty);
         let work = Work { leaves, records, made: Ok(Vec::new()) };
-        if !self.beside {
-            self.beside = self.threads > 1;
-            return self.make_here(work);
+        if !self.in_background {
+            self.in_background = self.threads > 1;
+            return self.make_on_this_thread(work);
         }
         // If the thread cannot be started, the work must not be lost with it.
         let place = Arc::new(Mutex::new(Some(work)));
@@ -125,41 +134,41 @@ impl Builder {
         self.write_leaves(made)?;
         match started {
             Ok(thread) => {
-                self.leaves = Making::Beside(thread);
+                self.leaves = LeafMaker::Background(thread);
                 Ok(())
             }
             Err(_) => match take(&place) {
-                Some(work) => self.make_here(work),
-                None => Err(self.unbuildable()),
+                Some(work) => self.make_on_this_thread(work),
+                None => Err(self.build_error()),
             },
         }
     }
 
     /// Makes leaves on this thread and writes them.
-    fn make_here(&mut self, work: Work) -> Result<()> {
+    fn make_on_this_thread(&mut self, work: Work) -> Result<()> {
         let Work { leaves, records, made } = work.done();
-        self.write_leaves(made.map_err(|Changed| self.unbuildable())?)?;
-        (self.leaves, self.batch) = (Making::Here(leaves), records);
+        self.write_leaves(made.map_err(|Changed| self.build_error())?)?;
+        (self.leaves, self.batch) = (LeafMaker::Ready(leaves), records);
         Ok(())
     }
 
     /// Waits for the other thread. Returns the leaf maker, the leaves that are made but not
     /// written, and the emptied batch.
     fn leaves(&mut self) -> Result<(Box<Leaves>, Vec<Leaf>, Records)> {
-        let work = match std::mem::replace(&mut self.leaves, Making::Lost) {
-            Making::Here(leaves) => return Ok((leaves, Vec::new(), Records::default())),
-            Making::Beside(thread) => match thread.join() {
+        let work = match std::mem::replace(&mut self.leaves, LeafMaker::Lost) {
+            LeafMaker::Ready(leaves) => return Ok((leaves, Vec::new(), Records::default())),
+            LeafMaker::Background(thread) => match thread.join() {
                 Ok(work) => work,
                 // The panic would otherwise have happened on this thread.
                 Err(panic) => std::panic::resume_unwind(panic),
             },
-            Making::Lost => None,
+            LeafMaker::Lost => None,
         };
-        let Work { leaves, records, made } = work.ok_or_else(|| self.unbuildable())?;
-        Ok((leaves, made.map_err(|Changed| self.unbuildable())?, records))
+        let Work { leaves, records, made } = work.ok_or_else(|| self.build_error())?;
+        Ok((leaves, made.map_err(|Changed| self.build_error())?, records))
     }
 
-    fn unbuildable(&self) -> Error {
+    fn build_error(&self) -> Error {
         self.tree.space.damaged(self.tree.root, "a node of this tree cannot be built")
     }
 
@@ -196,7 +205,7 @@ impl Builder {
     fn finish_node(&mut self, level: usize, upper: Vec<u8>) -> Result<()> {
         let size = self.tree.space.payload;
         let node = self.level(level).node(level, Some(&upper), None, size);
-        let page = self.put(&node.map_err(|Changed| self.unbuildable())?, None)?;
+        let page = self.put(&node.map_err(|Changed| self.build_error())?, None)?;
         self.level(level).clear(upper.clone());
         self.add_child(level + 1, &upper, page)
     }
@@ -204,7 +213,7 @@ impl Builder {
     /// Writes a page: a new one, or over `page`.
     fn put(&self, payload: &[u8], page: Option<u32>) -> Result<u32> {
         let tree = &self.tree;
-        let op = image(payload).map_err(|Changed| self.unbuildable())?;
+        let op = image(payload).map_err(|Changed| self.build_error())?;
         let mut change = Change::default();
         let (page, at) = match page {
             Some(page) => (page, change.hold(tree.space.file.write(page)?)),
@@ -222,9 +231,9 @@ impl Builder {
     pub(crate) fn finish(mut self) -> Result<()> {
         let (mut leaves, made, _) = self.leaves()?;
         self.write_leaves(made)?;
-        let made = leaves.take(&std::mem::take(&mut self.batch)).map_err(|Changed| self.unbuildable())?;
+        let made = leaves.take(&std::mem::take(&mut self.batch)).map_err(|Changed| self.build_error())?;
         self.write_leaves(made)?;
-        let (made, mut node) = leaves.finish().map_err(|Changed| self.unbuildable())?;
+        let (made, mut node) = leaves.finish().map_err(|Changed| self.build_error())?;
         self.write_leaves(made)?;
         // The last node of a level gets its own page if the level has other nodes. The only node of
         // the top level is the root.
@@ -236,7 +245,7 @@ impl Builder {
                 *self.level(level) = rest;
             }
             let last = self.level(level).node(level, None, Some(child), size);
-            node = last.map_err(|Changed| self.unbuildable())?;
+            node = last.map_err(|Changed| self.build_error())?;
             level += 1;
         }
         self.put(&node, Some(self.tree.root)).map(drop)

@@ -70,7 +70,7 @@ struct Stride {
 impl Tree {
     /// Estimates the number of leaves from the nodes on one path down the middle. Cost: reads one
     /// node per level and no leaf. Errors: the pool's, [`Error::Corruption`].
-    pub(crate) fn leaves_about(&self) -> Result<u64> {
+    pub(crate) fn estimate_leaves(&self) -> Result<u64> {
         self.attempt(|| {
             let mut node = self.view(self.root)?;
             let mut level = self.level(&node)?;

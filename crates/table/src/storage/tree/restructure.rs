@@ -458,7 +458,7 @@ impl Tree {
         each: &mut Visit<'_>,
     ) -> Attempt<()> {
         let looked = self.view(child).and_then(|view| {
-            self.is_of_level(&view, level, parent)?;
+            self.check_level(&view, level, parent)?;
             self.check_below(&view, lower, upper, stats, each)
         });
         match looked {

@@ -9,38 +9,27 @@
 //! so. This way, cleaning keeps up. Freeing a tree requires exclusive access, because earlier
 //! transactions may have left ghosts there.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::mem::take;
 
 use cairn_vfs::ErrorKind;
-use cairn_vfs::sync::{Mutex, RwLock, RwLockWriteGuard, lock, write};
+use cairn_vfs::sync::{RwLockWriteGuard, lock, write};
 
 use crate::Result;
 use crate::catalog::{Catalog, ROOT};
-use crate::database::Inner;
+use crate::inner::Inner;
 use crate::mvcc::{Ended, Ghost, Taken};
-use crate::storage::{Giving, RunMemory, Store, Tree, free_chain, is_ghost};
-
-/// The state of cleaning up, and the work that could not be done.
-#[derive(Debug, Default)]
-pub(crate) struct Cleaning {
-    /// Held for reading while freeing the remains of ended transactions. Those who do this may have
-    /// no snapshot, so nothing else shows their presence.
-    turn: RwLock<()>,
-    /// Ghosts that could not be removed in their turn because their key was claimed. The claim may
-    /// have been released since.
-    left: Mutex<VecDeque<Ghost>>,
-}
+use crate::storage::{Reclaiming, RunMemory, Store, Tree, free_chain, is_ghost};
 
 impl Inner {
     /// Forgets versions that are no longer needed, and removes the records they were kept for, of
     /// up to `most` transactions. Does nothing while another thread has exclusive access.
     pub(crate) fn clean(&self, most: usize) -> Result<()> {
-        let _giving = Giving::back();
+        let _reclaiming = Reclaiming::free_space();
         {
             let Ok(_turn) = self.cleaning.turn.try_read() else { return Ok(()) };
-            self.try_left_again(most)?;
-            if let Some(seen) = self.commits.take_seen(self.slots.horizon(), most, Taken::WithoutTrees) {
+            self.retry_left_ghosts(most)?;
+            if let Some(seen) = self.commits.take_visible(self.slots.horizon(), most, Taken::WithoutTrees) {
                 return self.clean_after_all(seen);
             }
         }
@@ -53,18 +42,18 @@ impl Inner {
 
     /// Cleans up after all ended transactions, and keeps others from doing so: a scan of all pages
     /// must not see pages being freed.
-    pub(crate) fn clean_alone(&self) -> Result<RwLockWriteGuard<'_, ()>> {
+    pub(crate) fn clean_exclusively(&self) -> Result<RwLockWriteGuard<'_, ()>> {
         let turn = write(&self.cleaning.turn);
         self.clean_with(&turn, usize::MAX)?;
         Ok(turn)
     }
 
     fn clean_with(&self, _turn: &RwLockWriteGuard<'_, ()>, most: usize) -> Result<()> {
-        let seen = self.commits.take_seen(self.slots.horizon(), most, Taken::All);
+        let seen = self.commits.take_visible(self.slots.horizon(), most, Taken::All);
         let cleaned = self.clean_after_all(seen.unwrap_or_default());
         // ORDER: after the claims above are released. Otherwise ghosts with those keys would stay
         // until the next cleanup.
-        self.try_left_again(most)?;
+        self.retry_left_ghosts(most)?;
         cleaned
     }
 
@@ -73,7 +62,7 @@ impl Inner {
             let Some(ended) = seen.get_mut(at) else { break };
             if let Err(error) = self.clean_after(ended) {
                 // The next cleanup does the rest.
-                self.commits.put_back(seen.drain(at..));
+                self.commits.requeue(seen.drain(at..));
                 return Err(error);
             }
         }
@@ -105,7 +94,7 @@ impl Inner {
     }
 
     /// Retries ghosts whose keys were claimed.
-    fn try_left_again(&self, most: usize) -> Result<()> {
+    fn retry_left_ghosts(&self, most: usize) -> Result<()> {
         let mut some: Vec<Ghost> = {
             let mut left = lock(&self.cleaning.left);
             let count = left.len().min(most);
@@ -130,7 +119,7 @@ impl Inner {
         let (mut done, mut result, mut memory) = (0, Ok(()), RunMemory::default());
         for some in ghosts.chunk_by(|a, b| a.tree == b.tree) {
             let Some(Ghost { tree: root, .. }) = some.first() else { continue };
-            let is_free = |ghost: &Ghost| self.rows.is_forgotten(*root, &ghost.key);
+            let is_free = |ghost: &Ghost| self.rows.has_no_entry(*root, &ghost.key);
             let held = |ghost: &Ghost| lock(&self.cleaning.left).push_back(ghost.clone());
             let tree = Tree::open(self.store.space(), *root);
             let gone;
@@ -172,7 +161,11 @@ fn remove_in_runs<K: AsRef<[u8]>>(
 
 /// Removes ghosts that earlier processes left, in trees that still exist. No snapshot can see their
 /// rows.
-pub(crate) fn remove_left(store: &Store, catalog: &Catalog, mut ghosts: Vec<(u32, Vec<u8>)>) -> Result<()> {
+pub(crate) fn remove_leftover_ghosts(
+    store: &Store,
+    catalog: &Catalog,
+    mut ghosts: Vec<(u32, Vec<u8>)>,
+) -> Result<()> {
     let roots: HashSet<u32> = catalog.tables().flat_map(|table| table.roots()).chain([ROOT]).collect();
     ghosts.retain(|(root, _)| roots.contains(root));
     ghosts.sort_unstable();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use cairn_pool::PAGE_HEADER_LEN;
 use cairn_vfs::{File, Fs, OpenOptions};
 
-use super::first::DRAWN;
+use super::file_identity::RANDOM;
 use super::space::{MAGIC, first_page, page_size_of};
 use crate::{Error, Result};
 
@@ -22,12 +22,12 @@ pub(crate) fn refuse_foreign(
     fs: &Arc<dyn Fs>,
     path: &Path,
     page_size: usize,
-    beside: &[&Path],
+    companions: &[&Path],
 ) -> Result<()> {
     if !fs.exists(path)? {
         return Ok(());
     }
-    for other in beside {
+    for other in companions {
         if fs.exists(other)? {
             return Ok(());
         }
@@ -49,16 +49,16 @@ pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
     file.read_exact_at(&mut bytes, 0)?;
     // If the magic number is present, the checksum and the fields drawn at random may have any
     // value.
-    let says_so = bytes.get(PAGE_HEADER_LEN..).is_some_and(|payload| payload.starts_with(MAGIC));
-    let is_drawn = |at: usize| {
-        says_so && (at < 8 || at.checked_sub(PAGE_HEADER_LEN).is_some_and(|at| DRAWN.contains(&at)))
+    let has_magic = bytes.get(PAGE_HEADER_LEN..).is_some_and(|payload| payload.starts_with(MAGIC));
+    let is_random = |at: usize| {
+        has_magic && (at < 8 || at.checked_sub(PAGE_HEADER_LEN).is_some_and(|at| RANDOM.contains(&at)))
     };
-    let is_left = bytes
+    let is_remains = bytes
         .iter()
         .zip(&page)
         .enumerate()
-        .all(|(at, (found, made))| is_drawn(at) || [*made, 0].contains(found));
-    if is_left && len <= page.len() as u64 {
+        .all(|(at, (found, made))| is_random(at) || [*made, 0].contains(found));
+    if is_remains && len <= page.len() as u64 {
         return Ok(());
     }
     Err(Error::NotADatabase { file: file.path().to_owned() })
@@ -97,7 +97,7 @@ mod tests {
     /// lengths, alone and beside a directory named like a log; pages that are almost the first page
     /// of a database.
     #[test]
-    fn foreign_files_are_left() {
+    fn foreign_files_are_unchanged() {
         let text = b"to do: feed the cat\n".repeat(1000);
         let made = first_page(PAGE);
         let changed = |at: usize| {
@@ -131,7 +131,7 @@ mod tests {
     /// Goal: the remains of an interrupted creation count as a new database. Method: parts of the
     /// first page, with zeros for the missing parts.
     #[test]
-    fn torn_beginnings_are_made_again() {
+    fn interrupted_creation_is_repeated() {
         let made = first_page(PAGE);
         let mut all = vec![vec![], vec![0; 1], vec![0; PAGE - 1]];
         for cut in [1, 16, 24, 512, PAGE - 1] {

@@ -24,7 +24,7 @@ const LEN: usize = 60;
 
 /// The fields; see the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct First {
+pub(crate) struct FileIdentity {
     pub(crate) database: u64,
     pub(crate) log: u64,
     pub(crate) session: u64,
@@ -36,21 +36,21 @@ pub(crate) struct First {
 }
 
 /// Location in a payload of the random fields.
-pub(crate) const DRAWN: std::ops::Range<usize> = AT..AT + 32;
+pub(crate) const RANDOM: std::ops::Range<usize> = AT..AT + 32;
 
-impl First {
+impl FileIdentity {
     /// Returns the owner of the double write.
     pub(crate) fn owner(&self) -> Owner {
         Owner { file: self.database, session: self.session, before: self.before }
     }
 
     /// Reads the fields from the payload of a page 0.
-    pub(crate) fn of(payload: &[u8]) -> Option<First> {
+    pub(crate) fn decode(payload: &[u8]) -> Option<FileIdentity> {
         let word = |at: usize| {
             let bytes = payload.get(AT + 8 * at..)?.first_chunk()?;
             Some(u64::from_le_bytes(*bytes))
         };
-        Some(First {
+        Some(FileIdentity {
             database: word(0)?,
             log: word(1)?,
             session: word(2)?,
@@ -63,7 +63,7 @@ impl First {
     }
 
     /// Writes the fields to a payload.
-    pub(crate) fn put(&self, payload: &mut [u8]) -> Result<(), Changed> {
+    pub(crate) fn encode(&self, payload: &mut [u8]) -> Result<(), Changed> {
         let place = payload.get_mut(AT..AT + LEN).ok_or(Changed)?;
         let words = [
             self.database,
@@ -89,7 +89,7 @@ mod tests {
     /// Goal: the fields that are written are read back, and no other bytes change.
     #[test]
     fn round_trip() {
-        let first = First {
+        let identity = FileIdentity {
             database: 1,
             log: 2,
             session: 3,
@@ -100,9 +100,11 @@ mod tests {
             pages: 8,
         };
         let mut payload = vec![0xee; 100];
-        first.put(&mut payload).unwrap();
-        assert_eq!(First::of(&payload), Some(first));
+        identity.encode(&mut payload).unwrap();
+        assert_eq!(FileIdentity::decode(&payload), Some(identity));
         assert!(payload[..24].iter().chain(&payload[84..]).all(|&byte| byte == 0xee));
-        assert!(First::of(&payload[..83]).is_none() && first.put(&mut payload[..83]).is_err());
+        assert!(
+            FileIdentity::decode(&payload[..83]).is_none() && identity.encode(&mut payload[..83]).is_err()
+        );
     }
 }

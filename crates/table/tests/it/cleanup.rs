@@ -17,7 +17,7 @@ fn delete(fixture: &Fixture, table: &Arc<Table>, id: i32) {
 /// at the moment of its removal and then gave it up. Method: the row is inserted again by a
 /// transaction that is undone, or commits; a vacuum counts the remaining ghosts.
 #[test]
-fn ghosts_whose_key_somebody_has() {
+fn ghost_with_claimed_key_is_removed_later() {
     for commits in [false, true] {
         let fixture = Fixture::new();
         let table = fixture.pairs(&[(1, 1), (5, 5)]);
@@ -47,7 +47,7 @@ fn ghosts_whose_key_somebody_has() {
 /// were changed in between. Method: two rows are locked, and the first one is changed, or the
 /// second; nothing is kept in the end.
 #[test]
-fn rows_that_were_only_locked() {
+fn locked_rows_are_released() {
     for changed in [1, 2] {
         let (fixture, table) = Fixture::indexed(4);
         fixture.run(|transaction| {
@@ -68,7 +68,7 @@ fn rows_that_were_only_locked() {
 /// the rest of a turn harmless. Each state is read with and without an index, and a vacuum counts
 /// ghosts.
 #[test]
-fn ghosts_that_come_back() {
+fn no_ghosts_remain_after_reinserts() {
     const KEYS: i32 = 150;
     for turn in 0..20 {
         let (fixture, table) = Fixture::indexed(KEYS);
@@ -102,7 +102,7 @@ fn ghosts_that_come_back() {
 /// gone after reopening; rows that took their places, and trees that took the pages of their
 /// tables, are not affected.
 #[test]
-fn ghosts_of_an_earlier_life() {
+fn ghosts_of_former_process_are_removed() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 1), (2, 2), (3, 3), (4, 4)]);
     let gone = fixture.run(|transaction| {
@@ -128,7 +128,7 @@ fn ghosts_of_an_earlier_life() {
 /// Goal: a backup does not adopt existing files of others: a log beside its path would be replayed
 /// into the copy. Remains of an earlier failed backup are not in the way.
 #[test]
-fn backups_beside_other_files() {
+fn backup_refuses_existing_files() {
     let fixture = Fixture::new();
     fixture.pairs(&[(1, 1)]);
     let to = Path::new("/db/copy");
@@ -167,7 +167,7 @@ fn with_long_rows(transaction: &mut Transaction, name: &str) -> Arc<Table> {
 /// transaction or an earlier one; committed, rolled back to a savepoint, or undone, and then
 /// reused; checks for lost pages, and for pages used twice.
 #[test]
-fn pages_of_long_rows() {
+fn pages_of_long_rows_are_freed_once() {
     let change = |transaction: &mut Transaction, how: usize| {
         let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
         match how {

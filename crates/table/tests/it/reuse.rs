@@ -4,31 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_table::row::{Type, Value};
-use cairn_table::{Canceller, Durability, Error, Isolation, Spare, Transaction};
+use cairn_table::{Canceller, Durability, Error, Isolation, ReusableTransaction, Transaction};
 
 use crate::{Fixture, all, def, get, key, set};
 
 const DURABILITY: Durability = Durability::Buffered;
 
-fn begin(fixture: &Fixture, spare: Option<Spare>, isolation: Isolation) -> Box<Transaction> {
-    fixture.db.begin_from(spare, isolation, &Canceller::new(), None).unwrap()
+fn begin(fixture: &Fixture, reusable: Option<ReusableTransaction>, isolation: Isolation) -> Box<Transaction> {
+    fixture.db.begin_from(reusable, isolation, &Canceller::new(), None).unwrap()
 }
 
 /// Returns an ended transaction that has read a row.
-fn spare(fixture: &Fixture) -> Spare {
+fn reusable(fixture: &Fixture) -> ReusableTransaction {
     let transaction = begin(fixture, None, Isolation::Snapshot);
     let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
     assert_eq!(get(&transaction, &table, 1), Some(10));
-    transaction.commit_sparing(DURABILITY, || {}).unwrap().unwrap()
+    transaction.commit_reusable(DURABILITY, || {}).unwrap().unwrap()
 }
 
-/// Goal: a spare transaction holds back nothing, and the next one sees all commits by then, of rows
+/// Goal: a reusable transaction holds back nothing, and the next one sees all commits by then, of rows
 /// and tables.
 #[test]
-fn holds_nobody_back() {
+fn reusable_transaction_holds_no_snapshot() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10)]);
-    let spare = spare(&fixture);
+    let reusable = reusable(&fixture);
     assert_eq!(fixture.db.stats().snapshots, 0);
     fixture.run(|transaction| {
         assert!(set(transaction, &table, 1, 11).unwrap());
@@ -36,7 +36,7 @@ fn holds_nobody_back() {
     });
     // No version is kept for it.
     assert_eq!(fixture.db.stats().versioned_rows, 0);
-    let next = begin(&fixture, Some(spare), Isolation::Snapshot);
+    let next = begin(&fixture, Some(reusable), Isolation::Snapshot);
     assert_eq!(get(&next, &table, 1), Some(11));
     assert!(next.view().catalog().table("public", "u").is_some());
     assert_eq!(fixture.db.stats().snapshots, 1);
@@ -49,31 +49,31 @@ fn holds_nobody_back() {
 /// Goal: no state of a transaction is left in the next one: changes, savepoints, rolled-back
 /// tables, row counts.
 #[test]
-fn nothing_is_left() {
+fn reused_transaction_starts_empty() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10)]);
     let mut first = begin(&fixture, None, Isolation::ReadCommitted);
     first.insert(&table, &[Value::Int(2), Value::Int(20)]).unwrap();
     let savepoint = first.savepoint();
     assert!(set(&mut first, &table, 1, 11).unwrap());
-    let spare = first.commit_sparing(DURABILITY, || {}).unwrap();
+    let reusable = first.commit_reusable(DURABILITY, || {}).unwrap();
 
-    let mut second = begin(&fixture, spare, Isolation::Snapshot);
+    let mut second = begin(&fixture, reusable, Isolation::Snapshot);
     assert!(!second.has_written());
     assert_eq!((second.id(), second.isolation()), (0, Isolation::Snapshot));
     second.create_table(def("u", &[("id", Type::Int)], &[0])).unwrap();
     second.insert(&table, &[Value::Int(3), Value::Int(30)]).unwrap();
-    let spare = second.rollback_sparing().unwrap();
-    assert!(spare.is_some());
+    let reusable = second.rollback_reusable().unwrap();
+    assert!(reusable.is_some());
 
-    let mut third = begin(&fixture, spare, Isolation::ReadCommitted);
+    let mut third = begin(&fixture, reusable, Isolation::ReadCommitted);
     assert!(third.view().catalog().table("public", "u").is_none());
     // A savepoint of the first transaction, so there is nothing to undo.
     third.rollback_to(savepoint).unwrap();
     assert!(third.delete(&table, &key(&table, 2)).unwrap());
-    let spare = third.rollback_sparing().unwrap();
+    let reusable = third.rollback_reusable().unwrap();
 
-    let last = begin(&fixture, spare, Isolation::ReadCommitted);
+    let last = begin(&fixture, reusable, Isolation::ReadCommitted);
     assert_eq!(all(&last, &table, None), ["1,11", "2,20"]);
     assert_eq!(table.rows(), 2);
     drop(last);
@@ -81,7 +81,7 @@ fn nothing_is_left() {
     assert_eq!((report.rows, report.lost_pages), (2, 0), "{report:?}");
 }
 
-/// Goal: a transaction whose views are still in use leaves no spare, and the views keep seeing the
+/// Goal: a transaction whose views are still in use cannot be reused, and the views keep seeing the
 /// same data.
 #[test]
 fn views_in_use() {
@@ -89,7 +89,7 @@ fn views_in_use() {
     let table = fixture.pairs(&[(1, 10)]);
     let first = begin(&fixture, None, Isolation::ReadCommitted);
     let view = first.view().clone();
-    assert!(first.commit_sparing(DURABILITY, || {}).unwrap().is_none());
+    assert!(first.commit_reusable(DURABILITY, || {}).unwrap().is_none());
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 11).unwrap()));
     let mut row = cairn_table::RowBuf::default();
     assert!(view.get(&table, &key(&table, 1), &mut row).unwrap());
@@ -101,26 +101,26 @@ fn views_in_use() {
 /// Goal: a serializable transaction validates its own reads, not those of the transaction it
 /// reuses.
 #[test]
-fn reads_are_its_own() {
+fn reused_transaction_has_own_read_set() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10), (2, 20)]);
     let first = begin(&fixture, None, Isolation::Serializable);
     assert_eq!(get(&first, &table, 1), Some(10));
-    let spare = first.commit_sparing(DURABILITY, || {}).unwrap();
-    let mut second = begin(&fixture, spare, Isolation::Serializable);
+    let reusable = first.commit_reusable(DURABILITY, || {}).unwrap();
+    let mut second = begin(&fixture, reusable, Isolation::Serializable);
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 11).unwrap()));
     assert!(set(&mut second, &table, 2, 21).unwrap());
-    let spare = second.commit_sparing(DURABILITY, || {}).unwrap();
-    let mut third = begin(&fixture, spare, Isolation::Serializable);
+    let reusable = second.commit_reusable(DURABILITY, || {}).unwrap();
+    let mut third = begin(&fixture, reusable, Isolation::Serializable);
     assert_eq!(get(&third, &table, 1), Some(11));
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 12).unwrap()));
     assert!(set(&mut third, &table, 2, 22).unwrap());
-    let ended = third.commit_sparing(DURABILITY, || {});
+    let ended = third.commit_reusable(DURABILITY, || {});
     assert!(matches!(ended, Err(Error::SerializationFailure { .. })), "{ended:?}");
     assert_eq!(all(&fixture.begin(), &table, None), ["1,12", "2,21"]);
 }
 
-/// Goal: each transaction is stopped by its own canceller, and a spare is not reused by another
+/// Goal: each transaction is stopped by its own canceller, and a transaction is not reused by another
 /// database.
 #[test]
 fn another_canceller_and_database() {
@@ -129,13 +129,13 @@ fn another_canceller_and_database() {
     let there = other.pairs(&[(1, 70)]);
     let (first, second) = (Canceller::new(), Canceller::new());
     let begun = fixture.db.begin_from(None, Isolation::Snapshot, &first, None).unwrap();
-    let spare = begun.commit_sparing(DURABILITY, || {}).unwrap();
+    let reusable = begun.commit_reusable(DURABILITY, || {}).unwrap();
     first.cancel();
-    let begun = fixture.db.begin_from(spare, Isolation::Snapshot, &second, None).unwrap();
+    let begun = fixture.db.begin_from(reusable, Isolation::Snapshot, &second, None).unwrap();
     assert!(!begun.canceller().is_cancelled());
     assert_eq!(get(&begun, &table, 1), Some(10));
-    let spare = begun.commit_sparing(DURABILITY, || {}).unwrap();
-    let begun = begin(&other, spare, Isolation::Snapshot);
+    let reusable = begun.commit_reusable(DURABILITY, || {}).unwrap();
+    let begun = begin(&other, reusable, Isolation::Snapshot);
     assert_eq!(get(&begun, &there, 1), Some(70));
     assert_eq!(fixture.db.stats().snapshots, 0);
 }
@@ -154,8 +154,8 @@ fn abandoned_with_views() {
     drop(view);
     assert_eq!(fixture.db.stats().snapshots, 0);
     // The transaction has not ended, and can still be reused.
-    let spare = transaction.rollback_sparing().unwrap();
-    let next = begin(&fixture, spare, Isolation::ReadCommitted);
+    let reusable = transaction.rollback_reusable().unwrap();
+    let next = begin(&fixture, reusable, Isolation::ReadCommitted);
     assert_eq!(get(&next, &table, 1), Some(10));
     assert_eq!(fixture.db.stats().snapshots, 1);
 }
@@ -164,7 +164,7 @@ fn abandoned_with_views() {
 /// its caller can undo effects outside the tables. Method: a serializable transaction that has read
 /// data changed by another, and a third one that tries to begin at that moment.
 #[test]
-fn who_cannot_commit_is_alone_when_it_hears() {
+fn failed_commit_still_holds_locks_in_callback() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10)]);
     let mut transaction = begin(&fixture, None, Isolation::Serializable);
@@ -172,7 +172,7 @@ fn who_cannot_commit_is_alone_when_it_hears() {
     fixture.run(|other| assert!(set(other, &table, 1, 11).unwrap()));
     transaction.create_schema("s").unwrap();
     let mut heard = Vec::new();
-    let refused = transaction.commit_sparing(DURABILITY, || {
+    let refused = transaction.commit_reusable(DURABILITY, || {
         let limit = Some(Duration::from_millis(1));
         let begun = fixture.db.begin_with(Isolation::Snapshot, &Canceller::new(), limit);
         heard.push(matches!(begun, Err(Error::LockTimeout)));

@@ -11,14 +11,15 @@ use cairn_vfs::sync::{Arc, Weak};
 
 use super::{CLEAN, Statement, Transaction};
 use crate::Result;
-use crate::database::{Durability, Inner, Isolation};
+use crate::inner::Inner;
 use crate::mvcc::{Canceller, Snapshot};
-use crate::storage::Debt;
+use crate::options::{Durability, Isolation};
+use crate::storage::UndoReservation;
 
 /// An ended transaction, for [`Database::begin_from`](crate::Database::begin_from). Holds no
 /// snapshot, but keeps the database open.
 #[derive(Debug)]
-pub struct Spare(Box<Transaction>);
+pub struct ReusableTransaction(Box<Transaction>);
 
 impl Transaction {
     /// Like [`Transaction::commit`], and returns the transaction for reuse; `None` if its views are
@@ -26,23 +27,23 @@ impl Transaction {
     /// released.
     ///
     /// Errors: as [`Transaction::commit`].
-    pub fn commit_sparing(
+    pub fn commit_reusable(
         mut self: Box<Self>,
         durability: Durability,
         mut undoes: impl FnMut(),
-    ) -> Result<Option<Spare>> {
-        let has_committed = self.commit_here(durability, &mut undoes)?;
-        self.spare(has_committed)
+    ) -> Result<Option<ReusableTransaction>> {
+        let has_committed = self.commit_in_place(durability, &mut undoes)?;
+        self.into_reusable(has_committed)
     }
 
     /// Like [`Transaction::rollback`], and returns the transaction for reuse; `None` if its views
     /// are still in use.
     ///
     /// Errors: as [`Transaction::rollback`].
-    pub fn rollback_sparing(mut self: Box<Self>) -> Result<Option<Spare>> {
+    pub fn rollback_reusable(mut self: Box<Self>) -> Result<Option<ReusableTransaction>> {
         self.is_over = true;
         self.abort()?;
-        self.spare(true)
+        self.into_reusable(true)
     }
 
     /// Undoes its changes and releases everything that others may wait for, though it has not
@@ -52,30 +53,30 @@ impl Transaction {
     pub fn abandon(&mut self) -> Result<()> {
         self.is_over = true;
         self.abort()?;
-        self.forget();
+        self.reset();
         match Arc::get_mut(&mut self.view.snapshot) {
-            Some(snapshot) => snapshot.let_go(),
+            Some(snapshot) => snapshot.release(),
             // Clones of its view are still in use; the last of them releases the snapshot.
-            None => self.view.snapshot = Arc::new(Snapshot::none(&self.view.db.slots)),
+            None => self.view.snapshot = Arc::new(Snapshot::unset(&self.view.db.slots)),
         }
-        self.view.db.tidy_up(CLEAN);
+        self.view.db.maintain(CLEAN);
         Ok(())
     }
 
-    fn spare(mut self: Box<Self>, tidies_up: bool) -> Result<Option<Spare>> {
-        self.forget();
-        let is_alone = Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.let_go()).is_some();
+    fn into_reusable(mut self: Box<Self>, tidies_up: bool) -> Result<Option<ReusableTransaction>> {
+        self.reset();
+        let is_alone = Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.release()).is_some();
         if !tidies_up {
-            return Ok(is_alone.then_some(Spare(self)));
+            return Ok(is_alone.then_some(ReusableTransaction(self)));
         }
         let db = Arc::clone(&self.view.db);
-        let spare = is_alone.then_some(Spare(self));
-        db.tidy_up(CLEAN);
-        Ok(spare)
+        let reusable = is_alone.then_some(ReusableTransaction(self));
+        db.maintain(CLEAN);
+        Ok(reusable)
     }
 
     /// Resets an ended transaction to one that has done nothing.
-    fn forget(&mut self) {
+    fn reset(&mut self) {
         // Each field by name, so that none is forgotten.
         let Transaction {
             view,
@@ -83,16 +84,16 @@ impl Transaction {
             state,
             writer,
             undo,
-            debt,
+            undo_space,
             undone,
             claims,
-            looked,
+            last_locked,
             ghosts,
             epoch,
             fixed,
             made,
             dropped,
-            unmade,
+            uncreated,
             new_chains,
             old_chains,
             left_chains,
@@ -110,17 +111,17 @@ impl Transaction {
             statement,
             is_over: _,
         } = self;
-        (view.own, view.reads, *state, *writer, *looked) = (None, None, None, None, None);
+        (view.own, view.reads, *state, *writer, *last_locked) = (None, None, None, None, None);
         (view.own_until, view.fixed, *fixed) = (u32::MAX, None, Weak::new());
         undo.clear();
-        *debt = Debt::default();
+        *undo_space = UndoReservation::default();
         undone.clear();
         claims.clear();
         ghosts.clear();
         (*epoch, *counts_since) = (0, 0);
         made.clear();
         dropped.clear();
-        unmade.clear();
+        uncreated.clear();
         new_chains.clear();
         old_chains.clear();
         left_chains.clear();
@@ -128,22 +129,22 @@ impl Transaction {
         counts.clear();
         own_snapshots.clear();
         *statement = Statement::default();
-        self.leave_schema();
+        self.unlock_schema();
     }
 
     /// Begins a transaction, reusing an ended one. Errors: as [`Transaction::begin`].
     pub(crate) fn begin_from(
-        spare: Option<Spare>,
+        reusable: Option<ReusableTransaction>,
         db: &Arc<Inner>,
         isolation: Isolation,
         canceller: &Canceller,
         lock_timeout: Option<Duration>,
     ) -> Result<Box<Transaction>> {
-        let spare = spare.filter(|Spare(last)| Arc::ptr_eq(&last.view.db, db));
-        let Some(Spare(mut next)) = spare else {
+        let reusable = reusable.filter(|ReusableTransaction(last)| Arc::ptr_eq(&last.view.db, db));
+        let Some(ReusableTransaction(mut next)) = reusable else {
             return Transaction::begin(db, isolation, canceller.clone(), lock_timeout).map(Box::new);
         };
-        next.look_anew(canceller, lock_timeout)?;
+        next.retake_snapshot(canceller, lock_timeout)?;
         if !db.catalog.is(&next.view.catalog) {
             next.use_catalog(db.catalog());
         }
@@ -155,13 +156,13 @@ impl Transaction {
         Ok(next)
     }
 
-    /// Takes its snapshot anew. Errors: as [`Transaction::begin`].
-    fn look_anew(&mut self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<()> {
+    /// Takes its snapshot again. Errors: as [`Transaction::begin`].
+    fn retake_snapshot(&mut self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<()> {
         let db = &self.view.db;
         db.check()?;
-        // A spare transaction is the only owner of its snapshot.
+        // A reusable transaction is the only owner of its snapshot.
         match Arc::get_mut(&mut self.view.snapshot) {
-            Some(snapshot) => db.look(snapshot, canceller, lock_timeout),
+            Some(snapshot) => db.take_snapshot(snapshot, canceller, lock_timeout),
             None => {
                 self.view.snapshot = db.snapshot(canceller, lock_timeout)?;
                 Ok(())

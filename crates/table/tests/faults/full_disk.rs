@@ -52,7 +52,7 @@ fn filled(seed: u64, room: u64, rows: i32) -> (FaultFs, Tables) {
 /// Method: transactions of few rows and of many, with little space and more; the process is closed
 /// or killed, or the power fails; then all of that under the same quota.
 #[test]
-fn a_disk_that_was_filled() {
+fn full_disk_is_readable() {
     let own = seed();
     let (mut opened, mut tried) = (0, 0);
     for round in 0..rounds(1, 200) {
@@ -314,7 +314,7 @@ fn packed_rows_of_a_full_disk_can_be_deleted() {
 /// fails, in parts, some of which are undone first; after each row another transaction tries to
 /// insert one.
 #[test]
-fn a_deletion_that_is_too_large_is_undone() {
+fn too_large_deletion_is_undone() {
     let (mut undone, mut refused) = (0, 0);
     for turn in 0..rounds(2, 60) {
         let mut full = Full::new(Shape::Narrow, (100 + turn * 60) << 10);
@@ -364,7 +364,7 @@ fn a_deletion_that_is_too_large_is_undone() {
 /// Method: a deletion that is rolled back, some that commit, a vacuum; at each operation the power
 /// fails, and the database is opened under the same quota.
 #[test]
-fn power_loss_while_a_full_disk_is_emptied() {
+fn power_loss_during_deletion_on_full_disk() {
     let own = seed();
     let mut images = 0;
     for turn in 0..rounds(1, 20) {
@@ -414,7 +414,7 @@ fn power_loss_while_a_full_disk_is_emptied() {
 /// Goal: all rows of a full disk can be deleted at once, however many there are. Method: truncates
 /// or drops the table; vacuums; inserts rows again.
 #[test]
-fn a_table_of_a_full_disk_can_go() {
+fn table_of_full_disk_can_be_dropped() {
     for (shape, room) in [(Shape::Narrow, 200), (Shape::Wide, 90), (Shape::Long, 140), (Shape::Packed, 60)] {
         for drops in [false, true] {
             let context = format!("{shape:?}, dropped: {drops}");

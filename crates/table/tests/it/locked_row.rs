@@ -48,7 +48,7 @@ fn lock(transaction: &mut Transaction, table: &Arc<Table>, id: i32) {
 /// between, in the same transaction; then a deletion or an update; then a commit or a rollback, and
 /// reopening.
 #[test]
-fn whatever_happens_in_between() {
+fn changed_locked_row_has_correct_entries() {
     for (name, between) in BETWEEN {
         for (deletes, ends) in [(true, "commit"), (true, "rollback"), (false, "commit"), (false, "rollback")]
         {
@@ -85,14 +85,15 @@ fn whatever_happens_in_between() {
 /// Goal: the remembered row does not outlive its transaction: the next one, which reuses it, sees
 /// later changes of others to the row.
 #[test]
-fn of_one_transaction_only() {
+fn locked_row_is_not_kept_for_next_transaction() {
     let (fixture, table) = Fixture::indexed(10);
     let mut transaction = Box::new(fixture.begin());
     lock(&mut transaction, &table, 1);
-    let spare = transaction.commit_sparing(Durability::Sync, || ()).unwrap();
-    assert!(spare.is_some());
+    let reusable = transaction.commit_reusable(Durability::Sync, || ()).unwrap();
+    assert!(reusable.is_some());
     fixture.run(|transaction| assert!(set(transaction, &table, 1, 50).unwrap()));
-    let mut next = fixture.db.begin_from(spare, Isolation::ReadCommitted, &Canceller::new(), None).unwrap();
+    let mut next =
+        fixture.db.begin_from(reusable, Isolation::ReadCommitted, &Canceller::new(), None).unwrap();
     assert!(next.delete(&table, &key(&table, 1)).unwrap());
     next.rollback().unwrap();
     assert_eq!(get(&fixture.begin(), &table, 1), Some(50));

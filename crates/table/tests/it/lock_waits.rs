@@ -13,7 +13,7 @@ use crate::{Fixture, all, column, def, index, key, set};
 /// Goal: a vacuum that has waited for a transaction frees the pages that it leaves once, not twice.
 /// Method: a transaction that changes the text of a long row ends while a vacuum waits for it.
 #[test]
-fn vacuum_after_a_transaction() {
+fn vacuum_frees_pages_once() {
     let (fixture, watch) = Watch::fixture();
     let text = |letter: &str| letter.repeat(20_000);
     let table = fixture.run(|transaction| {
@@ -48,7 +48,7 @@ fn vacuum_after_a_transaction() {
 /// Goal: a transaction that gets the schema lock sees everything that the transactions it waited
 /// for have committed, so that a new constraint is checked against all rows.
 #[test]
-fn the_schema_lock_sees_everything() {
+fn schema_lock_sees_earlier_commits() {
     let (fixture, watch) = Watch::fixture();
     let table = fixture.pairs(&[(1, 10)]);
     let mut writer = fixture.begin();
@@ -68,19 +68,19 @@ fn the_schema_lock_sees_everything() {
 /// other, and the second one continues from the result of the first, at each isolation level.
 /// Method: both begin before either requests it.
 #[test]
-fn two_that_want_the_schema() {
+fn schema_requests_without_work_do_not_deadlock() {
     for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
         let (fixture, watch) = Watch::fixture();
         fixture.pairs(&[(1, 10)]);
         let mut first = fixture.db.begin(isolation).unwrap();
         let mut second = fixture.db.begin(isolation).unwrap();
         let asks = watch.start(move || {
-            first.lock_schema_afresh()?;
+            first.lock_schema_and_reset()?;
             let table = add_column(&mut first, "x");
             first.insert(&table, &[Value::Int(2), Value::Int(20), Value::Null])?;
             first.commit(Durability::Buffered)
         });
-        second.lock_schema_afresh().unwrap();
+        second.lock_schema_and_reset().unwrap();
         let table = add_column(&mut second, "y");
         assert_eq!(all(&second, &table, None), ["1,10,null,null", "2,20,null,null"], "{isolation:?}");
         second.commit(Durability::Buffered).unwrap();
@@ -92,7 +92,7 @@ fn two_that_want_the_schema() {
 /// waiting one that has not; two that have both are a deadlock, which leaves the one that fails
 /// unchanged.
 #[test]
-fn who_has_something_goes_first() {
+fn schema_request_with_snapshot_goes_first() {
     let (fixture, watch) = Watch::fixture();
     let table = fixture.pairs(&[(1, 10)]);
     let mut first = fixture.begin();
@@ -100,7 +100,7 @@ fn who_has_something_goes_first() {
     let db = fixture.db.clone();
     let later = watch.start(move || {
         let mut later = db.begin(Isolation::ReadCommitted).unwrap();
-        later.lock_schema_afresh()?;
+        later.lock_schema_and_reset()?;
         let columns = find(&later).def().columns.len();
         later.commit(Durability::Buffered).map(|()| columns)
     });
@@ -116,7 +116,7 @@ fn who_has_something_goes_first() {
         transaction.insert(&table, &[Value::Int(id), Value::Null, Value::Null]).unwrap();
     }
     let asks = watch.start(move || {
-        other.lock_schema_afresh()?;
+        other.lock_schema_and_reset()?;
         other.commit(Durability::Buffered)
     });
     let told = one.lock_schema();
@@ -134,7 +134,7 @@ fn who_has_something_goes_first() {
 /// Goal: a timeout or a cancellation ends the wait of a transaction that has released its snapshot,
 /// and it no longer keeps others waiting.
 #[test]
-fn who_gives_up_the_schema() {
+fn cancelled_schema_request_frees_others() {
     let fixture = Fixture::new();
     let table = fixture.pairs(&[(1, 10)]);
     let mut reader = fixture.begin();
@@ -147,7 +147,7 @@ fn who_gives_up_the_schema() {
         if cancels {
             canceller.cancel();
         }
-        let refused = asks.lock_schema_afresh();
+        let refused = asks.lock_schema_and_reset();
         assert!(matches!(refused, Err(Error::LockTimeout | Error::Cancelled)), "{refused:?}");
         // A transaction that begins does not wait for it.
         fixture.begin().rollback().unwrap();
@@ -163,7 +163,7 @@ fn who_gives_up_the_schema() {
 /// Method: each change that refers to columns or indexes by position, with a version of the table
 /// from before another change.
 #[test]
-fn changes_of_a_table_as_it_was() {
+fn change_of_stale_definition_is_refused() {
     let fixture = Fixture::new();
     let old = fixture.pairs(&[(1, 10)]);
     fixture.run(|transaction| add_column(transaction, "x"));
@@ -240,7 +240,7 @@ fn refer(transaction: &mut Transaction, children: &Arc<Table>, id: i32) -> Resul
 /// Method: one transaction that references the row, one that deletes it, and a later one that
 /// references it.
 #[test]
-fn whoever_removes_is_not_overtaken() {
+fn exclusive_request_is_not_starved() {
     let (fixture, watch) = Watch::fixture();
     let (parents, children) = family(&fixture);
     let mut first = fixture.begin();
@@ -267,7 +267,7 @@ fn whoever_removes_is_not_overtaken() {
 
 /// Goal: a transaction that gives up waiting for references no longer blocks new ones.
 #[test]
-fn whoever_gives_up_is_not_waited_for() {
+fn cancelled_request_blocks_nobody() {
     let (fixture, watch) = Watch::fixture();
     let (parents, children) = family(&fixture);
     let mut first = fixture.begin();
@@ -298,7 +298,7 @@ fn whoever_gives_up_is_not_waited_for() {
 /// requests another's row and is cancelled; then the other requests a row of the first one, and
 /// gets it when that ends.
 #[test]
-fn who_gave_up_is_in_no_circle() {
+fn cancelled_request_is_not_in_deadlock() {
     let (fixture, watch) = Watch::fixture();
     let table = fixture.pairs(&[(1, 1), (2, 2)]);
     let mut other = fixture.begin();
@@ -323,7 +323,7 @@ fn who_gave_up_is_in_no_circle() {
 /// Goal: a deadlock through the second of two references is detected when it closes, and not only
 /// when the first one ends.
 #[test]
-fn circles_through_any_share() {
+fn deadlock_through_second_share_is_detected() {
     let (fixture, watch) = Watch::fixture();
     let (parents, children) = family(&fixture);
     let mut first = fixture.begin();
@@ -353,7 +353,7 @@ fn circles_through_any_share() {
 /// three that wait for each other in turn, and one that requests the schema and waits for others.
 /// One of them fails, and the others continue.
 #[test]
-fn circles_of_every_kind() {
+fn deadlocks_of_every_kind_are_detected() {
     let (fixture, watch) = Watch::fixture();
     let (parents, children) = family(&fixture);
     // Both reference a row, and try to delete it.
@@ -438,7 +438,7 @@ fn circles_of_every_kind() {
 /// Goal: the changes of a nested transaction persist at once whatever happens to the outer one,
 /// release their locks, and are undone if they fail; at every isolation level.
 #[test]
-fn beside_another() {
+fn autonomous_transaction_persists_independently() {
     for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
         let fixture = Fixture::new();
         let table = fixture.pairs(&[(1, 1), (2, 2)]);
@@ -446,19 +446,19 @@ fn beside_another() {
         assert!(set(&mut first, &table, 1, 10).unwrap());
         // A strict lock of this row would find that it was changed since the snapshot.
         fixture.run(|transaction| assert!(set(transaction, &table, 2, 20).unwrap()));
-        let found = first.beside(|other| {
+        let found = first.autonomous(|other| {
             assert_eq!(crate::get(other, &table, 1), Some(1));
             set(other, &table, 2, 21)
         });
         assert!(found.unwrap());
         // On this thread, which would wait forever.
         fixture.run(|transaction| assert!(set(transaction, &table, 2, 22).unwrap()));
-        let failed: Result<()> = first.beside(|other| {
+        let failed: Result<()> = first.autonomous(|other| {
             assert!(set(other, &table, 2, 23).unwrap());
             Err(Error::Cancelled)
         });
         assert!(matches!(failed, Err(Error::Cancelled)), "{failed:?}");
-        let own = first.beside(|other| set(other, &table, 1, 11));
+        let own = first.autonomous(|other| set(other, &table, 1, 11));
         assert!(matches!(own, Err(Error::Deadlock { .. })), "{own:?}");
         first.rollback().unwrap();
         assert_eq!(all(&fixture.begin(), &table, None), ["1,1", "2,22"]);
@@ -468,7 +468,7 @@ fn beside_another() {
 /// Goal: a deadlock through a transaction and a nested one is detected when it closes, whichever of
 /// them closes it.
 #[test]
-fn circles_beside_another() {
+fn deadlock_through_autonomous_transaction_is_detected() {
     for beside_first in [false, true] {
         let (fixture, watch) = Watch::fixture();
         let table = fixture.pairs(&[(1, 1), (2, 2)]);
@@ -477,7 +477,7 @@ fn circles_beside_another() {
         assert!(set(&mut second, &table, 2, 20).unwrap());
         let there = Arc::clone(&table);
         let beside = move |mut first: Transaction| {
-            let done = first.beside(|other| set(other, &there, 2, 11));
+            let done = first.autonomous(|other| set(other, &there, 2, 11));
             first.rollback().unwrap();
             done
         };
@@ -499,7 +499,7 @@ fn circles_beside_another() {
 
 /// Goal: a nested transaction does not wait for a schema change that waits for the outer one.
 #[test]
-fn beside_a_change_of_the_schema() {
+fn autonomous_transaction_does_not_wait_for_schema() {
     let (fixture, watch) = Watch::fixture();
     let table = fixture.pairs(&[(1, 1)]);
     let mut first = fixture.begin();
@@ -509,7 +509,7 @@ fn beside_a_change_of_the_schema() {
         changes.create_schema("s")?;
         changes.commit(Durability::Buffered)
     });
-    assert!(first.beside(|other| set(other, &table, 1, 2)).unwrap());
+    assert!(first.autonomous(|other| set(other, &table, 1, 2)).unwrap());
     first.commit(Durability::Buffered).unwrap();
     changes.join().unwrap().unwrap();
     assert_eq!(all(&fixture.begin(), &table, None), ["1,2"]);

@@ -27,7 +27,7 @@ fn seen(view: &View, table: &Arc<Table>) -> Vec<(i32, i32)> {
 /// changed and deleted before and after, once and twice, by a transaction that had written before
 /// and by one that had not, with a rollback to a savepoint.
 #[test]
-fn views_that_stay() {
+fn fixed_view_sees_no_later_changes() {
     for has_written in [false, true] {
         let fixture = Fixture::new();
         let table = fixture.pairs(&[(1, 10), (2, 20), (3, 30), (4, 40)]);

@@ -11,16 +11,16 @@ impl Tree {
     /// children on the paths to them, as if all nodes of a level had equally many (InnoDB calls
     /// this a dive). Exact to one or two leaves; 0 if both ends are in one leaf. Cost: two
     /// descents. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
-    pub(crate) fn share(&self, (start, end): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<f64> {
+    pub(crate) fn fraction(&self, (start, end): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<f64> {
         let place = |bound, otherwise| match bound {
             Bound::Unbounded => Ok(otherwise),
-            Bound::Included(key) | Bound::Excluded(key) => self.place(key),
+            Bound::Included(key) | Bound::Excluded(key) => self.position(key),
         };
         Ok((place(end, 1.0)? - place(start, 0.0)?).max(0.0))
     }
 
     /// Returns the fraction of leaves before the one that holds a key.
-    fn place(&self, key: &[u8]) -> Result<f64> {
+    fn position(&self, key: &[u8]) -> Result<f64> {
         self.attempt(|| {
             let mut view = self.view(self.root)?;
             let mut level = self.level(&view)?;

@@ -123,7 +123,7 @@ fn backup() {
 /// Goal: a failed backup leaves nothing behind, not even a directory. Method: opening each file of
 /// the copy fails in turn.
 #[test]
-fn backups_that_fail() {
+fn failed_backup_leaves_nothing() {
     let fixture = Fixture::new();
     fixture.pairs(&[(1, 10), (2, 20)]);
     let to = Path::new("/copy");
@@ -197,7 +197,7 @@ fn vacuum() {
 /// Method: a long row of two pages, one near the start and one near the end, in both orders; all
 /// rows but it and a few are deleted.
 #[test]
-fn vacuum_moves_all_of_a_long_row() {
+fn vacuum_moves_all_pages_of_long_row() {
     let long = |len: usize| "x".repeat(len);
     for gone in [[3, 56], [56, 3]] {
         let fixture = Fixture::new();

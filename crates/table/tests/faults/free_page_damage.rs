@@ -26,7 +26,7 @@ fn fill(db: &Database, name: &str) -> Result<()> {
 /// because it holds no data. Method: flips a bit of each free page; after the vacuum there is space
 /// again, also if the power fails after it, with any part of the writes.
 #[test]
-fn free_pages() {
+fn damaged_free_page_is_reported() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let db = open(&disk).unwrap();
     fill(&db, "gone").unwrap();

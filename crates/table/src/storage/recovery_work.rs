@@ -2,8 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::record::{Before, Record};
-use super::tree::Gone;
+use super::record::{Before, DroppedTree, Record};
 
 /// The contents of a key before a transaction.
 #[derive(Debug, Clone, Copy)]
@@ -20,18 +19,18 @@ pub(crate) struct Loser {
     /// Whether it has changed any records.
     pub(crate) has_written: bool,
     /// Trees that it created, and whose freeing has not begun.
-    pub(crate) made: Vec<u32>,
+    pub(crate) created: Vec<u32>,
     /// All trees that it ever created. An earlier, interrupted recovery may have begun to free some
     /// of them, and their pages may have any contents now.
-    own: HashSet<u32>,
+    ever_created: HashSet<u32>,
 }
 
 /// The work left to do after a crash.
 #[derive(Debug, Default)]
-pub(crate) struct Unfinished {
+pub(crate) struct RecoveryWork {
     pub(crate) losers: Vec<Loser>,
     /// Trees dropped by a commit, whose freeing has not begun.
-    pub(crate) dropped: Vec<Gone>,
+    pub(crate) dropped: Vec<DroppedTree>,
     /// Records that became ghosts at some time, by tree; perhaps not all of them. No snapshot can
     /// see the rows of those that still are ghosts.
     pub(crate) ghosts: Vec<(u32, Vec<u8>)>,
@@ -43,26 +42,26 @@ pub(crate) struct Unfinished {
 #[derive(Debug, Default)]
 pub(crate) struct Analysis {
     /// Trees dropped by each running transaction.
-    running: HashMap<u64, Vec<Gone>>,
-    dropped: Vec<Gone>,
+    running: HashMap<u64, Vec<DroppedTree>>,
+    dropped: Vec<DroppedTree>,
     freed: HashSet<u32>,
     last: u64,
 }
 
 impl Analysis {
-    pub(crate) fn see(&mut self, record: &[u8]) {
+    pub(crate) fn add(&mut self, record: &[u8]) {
         let Some((record, _)) = Record::decode(record) else { return };
         match record {
             Record::Pages => {}
-            Record::Row { transaction, .. } => _ = self.run(transaction),
+            Record::Row { transaction, .. } => _ = self.trees_dropped_by(transaction),
             Record::Made { transaction, root } => {
                 // The page may have belonged to another tree before, whose end does not concern
                 // this one.
                 self.freed.remove(&root);
                 self.dropped.retain(|other| other.root != root);
-                self.run(transaction);
+                self.trees_dropped_by(transaction);
             }
-            Record::Dropped { transaction, tree } => self.run(transaction).push(tree),
+            Record::Dropped { transaction, tree } => self.trees_dropped_by(transaction).push(tree),
             Record::Commit { transaction } => {
                 let dropped = self.running.remove(&transaction).unwrap_or_default();
                 self.dropped.extend(dropped);
@@ -76,24 +75,24 @@ impl Analysis {
         }
     }
 
-    fn run(&mut self, transaction: u64) -> &mut Vec<Gone> {
+    fn trees_dropped_by(&mut self, transaction: u64) -> &mut Vec<DroppedTree> {
         self.last = self.last.max(transaction);
         self.running.entry(transaction).or_default()
     }
 
-    pub(crate) fn finish(self) -> Unfinished {
+    pub(crate) fn finish(self) -> RecoveryWork {
         let mut losers: Vec<Loser> =
             self.running.into_keys().map(|transaction| Loser { transaction, ..Loser::default() }).collect();
         losers.sort_by_key(|loser| loser.transaction);
         let dropped = self.dropped.into_iter().filter(|tree| !self.freed.contains(&tree.root)).collect();
-        Unfinished { losers, dropped, ghosts: Vec::new(), next_transaction: self.last + 1 }
+        RecoveryWork { losers, dropped, ghosts: Vec::new(), next_transaction: self.last + 1 }
     }
 }
 
 /// Maximum number of ghosts that an opening removes. The others wait for a vacuum.
 const GHOSTS: usize = 1 << 16;
 
-impl Unfinished {
+impl RecoveryWork {
     /// Notes a record that became a ghost.
     pub(crate) fn note_ghost(&mut self, record: &Record<'_>) {
         if let Record::Row { tree, key, .. } = *record
@@ -114,12 +113,12 @@ impl Unfinished {
             }
             Record::Made { transaction, root } => {
                 if let Some(loser) = self.loser(transaction) {
-                    loser.made.push(root);
-                    loser.own.insert(root);
+                    loser.created.push(root);
+                    loser.ever_created.insert(root);
                 }
             }
             Record::Freed { root } => {
-                self.losers.iter_mut().for_each(|loser| loser.made.retain(|other| *other != root));
+                self.losers.iter_mut().for_each(|loser| loser.created.retain(|other| *other != root));
             }
             Record::Pages | Record::Commit { .. } | Record::Abort { .. } | Record::Dropped { .. } => {}
         }
@@ -136,7 +135,7 @@ impl Unfinished {
         let at = self.losers.binary_search_by_key(&transaction, |loser| loser.transaction).ok()?;
         // A tree that the transaction created is freed entirely, or already was, so its records
         // need no undo.
-        let is_own = self.losers.get(at).is_some_and(|loser| loser.own.contains(&tree));
+        let is_own = self.losers.get(at).is_some_and(|loser| loser.ever_created.contains(&tree));
         (!is_own).then_some(Undo { tree, key, before })
     }
 
@@ -154,9 +153,9 @@ mod tests {
     /// its root page before. Method: the records of a dropped tree and of another one on the same
     /// page, up to each moment.
     #[test]
-    fn trees_on_one_page() {
-        let tree = Gone { root: 5, with_chains: true };
-        let other = Gone { root: 5, with_chains: false };
+    fn reused_root_page_does_not_hide_dropped_tree() {
+        let tree = DroppedTree { root: 5, with_chains: true };
+        let other = DroppedTree { root: 5, with_chains: false };
         let records = [
             (Record::Made { transaction: 1, root: 5 }, None),
             (Record::Commit { transaction: 1 }, None),
@@ -174,7 +173,7 @@ mod tests {
             for (record, _) in &records[..=end] {
                 let mut bytes = Vec::new();
                 record.encode(&mut bytes);
-                analysis.see(&bytes);
+                analysis.add(&bytes);
             }
             let dropped = analysis.finish().dropped;
             let found: Vec<(u32, bool)> = dropped.iter().map(|tree| (tree.root, tree.with_chains)).collect();

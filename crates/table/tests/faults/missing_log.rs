@@ -75,7 +75,7 @@ fn is_refused(disk: &FaultFs, context: &str) {
 /// behind that could be taken for a log. Method: removes the log; removes the log and the double
 /// write.
 #[test]
-fn a_log_that_is_gone() {
+fn missing_log_is_refused() {
     for with_copies in [true, false] {
         let (disk, _) = closed();
         for path in disk.read_dir(Path::new(LOG)).unwrap() {
@@ -92,7 +92,7 @@ fn a_log_that_is_gone() {
 /// changes that the log lacks. Method: truncates the newest segment at many positions, with and
 /// without the double write; if nothing is lost, the database is unchanged.
 #[test]
-fn a_log_that_was_shortened() {
+fn shortened_log_is_refused() {
     let (mut refused, mut whole) = (0, 0);
     for with_copies in [true, false] {
         for cut in (0..).map(|step| 4096 + step * 488) {
@@ -122,7 +122,7 @@ fn a_log_that_was_shortened() {
 /// last one: everything is present, or opening is refused; and closing has freed the space
 /// allocated ahead. Method: flips bits at intervals in the bytes written.
 #[test]
-fn flipped_bits_of_a_closed_log() {
+fn flipped_bits_of_closed_log_are_detected() {
     let (disk, found) = closed();
     let point = disk.crash_point();
     let (mut flips, mut refused) = (0, 0);

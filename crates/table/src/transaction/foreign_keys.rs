@@ -15,45 +15,15 @@ use cairn_vfs::sync::atomic::Ordering;
 use super::Rules;
 use super::Transaction;
 use super::dml::{named, shown};
+use super::pending::{Referring, Removed};
 use crate::catalog::{GHOST, Index, OwnedValue, RowRef, Table};
-use crate::database::Isolation;
 use crate::mvcc::{Mode, Seen, State};
+use crate::options::Isolation;
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, Referential};
 use crate::storage::{ColumnSet, Direction, Tree};
 use crate::view::View;
 use crate::{Error, Relation, Result};
-
-/// A row that others may reference was deleted, or has other values in the referenced columns. No
-/// new references to it can appear, because its key is locked.
-#[derive(Debug)]
-pub(super) struct Removed {
-    parent: Arc<Table>,
-    /// Its key in the tree in which references are looked up.
-    key: Vec<u8>,
-    /// Its old values there, in the order of the foreign key's columns, and the new ones unless it
-    /// was deleted.
-    old: Vec<OwnedValue>,
-    new: Option<Vec<OwnedValue>>,
-    child: Arc<Table>,
-    constraint: usize,
-}
-
-impl Removed {
-    /// Returns the foreign key and the action that it requires.
-    fn action(&self) -> Option<(&ForeignKeyDef, Referential)> {
-        let key = self.child.def().foreign_keys.get(self.constraint)?;
-        Some((key, if self.new.is_some() { key.on_update } else { key.on_delete }))
-    }
-}
-
-/// A row that references a row which did not exist when it was changed.
-#[derive(Debug)]
-pub(super) struct Referring {
-    table: Arc<Table>,
-    constraint: usize,
-    key: Vec<u8>,
-}
 
 /// Returns the tree in which referenced rows are looked up by the columns of a foreign key: the
 /// table, or a unique index.
@@ -134,7 +104,7 @@ impl Transaction {
                 continue;
             }
             if !self.statement.is_open() {
-                return Err(self.has_no_parent(table, key, values));
+                return Err(self.missing_parent(table, key, values));
             }
             self.note_referring(table, constraint, row);
         }
@@ -159,7 +129,7 @@ impl Transaction {
         if self.refers_to_a_row(table, key, |column| row.get(column))? {
             return Ok(());
         }
-        Err(self.has_no_parent(table, key, &row.values()))
+        Err(self.missing_parent(table, key, &row.values()))
     }
 
     /// Returns whether a reference is NULL or refers to an existing row, which it keeps from being
@@ -181,10 +151,10 @@ impl Transaction {
         };
         self.claim_key(tree.root(), &parent_key, Mode::Shared)?;
         self.note_read(tree.root(), &parent_key);
-        self.is_there(tree, &parent_key)
+        self.row_exists(tree, &parent_key)
     }
 
-    fn has_no_parent(&self, table: &Table, key: &ForeignKeyDef, values: &[Value<'_>]) -> Error {
+    fn missing_parent(&self, table: &Table, key: &ForeignKeyDef, values: &[Value<'_>]) -> Error {
         let parent = self.view.catalog().table_by_id(key.table).map(|parent| parent.def().name.as_str());
         Error::ForeignKeyViolation {
             change: "insert or update",
@@ -202,11 +172,11 @@ impl Transaction {
 
     /// Returns whether a row is committed or was inserted by this transaction. If another
     /// transaction is inserting it, waits and looks again. The row stays if its key is locked.
-    pub(super) fn is_there(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
+    pub(super) fn row_exists(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
         let db = Arc::clone(&self.view.db);
         let (mut record, mut before) = (Vec::new(), Vec::new());
         loop {
-            let snapshot = db.another_snapshot()?;
+            let snapshot = db.new_snapshot()?;
             record.clear();
             let lsn = tree.get_with_lsn(key, ColumnSet::ALL, &mut record)?;
             let is_row = |record: &[u8]| record.first().is_some_and(|flags| flags & GHOST == 0);
@@ -215,7 +185,7 @@ impl Transaction {
             let seen = match lsn {
                 Some(lsn) if lsn > snapshot.all_visible => {
                     let own = self.state.as_ref().map(|own| (own, u32::MAX));
-                    db.rows.see(tree.root(), key, snapshot.csn, own, &mut before)
+                    db.rows.visible_version(tree.root(), key, snapshot.csn, own, &mut before)
                 }
                 _ => Seen::InPlace,
             };
@@ -230,7 +200,7 @@ impl Transaction {
             // The row was inserted by a transaction that has not ended, or ended after the snapshot
             // was taken.
             if let Some(other) = db.rows.owner(tree.root(), key) {
-                let state = self.known();
+                let state = self.register();
                 self.wait_for(&state, &[other])?;
             }
         }
@@ -238,7 +208,7 @@ impl Transaction {
 
     /// Prevents new references to a row before it is deleted or changed. Returns the work to do
     /// after the change.
-    pub(super) fn hold_key(
+    pub(super) fn lock_referenced_key(
         &mut self,
         table: &Arc<Table>,
         old: &RowRef<'_>,
@@ -273,15 +243,15 @@ impl Transaction {
     }
 
     /// Handles rows that reference a row that was deleted or changed.
-    pub(super) fn follow(&mut self, removed: &Removed, rules: &dyn Rules) -> Result<()> {
+    pub(super) fn apply_action(&mut self, removed: &Removed, rules: &dyn Rules) -> Result<()> {
         let Some((key, action)) = removed.action() else { return Ok(()) };
         if matches!(action, Referential::NoAction | Referential::Restrict) {
-            return self.check_left(removed, key, action);
+            return self.check_not_referenced(removed, key, action);
         }
         let table = &removed.child;
         let Some((_, index)) = referenced(&removed.parent, key) else { return Ok(()) };
         for child in &self.children_of(removed, key, usize::MAX)? {
-            self.go_on()?;
+            self.check_cancelled()?;
             self.claim(table.tree.root(), child, Mode::Exclusive, true)?;
             let Some(bytes) = self.current(&table.tree, child)? else { continue };
             let whole = self.whole(&bytes)?;
@@ -297,7 +267,7 @@ impl Transaction {
                 self.delete(table, child)?;
                 continue;
             }
-            let new = self.followed(removed, key, action, rules)?;
+            let new = self.new_references(removed, key, action, rules)?;
             let mut changed = row.values();
             for (&column, new) in key.columns.iter().zip(&new) {
                 if let Some(place) = changed.get_mut(column) {
@@ -320,7 +290,7 @@ impl Transaction {
     }
 
     /// Returns the new values of the referencing columns.
-    fn followed(
+    fn new_references(
         &self,
         removed: &Removed,
         key: &ForeignKeyDef,
@@ -349,13 +319,18 @@ impl Transaction {
     /// Checks that no row references the removed one. If a referencing row is being deleted by
     /// another transaction, waits for that to end, because only then is it known whether the row
     /// stays.
-    fn check_left(&mut self, removed: &Removed, key: &ForeignKeyDef, action: Referential) -> Result<()> {
+    fn check_not_referenced(
+        &mut self,
+        removed: &Removed,
+        key: &ForeignKeyDef,
+        action: Referential,
+    ) -> Result<()> {
         loop {
             let Some(row) = self.children_of(removed, key, 1)?.pop() else { return Ok(()) };
             // By now, another row may have the referenced key.
             if action == Referential::NoAction
                 && let Some((tree, _)) = referenced(&removed.parent, key)
-                && self.is_there(tree, &removed.key)?
+                && self.row_exists(tree, &removed.key)?
             {
                 return Ok(());
             }
@@ -363,9 +338,9 @@ impl Transaction {
             let owner = owner.filter(|owner| self.state.as_ref().is_none_or(|own| !Arc::ptr_eq(own, owner)));
             // ORDER: first the owner, then a snapshot. If a transaction owned the row before that
             // look and no longer does, the snapshot sees its changes.
-            let Some(seen) = self.refers_still(removed, key, &row)? else { continue };
+            let Some(seen) = self.still_refers(removed, key, &row)? else { continue };
             match owner {
-                Some(other) if self.may_go(&removed.child, &row, &seen)? => {
+                Some(other) if self.may_disappear(&removed.child, &row, &seen)? => {
                     self.wait_for_child(removed, key, &row, &other)?;
                 }
                 _ => return Err(still_referenced(removed, key)),
@@ -383,9 +358,9 @@ impl Transaction {
         row: &[u8],
         other: &Arc<State>,
     ) -> Result<()> {
-        let state = self.known();
+        let state = self.register();
         self.wait_for(&state, std::slice::from_ref(other))?;
-        if self.isolation != Isolation::ReadCommitted && self.refers_still(removed, key, row)?.is_none() {
+        if self.isolation != Isolation::ReadCommitted && self.still_refers(removed, key, row)?.is_none() {
             self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
             return Err(Error::SerializationFailure { what: "due to concurrent delete" });
         }
@@ -394,13 +369,13 @@ impl Transaction {
 
     /// Returns a row that references the removed one, as currently committed. `None` if it does not
     /// reference it or no longer exists.
-    fn refers_still(
+    fn still_refers(
         &mut self,
         removed: &Removed,
         key: &ForeignKeyDef,
         row: &[u8],
     ) -> Result<Option<Vec<u8>>> {
-        let view = View { reads: None, ..self.view_of_now()? };
+        let view = View { reads: None, ..self.current_view()? };
         let (child, mut record) = (&removed.child, Vec::new());
         if !view.read(&child.tree, row, &mut record)? {
             return Ok(None);
@@ -418,7 +393,7 @@ impl Transaction {
     /// with `seen`: it was deleted or only locked, or columns of its unique keys were changed. A
     /// change of other columns leaves it there, as in PostgreSQL, where such a change does not
     /// conflict with `FOR KEY SHARE`.
-    fn may_go(&self, child: &Table, key: &[u8], seen: &[u8]) -> Result<bool> {
+    fn may_disappear(&self, child: &Table, key: &[u8], seen: &[u8]) -> Result<bool> {
         let Some(record) = self.current(&child.tree, key)? else { return Ok(true) };
         let whole = self.whole(&record)?.unwrap_or(record);
         if whole == seen {
@@ -437,7 +412,7 @@ impl Transaction {
     fn children_of(&mut self, removed: &Removed, key: &ForeignKeyDef, most: usize) -> Result<Vec<Vec<u8>>> {
         let child = &removed.child;
         let Some((_, by)) = referenced(&removed.parent, key) else { return Ok(Vec::new()) };
-        let view = self.view_of_now()?;
+        let view = self.current_view()?;
         let index = child.indexes.iter().position(|index| {
             let begins = index.def.columns.get(..key.columns.len());
             begins.is_some_and(|begins| begins.iter().all(|column| key.columns.contains(&column.column)))
@@ -482,15 +457,15 @@ impl Transaction {
     /// Returns a view of the current commits and this transaction's changes. It sees every
     /// transaction whose locks this one obtained because it ended: locks are released only after
     /// the end is visible.
-    pub(super) fn view_of_now(&mut self) -> Result<View> {
-        Ok(View { snapshot: self.view.db.another_snapshot()?, ..self.view.clone() })
+    pub(super) fn current_view(&mut self) -> Result<View> {
+        Ok(View { snapshot: self.view.db.new_snapshot()?, ..self.view.clone() })
     }
 
     /// Returns a view of the current commits and this transaction's changes, at every isolation
     /// level: for statements that change a table and scan all its rows. Reads through it are not
     /// validated for a serializable transaction.
-    pub fn rows_of_now(&mut self) -> Result<View> {
-        let view = View { reads: None, ..self.view_of_now()? };
+    pub fn current_rows(&mut self) -> Result<View> {
+        let view = View { reads: None, ..self.current_view()? };
         // A transaction must not wait for its own snapshots.
         self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
         self.own_snapshots.push(Arc::downgrade(&view.snapshot));

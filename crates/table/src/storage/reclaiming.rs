@@ -15,36 +15,36 @@ thread_local! {
 
 /// Marks the thread that created it until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Giving {
+pub(crate) struct Reclaiming {
     undoes: bool,
     /// It must stay in its thread.
     _here: PhantomData<*const ()>,
 }
 
-impl Giving {
+impl Reclaiming {
     /// Marks deleting and cleaning up.
     #[inline]
-    pub(crate) fn back() -> Giving {
-        Giving::begin(false)
+    pub(crate) fn free_space() -> Reclaiming {
+        Reclaiming::mark(false)
     }
 
     /// Marks undoing of changes, for which space was reserved before the changes were made.
     #[inline]
-    pub(crate) fn undo() -> Giving {
-        Giving::begin(true)
+    pub(crate) fn undo() -> Reclaiming {
+        Reclaiming::mark(true)
     }
 
     #[inline]
-    fn begin(undoes: bool) -> Giving {
+    fn mark(undoes: bool) -> Reclaiming {
         DEPTH.with(|depth| {
             let (all, undo) = depth.get();
             depth.set((all + 1, undo + u32::from(undoes)));
         });
-        Giving { undoes, _here: PhantomData }
+        Reclaiming { undoes, _here: PhantomData }
     }
 }
 
-impl Drop for Giving {
+impl Drop for Reclaiming {
     #[inline]
     fn drop(&mut self) {
         DEPTH.with(|depth| {
@@ -56,7 +56,7 @@ impl Drop for Giving {
 
 /// Returns whether this thread does work that frees space.
 #[inline]
-pub(crate) fn is_giving() -> bool {
+pub(crate) fn is_reclaiming() -> bool {
     DEPTH.with(|depth| depth.get().0 > 0)
 }
 

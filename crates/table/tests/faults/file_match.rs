@@ -144,7 +144,7 @@ fn is_right(disk: &FaultFs, expected: &Tables, context: &str) -> bool {
 /// emptied, removed or duplicated. After a kill, only the newest segment knows its latest records,
 /// so the log of a killed database is not replaced by an older one, and its newest segment is kept.
 #[test]
-fn files_that_do_not_belong_together() {
+fn files_of_different_databases_are_refused() {
     let own = seed();
     let (mut right, mut refused) = (0, 0);
     let mut look = |disk: &FaultFs, expected: &Tables, context: &str| {
@@ -226,7 +226,7 @@ fn single_files(
 /// one is accepted for the other. Method: all files are copied while it is closed, both are opened
 /// and changed, and then files are exchanged.
 #[test]
-fn copies_that_have_gone_on() {
+fn diverged_copies_are_different_databases() {
     let own = seed();
     let (mut right, mut refused) = (0, 0);
     for round in 0..rounds(6, 300) {
@@ -263,7 +263,7 @@ fn copies_that_have_gone_on() {
 /// than the close. Method: a checkpoint writes the pages of a transaction, it commits, and the
 /// database is closed; then the log from before the commit is put back.
 #[test]
-fn a_commit_that_changed_no_page() {
+fn lost_commit_without_page_changes_is_detected() {
     let disk = FaultFs::new(FaultOptions::seeded(seed()));
     let db = open(&disk).unwrap();
     let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
@@ -288,7 +288,7 @@ fn a_commit_that_changed_no_page() {
 /// Goal: matching files may be moved anywhere: a database that is renamed with its log and its
 /// double write remains valid.
 #[test]
-fn another_name() {
+fn renamed_database_opens() {
     let moment = life(seed()).pop().unwrap();
     let disk = FaultFs::new(FaultOptions::seeded(1));
     disk.create_dir_all(Path::new("/else/other.db-log")).unwrap();

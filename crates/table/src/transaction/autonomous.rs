@@ -1,11 +1,11 @@
-//! Transactions nested beside another one.
+//! Autonomous transactions: nested in another one, and committed independently.
 
 use cairn_vfs::sync::Arc;
 
 use super::Transaction;
 use super::locks::deadlock;
 use crate::Error;
-use crate::database::{Durability, Isolation};
+use crate::options::{Durability, Isolation};
 use crate::view::View;
 
 impl Transaction {
@@ -16,14 +16,14 @@ impl Transaction {
     /// together with this one.
     ///
     /// Errors: those of `work`, which is undone then, and those of beginning and committing.
-    pub fn beside<T, E: From<Error>>(
+    pub fn autonomous<T, E: From<Error>>(
         &mut self,
         work: impl FnOnce(&mut Transaction) -> Result<T, E>,
     ) -> Result<T, E> {
         let db = Arc::clone(&self.view.db);
         db.check()?;
         // A schema change waits for this transaction, so it must let the nested one in.
-        let snapshot = db.another_snapshot()?;
+        let snapshot = db.new_snapshot()?;
         let (catalog, canceller) = (db.catalog(), self.view.canceller.clone());
         let view = View {
             db: Arc::clone(&db),
@@ -36,7 +36,7 @@ impl Transaction {
             canceller,
         };
         let mut other = Transaction::new(view, Isolation::ReadCommitted, self.lock_timeout);
-        let (me, its) = (self.known(), other.known());
+        let (me, its) = (self.register(), other.register());
         // This lets deadlocks through both transactions be detected.
         db.waits.begin(me.id, &[its.id]).map_err(deadlock)?;
         let done = match work(&mut other) {
