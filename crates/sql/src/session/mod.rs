@@ -68,7 +68,7 @@ pub(crate) struct Session {
     pub cursors: Cursors,
     /// The engine of the general path, once it has been used.
     pub engine: Option<Engine>,
-    /// ReusableTransaction buffers of point reads.
+    /// Spare buffers of point reads.
     pub key: Vec<u8>,
     pub row: RowBuf,
     /// A unique number, which `pg_backend_pid` returns.
