@@ -21,10 +21,9 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{lock, read};
 use cairn_vfs::{ErrorKind, Fs};
-use cairn_wal::{Known, Log, Lsn, Recovery};
+use cairn_wal::{Known, Log, Lsn, Recovery, RecoveryOptions};
 
 use crate::db::inner::{Commit, Inner};
-use crate::db::recovery::log_options;
 use crate::version::{KeyspaceId, Position, Version, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
@@ -43,6 +42,16 @@ pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Opti
     let recovery = Recovery::open(fs, dir, set.log_start(), &log_options(log))?;
     check_note(&set, recovery.finish()?.note())?;
     Ok(log)
+}
+
+/// Returns the options for reading the log, given the manifest's record of it. If the store needs
+/// the log from its beginning, no segment was ever released, and a missing one counts as lost.
+pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
+    let options = RecoveryOptions::default().nothing_released(true);
+    match known {
+        Some(known) => options.known(known),
+        None => options,
+    }
 }
 
 /// Checks the manifest that `set` has read against `note`, the manifest position noted in the log.
@@ -112,7 +121,9 @@ impl Inner {
         // Without the note, at most a check is lost that may never be needed. A failed log reports
         // its failure to the next writer.
         if let Ok(end) = appender.note() {
+            debug_assert!(before < end, "a note that ends at {end} takes no space after {before}");
             let begin = if commit.noted.1 == before { commit.noted.0 } else { before };
+            debug_assert!(begin <= before, "the run of notes begins at {begin}, after {before}");
             commit.noted = (begin, end);
         }
     }
@@ -120,13 +131,14 @@ impl Inner {
     /// Returns the position from which the log is needed, given that no keyspace needs it before
     /// `needed`. If only notes follow `needed`, advances the start of all keyspaces in the manifest
     /// past them: the header of each new segment repeats their content.
-    pub(crate) fn pass_notes(&self, needed: Lsn) -> Lsn {
+    pub(crate) fn skip_notes(&self, needed: Lsn) -> Lsn {
         // Held until the end, so that no keyspace is dropped meanwhile.
         let _structure = read(&self.structure);
         let (begin, end) = {
             let commit = lock(&self.commit);
             if commit.noted.1 == commit.position() { commit.noted } else { (Lsn::ZERO, Lsn::ZERO) }
         };
+        debug_assert!(begin <= end, "notes from {begin} to {end}");
         if !(begin <= needed && needed < end) {
             return needed;
         }
@@ -154,6 +166,10 @@ impl Inner {
         if synced.segment() <= Lsn::from(self.recorded.load(Relaxed)).segment() {
             return Ok(());
         }
+        debug_assert!(
+            self.log.get().is_some_and(|log| log.synced() >= synced),
+            "position {synced} is recorded as durable, but it is not"
+        );
         match self.log_and_apply(VersionEdit::default(), |_, _| {}) {
             // The write is durable nevertheless, and the next write tries again.
             Err(error) if error.is_full() && self.versions.check().is_ok() => Ok(()),
