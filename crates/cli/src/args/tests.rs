@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use super::Cli;
 use super::manual::{ENVIRONMENT, EXIT_CODES};
-use crate::manual::{Behind, pages};
+use crate::manual::{AfterHelp, pages};
 
 /// Commands without `--json`, and the reasons.
 const NO_JSON: [(&str, &str); 12] = [
@@ -216,15 +216,15 @@ fn every_command_explains_itself() {
             wrong.push(format!("{path}: about: {about:?}"));
         }
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-        let behind = Behind::of(&command);
-        let examples = behind.examples.unwrap_or_default();
+        let after_help = AfterHelp::of(&command);
+        let examples = after_help.examples.unwrap_or_default();
         // `cairn kv bench` is an alias of `cairn bench kv`.
         let shown = path
             .strip_suffix(" bench")
             .filter(|it| *it != "cairn")
             .map_or(path.clone(), |it| it.replacen("cairn", "cairn bench", 1));
         if !help.starts_with("Example") || !examples.contains(&shown) {
-            wrong.push(format!("{path}: no examples behind its options"));
+            wrong.push(format!("{path}: no examples after_help its options"));
         }
         let joined = examples.replace("\\\n", " ");
         let calls: Vec<Vec<String>> = joined.lines().flat_map(words_of).collect();
@@ -233,8 +233,8 @@ fn every_command_explains_itself() {
         let wide = help.lines().filter(|line| line.chars().count() > LINE_MAX);
         wrong.extend(wide.map(|line| format!("{path}: a terminal would break {line:?}")));
         let is_list = |codes: &str| codes.starts_with("0 ") && codes.contains(", 1 ") && codes.ends_with('.');
-        if behind.exit_codes.as_deref().is_some_and(|codes| !is_list(codes)) {
-            wrong.push(format!("{path}: exit codes: {:?}", behind.exit_codes));
+        if after_help.exit_codes.as_deref().is_some_and(|codes| !is_list(codes)) {
+            wrong.push(format!("{path}: exit codes: {:?}", after_help.exit_codes));
         }
     }
     none(&wrong);

@@ -204,8 +204,8 @@ fn check_unopened(fs: &Arc<dyn Fs>, path: &Path, error: Error) -> Result<Checked
 /// is not a store. A delta is identified by its name, so there it is damage.
 fn as_damage(path: &Path, error: cairn_hash::Error) -> cairn_hash::Error {
     match error {
-        cairn_hash::Error::Foreign { file, what, .. } if file != path => {
-            cairn_hash::Error::corruption(&file, 0, format!("it {what}"))
+        cairn_hash::Error::Foreign { file, detail, .. } if file != path => {
+            cairn_hash::Error::corruption(&file, 0, format!("it {detail}"))
         }
         error => error,
     }

@@ -71,8 +71,8 @@ impl Manifest {
         };
         let len = file.len()?;
         if len > BYTES_MAX {
-            let what = format!("a manifest of {len} bytes, expected at most {BYTES_MAX}");
-            return Err(Error::corruption(&path, 0, what));
+            let detail = format!("a manifest of {len} bytes, expected at most {BYTES_MAX}");
+            return Err(Error::corruption(&path, 0, detail));
         }
         let mut bytes = vec![0; len as usize];
         file.read_exact_at(&mut bytes, 0)?;
@@ -106,7 +106,7 @@ impl Manifest {
     }
 
     pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Manifest> {
-        let wrong = |offset: usize, what: String| Err(Error::corruption(path, offset as u64, what));
+        let wrong = |offset: usize, detail: String| Err(Error::corruption(path, offset as u64, detail));
         let entries = bytes.len().checked_sub(HEAD_BYTES + SUM_BYTES);
         let Some(end) = entries.filter(|bytes| bytes % ENTRY_BYTES == 0).map(|_| bytes.len() - SUM_BYTES)
         else {
@@ -114,12 +114,12 @@ impl Manifest {
         };
         let (found, expected) = (word64(bytes, end), xxh3_64(&bytes[..end]));
         if bytes[..MAGIC.len()] != MAGIC || found != expected {
-            let what = format!("not a manifest: checksum {found:016x}, expected {expected:016x}");
-            return wrong(end, what);
+            let detail = format!("not a manifest: checksum {found:016x}, expected {expected:016x}");
+            return wrong(end, detail);
         }
         if word32(bytes, 8) != VERSION {
-            let what = format!("version {} of a manifest; {VERSION} is supported", word32(bytes, 8));
-            return Err(Error::Unsupported { file: path.to_owned(), what });
+            let detail = format!("version {} of a manifest; {VERSION} is supported", word32(bytes, 8));
+            return Err(Error::Unsupported { file: path.to_owned(), detail });
         }
         let at = |at: usize| Generation { number: word64(bytes, at), id: word64(bytes, at + 8) };
         let next = match word32(bytes, 12) {
@@ -160,7 +160,12 @@ impl Manifest {
 
 /// Makes the error for a listed file of the store at `target` that holds `found` instead of the
 /// expected generation.
-pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, found: Generation) -> Error {
+pub(super) fn wrong_generation(
+    file: &Path,
+    target: &Path,
+    expected: Option<&Generation>,
+    found: Generation,
+) -> Error {
     let Generation { number, id } = found;
     let expected = match expected {
         Some(Generation { number, id }) => format!("has generation {number} with id {id:016x} in its place"),
@@ -169,15 +174,15 @@ pub(super) fn other(file: &Path, target: &Path, expected: Option<&Generation>, f
     Error::Mismatch {
         file: file.to_owned(),
         other: names::manifest(target),
-        what: format!("it is generation {number} with id {id:016x}, but the manifest {expected}"),
+        detail: format!("it is generation {number} with id {id:016x}, but the manifest {expected}"),
     }
 }
 
 /// Makes the error for a listed file of the store at `target` that does not exist.
-pub(super) fn missing(file: PathBuf, target: &Path, generation: u64) -> Error {
+pub(super) fn missing_generation(file: PathBuf, target: &Path, generation: u64) -> Error {
     let list = names::manifest(target);
-    let what = format!("it holds generation {generation}, which {} lists", list.display());
-    Error::Missing { file, what }
+    let detail = format!("it holds generation {generation}, which {} lists", list.display());
+    Error::Missing { file, detail }
 }
 
 #[cfg(test)]

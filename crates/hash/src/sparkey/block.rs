@@ -93,13 +93,13 @@ pub(super) fn read_block(
     let left = log.end - start;
     let most = compressed_bytes_max(log.header.block_bytes);
     if compressed_bytes > most {
-        let what = format!("block of {compressed_bytes} compressed bytes, expected at most {most}");
-        return Err(log.corruption(position, what));
+        let detail = format!("block of {compressed_bytes} compressed bytes, expected at most {most}");
+        return Err(log.corruption(position, detail));
     }
     if compressed_bytes > left {
-        let what =
+        let detail =
             format!("block of {compressed_bytes} compressed bytes, but the log ends after {left} bytes");
-        return Err(log.corruption(position, what));
+        return Err(log.corruption(position, detail));
     }
     let compressed = raw.from(log, start, compressed_bytes, read_ahead)?;
     let compressed = compressed.get(..compressed_bytes as usize).unwrap_or_default();

@@ -281,7 +281,7 @@ impl<'a> Cursor<'a> {
     pub fn borrow(&self, count: u64) -> Option<&'a [u8]> {
         let (bytes, at) = match self.block {
             Block::Cached(block) => (&*block.bytes, self.at),
-            _ => (self.log.flat()?, (self.next as usize).checked_sub(LOG_HEADER_BYTES)?),
+            _ => (self.log.uncompressed_in_memory()?, (self.next as usize).checked_sub(LOG_HEADER_BYTES)?),
         };
         bytes.get(at..)?.get(..usize::try_from(count).ok()?)
     }
@@ -331,8 +331,8 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    pub fn corruption_here(&self, what: String) -> Error {
-        self.log.corruption(self.block_position().unwrap_or(self.next), what)
+    pub fn corruption_here(&self, detail: String) -> Error {
+        self.log.corruption(self.block_position().unwrap_or(self.next), detail)
     }
 }
 

@@ -105,8 +105,8 @@ impl Index {
         if let Bytes::Map(map) = &bytes
             && Some(map.len() as u64) != header.file_bytes()
         {
-            let what = format!("the file changed its length to {} bytes while it was opened", map.len());
-            return Err(Error::corruption(&path, map.len() as u64, what));
+            let detail = format!("the file changed its length to {} bytes while it was opened", map.len());
+            return Err(Error::corruption(&path, map.len() as u64, detail));
         }
         Ok(Index { path, header, ring: Ring::new(header.capacity), bytes })
     }
@@ -180,24 +180,24 @@ impl Index {
             if displacement > self.header.displacement_max {
                 return if displacement >= self.ring.capacity { Ok(None) } else { Err(self.too_far(slot)) };
             }
-            slot = self.ring.after(slot);
+            slot = self.ring.next_slot(slot);
             displacement += 1;
         }
     }
 
     #[cold]
     fn half_empty(&self, slot: u64, hash: u64) -> Error {
-        let what = format!("an empty slot with hash {hash:#x}");
-        Error::corruption(&self.path, self.header.slot_offset(slot), what)
+        let detail = format!("an empty slot with hash {hash:#x}");
+        Error::corruption(&self.path, self.header.slot_offset(slot), detail)
     }
 
     #[cold]
     fn too_far(&self, slot: u64) -> Error {
         let most = self.header.displacement_max;
-        let what = format!(
+        let detail = format!(
             "slot {slot} is more than {most} slots from its home, which is the maximum in the header"
         );
-        Error::corruption(&self.path, self.header.slot_offset(slot), what)
+        Error::corruption(&self.path, self.header.slot_offset(slot), detail)
     }
 
     /// Visits all slots in order.

@@ -157,11 +157,11 @@ fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHea
     let narrow_address =
         entry_bits <= NARROW_ADDRESS_BITS && header.data_end <= 1 << (NARROW_ADDRESS_BITS - entry_bits);
     if entry_bits > ENTRY_BITS_MAX || header.data_end > i64::MAX as u64 >> (entry_bits + 1) {
-        let what = format!(
+        let detail = format!(
             "positions up to {} with {entry_bits} bits for the entry exceed an address",
             header.data_end
         );
-        return Err(Error::Unsupported { file: log.path.clone(), what });
+        return Err(Error::Unsupported { file: log.path.clone(), detail });
     }
     let capacity = (header.puts as f64 * options.sparsity.unwrap_or(IndexOptions::SPARSITY_MIN)) as u64 | 1;
     Ok(IndexHeader {
@@ -331,10 +331,10 @@ impl Build<'_> {
         let bits = self.header.entry_bits;
         if number_in_block >= 1 << bits {
             let most = self.log.header.block_entries_max;
-            let what = format!(
+            let detail = format!(
                 "record number {number_in_block} of its block, but the header says that a block has at most {most}"
             );
-            return Err(self.log.corruption(position, what));
+            return Err(self.log.corruption(position, detail));
         }
         Ok(position << bits | number_in_block)
     }

@@ -13,7 +13,7 @@ use super::log_header::LogHeader;
 use super::log_lock::LogLock;
 use super::log_writer::random_u32;
 use super::options::{IndexOptions, LogOptions};
-use super::pair::PairBuilder;
+use super::pair_builder::PairBuilder;
 use super::paths::log_path;
 use super::reader::SparkeyReader;
 use crate::{Error, Result};
@@ -109,9 +109,9 @@ impl SparkeyReader {
         let taken = |identifier| identifier == own || old.is_some_and(|old| old.identifier == identifier);
         let identifier = match options.identifier {
             Some(identifier) if taken(identifier) => {
-                let what =
+                let detail =
                     format!("identifier {identifier:#010x} is that of the old log, expected a different one");
-                return Err(Error::invalid(what));
+                return Err(Error::invalid(detail));
             }
             Some(identifier) => identifier,
             None => {

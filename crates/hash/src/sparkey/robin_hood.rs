@@ -64,7 +64,7 @@ impl<S: SlotStore> RobinHood<S> {
                 displacement = other;
                 evicting = true;
             }
-            slot = self.ring.after(slot);
+            slot = self.ring.next_slot(slot);
             displacement += 1;
         }
         Err(Error::invalid(format!(
@@ -93,7 +93,7 @@ impl<S: SlotStore> RobinHood<S> {
             if self.ring.displacement(slot, found.hash) < displacement {
                 return Ok(());
             }
-            slot = self.ring.after(slot);
+            slot = self.ring.next_slot(slot);
         }
         Ok(())
     }
@@ -102,7 +102,7 @@ impl<S: SlotStore> RobinHood<S> {
     /// at home.
     fn close_gap(&mut self, mut gap: u64) -> Result<()> {
         for _ in 0..self.ring.capacity {
-            let next = self.ring.after(gap);
+            let next = self.ring.next_slot(gap);
             let found = self.store.get(next)?;
             if found.is_empty() || self.ring.displacement(next, found.hash) == 0 {
                 break;

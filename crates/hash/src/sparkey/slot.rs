@@ -63,7 +63,7 @@ impl Ring {
 
     /// Returns the slot after `slot`.
     #[inline(always)]
-    pub fn after(&self, slot: u64) -> u64 {
+    pub fn next_slot(&self, slot: u64) -> u64 {
         if slot + 1 == self.capacity { 0 } else { slot + 1 }
     }
 
@@ -99,10 +99,10 @@ mod tests {
 
     /// Goal: distances wrap around the end. Method: a ring of five slots, by hand.
     #[test]
-    fn distances() {
+    fn distances_wrap_around_the_ring() {
         let ring = Ring::new(std::num::NonZeroU64::new(5).unwrap());
         assert_eq!(ring.home(13), 3);
         assert_eq!([3, 4, 0, 1, 2].map(|slot| ring.displacement(slot, 13)), [0, 1, 2, 3, 4]);
-        assert_eq!([ring.after(3), ring.after(4)], [4, 0]);
+        assert_eq!([ring.next_slot(3), ring.next_slot(4)], [4, 0]);
     }
 }

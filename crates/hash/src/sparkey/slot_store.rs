@@ -37,9 +37,9 @@ impl<const H: usize, const A: usize> MemoryStore<H, A> {
         let len = header.file_bytes().map(|bytes| bytes - INDEX_HEADER_BYTES as u64);
         let len = len.and_then(|len| usize::try_from(len).ok());
         let no_memory = || {
-            let what =
+            let detail =
                 format!("no memory for an index of {} slots; build it by sorting instead", header.capacity);
-            Error::invalid(what)
+            Error::invalid(detail)
         };
         let len = len.ok_or_else(no_memory)?;
         let mut bytes = Vec::new();

@@ -12,13 +12,13 @@ use cairn_vfs::{AppendWriter, File, Fs};
 
 use super::build::Stage;
 use super::compression::ValueCompressor;
-use super::emit::{Emitted, Shape, emit};
 use super::format::{Header, LINE_BYTES, PAGE_BYTES, page_align};
 use super::ingest::{Sealed, temporary_file};
+use super::layout::{PartitionLayout, Shape, lay_out};
 use super::options::BuildOptions;
 use super::pages::build_tree;
 use super::place::Partition;
-use super::sum::RunningSum;
+use super::running_sum::RunningSum;
 use crate::{Error, Result};
 
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
@@ -130,24 +130,24 @@ impl Assembly<'_> {
         };
         let mut partitions = Vec::new();
         let total = header.partitions();
-        self.for_each_partition(&mut |emitted| {
-            let lines = emitted.lines.len() as u64 / LINE_BYTES;
+        self.for_each_partition(&mut |layout| {
+            let lines = layout.lines.len() as u64 / LINE_BYTES;
             partitions.push(Partition {
                 first_line: header.index_lines,
-                home_lines: emitted.home_lines,
-                tail_lines: (lines - u64::from(emitted.home_lines)) as u32,
+                home_lines: layout.home_lines,
+                tail_lines: (lines - u64::from(layout.home_lines)) as u32,
                 data_start: out.position(),
-                data_bytes: emitted.data.len() as u64,
+                data_bytes: layout.data.len() as u64,
             });
             header.index_lines += lines;
-            header.entries += emitted.entries;
-            header.tombstones += emitted.tombstones;
-            header.key_bytes += emitted.key_bytes;
-            header.value_bytes += emitted.value_bytes;
-            header.key_bytes_max = header.key_bytes_max.max(emitted.key_bytes_max);
-            header.value_bytes_max = header.value_bytes_max.max(emitted.value_bytes_max);
-            out.write_all(&emitted.data)?;
-            spool.push(self, &emitted.lines)?;
+            header.entries += layout.entries;
+            header.tombstones += layout.tombstones;
+            header.key_bytes += layout.key_bytes;
+            header.value_bytes += layout.value_bytes;
+            header.key_bytes_max = header.key_bytes_max.max(layout.key_bytes_max);
+            header.value_bytes_max = header.value_bytes_max.max(layout.value_bytes_max);
+            out.write_all(&layout.data)?;
+            spool.push(self, &layout.lines)?;
             progress(Stage::Sort, partitions.len() as u64, total);
             Ok(())
         })?;
@@ -168,12 +168,12 @@ impl Assembly<'_> {
         Ok(header)
     }
 
-    /// Emits all partitions on several threads and passes them to `take` in order.
+    /// Lays out all partitions on several threads and passes them to `take` in order.
     ///
-    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has its own
+    /// Of `n` threads, thread `t` lays out partitions `t`, `t + n`, `t + 2n`... and has its own
     /// channel with room for one partition. A thread thus holds at most two partitions, however
     /// unequal they are. This bounds the memory.
-    fn for_each_partition(&self, take: &mut dyn FnMut(Emitted) -> Result<()>) -> Result<()> {
+    fn for_each_partition(&self, take: &mut dyn FnMut(PartitionLayout) -> Result<()>) -> Result<()> {
         let partitions = 1usize << self.shape.partition_bits;
         let threads = self.threads().min(partitions);
         cairn_vfs::thread::scope(|scope| {
@@ -182,13 +182,13 @@ impl Assembly<'_> {
             let mut workers = Vec::new();
             for first in 0..threads {
                 let (start, started) = mpsc::sync_channel::<usize>(1);
-                let (send, receive) = mpsc::sync_channel::<Result<Emitted>>(1);
+                let (send, receive) = mpsc::sync_channel::<Result<PartitionLayout>>(1);
                 let work = move || {
                     // The assignment of partitions depends on the number of threads that could be
                     // started.
                     let Ok(threads) = started.recv() else { return };
                     let mut mine = (first..partitions).step_by(threads);
-                    while mine.next().is_some_and(|index| send.send(self.emit(index)).is_ok()) {}
+                    while mine.next().is_some_and(|index| send.send(self.lay_out(index)).is_ok()) {}
                 };
                 // If the system cannot start more threads, the build is slower, but it does not
                 // fail.
@@ -198,16 +198,16 @@ impl Assembly<'_> {
                 workers.push((start, receive));
             }
             if workers.is_empty() {
-                return (0..partitions).try_for_each(|index| take(self.emit(index)?));
+                return (0..partitions).try_for_each(|index| take(self.lay_out(index)?));
             }
             for (start, _) in &workers {
                 let _ = start.send(workers.len());
             }
             for (_, receive) in workers.iter().cycle().take(partitions) {
-                let Ok(emitted) = receive.recv() else {
+                let Ok(layout) = receive.recv() else {
                     return Err(Error::invalid("a thread of the build has died"));
                 };
-                take(emitted?)?;
+                take(layout?)?;
             }
             Ok(())
         })
@@ -225,10 +225,10 @@ impl Assembly<'_> {
         self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX))
     }
 
-    fn emit(&self, index: usize) -> Result<Emitted> {
+    fn lay_out(&self, index: usize) -> Result<PartitionLayout> {
         let prepared = self.dictionary.map(|(_, prepared)| prepared);
         let mut compressor = ValueCompressor::new(self.options.compression, prepared)?;
-        emit(&self.sealed.load(index, self.shape.partition_bits)?, self.shape, &mut compressor)
+        lay_out(&self.sealed.load(index, self.shape.partition_bits)?, self.shape, &mut compressor)
     }
 }
 
@@ -264,10 +264,10 @@ impl IndexSpool {
             }
             let (found, expected) = (sum.take(), self.sum.take());
             if found != expected {
-                let what = format!(
+                let detail = format!(
                     "{bytes} bytes of the temporary file have checksum {found:016x}, expected {expected:016x}"
                 );
-                return Err(Error::corruption(path, 0, what));
+                return Err(Error::corruption(path, 0, detail));
             }
         }
         out.write_all(&self.memory)

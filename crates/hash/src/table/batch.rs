@@ -4,7 +4,7 @@
 //! first, then all records, and only then compares, so that the misses of all keys overlap (group
 //! prefetching, Chen et al., "Improving Hash Join Performance through Prefetching", 2004).
 
-use super::fast::{Candidate, Home, Kind, Stored, for_kind};
+use super::fast_path::{Candidate, Home, Kind, Stored, for_kind};
 use super::format::LINE_BYTES;
 use super::reader::Reader;
 use super::record::Tag;

@@ -19,12 +19,12 @@ use cairn_vfs::{AtomicFile, ErrorKind, Fs, Rng, StdFs, SystemRng};
 
 use super::assemble::{Assembly, PageWriter};
 use super::compression::Sampler;
-use super::emit::Shape;
 use super::format::{
     BLOB_MIN_BYTES, FIXED_BYTES_END, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES,
     PARTITION_BITS_MAX,
 };
-use super::ingest::{Ingest, WaitingRecord};
+use super::ingest::{BufferedRecord, Ingest};
+use super::layout::Shape;
 use super::options::{BuildOptions, Compression};
 use super::record::{Tag, encode_blob};
 use crate::{Error, Result, names};
@@ -123,17 +123,17 @@ impl Builder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<Builder> {
-        let target = names::followed(&**fs, path)?;
+        let target = names::resolve_links(&**fs, path)?;
         if !names::deltas(&**fs, &target)?.is_empty() {
-            let what =
+            let detail =
                 format!("{} has deltas, which a new table would orphan; use a StoreBuilder", path.display());
-            return Err(Error::invalid(what));
+            return Err(Error::invalid(detail));
         }
         Ok(Builder { replaces_store: true, ..Builder::start(fs, &target, options, rng)? })
     }
 
     /// Starts a table without checking for deltas. `path` must not be a symbolic link: see
-    /// [`names::followed`].
+    /// [`names::resolve_links`].
     pub(crate) fn start(
         fs: &Arc<dyn Fs>,
         path: &Path,
@@ -145,8 +145,8 @@ impl Builder {
         }
         if options.memory_bytes < BuildOptions::MEMORY_BYTES_MIN {
             let least = BuildOptions::MEMORY_BYTES_MIN;
-            let what = format!("memory is {} bytes, expected at least {least}", options.memory_bytes);
-            return Err(Error::invalid(what));
+            let detail = format!("memory is {} bytes, expected at least {least}", options.memory_bytes);
+            return Err(Error::invalid(detail));
         }
         if options.threads == 0 {
             return Err(Error::invalid("threads is 0, expected at least 1"));
@@ -156,8 +156,8 @@ impl Builder {
             && !DICTIONARY_BYTES.contains(&dictionary_bytes)
         {
             let (least, most) = DICTIONARY_BYTES.into_inner();
-            let what = format!("dictionary is {dictionary_bytes} bytes, expected 0 or {least} to {most}");
-            return Err(Error::invalid(what));
+            let detail = format!("dictionary is {dictionary_bytes} bytes, expected 0 or {least} to {most}");
+            return Err(Error::invalid(detail));
         }
         super::compression::ValueCompressor::new(options.compression, None)?;
         let (seed, id) = (rng.next_u64(), rng.next_u64());
@@ -273,7 +273,7 @@ impl Builder {
         self.usable()?;
         let hash = xxh3_64_seeded(key, self.header.seed);
         self.header.puts += 1;
-        let pushed = self.ingest.push(WaitingRecord { hash, key, stored, tag });
+        let pushed = self.ingest.push(BufferedRecord { hash, key, stored, tag });
         self.failed = pushed.is_err();
         pushed
     }

@@ -18,7 +18,7 @@ use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
 use super::format::{PARTITION_BITS_MAX, word32, word64};
 use super::place::partition_of;
 use super::record::Tag;
-use super::sum::{RunningSum, sum_of};
+use super::running_sum::{RunningSum, sum_of};
 use crate::{Error, Result, names};
 
 const HEAD_BYTES: usize = 17;
@@ -36,7 +36,7 @@ struct Extent {
 
 /// The records of one partition in insertion order: extents first, then chunks.
 #[derive(Debug, Default)]
-struct Waiting {
+struct BufferedPartition {
     extents: Vec<Extent>,
     chunks: Vec<Vec<u8>>,
     records: u64,
@@ -46,7 +46,7 @@ struct Waiting {
 /// All records that wait to be sorted.
 #[derive(Debug)]
 pub(crate) struct Ingest {
-    waiting: Vec<Waiting>,
+    waiting: Vec<BufferedPartition>,
     chunk_bytes: usize,
     memory_bytes: u64,
     memory_bytes_max: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Ingest {
 
 /// One waiting record, borrowed from its source.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitingRecord<'a> {
+pub(crate) struct BufferedRecord<'a> {
     pub hash: u64,
     pub key: &'a [u8],
     pub stored: &'a [u8],
@@ -71,7 +71,7 @@ impl Ingest {
         // Each partition has a partly filled chunk. Together these must stay well below the limit.
         let chunk_bytes = (memory_bytes_max as usize / PARTITIONS / 4).clamp(4096, CHUNK_BYTES_MAX);
         let mut waiting = Vec::new();
-        waiting.resize_with(PARTITIONS, Waiting::default);
+        waiting.resize_with(PARTITIONS, BufferedPartition::default);
         Ingest {
             waiting,
             chunk_bytes,
@@ -85,7 +85,7 @@ impl Ingest {
 
     /// Adds one record. Errors: the spill file cannot be written; a key or value has 4 GiB or more.
     #[inline]
-    pub fn push(&mut self, record: WaitingRecord<'_>) -> Result<()> {
+    pub fn push(&mut self, record: BufferedRecord<'_>) -> Result<()> {
         let bytes = HEAD_BYTES + record.key.len() + record.stored.len();
         let (Ok(key_bytes), Ok(stored_bytes)) =
             (u32::try_from(record.key.len()), u32::try_from(record.stored.len()))
@@ -175,7 +175,7 @@ pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWrit
 /// The complete records of a build, by partition.
 #[derive(Debug)]
 pub(crate) struct Sealed {
-    waiting: Vec<Waiting>,
+    waiting: Vec<BufferedPartition>,
     spill: Option<Arc<dyn File>>,
     /// For errors: the file no longer has a name.
     spill_path: PathBuf,
@@ -222,11 +222,11 @@ impl Sealed {
                 }
                 let found = sum_of(&bytes);
                 if found != extent.sum {
-                    let what = format!(
+                    let detail = format!(
                         "{} bytes of the temporary file have checksum {found:016x}, expected {:016x}",
                         extent.bytes, extent.sum
                     );
-                    return Err(Error::corruption(&self.spill_path, extent.offset, what));
+                    return Err(Error::corruption(&self.spill_path, extent.offset, detail));
                 }
                 segments.owned.push(bytes);
             }
@@ -270,13 +270,13 @@ impl Segments<'_> {
     }
 
     /// Returns the record at a place that [`Segments::places`] returned.
-    pub fn record(&self, place: u64) -> WaitingRecord<'_> {
+    pub fn record(&self, place: u64) -> BufferedRecord<'_> {
         let bytes = self.segment((place >> 40) as usize);
         let at = (place & ((1 << 40) - 1)) as usize;
         let key_start = at + HEAD_BYTES;
         let stored_start = key_start + word32(bytes, at + 8) as usize;
         let end = stored_start + word32(bytes, at + 12) as usize;
-        WaitingRecord {
+        BufferedRecord {
             hash: word64(bytes, at),
             key: bytes.get(key_start..stored_start).unwrap_or_default(),
             stored: bytes.get(stored_start..end).unwrap_or_default(),

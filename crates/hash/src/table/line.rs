@@ -20,11 +20,9 @@
 //! default fill, one search in a hundred reads a second line.
 
 use super::format::LINE_BYTES;
+pub(crate) use super::format::SLOTS;
 use super::place::Fingerprint;
 use crate::simd::{equal_firsts, equal_seconds, sum_first};
-
-/// Number of slots of a line.
-pub(crate) const SLOTS: usize = 28;
 
 /// The encoded form of a line.
 pub(crate) type LineBytes = [u8; LINE_BYTES as usize];
@@ -276,7 +274,7 @@ mod tests {
     /// Goal: a search continues to the next line exactly if entries were passed on. Method: full
     /// lines of own entries and of entries from earlier lines.
     #[test]
-    fn full_lines_send_on() {
+    fn full_lines_continue_in_the_next_line() {
         let encode = |own: bool, overflow| {
             let prints: Vec<_> = (0..SLOTS as u64).map(|n| (print(n / 10, n, 0), own)).collect();
             let seconds = &[1; SLOTS];
@@ -315,7 +313,7 @@ mod tests {
     /// Goal: heads that no builder writes are reported. Method: a state out of range, and quarters
     /// out of range or out of order.
     #[test]
-    fn impossible_heads() {
+    fn impossible_line_heads_are_reported() {
         for (head, sound) in
             [(0u64, true), (31 << 15, false), (5 | 3 << 5, false), (4 << 10 | 3 << 15, false)]
         {

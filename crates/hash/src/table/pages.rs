@@ -89,8 +89,8 @@ impl PageChecker {
         let levels = levels(header);
         let end = levels.last().map_or(0, |top| top.first_page + top.pages);
         if end.checked_mul(PAGE_BYTES) != Some(header.file_bytes) {
-            let what = format!("checksums end at page {end}, but the file at byte {}", header.file_bytes);
-            return Err(Error::corruption(file, 144, what));
+            let detail = format!("checksums end at page {end}, but the file at byte {}", header.file_bytes);
+            return Err(Error::corruption(file, 144, detail));
         }
         let fill = if trusted { u64::MAX } else { 0 };
         let mut sound = Vec::new();
@@ -154,8 +154,8 @@ impl PageChecker {
         if found == expected && content.len() as u64 == PAGE_BYTES {
             return Ok(());
         }
-        let what = format!("the page has checksum {found:016x}, expected {expected:016x}");
-        Err(Error::corruption(file, page * PAGE_BYTES, what))
+        let detail = format!("the page has checksum {found:016x}, expected {expected:016x}");
+        Err(Error::corruption(file, page * PAGE_BYTES, detail))
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     /// page. Method: numbers around one, two and three levels; each level compared with the
     /// checksums of the pages of the level below.
     #[test]
-    fn trees_of_all_heights() {
+    fn checksum_trees_of_all_heights() {
         for count in [0, 1, 511, 512, 513, 1024, 512 * 512, 512 * 512 + 1] {
             let leaves: Vec<u64> = (0..count).map(|n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
             let mut tree = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
     /// Goal: a huge sparse file causes an error instead of aborting the process. Method: a file so
     /// long that its bits exceed the address space of any machine.
     #[test]
-    fn lengths_without_memory() {
+    fn implausible_lengths_are_not_allocated() {
         let refused = PageChecker::new(Path::new("t"), &header_of(1 << 51), false).unwrap_err();
         assert!(matches!(&refused, Error::Vfs(error) if error.kind() == ErrorKind::Io), "{refused}");
         assert_eq!(PageChecker::new(Path::new("t"), &header_of(100), false).unwrap().sound.len(), 2);

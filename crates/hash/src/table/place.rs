@@ -97,20 +97,20 @@ impl Partitions {
             };
             let at = header.partitions_offset + index as u64 * PARTITION_BYTES;
             if partition.first_line != line || partition.data_start != data || partition.home_lines == 0 {
-                let what = format!(
+                let detail = format!(
                     "partition {index} has {} home lines from line {} and data from {}, expected at least one from line {line} and data from {data}",
                     partition.home_lines, partition.first_line, partition.data_start
                 );
-                return Err(Error::corruption(file, at, what));
+                return Err(Error::corruption(file, at, detail));
             }
             // A builder does not fill the home lines completely, so the entries that they pass on
             // never need as many lines again.
             if partition.tail_lines > partition.home_lines {
-                let what = format!(
+                let detail = format!(
                     "partition {index} has {} tail lines, expected at most its {} home lines",
                     partition.tail_lines, partition.home_lines
                 );
-                return Err(Error::corruption(file, at, what));
+                return Err(Error::corruption(file, at, detail));
             }
             line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
             data = data.saturating_add(partition.data_bytes);
@@ -121,13 +121,13 @@ impl Partitions {
             || line != header.index_lines
             || data != header.data_offset + header.data_bytes
         {
-            let what = format!(
+            let detail = format!(
                 "{found} partitions with {line} lines and data up to {data}, but the header says {} with {} up to {}",
                 header.partitions(),
                 header.index_lines,
                 header.data_offset + header.data_bytes
             );
-            return Err(Error::corruption(file, header.partitions_offset, what));
+            return Err(Error::corruption(file, header.partitions_offset, detail));
         }
         Ok(partitions)
     }

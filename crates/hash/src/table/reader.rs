@@ -13,7 +13,7 @@ use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{DecompressionDictionary, Dictionary};
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, Map, OpenOptions, StdFs};
 
-use super::fast::{Kind, Stored, for_kind};
+use super::fast_path::{Kind, Stored, for_kind};
 use super::format::{Header, LINE_BYTES, MAGIC, PAGE_BYTES, PARTITION_BYTES};
 use super::line::LineBytes;
 use super::options::{Mode, ReaderOptions, Trust};
@@ -23,7 +23,6 @@ use super::probe::Probe;
 use super::record::{RecordHead, Tag};
 use super::source::{self, Scratch};
 use super::stats::TableInfo;
-use super::stream::ValueReader;
 use crate::{Error, Result};
 
 /// Larger files are mapped without read-ahead. In a smaller file, the read-ahead of the first cold
@@ -108,8 +107,9 @@ impl Reader {
             Mode::Pread => (source::read_tail(&*file, &header)?, header.index_offset),
         };
         if map.len() as u64 != file_bytes - map_start {
-            let what = format!("the length of the file changed while it was opened, from {file_bytes} bytes");
-            return Err(Error::corruption(path, file_bytes, what));
+            let detail =
+                format!("the length of the file changed while it was opened, from {file_bytes} bytes");
+            return Err(Error::corruption(path, file_bytes, detail));
         }
         // ORDER: a file that cannot be mapped is refused before memory is allocated for its pages.
         let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
@@ -262,15 +262,6 @@ impl Reader {
         Ok(self.find_any(key, self.hash(key))?.is_some_and(|found| found.tag != Tag::Tombstone))
     }
 
-    /// Returns a stream over the value of `key`, for values that should not be in memory as a
-    /// whole.
-    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
-        match self.find_any(key, self.hash(key))? {
-            Some(found) if found.tag != Tag::Tombstone => ValueReader::new(self, found).map(Some),
-            _ => Ok(None),
-        }
-    }
-
     /// Returns the number of keys that a lookup finds. Tombstones of a delta do not count.
     pub fn len(&self) -> u64 {
         self.header.entries - self.header.tombstones
@@ -332,8 +323,8 @@ impl Reader {
     pub(crate) fn checked_range(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
         let window = self.window();
         let Some(range) = window.range(offset, bytes) else {
-            let what = format!("{bytes} bytes expected here, but the file has {}", self.header.file_bytes);
-            return Err(Error::corruption(&self.path, offset, what));
+            let detail = format!("{bytes} bytes expected here, but the file has {}", self.header.file_bytes);
+            return Err(Error::corruption(&self.path, offset, detail));
         };
         if bytes > 0 {
             for page in offset / PAGE_BYTES..=(offset + bytes - 1) / PAGE_BYTES {

@@ -118,9 +118,9 @@ impl<'a> Records<'a> {
                 continue;
             }
             let line = line_at(table, partition.first_line + self.line)?;
-            if let Some(what) = line.problem() {
+            if let Some(detail) = line.problem() {
                 let at = table.header.index_offset + 64 * (partition.first_line + self.line);
-                return Err(Error::corruption(&table.path, at, what));
+                return Err(Error::corruption(&table.path, at, detail));
             }
             if self.slot == line.count() {
                 (self.line, self.slot) = (self.line + 1, 0);
@@ -141,8 +141,8 @@ impl<'a> Records<'a> {
         if found == expected {
             return Ok(None);
         }
-        let what = format!("found {found} entries, but the header says {expected}");
-        Err(Error::corruption(&table.path, 48, what))
+        let detail = format!("found {found} entries, but the header says {expected}");
+        Err(Error::corruption(&table.path, 48, detail))
     }
 
     /// Reads the record at `offset` in the data of `partition`.

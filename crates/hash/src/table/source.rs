@@ -58,9 +58,9 @@ impl Scratch {
         let start = offset / PAGE_BYTES * PAGE_BYTES;
         let end = offset.checked_add(bytes).and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
         let Some(end) = end.filter(|&end| end <= table.header.index_offset) else {
-            let what =
+            let detail =
                 format!("{bytes} bytes expected here, but the data ends at {}", table.header.index_offset);
-            return Err(Error::corruption(&table.path, offset, what));
+            return Err(Error::corruption(&table.path, offset, detail));
         };
         self.start = start;
         self.bytes.resize((end - start) as usize, 0);

@@ -56,6 +56,15 @@ impl<'a> ValueReader<'a> {
 }
 
 impl Reader {
+    /// Returns a stream over the value of `key`, for values that should not be in memory as a
+    /// whole.
+    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
+        match self.find_any(key, self.hash(key))? {
+            Some(found) if found.tag != Tag::Tombstone => ValueReader::new(self, found).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Returns the stored form of a small value.
     fn stored(&self, found: Found) -> Result<Vec<u8>> {
         let Some(file) = &self.file else {

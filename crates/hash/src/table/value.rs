@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use cairn_codec::compress::{Decompressor, Format};
 use cairn_codec::varint;
 
-use super::fast::Stored;
+use super::fast_path::Stored;
 use super::format::{BLOB_MIN_BYTES, PAGE_BYTES};
 use super::reader::{Found, Reader};
 use super::record::{Tag, decode_blob};
@@ -64,8 +64,8 @@ impl Reader {
                 Ok((offset, bytes))
             }
             found => {
-                let what = format!("blob reference {found:?} is not within the blobs, {PAGE_BYTES}..{end}");
-                Err(Error::corruption(&self.path, at, what))
+                let detail = format!("blob reference {found:?} is not within the blobs, {PAGE_BYTES}..{end}");
+                Err(Error::corruption(&self.path, at, detail))
             }
         }
     }
@@ -73,7 +73,7 @@ impl Reader {
     /// Appends the decompressed form of `stored`, which lies at the file offset `at`. After an
     /// error, the appended bytes are unspecified.
     pub(crate) fn decompress(&self, stored: &[u8], at: u64, value: &mut Vec<u8>) -> Result<()> {
-        let wrong = |what: String| Error::corruption(&self.path, at, what);
+        let wrong = |detail: String| Error::corruption(&self.path, at, detail);
         let (bytes, head) = varint::decode(stored).map_err(|error| wrong(error.to_string()))?;
         // Longer values are blobs, so a corrupt length cannot cause a larger allocation.
         if bytes > BLOB_MIN_BYTES {

@@ -6,8 +6,8 @@ use cairn_vfs::MemFs;
 
 use super::*;
 
-fn arguments(suite: &str, word: &str, seconds: Option<u64>) -> Result<Vec<String>, Refused> {
-    let asked = Asked { suite: suite.to_owned(), word: word.to_owned(), seconds };
+fn arguments(suite: &str, word: &str, seconds: Option<u64>) -> Result<Vec<String>, Refusal> {
+    let asked = StartRequest { suite: suite.to_owned(), word: word.to_owned(), seconds };
     asked.arguments(Path::new("runs"))
 }
 

@@ -4,7 +4,7 @@ use std::iter;
 
 use super::compression::ValueCompressor;
 use super::format::LINE_BYTES;
-use super::ingest::{Segments, WaitingRecord};
+use super::ingest::{BufferedRecord, Segments};
 use super::line::{BASE_END, DISTANCE_MAX, LineBuilder, LineBytes, Overflow, SLOTS};
 use super::place::{Fingerprint, Place};
 use super::record::{self, Tag, decode_blob};
@@ -24,7 +24,7 @@ pub(crate) struct Shape {
 
 /// One partition, ready to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Emitted {
+pub(crate) struct PartitionLayout {
     pub lines: Vec<u8>,
     pub home_lines: u32,
     pub data: Vec<u8>,
@@ -37,14 +37,14 @@ pub(crate) struct Emitted {
 }
 
 /// Sorts the records of a partition, drops all but the last of each key, and lays out the rest.
-pub(crate) fn emit(
+pub(crate) fn lay_out(
     segments: &Segments<'_>,
     shape: Shape,
     compressor: &mut ValueCompressor,
-) -> Result<Emitted> {
+) -> Result<PartitionLayout> {
     let live = live_records(segments, shape)?;
     let home_lines = (live.len() as f64 / (SLOTS as f64 * shape.fill)).ceil().max(1.0) as u32;
-    let mut out = Emitted { home_lines, entries: live.len() as u64, ..Emitted::default() };
+    let mut out = PartitionLayout { home_lines, entries: live.len() as u64, ..PartitionLayout::default() };
     let mut line = LineParts::default();
     let place = |hash: u64| Place::new(hash.rotate_left(shape.partition_bits), home_lines);
     let mut places = live.iter().map(|(hash, at)| (place(*hash), *at));
@@ -159,12 +159,12 @@ impl LineParts {
 fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>> {
     let mut places = segments.places();
     if places.len() != segments.records {
-        let what = format!("{} records to sort in a partition of {}", places.len(), segments.records);
-        return Err(Error::invalid(what));
+        let detail = format!("{} records to sort in a partition of {}", places.len(), segments.records);
+        return Err(Error::invalid(detail));
     }
     // Equal hashes stay in insertion order, because places ascend.
     places.sort_unstable();
-    let keep = |record: &WaitingRecord<'_>| !shape.drops_tombstones || record.tag != Tag::Tombstone;
+    let keep = |record: &BufferedRecord<'_>| !shape.drops_tombstones || record.tag != Tag::Tombstone;
     let mut live = Vec::with_capacity(places.len());
     let mut seen: Vec<&[u8]> = Vec::new();
     for group in places.chunk_by(|a, b| a.0 == b.0) {
@@ -195,8 +195,8 @@ fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>
 
 /// Appends one record to the data and counts it.
 fn append(
-    out: &mut Emitted,
-    record: WaitingRecord<'_>,
+    out: &mut PartitionLayout,
+    record: BufferedRecord<'_>,
     shape: Shape,
     compressor: &mut ValueCompressor,
 ) -> Result<()> {

@@ -57,8 +57,8 @@ impl<'a> LiveScan<'a> {
         if found == index.header.entries {
             return Ok(false);
         }
-        let what = format!("{found} entries found in the log, the header says {}", index.header.entries);
-        Err(Error::corruption(&index.path, 60, what))
+        let detail = format!("{found} entries found in the log, the header says {}", index.header.entries);
+        Err(Error::corruption(&index.path, 60, detail))
     }
 }
 

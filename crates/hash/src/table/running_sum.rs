@@ -56,7 +56,7 @@ mod tests {
     /// bytes. Method: lengths around the piece size, cut in two at every relevant place; every
     /// length gives another checksum.
     #[test]
-    fn pieces_do_not_matter() {
+    fn checksum_is_independent_of_piece_sizes() {
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES + 5).map(|n| (n * 7 % 251) as u8).collect();
         let edges = [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, bytes.len()];
         let mut sums = Vec::new();
