@@ -100,7 +100,9 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn delta_suffix(number: u64) -> String {
-    format!("{DELTA}{number:0DIGITS$}")
+    let suffix = format!("{DELTA}{number:0DIGITS$}");
+    debug_assert!(suffix.len() >= DELTA.len() + DIGITS);
+    suffix
 }
 
 /// Parses the number of a delta from the suffix of its file name. Returns `None` unless the number

@@ -133,7 +133,22 @@ impl Generations {
         }
         tables.reverse();
         let (path, target, has_manifest) = (path.to_owned(), target.to_owned(), manifest.is_some());
-        Ok(Generations { tables, has_manifest, base, path, target, fs: fs.clone() })
+        let opened = Generations { tables, has_manifest, base, path, target, fs: fs.clone() };
+        opened.assert_invariants();
+        debug_assert!(expected.is_none_or(|expected| expected == opened.listed()), "as the manifest lists");
+        Ok(opened)
+    }
+
+    /// Checks the chain that lookups rely on: the newest first, down to one base.
+    fn assert_invariants(&self) {
+        let headers = || self.tables.iter().map(|table| &table.header);
+        debug_assert!(headers().next_back().is_some_and(|base| !base.is_delta()), "the base comes last");
+        debug_assert!(self.has_manifest || self.tables.len() == 1, "deltas are listed");
+        for (delta, below) in headers().zip(headers().skip(1)) {
+            debug_assert!(delta.is_delta());
+            debug_assert_eq!(delta.generation, below.generation + 1);
+            debug_assert_eq!((delta.parent, delta.seed), (below.id, below.seed), "one hash serves all");
+        }
     }
 
     /// Returns the generations that the manifest has to list, the base first.
@@ -258,6 +273,7 @@ impl Generations {
 
     /// Returns the hash of `key`. All generations share one seed, so one hash serves all of them.
     fn hash(&self, key: &[u8]) -> u64 {
+        debug_assert!(!self.tables.is_empty(), "a store has a base");
         self.tables.first().map_or(0, |table| table.hash(key))
     }
 

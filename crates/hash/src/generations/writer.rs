@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{ErrorKind, File, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{Bug, ErrorKind, File, Fs, Rng, StdFs, SystemRng, ensure};
 
 use super::manifest::{Generation, Manifest, Next};
 use super::{Generations, find_in, lock};
@@ -100,7 +100,7 @@ impl StoreBuilder {
         let lock = lock(fs, path, &target)?;
         let below = Generations::open_in(fs, &target, ReaderOptions::default())?;
         let Some(top) = below.tables.first().map(|table| &table.header) else {
-            return Err(Error::invalid("the store has no base"));
+            return Err(Bug::new("an open store without a base").into());
         };
         let number = next_generation(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
@@ -126,6 +126,7 @@ impl StoreBuilder {
         builder.take_mode(target);
         let next = builder.generation();
         let next = Generation { number: next.0, id: next.1 };
+        ensure!(next.id != 0, "generation {} has the id 0, which means none", next.number);
         let listed = |listed| Manifest { listed, next: Next::Nothing };
         let lists = match listing {
             Listing::None => None,
@@ -204,6 +205,7 @@ pub fn compact_in(
     let lock = lock(fs, path, &target)?;
     let all = Generations::open_in(fs, &target, ReaderOptions::default())?;
     let options = options.generation(all.newest());
+    ensure!(all.has_manifest || all.tables.len() == 1, "{} tables, none listed", all.tables.len());
     let listing = if all.has_manifest { Listing::BaseOver(all.listed()) } else { Listing::None };
     let mut builder = StoreBuilder::new(fs, [&target, &target], options, rng, lock, listing)?;
     for (position, table) in all.tables.iter().enumerate().rev() {

@@ -53,6 +53,7 @@ impl SparkeyReader {
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        debug_assert!(keys.len() <= GROUP, "{} keys in a group", keys.len());
         let mut hashes = [0; GROUP];
         for (key, hash) in keys.iter().zip(&mut hashes) {
             *hash = in_memory.hash::<H>(key.as_ref());
@@ -93,6 +94,7 @@ impl SparkeyReader {
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        debug_assert!(keys.len() <= GROUP, "{} keys in a group", keys.len());
         let mut hashes = [0; GROUP];
         for (key, hash) in keys.iter().zip(&mut hashes) {
             *hash = self.index.hash(key.as_ref());

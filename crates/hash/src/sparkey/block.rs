@@ -106,6 +106,8 @@ pub(super) fn read_block(
     let limit = log.header.block_bytes as usize;
     Decompressor::local(|decompressor| decompressor.append(log.header.compression, compressed, out, limit))
         .map_err(|error| log.corruption(position, error.to_string()))?;
+    debug_assert!(out.len() <= limit, "{} bytes of a block of {limit}", out.len());
+    debug_assert!(start + compressed_bytes <= log.end);
     Ok(start + compressed_bytes)
 }
 
@@ -116,6 +118,7 @@ pub(super) fn record_offsets(block: &[u8]) -> cairn_codec::Result<Vec<u32>> {
     let mut at = 0;
     while at < block.len() {
         let head = RecordHead::decode(&block[at..])?;
+        debug_assert!(head.record_bytes() > 0, "the walk advances");
         offsets.push(at as u32);
         at = usize::try_from(head.record_bytes()).map_or(block.len(), |bytes| at.saturating_add(bytes));
     }

@@ -98,6 +98,10 @@ impl BlockCache {
     /// Adds a block and returns it, or the equal block that another thread added first. Returns
     /// `None` if the budget or its places are used up.
     pub fn insert(&self, block: CachedBlock) -> Option<&CachedBlock> {
+        debug_assert!(block.next > block.position, "{} follows {}", block.next, block.position);
+        debug_assert!(
+            block.offsets.is_sorted() && block.offsets.iter().all(|at| (*at as usize) < block.bytes.len())
+        );
         if self.place_count == 0 {
             return None;
         }

@@ -52,6 +52,7 @@ impl BlockWriter {
     /// Begins a record: closes the block if the record should start in a new one, and adds the
     /// head.
     pub fn begin(&mut self, head: &RecordHead, out: &mut AppendWriter) -> Result<()> {
+        debug_assert!(self.pending.len() < self.block_bytes, "a full block is written at once");
         let remaining = self.block_bytes - self.pending.len();
         // Java computes the length of a DELETE's key as if it were incremented, as in a PUT,
         // although it writes the plain length. This only shifts a block boundary, and only for keys
@@ -83,6 +84,7 @@ impl BlockWriter {
                 self.close_block(out)?;
             }
         }
+        debug_assert!(self.pending.len() < self.block_bytes, "a full block is written at once");
         Ok(())
     }
 
@@ -96,6 +98,7 @@ impl BlockWriter {
         if self.pending.is_empty() {
             return Ok(());
         }
+        debug_assert!(self.pending.len() <= self.block_bytes, "a reader refuses a larger block");
         self.compressed.clear();
         self.compressor
             .compress(&self.pending, &mut self.compressed)

@@ -183,8 +183,10 @@ impl<'a> Cursor<'a> {
     pub fn consume(&mut self, count: usize) {
         if self.log.is_compressed() {
             self.at += count;
+            debug_assert!(self.at <= self.block_bytes().len(), "beyond the end of the block");
         } else {
             self.next += count as u64;
+            debug_assert!(self.next <= self.log.end, "beyond the end of the log");
         }
     }
 
@@ -252,6 +254,7 @@ impl<'a> Cursor<'a> {
         if wanted == 0 {
             return Ok(0);
         }
+        debug_assert!(wanted as usize <= out.len());
         let chunk = self.fill(wanted.min(GROWTH_BYTES))?;
         let count = chunk.len().min(wanted as usize);
         out[..count].copy_from_slice(&chunk[..count]);

@@ -51,6 +51,7 @@ impl<const H: usize, const A: usize> MemorySlots<'_, H, A> {
     #[inline(always)]
     fn get(&self, slot: u64) -> Slot {
         let at = slot as usize * (H + A);
+        debug_assert!(at + H + A <= self.0.len(), "slot {slot}");
         Slot::decode::<H, A>(self.0.get(at..at + H + A).unwrap_or_default())
     }
 }
@@ -73,6 +74,7 @@ struct FileSlots<'a> {
 
 impl Slots for FileSlots<'_> {
     fn read(&mut self, slot: u64) -> Result<Slot> {
+        debug_assert!(slot < self.header.capacity.get(), "slot {slot}");
         let slot_bytes = self.header.slot_bytes();
         let held = self.window.len() as u64 / slot_bytes;
         if slot < self.first || slot >= self.first + held {
@@ -81,6 +83,7 @@ impl Slots for FileSlots<'_> {
             self.window.resize((count * slot_bytes) as usize, 0);
             self.file.read_exact_at(&mut self.window, self.header.slot_offset(slot))?;
         }
+        debug_assert!(slot >= self.first, "slot {slot} before the window at {}", self.first);
         let at = ((slot - self.first) * slot_bytes) as usize;
         let bytes = self.window.get(at..).unwrap_or_default();
         Ok(match (self.header.hash_bytes, self.header.address_bytes) {

@@ -234,12 +234,14 @@ impl IndexHeader {
 
     /// Returns the file offset of slot number `slot`.
     pub(super) fn slot_offset(&self, slot: u64) -> u64 {
+        debug_assert!(slot < self.capacity.get(), "slot {slot} of {}", self.capacity);
         INDEX_HEADER_BYTES as u64 + slot * self.slot_bytes()
     }
 
     /// Splits an address into the position in the log and the record's number within its block.
     #[inline]
     pub(super) fn split(&self, address: u64) -> (u64, u64) {
+        debug_assert!(self.entry_bits <= ENTRY_BITS_MAX, "{} entry bits", self.entry_bits);
         (address >> self.entry_bits, address & ((1 << self.entry_bits) - 1))
     }
 }

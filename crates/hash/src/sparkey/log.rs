@@ -68,7 +68,8 @@ impl Log {
     /// Hides the records after the first `end` bytes, which hold `puts` PUT records. `end` must lie
     /// within the log.
     pub fn limit_to(&mut self, end: u64, puts: u64) {
-        debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end));
+        debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end), "{end} of {}", self.end);
+        debug_assert!(puts <= self.puts, "{puts} puts of {}", self.puts);
         (self.end, self.puts) = (end, puts);
         if let Bytes::Map(map) = &mut self.bytes {
             *map = map.slice(0..end.saturating_sub(LOG_HEADER_BYTES as u64) as usize);

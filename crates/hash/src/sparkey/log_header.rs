@@ -46,6 +46,7 @@ pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
 const RECORD_BYTES_MIN: u64 = 2;
 
 const _: () = assert!(LOG_HEADER_BYTES <= 512, "the header must lie within one sector");
+const _: () = assert!(KEY_BYTES_MAX + 1 == i32::MAX as u64, "the length that Java adds one to");
 
 /// The decoded header of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +176,8 @@ impl LogHeader {
         Ok(header)
     }
 
-    fn check(&self, path: &Path, file_bytes: u64) -> Result<()> {
+    /// Checks the fields against each other and the length of the file.
+    pub(super) fn check(&self, path: &Path, file_bytes: u64) -> Result<()> {
         let wrong = |offset, detail: String| Err(Error::corruption(path, offset, detail));
         if self.data_end < LOG_HEADER_BYTES as u64 || self.data_end > file_bytes {
             let range = format!("{LOG_HEADER_BYTES}..={file_bytes}, the length of the file");

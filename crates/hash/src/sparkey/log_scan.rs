@@ -186,6 +186,7 @@ impl<'a> LogEntry<'_, 'a> {
 
     /// Returns the number of records that begin before it in its block; 0 in an uncompressed log.
     pub fn number_in_block(&self) -> u64 {
+        debug_assert!(self.scan.begun > 0, "an entry is a record that began");
         self.scan.begun - 1
     }
 
@@ -221,6 +222,7 @@ impl io::Read for LogEntry<'_, '_> {
         let done = scan.cursor.read_some(scan.value_left, buf);
         scan.failed |= done.is_err();
         let count = done.map_err(io::Error::other)?;
+        debug_assert!(count as u64 <= scan.value_left, "{count} bytes of {}", scan.value_left);
         scan.value_left -= count as u64;
         Ok(count)
     }

@@ -66,6 +66,7 @@ impl SparkeyReader {
         self.verify_slots()?;
         let totals = self.verify_records()?;
         self.verify_totals(&totals)?;
+        debug_assert!(totals.live <= totals.puts && totals.live_bytes <= totals.put_bytes);
         Ok(VerifyReport {
             puts: totals.puts,
             deletes: totals.deletes,

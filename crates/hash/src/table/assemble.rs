@@ -8,7 +8,7 @@ use std::sync::mpsc;
 
 use cairn_codec::checksum::xxh3_64;
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
-use cairn_vfs::{AppendWriter, File, Fs};
+use cairn_vfs::{AppendWriter, Bug, File, Fs, ensure};
 
 use super::build::Stage;
 use super::compression::ValueCompressor;
@@ -62,6 +62,8 @@ impl PageWriter {
         let pages = bytes.chunks_exact(PAGE_BYTES as usize);
         self.page.extend_from_slice(pages.remainder());
         self.sums.extend(pages.map(xxh3_64));
+        debug_assert_eq!(self.page.len() as u64, self.position() % PAGE_BYTES);
+        debug_assert_eq!(self.sums.len() as u64, self.position() / PAGE_BYTES - 1, "one for each page");
         Ok(())
     }
 
@@ -69,6 +71,7 @@ impl PageWriter {
     pub fn pad(&mut self) -> Result<u64> {
         let zeros = page_align(self.position()) - self.position();
         self.write_all(&vec![0; zeros as usize])?;
+        debug_assert_eq!(self.position() % PAGE_BYTES, 0);
         Ok(self.position())
     }
 
@@ -76,13 +79,20 @@ impl PageWriter {
     /// end.
     fn write_sums(&mut self) -> Result<(u64, u64, u64)> {
         let start = self.pad()?;
+        let pages = self.sums.len() as u64;
+        ensure!(start == (pages + 1) * PAGE_BYTES, "{pages} checksums of the pages before {start}");
         let root_sum = build_tree(mem::take(&mut self.sums), |page| Ok(self.out.write_all(page)?))?;
         Ok((start, root_sum, self.position()))
     }
 
     /// Writes the buffered bytes, and then the header.
     pub fn finish(self, header: &Header) -> Result<()> {
+        let end = self.position();
         let file = self.out.into_file()?;
+        // The checks of a reader, before the file is published rather than at its first open.
+        if let Err(error) = header.check(file.path(), end) {
+            return Err(Bug::new(error.to_string()).into());
+        }
         // ORDER: no sync is needed before the header, because the file is renamed to its final name
         // only after all of it is synced.
         file.write_all_at(&header.encode(), 0)?;
@@ -132,6 +142,7 @@ impl Assembly<'_> {
         let total = header.partitions();
         self.for_each_partition(&mut |layout| {
             let lines = layout.lines.len() as u64 / LINE_BYTES;
+            ensure!(lines >= u64::from(layout.home_lines), "{lines} lines of {}", layout.home_lines);
             partitions.push(Partition {
                 first_line: header.index_lines,
                 home_lines: layout.home_lines,
@@ -151,10 +162,14 @@ impl Assembly<'_> {
             progress(Stage::Sort, partitions.len() as u64, total);
             Ok(())
         })?;
+        ensure!(partitions.len() as u64 == total, "{} partitions of {total}", partitions.len());
+        ensure!(header.entries <= header.puts, "{} entries of {} puts", header.entries, header.puts);
         progress(Stage::Publish, 0, 1);
         header.data_bytes = out.position() - header.data_offset;
         header.index_offset = out.pad()?;
         spool.copy_to(out, &self.spill_path)?;
+        let index_end = header.index_offset + header.index_lines * LINE_BYTES;
+        ensure!(out.position() == index_end, "index lines end at {}, not {index_end}", out.position());
         header.partitions_offset = out.pad()?;
         for partition in &partitions {
             out.write_all(&partition.encode())?;
@@ -176,6 +191,7 @@ impl Assembly<'_> {
     fn for_each_partition(&self, take: &mut dyn FnMut(PartitionLayout) -> Result<()>) -> Result<()> {
         let partitions = 1usize << self.shape.partition_bits;
         let threads = self.threads().min(partitions);
+        debug_assert!(threads > 0);
         cairn_vfs::thread::scope(|scope| {
             // The receivers are dropped when this closure returns early. Otherwise a worker would
             // wait forever for room in its channel, and the scope for the worker.
@@ -205,7 +221,7 @@ impl Assembly<'_> {
             }
             for (_, receive) in workers.iter().cycle().take(partitions) {
                 let Ok(layout) = receive.recv() else {
-                    return Err(Error::invalid("a thread of the build has died"));
+                    return Err(Bug::new("a thread of the build has panicked").into());
                 };
                 take(layout?)?;
             }
@@ -234,6 +250,7 @@ impl Assembly<'_> {
 
 impl IndexSpool {
     fn push(&mut self, assembly: &Assembly<'_>, lines: &[u8]) -> Result<()> {
+        debug_assert!(lines.len() as u64 % LINE_BYTES == 0, "{} bytes of lines", lines.len());
         self.memory.extend_from_slice(lines);
         if self.memory.len() > self.memory_bytes_max {
             let file = match &mut self.file {
@@ -262,6 +279,7 @@ impl IndexSpool {
                 out.write_all(&piece[..count])?;
                 offset += count as u64;
             }
+            debug_assert_eq!(offset, bytes);
             let (found, expected) = (sum.take(), self.sum.take());
             if found != expected {
                 let detail = format!(

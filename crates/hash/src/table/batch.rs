@@ -53,6 +53,7 @@ impl Reader {
         buffer: &mut Vec<u8>,
         mut found: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        debug_assert!(keys.len() <= GROUP, "{} keys in a group", keys.len());
         let mut homes = [Home::default(); GROUP];
         for (home, key) in homes.iter_mut().zip(keys) {
             *home = self.prefetch_home(self.hash(key.as_ref()));

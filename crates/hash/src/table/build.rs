@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
-use cairn_vfs::{AtomicFile, ErrorKind, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{AtomicFile, ErrorKind, Fs, Rng, StdFs, SystemRng, ensure};
 
 use super::assemble::{Assembly, PageWriter};
 use super::compression::Sampler;
@@ -169,6 +169,7 @@ impl Builder {
             generation: options.generation,
             ..Header::default()
         };
+        debug_assert_eq!(options.delta, options.parent != 0, "a delta has a parent, a base has none");
         let file = AtomicFile::create(fs, path)?;
         let writer = PageWriter::new(file.file().clone());
         let spill_path = names::spill(path);
@@ -192,6 +193,7 @@ impl Builder {
     /// Gives the table the access rights of the file at `path`. To be called before the first
     /// record.
     pub(crate) fn take_mode(&self, path: &Path) {
+        debug_assert_eq!(self.header.puts, 0, "no record has the rights of the new file");
         self.file.file().take_mode(path);
     }
 
@@ -251,6 +253,8 @@ impl Builder {
                 Err(error) => return Err(unreadable(error)),
             }
         }
+        let end = self.writer.position();
+        ensure!(end == offset + bytes, "a blob of {bytes} bytes takes {offset}..{end}");
         self.failed = false;
         self.header.flags |= FLAG_TAGGED;
         self.widths = Widths::Varying;
@@ -271,6 +275,7 @@ impl Builder {
     #[inline]
     fn push(&mut self, key: &[u8], stored: &[u8], tag: Tag) -> Result<()> {
         self.usable()?;
+        debug_assert!(tag != Tag::Blob || self.header.is_tagged(), "a blob has a tag");
         let hash = xxh3_64_seeded(key, self.header.seed);
         self.header.puts += 1;
         let pushed = self.ingest.push(BufferedRecord { hash, key, stored, tag });
@@ -294,6 +299,8 @@ impl Builder {
         let sealed = self.ingest.seal()?;
         let spilled_bytes = sealed.spilled_bytes();
         let mut header = self.header;
+        let records = sealed.records();
+        ensure!(records == header.puts, "{records} records to sort, {} were added", header.puts);
         header.partition_bits =
             (sealed.records() / PARTITION_RECORDS_MIN).max(1).ilog2().min(PARTITION_BITS_MAX);
         // Depends on the data alone, not on memory or threads, so that equal input gives equal
@@ -339,6 +346,8 @@ impl Builder {
                 progress.advanced(stage, done, total);
             }
         })?;
+        ensure!(header.is_delta() == self.options.delta, "flags {:#x}", header.flags);
+        ensure!(header.is_delta() || header.tombstones == 0, "{} tombstones in a base", header.tombstones);
         self.writer.finish(&header)?;
         if self.replaces_store {
             // ORDER: the old manifest would contradict the new base, which has no deltas and needs

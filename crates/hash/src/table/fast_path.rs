@@ -131,6 +131,8 @@ impl Reader {
         &self,
         Home { line, data_start, fingerprint }: Home,
     ) -> Candidate {
+        debug_assert!(self.is_mapped());
+        debug_assert_eq!((FIXED, TAGGED), (self.header.is_fixed(), self.header.is_tagged()));
         if CHECKED && !self.checker.is_sound(self.index_page + line / (PAGE_BYTES / LINE_BYTES)) {
             return Candidate::Unsure;
         }

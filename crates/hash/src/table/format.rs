@@ -43,6 +43,16 @@ pub(crate) const MAGIC: [u8; 8] = *b"CAIRNTBL";
 /// Version 1 (lines of 14 slots with 16-bit offsets) was never released.
 const VERSION: u32 = 2;
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;
+/// Number of fields of 8 bytes in the header after its flags.
+const WORDS: usize = 23;
+
+const _: () = assert!(PAGE_BYTES.is_power_of_two(), "pages are found by division of an offset");
+const _: () = assert!(PAGE_BYTES.is_multiple_of(LINE_BYTES), "no index line crosses a page");
+const _: () = assert!(PAGE_BYTES.is_multiple_of(PARTITION_BYTES), "no partition entry crosses a page");
+const _: () =
+    assert!(PARTITION_BYTES << PARTITION_BITS_MAX <= 2 * PAGE_BYTES, "an open reads two pages of them");
+const _: () = assert!(16 + 8 * WORDS <= CHECKSUM_AT, "the fields end before the checksum");
+const _: () = assert!(BLOB_MIN_BYTES < FIXED_BYTES_END, "a value of a fixed width is no blob");
 
 /// All keys have the same length and so have all values. Records then carry no lengths, and lines
 /// hold longer fingerprints.
@@ -52,6 +62,7 @@ pub(crate) const FLAG_TAGGED: u32 = 2;
 /// This table is a delta: its tombstones hide keys of the generations below.
 pub(crate) const FLAG_DELTA: u32 = 4;
 const FLAGS_KNOWN: u32 = FLAG_FIXED | FLAG_TAGGED | FLAG_DELTA;
+const _: () = assert!(FLAGS_KNOWN.count_ones() == 3, "each flag has a bit of its own");
 
 /// The decoded header. Offsets and lengths are in bytes; offsets count from the start of the file.
 ///
@@ -123,6 +134,7 @@ impl Header {
 
     /// Returns the number of partitions of the index.
     pub fn partitions(&self) -> u64 {
+        debug_assert!(self.partition_bits <= PARTITION_BITS_MAX, "{} bits", self.partition_bits);
         1 << self.partition_bits
     }
 
@@ -164,9 +176,12 @@ impl Header {
         ] {
             page.extend_from_slice(&word.to_le_bytes());
         }
+        debug_assert_eq!(page.len(), 16 + 8 * WORDS, "the fields that `decode` reads");
+        debug_assert_eq!(compression_of(compression_number(self.compression)), Some(self.compression));
         page.resize(CHECKSUM_AT, 0);
         let sum = xxh3_64(&page);
         page.extend_from_slice(&sum.to_le_bytes());
+        debug_assert_eq!(page.len() as u64, PAGE_BYTES);
         page
     }
 
@@ -233,7 +248,8 @@ impl Header {
     /// Checks that the sections follow each other without overlap and end with the file. A valid
     /// checksum does not make the header true, because it may be forged, and all later code relies
     /// on these bounds.
-    fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
+    /// The writer checks its own header with it.
+    pub(super) fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
         let wrong = |offset: u64, detail: String| Err(Error::corruption(file, offset, detail));
         if self.flags & !FLAGS_KNOWN != 0 {
             let detail = format!("flags {:#x} ask for features that this build does not know", self.flags);
@@ -329,10 +345,12 @@ fn compression_of(number: u32) -> Option<Format> {
 
 /// Returns the little-endian u32 at `at`. The caller has checked the length.
 pub(crate) fn word32(bytes: &[u8], at: usize) -> u32 {
+    debug_assert!(at + 4 <= bytes.len(), "4 bytes at {at} of {}", bytes.len());
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
 /// Returns the little-endian u64 at `at`. The caller has checked the length.
 pub(crate) fn word64(bytes: &[u8], at: usize) -> u64 {
+    debug_assert!(at + 8 <= bytes.len(), "8 bytes at {at} of {}", bytes.len());
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }

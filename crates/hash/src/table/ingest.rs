@@ -13,7 +13,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
+use cairn_vfs::{AppendWriter, Bug, File, Fs, OpenOptions, ensure};
 
 use super::format::{PARTITION_BITS_MAX, word32, word64};
 use super::place::partition_of;
@@ -104,6 +104,7 @@ impl Ingest {
         waiting.records += 1;
         waiting.bytes += bytes as u64;
         if let Some(chunk) = waiting.chunks.last_mut() {
+            debug_assert!(chunk.capacity() - chunk.len() >= bytes, "a chunk never grows");
             chunk.extend_from_slice(&record.hash.to_le_bytes());
             chunk.extend_from_slice(&key_bytes.to_le_bytes());
             chunk.extend_from_slice(&stored_bytes.to_le_bytes());
@@ -120,6 +121,7 @@ impl Ingest {
         if self.memory_bytes + bytes as u64 > self.memory_bytes_max {
             self.spill()?;
         }
+        debug_assert!(bytes >= record_bytes, "a record lies in one chunk");
         self.memory_bytes += bytes as u64;
         self.waiting[partition].chunks.push(Vec::with_capacity(bytes));
         Ok(())
@@ -140,10 +142,21 @@ impl Ingest {
             }
             let bytes = spill.position() - offset;
             if bytes > 0 {
+                debug_assert!(
+                    waiting.extents.last().is_none_or(|last| last.offset + last.bytes <= offset),
+                    "extents ascend in insertion order"
+                );
                 waiting.extents.push(Extent { offset, bytes, sum: sum.take() });
             }
         }
         self.memory_bytes = 0;
+        debug_assert!(
+            self.waiting.iter().all(|waiting| {
+                waiting.chunks.is_empty()
+                    && waiting.extents.iter().map(|extent| extent.bytes).sum::<u64>() == waiting.bytes
+            }),
+            "all records are in the file"
+        );
         Ok(())
     }
 
@@ -201,6 +214,7 @@ impl Sealed {
 
     /// Returns the size of the largest of `1 << bits` final partitions.
     pub fn bytes_max(&self, bits: u32) -> u64 {
+        debug_assert!(bits <= PARTITION_BITS_MAX, "{bits} bits");
         self.waiting
             .chunks(PARTITIONS >> bits)
             .map(|group| group.iter().map(|waiting| waiting.bytes).sum())
@@ -212,14 +226,18 @@ impl Sealed {
     /// in insertion order.
     pub fn load(&self, index: usize, bits: u32) -> Result<Segments<'_>> {
         let mut segments = Segments { owned: Vec::new(), borrowed: Vec::new(), records: 0 };
+        debug_assert!(index < 1 << bits, "partition {index} of {}", 1 << bits);
         let group = PARTITIONS >> bits;
+        let mut expected = 0;
         for waiting in self.waiting.iter().skip(index * group).take(group) {
             segments.records += waiting.records as usize;
+            expected += waiting.bytes;
             for extent in &waiting.extents {
+                let Some(spill) = &self.spill else {
+                    return Err(Bug::new("an extent without a spill file").into());
+                };
                 let mut bytes = vec![0; extent.bytes as usize];
-                if let Some(spill) = &self.spill {
-                    spill.read_exact_at(&mut bytes, extent.offset)?;
-                }
+                spill.read_exact_at(&mut bytes, extent.offset)?;
                 let found = sum_of(&bytes);
                 if found != extent.sum {
                     let detail = format!(
@@ -234,6 +252,8 @@ impl Sealed {
             // hashes, so the order between them does not matter.
             segments.borrowed.extend(waiting.chunks.iter().map(Vec::as_slice));
         }
+        let found = segments.bytes();
+        ensure!(found == expected, "{found} bytes of records in partition {index}, {expected} were added");
         Ok(segments)
     }
 }
@@ -248,7 +268,14 @@ pub(crate) struct Segments<'a> {
 }
 
 impl Segments<'_> {
+    /// Returns the size of all records.
+    fn bytes(&self) -> u64 {
+        let owned = self.owned.iter().map(|segment| segment.len() as u64);
+        owned.chain(self.borrowed.iter().map(|segment| segment.len() as u64)).sum()
+    }
+
     fn segment(&self, index: usize) -> &[u8] {
+        debug_assert!(index < self.owned.len() + self.borrowed.len(), "segment {index}");
         match self.owned.get(index) {
             Some(bytes) => bytes,
             None => self.borrowed.get(index - self.owned.len()).copied().unwrap_or_default(),
@@ -265,6 +292,8 @@ impl Segments<'_> {
                 places.push((word64(bytes, at), (index as u64) << 40 | at as u64));
                 at += HEAD_BYTES + word32(bytes, at + 8) as usize + word32(bytes, at + 12) as usize;
             }
+            debug_assert_eq!(at, bytes.len(), "segments hold whole records");
+            debug_assert!(at < 1 << 40, "a place has 40 bits for the offset");
         }
         places
     }
@@ -276,6 +305,7 @@ impl Segments<'_> {
         let key_start = at + HEAD_BYTES;
         let stored_start = key_start + word32(bytes, at + 8) as usize;
         let end = stored_start + word32(bytes, at + 12) as usize;
+        debug_assert!(end <= bytes.len(), "a record that ends at {end} of {}", bytes.len());
         BufferedRecord {
             hash: word64(bytes, at),
             key: bytes.get(key_start..stored_start).unwrap_or_default(),

@@ -44,6 +44,11 @@ const BASE_AT: u32 = 25;
 const STATE_HOME: u64 = SLOTS as u64 + 1;
 const STATE_PASSING: u64 = SLOTS as u64 + 2;
 
+const _: () = assert!(FIRSTS_AT + SLOTS == LINE_BYTES as usize, "head, seconds and firsts fill a line");
+const _: () = assert!(STATE_PASSING < 32, "the state has five bits");
+const _: () = assert!(STATE_AT + 5 == SHIFT_AT && SHIFT_AT + 5 == BASE_AT, "fields of five bits");
+const _: () = assert!(BASE_END == 1 << (64 - BASE_AT), "the base takes the rest of the head");
+
 /// Whether the line passed entries on to later lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
@@ -93,6 +98,7 @@ impl<'a> Line<'a> {
 
     /// Returns the number of slots before the first own entry of `quarter`, 1 to 3.
     fn quarter_start(self, quarter: u32) -> u32 {
+        debug_assert!((1..=3).contains(&quarter), "quarter {quarter}, expected 1 to 3");
         (self.head << 5 >> (5 * quarter)) as u32 & 31
     }
 
@@ -100,6 +106,7 @@ impl<'a> Line<'a> {
     /// fixed widths.
     #[inline(always)]
     pub fn record(self, slot: usize) -> u64 {
+        debug_assert!(slot < SLOTS, "slot {slot} of a line");
         self.base() + (sum_first(self.bytes, slot) << self.shift())
     }
 
@@ -166,6 +173,7 @@ impl<'a> Line<'a> {
 
     /// Returns the first ten bits of the fingerprint in the last slot, which is at home here.
     fn last_own(self) -> u32 {
+        debug_assert_eq!(self.state(), STATE_HOME, "only then the last slot is at home here");
         let last = SLOTS as u32 - 1;
         let quarter = (1..4).filter(|&quarter| self.quarter_start(quarter) <= last).count() as u32;
         quarter << 8 | u32::from(self.bytes[FIRSTS_AT + SLOTS - 1])
@@ -205,9 +213,7 @@ pub(crate) struct LineBuilder<'a> {
 impl LineBuilder<'_> {
     /// Encodes the line.
     pub fn encode(&self) -> LineBytes {
-        debug_assert!(
-            self.base < BASE_END && self.shift < 32 && self.seconds.len() == self.fingerprints.len()
-        );
+        self.assert_invariants();
         let state = match self.overflow {
             Overflow::None => self.fingerprints.len() as u64,
             Overflow::Home => STATE_HOME,
@@ -225,7 +231,35 @@ impl LineBuilder<'_> {
         for (first, (print, _)) in bytes[FIRSTS_AT..].iter_mut().zip(self.fingerprints) {
             *first = print.first();
         }
+        let line = Line::new(&bytes);
+        debug_assert_eq!(line.problem(), None, "a reader accepts the line");
+        debug_assert_eq!((line.base(), line.shift()), (self.base, self.shift));
+        debug_assert_eq!(line.count(), self.fingerprints.len());
         bytes
+    }
+
+    /// Checks the content that a search relies on.
+    fn assert_invariants(&self) {
+        let prints = self.fingerprints;
+        debug_assert!(self.base < BASE_END, "base {}", self.base);
+        debug_assert!(self.shift < 32, "unit shift {}", self.shift);
+        debug_assert!(prints.len() <= SLOTS, "{} entries in a line", prints.len());
+        debug_assert_eq!(self.seconds.len(), prints.len());
+        // A search for a key at home here begins at its quarter, after the entries of earlier
+        // lines.
+        debug_assert!(prints.is_sorted_by_key(|(_, own)| *own), "own entries come last");
+        debug_assert!(
+            prints.iter().filter(|(_, own)| *own).is_sorted_by_key(|(print, _)| print.first_ten()),
+            "own entries ascend"
+        );
+        // A search goes on only from a full line.
+        let is_full = prints.len() == SLOTS;
+        let ends_own = prints.last().is_some_and(|(_, own)| *own);
+        match self.overflow {
+            Overflow::None => {}
+            Overflow::Home => debug_assert!(is_full && ends_own, "{} entries were passed on", prints.len()),
+            Overflow::Passing => debug_assert!(is_full && !ends_own, "{} entries", prints.len()),
+        }
     }
 }
 

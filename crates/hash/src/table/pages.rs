@@ -21,6 +21,7 @@ use super::format::{Header, PAGE_BYTES, word64};
 use crate::{Error, Result};
 
 const SUMS_PER_PAGE: u64 = PAGE_BYTES / 8;
+const _: () = assert!(SUMS_PER_PAGE * 8 == PAGE_BYTES, "no checksum crosses a page");
 
 /// One level of checksums: consecutive pages of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,7 @@ fn levels(header: &Header) -> Vec<Level> {
     loop {
         let pages = covered.div_ceil(SUMS_PER_PAGE).max(1);
         levels.push(Level { first_page, pages });
+        debug_assert!(levels.len() <= 8, "each level is 512 times smaller than the one below");
         if pages == 1 {
             return levels;
         }
@@ -58,6 +60,7 @@ pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Re
             let (here, later) = rest.split_at(rest.len().min(SUMS_PER_PAGE as usize));
             page.clear();
             page.extend(here.iter().flat_map(|sum| sum.to_le_bytes()));
+            debug_assert!(page.len() as u64 <= PAGE_BYTES);
             page.resize(PAGE_BYTES as usize, 0);
             write(&page)?;
             above.push(xxh3_64(&page));
@@ -66,6 +69,7 @@ pub(crate) fn build_tree(leaf_sums: Vec<u64>, mut write: impl FnMut(&[u8]) -> Re
                 break;
             }
         }
+        debug_assert_eq!(above.len() as u64, (sums.len() as u64).div_ceil(SUMS_PER_PAGE).max(1));
         sums = above;
         if let [root] = sums[..] {
             return Ok(root);
@@ -114,6 +118,7 @@ impl PageChecker {
     }
 
     fn remember(&self, page: u64) {
+        debug_assert!((page >> 6) < self.sound.len() as u64, "page {page}");
         if let Some(word) = self.sound.get((page >> 6) as usize) {
             word.fetch_or(1 << (page & 63), Ordering::Relaxed);
         }
@@ -149,6 +154,7 @@ impl PageChecker {
     /// Verifies `content`, which was read from `page`, against the checksums in `bytes`. Does not
     /// remember the result.
     pub fn check_bytes(&self, file: &Path, bytes: Window<'_>, page: u64, content: &[u8]) -> Result<()> {
+        debug_assert!(page > 0, "the header has a checksum of its own");
         let expected = self.expected(file, bytes, page)?;
         let found = xxh3_64(content);
         if found == expected && content.len() as u64 == PAGE_BYTES {

@@ -73,6 +73,7 @@ impl Partitions {
     pub fn find(&self, hash: u64) -> (&Partition, Place) {
         let digits = hash.rotate_left(self.bits);
         let partition = &self.all[usize::from(digits as u8 & self.last)];
+        debug_assert!(partition.home_lines > 0, "a partition that `decode` has read");
         (partition, Place::new(digits, partition.home_lines))
     }
 
@@ -84,6 +85,7 @@ impl Partitions {
             last: (header.partitions() - 1) as u8,
             ..Partitions::default()
         };
+        debug_assert_eq!(bytes.len() as u64, header.partitions() * PARTITION_BYTES);
         let mut found = 0;
         let (mut line, mut data) = (0u64, header.data_offset);
         let entries = bytes.chunks_exact(PARTITION_BYTES as usize).take(header.partitions() as usize);
@@ -95,6 +97,7 @@ impl Partitions {
                 data_start: word64(entry, 16),
                 data_bytes: word64(entry, 24),
             };
+            debug_assert_eq!(partition.encode()[..], *entry, "decoded as it is encoded");
             let at = header.partitions_offset + index as u64 * PARTITION_BYTES;
             if partition.first_line != line || partition.data_start != data || partition.home_lines == 0 {
                 let detail = format!(
@@ -150,6 +153,7 @@ impl Place {
     #[inline(always)]
     pub fn new(digits: u64, home_lines: u32) -> Place {
         let product = u128::from(digits) * u128::from(home_lines);
+        debug_assert!(product >> 64 < u128::from(home_lines), "home within {home_lines} lines");
         Place { home: (product >> 64) as u32, fingerprint: Fingerprint::new(product as u64) }
     }
 }
@@ -193,5 +197,6 @@ impl Fingerprint {
 /// Returns the number of the partition of `hash` among `1 << partition_bits`.
 #[inline]
 pub(crate) fn partition_of(hash: u64, partition_bits: u32) -> usize {
+    debug_assert!(partition_bits <= PARTITION_BITS_MAX, "{partition_bits} bits");
     (hash.rotate_left(partition_bits) & ((1 << partition_bits) - 1)) as usize
 }

@@ -155,6 +155,8 @@ impl Reader {
             Mode::Mmap if options.trust == Trust::Unchecked => Kind::PlainTrusted,
             Mode::Mmap => Kind::Plain,
         };
+        debug_assert_eq!(reader.kind == Kind::Read, reader.file.is_some());
+        debug_assert_eq!(reader.lines().len() as u64, reader.header.index_lines);
         Ok(reader)
     }
 
@@ -264,6 +266,7 @@ impl Reader {
 
     /// Returns the number of keys that a lookup finds. Tombstones of a delta do not count.
     pub fn len(&self) -> u64 {
+        debug_assert!(self.header.tombstones <= self.header.entries, "checked at open");
         self.header.entries - self.header.tombstones
     }
 
@@ -361,6 +364,7 @@ impl Reader {
 
     #[inline(never)]
     fn find_completely(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
+        debug_assert!(self.is_mapped());
         if self.header.is_fixed() {
             if key.len() as u64 != self.header.key_bytes_max {
                 return Ok(None);
@@ -392,6 +396,7 @@ impl Reader {
     pub(crate) fn match_mapped<const FIXED: bool>(&self, start: u64, key: &[u8]) -> Result<Option<Found>> {
         let (window, path) = (self.window(), &self.path);
         let (page, data_end) = (start / PAGE_BYTES, self.header.data_offset + self.header.data_bytes);
+        debug_assert!((self.header.data_offset..data_end).contains(&start), "a probe checks {start}");
         self.checker.ensure(path, window, page)?;
         let head = if FIXED {
             let (key_bytes, stored_bytes) = (self.header.key_bytes_max, self.header.value_bytes_max);

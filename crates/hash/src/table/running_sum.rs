@@ -18,6 +18,7 @@ impl RunningSum {
     /// Adds the next bytes.
     pub fn update(&mut self, mut bytes: &[u8]) {
         if !self.rest.is_empty() {
+            debug_assert!(self.rest.len() < PIECE_BYTES, "{} bytes wait", self.rest.len());
             let (head, tail) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.rest.len()));
             self.rest.extend_from_slice(head);
             bytes = tail;
@@ -30,6 +31,7 @@ impl RunningSum {
         let pieces = bytes.chunks_exact(PIECE_BYTES);
         self.rest.extend_from_slice(pieces.remainder());
         self.sum = pieces.fold(self.sum, |sum, piece| xxh3_64_seeded(piece, sum));
+        debug_assert!(self.rest.len() < PIECE_BYTES, "{} bytes wait", self.rest.len());
     }
 
     /// Returns the checksum of all bytes so far and starts anew.

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::format::PAGE_BYTES;
+use cairn_vfs::Bug;
+
+use super::format::{PAGE_BYTES, SLOTS};
 use super::place::Partition;
 use super::probe::line_at;
 use super::reader::{Found, Reader};
@@ -122,7 +124,7 @@ impl<'a> Records<'a> {
                 let at = table.header.index_offset + 64 * (partition.first_line + self.line);
                 return Err(Error::corruption(&table.path, at, detail));
             }
-            if self.slot == line.count() {
+            if self.slot >= line.count() {
                 (self.line, self.slot) = (self.line + 1, 0);
                 continue;
             }
@@ -148,6 +150,7 @@ impl<'a> Records<'a> {
     /// Reads the record at `offset` in the data of `partition`.
     fn read(&mut self, partition: &Partition, offset: u64) -> Result<Record<'a>> {
         let table = self.table;
+        debug_assert!(self.read <= table.header.index_lines * SLOTS as u64, "{} records", self.read);
         let start = partition.data_start + offset;
         let limit = partition.data_start + partition.data_bytes;
         if offset >= partition.data_bytes {
@@ -227,6 +230,9 @@ impl<'a> Records<'a> {
             self.scratch.read(table, &**file, offset, end - offset)?;
             self.ready = (offset, end);
         }
-        Ok(Cow::Owned(self.scratch.range(offset, bytes).unwrap_or_default().to_vec()))
+        let Some(found) = self.scratch.range(offset, bytes) else {
+            return Err(Bug::new(format!("{bytes} bytes at {offset} of {:?}", self.ready)).into());
+        };
+        Ok(Cow::Owned(found.to_vec()))
     }
 }

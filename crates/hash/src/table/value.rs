@@ -16,6 +16,7 @@ impl Reader {
     /// pages.
     #[inline]
     pub(crate) fn stored_at(&self, found: Found) -> Result<Stored<'_>> {
+        debug_assert!(self.is_mapped());
         match self.window().range(found.start, found.bytes) {
             Some(bytes) => Ok(Stored { tag: found.tag, bytes, start: found.start }),
             None => Err(self.bad_record(found.start)),
@@ -50,6 +51,7 @@ impl Reader {
     }
 
     pub(crate) fn mapped_blob(&self, stored: Stored<'_>) -> Result<&[u8]> {
+        debug_assert!(self.is_mapped() && stored.tag == Tag::Blob);
         let (offset, bytes) = self.blob(stored.bytes, stored.start)?;
         self.checked_range(offset, bytes)
     }
