@@ -4,7 +4,7 @@ use std::ops::{Bound, RangeBounds};
 use std::path::{Path, PathBuf};
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
-use cairn_vfs::{Fs, Map, OpenOptions};
+use cairn_vfs::{Bug, Fs, Map, OpenOptions};
 
 use super::sort::take_cell;
 use super::{Cell, FILE_VERSION, MAGIC, Row, SUM_BYTES, compare_prefix};
@@ -145,6 +145,7 @@ impl Index {
 
     /// Returns a page after verifying its checksum. Takes about a microsecond for 8 KiB.
     fn leaf(&self, page: usize) -> Result<Leaf<'_>> {
+        debug_assert!(page < self.pages(), "page {page} of {}", self.pages());
         let at = self.page_offset(page);
         let bytes = self.map.get(at..at + self.page_bytes).unwrap_or_default();
         let Some((body, sum)) = bytes.split_last_chunk::<SUM_BYTES>() else {
@@ -165,6 +166,7 @@ impl Index {
     /// Returns how many rows of a page sort before `key`, a prefix of the key columns. With
     /// `or_equal`, rows equal to `key` count too.
     fn count_before(&self, page: usize, leaf: &Leaf<'_>, key: &[Cell], or_equal: bool) -> Result<usize> {
+        debug_assert!(key.len() <= self.keys, "a prefix of {} key columns", self.keys);
         let (mut low, mut high) = (0, leaf.rows());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -217,6 +219,7 @@ impl Index {
             Bound::Included(key) => self.check_key(key).and_then(|()| self.locate(key, true))?,
             Bound::Excluded(key) => self.check_key(key).and_then(|()| self.locate(key, false))?,
         };
+        debug_assert!(start.0 <= self.pages() && end.0 <= self.pages(), "{start:?} to {end:?}");
         Ok(Range { index: self, start, end: end.max(start) })
     }
 
@@ -422,10 +425,11 @@ impl Rows<'_> {
     }
 
     fn read(&mut self, page: usize, row: usize) -> Result<Row> {
-        self.enter(page)?;
+        let rows = self.enter(page)?;
+        debug_assert!(row < rows, "row {row} of {rows}");
         match &self.open {
-            Some((_, leaf)) => self.index.row(page, leaf, row),
-            None => Err(Error::corruption(&self.index.path, 0, "a page")),
+            Some((open, leaf)) if *open == page => self.index.row(page, leaf, row),
+            _ => Err(Bug::new(format!("page {page} was entered and is not open")).into()),
         }
     }
 
