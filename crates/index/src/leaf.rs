@@ -91,9 +91,14 @@ impl<'a> Leaf<'a> {
         self.ids = None;
         self.columns.clear();
         let mut head = Cursor::new(page, 0, page.len())?;
-        if head.u8()? != VERSION {
-            return Err(Damage::at(0, "version 1 of a page of rows"));
+        match head.u8()? {
+            VERSION => self.read_v1(page, head),
+            _ => Err(Damage::at(0, "version 1 of a page of rows")),
         }
+    }
+
+    /// Reads a page after its version, at which `head` stands.
+    fn read_v1(&mut self, page: &'a [u8], mut head: Cursor<'a>) -> Checked<()> {
         let columns = usize::from(head.u8()?);
         let rows = usize::from(head.u16()?);
         self.radix = head.u16()?;

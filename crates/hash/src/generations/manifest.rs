@@ -149,10 +149,18 @@ impl Manifest {
             let detail = format!("not a manifest: checksum {found:016x}, expected {expected:016x}");
             return wrong(end, detail);
         }
-        if word32(bytes, 8) != VERSION {
-            let detail = format!("version {} of a manifest; {VERSION} is supported", word32(bytes, 8));
-            return Err(Error::Unsupported { file: path.to_owned(), detail });
+        match word32(bytes, 8) {
+            VERSION => Manifest::decode_v1(path, &bytes[..end]),
+            version => {
+                let detail = format!("version {version} of a manifest; this build reads version {VERSION}");
+                Err(Error::Unsupported { file: path.to_owned(), detail })
+            }
         }
+    }
+
+    /// Decodes the manifest without its checksum, which was verified.
+    fn decode_v1(path: &Path, bytes: &[u8]) -> Result<Manifest> {
+        let wrong = |offset: usize, detail: String| Err(Error::corruption(path, offset as u64, detail));
         let at = |at: usize| Generation { number: word64(bytes, at), id: word64(bytes, at + 8) };
         let next = match word32(bytes, 12) {
             0 => Next::Nothing,
@@ -160,7 +168,7 @@ impl Manifest {
             2 => Next::Base(at(16)),
             kind => return wrong(12, format!("kind {kind} of the next generation, expected 0, 1 or 2")),
         };
-        let listed: Vec<Generation> = (HEAD_BYTES..end).step_by(ENTRY_BYTES).map(at).collect();
+        let listed: Vec<Generation> = (HEAD_BYTES..bytes.len()).step_by(ENTRY_BYTES).map(at).collect();
         let manifest = Manifest { listed, next };
         match manifest.problem() {
             Some((offset, detail)) => wrong(offset, detail),

@@ -196,12 +196,18 @@ impl Header {
         let page = page.get(..PAGE_BYTES as usize).ok_or_else(|| {
             Error::corruption(file, 0, format!("{file_bytes} bytes long, expected at least {PAGE_BYTES}"))
         })?;
-        let version = word32(page, 8);
-        if version != VERSION {
-            let detail =
-                format!("format version {version}; this build reads version {VERSION}, so rebuild the table");
-            return Err(Error::Unsupported { file: file.to_owned(), detail });
+        match word32(page, 8) {
+            VERSION => Header::decode_v2(file, page, file_bytes),
+            version => {
+                let detail = format!(
+                    "format version {version}; this build reads version {VERSION}, so rebuild the table"
+                );
+                Err(Error::Unsupported { file: file.to_owned(), detail })
+            }
         }
+    }
+
+    fn decode_v2(file: &Path, page: &[u8], file_bytes: u64) -> Result<Header> {
         let found = word64(page, CHECKSUM_AT);
         let expected = xxh3_64(&page[..CHECKSUM_AT]);
         if found != expected {
@@ -247,8 +253,7 @@ impl Header {
 
     /// Checks that the sections follow each other without overlap and end with the file. A valid
     /// checksum does not make the header true, because it may be forged, and all later code relies
-    /// on these bounds.
-    /// The writer checks its own header with it.
+    /// on these bounds. The writer checks its own header too.
     pub(super) fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
         let wrong = |offset: u64, detail: String| Err(Error::corruption(file, offset, detail));
         if self.flags & !FLAGS_KNOWN != 0 {

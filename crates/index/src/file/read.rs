@@ -70,11 +70,17 @@ fn read_header(path: &Path, bytes: &[u8]) -> Result<Header> {
     if bytes.len() < 512 || &bytes[..8] != MAGIC {
         return Err(damaged(0, "expected the magic CAIRNIDX and a header of at least 512 bytes"));
     }
-    let version = word(bytes, 8) as u32;
-    if version != FILE_VERSION {
-        let what = format!("version {version}, supported is version {FILE_VERSION}");
-        return Err(Error::Unsupported { file: path.to_owned(), what });
+    match word(bytes, 8) as u32 {
+        FILE_VERSION => read_header_v1(path, bytes),
+        version => {
+            let what = format!("version {version}; this build reads version {FILE_VERSION}");
+            Err(Error::Unsupported { file: path.to_owned(), what })
+        }
     }
+}
+
+fn read_header_v1(path: &Path, bytes: &[u8]) -> Result<Header> {
+    let damaged = |offset: u64, what: &str| Error::corruption(path, offset, what);
     let page_bytes = (word(bytes, 8) >> 32) as usize;
     if !page_bytes.is_power_of_two() || !(512..=32_768).contains(&page_bytes) || bytes.len() < page_bytes {
         return Err(damaged(12, "expected a page size from 512 to 32768"));
