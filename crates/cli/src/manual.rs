@@ -183,7 +183,7 @@ mod tests {
     /// roff request. Method: a command with all parts, including a backslash, a hyphen and a line
     /// that begins with a dot.
     #[test]
-    fn what_follows_the_options_is_kept() {
+    fn help_after_the_options_is_kept() {
         let help =
             "Examples:\n  a --b 'c\\n'\n\nSome words\n.of a note. Exit codes: 0 yes, 2 no.\n\nAnother.";
         let text = sections(&Command::new("a").after_help(help), Some("above"));

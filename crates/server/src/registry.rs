@@ -262,7 +262,7 @@ mod tests {
     /// Goal: connections have different numbers and secrets, sessions are counted, and ended
     /// connections are removed. Method: three connections, two sessions.
     #[test]
-    fn connections_come_and_go() {
+    fn registry_follows_connections() {
         let registry = Arc::new(Registry::default());
         // Numbers wrap around at their end, and numbers in use are skipped.
         let mut ids = [u32::MAX, 1 << 31, 1, i32::MAX as u32, 2].into_iter();

@@ -138,7 +138,7 @@ mod tests {
     /// not UTF-8.
     #[cfg(unix)]
     #[test]
-    fn commands_need_not_be_utf8() {
+    fn commands_may_contain_any_bytes() {
         use std::os::unix::ffi::OsStringExt;
         let typed = ["cairn".into(), OsString::from_vec(b"--work-dir=w\xf6rter".to_vec())];
         assert_eq!(command_line(typed.into_iter()), "cairn '--work-dir=w\u{fffd}rter'");

@@ -170,7 +170,7 @@ mod tests {
     /// Goal: work holds its permit until it ends, even if its page is closed. Method: work that
     /// waits on a channel; the free permits after its request is dropped, and after the work.
     #[test]
-    fn a_turn_lasts_as_long_as_the_work() {
+    fn permit_is_held_until_the_work_ends() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let shared = Arc::new(Shared {
             fs: Arc::clone(&fs),

@@ -177,7 +177,7 @@ mod tests {
     /// Goal: a folder with more stores than are listed reports that. Method: exactly as many as are
     /// listed, and one more.
     #[test]
-    fn a_folder_says_that_there_is_more() {
+    fn long_folder_listing_is_marked_incomplete() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let folder = PathBuf::from("/folder");
         fs.create_dir_all(&folder).unwrap();

@@ -131,6 +131,7 @@ impl Generations {
             }
             tables.push(delta);
         }
+        debug_assert!(expected.as_ref().is_none_or(|expected| expected.len() == tables.len()));
         tables.reverse();
         let (path, target, has_manifest) = (path.to_owned(), target.to_owned(), manifest.is_some());
         let opened = Generations { tables, has_manifest, base, path, target, fs: fs.clone() };

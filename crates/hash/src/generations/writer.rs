@@ -171,6 +171,11 @@ impl StoreBuilder {
         if let Some([before, _]) = &self.lists {
             before.write(&self.fs, &self.target)?;
         }
+        debug_assert_eq!(
+            self.lists.as_ref().map(|[before, after]| before.newest() == after.newest()),
+            self.lists.as_ref().map(|_| true),
+            "the pending generation is the newest listed one"
+        );
         let summary = self.builder.finish()?;
         if let Some([_, after]) = &self.lists {
             after.write(&self.fs, &self.target)?;

@@ -108,6 +108,7 @@ impl BlockWriter {
         out.write_all(&head[..head_bytes])?;
         out.write_all(&self.compressed)?;
         self.pending.clear();
+        debug_assert!(self.entries as usize <= self.block_bytes, "a record has a byte");
         self.entries_max = self.entries_max.max(self.entries);
         self.entries = 0;
         self.spilled = true;

@@ -110,6 +110,7 @@ impl<'a> Cursor<'a> {
                 return Err(self.no_entry(position, entry));
             }
             self.at += bytes as usize;
+            debug_assert!(self.at < self.block_bytes().len());
         }
         Ok(())
     }
@@ -308,7 +309,9 @@ impl<'a> Cursor<'a> {
             self.block = Block::Cached(block);
             return Ok(());
         }
+        debug_assert!((LOG_HEADER_BYTES as u64..self.log.end).contains(&position), "block at {position}");
         self.next = read_block(self.log, position, &mut self.raw, self.read_ahead, &mut self.own)?;
+        debug_assert!(position < self.next && self.next <= self.log.end, "{} follows {position}", self.next);
         self.block = Block::Own { position };
         if use_cache && self.log.blocks.has_room(position) {
             let offsets = if starts {

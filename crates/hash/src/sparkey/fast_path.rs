@@ -72,6 +72,7 @@ impl<'a> InMemory<'a> {
     /// Prefetches the cache lines of the first slots that a probe for `hash` reads.
     #[inline(always)]
     pub fn prefetch_slots<const H: usize, const A: usize>(&self, hash: u64) {
+        debug_assert_eq!((H, A), (self.header.hash_bytes as usize, self.header.address_bytes as usize));
         let at = self.ring.home(hash) as usize * (H + A);
         prefetch(self.slots, at);
         // On average a probe ends with the third slot.

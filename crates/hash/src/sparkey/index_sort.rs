@@ -144,6 +144,7 @@ impl Sorter {
             }
             let memory_entries = self.entries_max / 2;
             drop(std::mem::take(&mut self.entries));
+            debug_assert!(!self.run_ends.is_empty(), "a file has a run");
             return Ok(Sorted::Merge(Merge::new(file, &self.run_ends, memory_entries)?));
         }
         self.entries.sort_unstable();

@@ -75,6 +75,7 @@ pub(super) fn is_live<'a>(
         return Ok(false);
     }
     let address = entry.position() << bits | entry.number_in_block();
+    debug_assert_eq!(index.header.split(address), (entry.position(), entry.number_in_block()));
     let found = index.find(index.hash(entry.key()), |other| {
         if other == address {
             return Ok(Some(()));

@@ -116,6 +116,8 @@ impl<'a> LogScan<'a> {
             self.counted.check(self.log)?;
             return Ok(false);
         };
+        debug_assert!(position >= self.position, "the scan goes forwards");
+        debug_assert_eq!(self.value_left, 0, "the record before was passed");
         self.position = position;
         self.begun += 1;
         self.head = self.cursor.head()?;

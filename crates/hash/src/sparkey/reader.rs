@@ -116,6 +116,7 @@ impl SparkeyReader {
         let mut log = Log::open(log, options.log_mode, options.block_cache_bytes)?;
         index.header.check_log(&index.path, &log.header, &log.path)?;
         log.limit_to(index.header.data_end, index.header.puts);
+        debug_assert_eq!((log.end, log.puts), (index.header.data_end, index.header.puts));
         index.advise(Advice::Random);
         log.advise(Advice::Random);
         let check_absent = options.check_absent;

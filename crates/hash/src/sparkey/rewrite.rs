@@ -58,6 +58,7 @@ impl SparkeyReader {
         let old_log = LogLock::take(fs, &log_path)?;
         let is_first = old_log.is_none();
         let log = self.rewrite_options(old_log.as_ref(), &log_path, log)?;
+        debug_assert!(log.identifier.is_some_and(|identifier| identifier != self.log.header.identifier));
         let mut pair = PairBuilder::over(fs, old_log, &log_path, &log, index)?;
         let mut scan = self.scan();
         let mut value = Vec::new();

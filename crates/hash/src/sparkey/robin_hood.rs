@@ -182,6 +182,7 @@ impl StatisticsCounter {
     /// Returns the statistics, and the number of collisions as the C library counts them. The first
     /// and the last slot are neighbours too, even if they are the same slot.
     pub fn finish(mut self) -> (Statistics, u64) {
+        debug_assert!(self.statistics.displacement_max <= self.statistics.displacement_total);
         self.statistics.collisions += u64::from(self.previous.is_some() && self.previous == self.first);
         (self.statistics, self.statistics.collisions + self.zeros_before_empty)
     }

@@ -238,10 +238,13 @@ impl Assembly<'_> {
         let spool_bytes = self.options.memory_bytes / SPOOL_SHARE;
         let free = self.options.memory_bytes.saturating_sub(spool_bytes + self.sealed.memory_bytes());
         let fitting = (free / partition_bytes).max(1);
-        self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX))
+        let threads = self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX));
+        debug_assert!((1..=self.options.threads).contains(&threads), "{threads} threads");
+        threads
     }
 
     fn lay_out(&self, index: usize) -> Result<PartitionLayout> {
+        debug_assert!(index < 1 << self.shape.partition_bits, "partition {index}");
         let prepared = self.dictionary.map(|(_, prepared)| prepared);
         let mut compressor = ValueCompressor::new(self.options.compression, prepared)?;
         lay_out(&self.sealed.load(index, self.shape.partition_bits)?, self.shape, &mut compressor)

@@ -121,6 +121,7 @@ impl Reader {
     pub(crate) fn home(&self, hash: u64) -> Home {
         let (partition, place) = self.partitions.find(hash);
         let line = partition.first_line + u64::from(place.home);
+        debug_assert!(line < self.header.index_lines, "line {line}");
         Home { line, data_start: partition.data_start, fingerprint: place.fingerprint }
     }
 

@@ -62,6 +62,8 @@ impl Reader {
             }
             fill.passed_on += u64::from(!line.is_last());
         }
+        let lines: u64 = fill.lines_by_slots.iter().sum();
+        debug_assert_eq!(lines, self.header.index_lines, "every line has a number of used slots");
         Ok(fill)
     }
 }

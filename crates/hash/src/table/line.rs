@@ -125,6 +125,7 @@ impl<'a> Line<'a> {
     /// fixed widths.
     #[inline(always)]
     pub fn record_bytes(self, slot: usize) -> u64 {
+        debug_assert!(slot < SLOTS, "slot {slot} of a line");
         u64::from(self.bytes[SECONDS_AT + slot.min(SLOTS - 1)]) << self.shift()
     }
 
@@ -152,6 +153,7 @@ impl<'a> Line<'a> {
     #[inline(always)]
     fn equal<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
         let first = equal_firsts(self.bytes, fingerprint.first());
+        debug_assert_eq!(first >> SLOTS, 0, "a bit for each slot");
         if FIXED { first & equal_seconds(self.bytes, fingerprint.second()) } else { first }
     }
 

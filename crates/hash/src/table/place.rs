@@ -65,6 +65,7 @@ impl Default for Partitions {
 impl Partitions {
     /// Returns the partitions in order.
     pub fn as_slice(&self) -> &[Partition] {
+        debug_assert_eq!(usize::from(self.last) + 1, 1 << self.bits, "a power of two");
         &self.all[..=usize::from(self.last)]
     }
 

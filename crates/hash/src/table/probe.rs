@@ -95,6 +95,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
 
     #[inline]
     fn record(&self, reader: &Reader, slot: usize) -> u64 {
+        debug_assert_eq!(FIXED, reader.header.is_fixed());
         if FIXED {
             self.line.base() + slot as u64 * (reader.header.key_bytes_max + reader.header.value_bytes_max)
         } else {

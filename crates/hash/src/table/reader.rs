@@ -122,6 +122,7 @@ impl Reader {
             Load::None => None,
             load => Some(map.load(0..map.len(), load)),
         };
+        debug_assert!(header.index_offset >= map_start, "the index is in memory in every mode");
         let index_start = (header.index_offset - map_start) as usize;
         let index = map.slice(index_start..index_start + (header.index_lines * LINE_BYTES) as usize);
         let data_end = if map_start == 0 { header.data_offset + header.data_bytes } else { 0 };
@@ -171,6 +172,7 @@ impl Reader {
         let bytes = self.header.partitions() * PARTITION_BYTES;
         let bytes = self.checked_range(self.header.partitions_offset, bytes)?;
         self.partitions = Partitions::decode(&self.path, &self.header, bytes)?;
+        debug_assert_eq!(self.partitions.as_slice().len() as u64, self.header.partitions());
         Ok(())
     }
 
@@ -329,6 +331,7 @@ impl Reader {
             let detail = format!("{bytes} bytes expected here, but the file has {}", self.header.file_bytes);
             return Err(Error::corruption(&self.path, offset, detail));
         };
+        debug_assert_eq!(range.len() as u64, bytes);
         if bytes > 0 {
             for page in offset / PAGE_BYTES..=(offset + bytes - 1) / PAGE_BYTES {
                 self.checker.ensure(&self.path, window, page)?;

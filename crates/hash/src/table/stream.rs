@@ -70,6 +70,7 @@ impl Reader {
 
     /// Returns the stored form of a small value.
     fn stored(&self, found: Found) -> Result<Vec<u8>> {
+        debug_assert!(matches!(found.tag, Tag::Blob | Tag::Compressed), "{:?} is no small form", found.tag);
         let Some(file) = &self.file else {
             return Ok(self.checked_range(found.start, found.bytes)?.to_vec());
         };

@@ -82,6 +82,7 @@ impl Reader {
             return Err(wrong(format!("compressed value claims {bytes} bytes")));
         }
         let (block, limit) = (stored.get(head..).unwrap_or_default(), bytes as usize);
+        let before = value.len();
         let done = match (self.header.compression, &self.dictionary) {
             (Format::Zstd, Some(dictionary)) => {
                 Decompressor::local(|decompressor| decompressor.append_with(dictionary, block, value, limit))
@@ -96,7 +97,10 @@ impl Reader {
             }
         };
         match done {
-            Ok(done) if done == limit => Ok(()),
+            Ok(done) if done == limit => {
+                debug_assert_eq!(value.len() - before, limit);
+                Ok(())
+            }
             Ok(done) => Err(wrong(format!("value has {done} bytes, but its head says {bytes}"))),
             Err(error) => Err(wrong(error.to_string())),
         }

@@ -74,6 +74,7 @@ impl Reader {
             if record.found.tag == Tag::Blob {
                 blob_bytes = blob_bytes.saturating_add(value_bytes);
             }
+            debug_assert!(end <= self.header.data_offset + self.header.data_bytes);
             before = Some(hash);
             key_bytes += record.key.len() as u64;
             key_bytes_max = key_bytes_max.max(record.key.len() as u64);

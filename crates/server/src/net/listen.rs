@@ -205,7 +205,7 @@ mod tests {
     /// after they are dropped.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
-    fn nests_are_of_their_own() {
+    fn private_directories_are_new_ones() {
         let directory = tempfile::tempdir().unwrap();
         let (one, other) =
             (PrivateDir::new(directory.path()).unwrap(), PrivateDir::new(directory.path()).unwrap());

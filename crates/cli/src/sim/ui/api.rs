@@ -317,7 +317,7 @@ mod tests {
     /// Method: the data that the page gets is small, and a request with it uses the whole trace; a
     /// request for a trace is refused where there is none.
     #[test]
-    fn a_page_has_no_trace_and_means_one() {
+    fn page_runs_simulations_of_its_trace() {
         let mut config = Config { duration_secs: 10.0, ..Config::default() };
         config.workload.keys = 100_000;
         config.workload.distribution =
@@ -377,7 +377,7 @@ mod tests {
     /// Goal: no configuration of a sweep exceeds the bounds for a page. Method: bounded settings as
     /// the varied ones, in grids and hypercubes.
     #[test]
-    fn what_varies_is_bounded() {
+    fn varied_settings_are_bounded() {
         let config = Config::default();
         for (vary, samples) in
             [("duration_secs=3600,2592001", None), ("duration_secs=2592001.0..9e7", Some(3))]

@@ -101,7 +101,7 @@ mod tests {
     /// Goal: a truncated list reports that there is more. Method: exactly as many entries as are
     /// shown, and one more.
     #[test]
-    fn a_list_says_that_there_is_more() {
+    fn long_list_is_marked_incomplete() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         for (name, count) in [("/all.cairn", SHOWN_MAX), ("/more.cairn", SHOWN_MAX + 1)] {
             let path = Path::new(name);

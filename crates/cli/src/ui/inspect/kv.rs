@@ -56,7 +56,7 @@ fn table(table: &TableInfo) -> Value {
             FilterKind::Bloom => "bloom",
             FilterKind::Ribbon => "ribbon",
         };
-        format!("{kind}, {} bits a key", filter.bits_per_key)
+        format!("{kind}, {} bits per key", (filter.bits_per_key * 10.0).round() / 10.0)
     });
     json!({
         "number": table.number,
@@ -150,7 +150,7 @@ mod tests {
     /// Goal: the result of a check tells that another program has the store open. Method: an open
     /// store, and the same store closed.
     #[test]
-    fn a_check_says_that_the_store_is_in_use() {
+    fn verification_reports_that_the_store_is_in_use() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let path = Path::new("/store");
         let db = Db::builder(path).fs(Arc::clone(&fs)).open().unwrap();

@@ -207,7 +207,7 @@ mod tests {
     /// open makes them fail. Method: an inspection that is held while another one begins in a
     /// thread; a lock that another process would hold.
     #[test]
-    fn looks_wait_for_each_other() {
+    fn inspections_wait_for_each_other() {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let path = Path::new("/app.db");
         let mut options = Options::default();
