@@ -6,7 +6,7 @@
 //! | without cleanup | default action | the same |
 //! | with unfinished files, see [`unfinished`] | cleans up and ends | the same |
 //! | import, export: [`Interrupt`] | keeps its results or rolls back; a second one ends it at once | the same |
-//! | the lab's runs, the server: [`on_end_request`] | end with their results; a second one ends them at once | the same |
+//! | lab runs, the server: [`on_end_request`] | end with their results; a second one ends them at once | the same |
 //! | the shell: [`StatementInterrupt`] | ends the statement, and a script with it | rolls back the statement and ends |
 //! | `trace record`: [`ChildSignals`] | left to the program, for which it waits | forwarded to the program |
 //!

@@ -1,3 +1,4 @@
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
