@@ -41,6 +41,8 @@ mod recording;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;
+#[cfg(feature = "sql")]
+mod statement_error;
 mod target;
 mod trace;
 #[cfg(feature = "ui")]

@@ -141,8 +141,8 @@ pub struct StatsArgs {
     /// Number of parts that the time is divided into
     #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = number::between::<u16>(1, 10_000))]
     pub windows: u16,
-    /// Maximum number of keys to follow individually; of more keys, a sample of this size is
-    /// followed
+    /// Maximum number of keys to track individually; of more keys, a sample of this size is
+    /// tracked
     #[arg(long, value_name = "COUNT", default_value_t = 1 << 20, value_parser = number::from::<usize>(1))]
     pub keys_max: usize,
     /// Print JSON

@@ -15,7 +15,7 @@ use cairn_vfs::Fs;
 use super::outcome::{Shown, chosen, conclude, measure};
 use crate::args::BenchHashArgs;
 use crate::error::Result;
-use crate::interrupt::{self, Again};
+use crate::interrupt::{self, IsRepeated};
 use crate::output::Outcome;
 
 /// Runs the suite, stores the results and prints them.
@@ -102,11 +102,11 @@ impl CtrlC {
 }
 
 /// Installs the handler: the first Ctrl-C asks the run to end with its results so far, a second one
-/// exits the process. Other signals of [`interrupt::when_ended`] do the same.
+/// exits the process. Other signals of [`interrupt::on_end_request`] do the same.
 pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
     let (stop, ends_at_once) = (stop.clone(), Arc::new(AtomicBool::new(false)));
     let ctrl_c = CtrlC { ends_at_once: Arc::clone(&ends_at_once) };
-    interrupt::when_ended(move |Again(again)| {
+    interrupt::on_end_request(move |IsRepeated(again)| {
         // Begin a new line after the terminal's ^C and any unfinished line.
         let _ = writeln!(io::stderr());
         if again || ends_at_once.load(Ordering::Relaxed) {
@@ -138,7 +138,7 @@ mod tests {
     /// not UTF-8.
     #[cfg(unix)]
     #[test]
-    fn commands_need_not_be_utf8() {
+    fn commands_may_contain_any_bytes() {
         use std::os::unix::ffi::OsStringExt;
         let typed = ["cairn".into(), OsString::from_vec(b"--work-dir=w\xf6rter".to_vec())];
         assert_eq!(command_line(typed.into_iter()), "cairn '--work-dir=w\u{fffd}rter'");

@@ -50,11 +50,11 @@ impl Reader {
         };
         for number in 0..self.header.index_lines {
             let line = line_at(self, number)?;
-            if let Some(what) = line.problem() {
+            if let Some(detail) = line.problem() {
                 return Err(Error::corruption(
                     &self.path,
                     self.header.index_offset + LINE_BYTES * number,
-                    what,
+                    detail,
                 ));
             }
             if let Some(lines) = fill.lines_by_slots.get_mut(line.count()) {
@@ -62,6 +62,8 @@ impl Reader {
             }
             fill.passed_on += u64::from(!line.is_last());
         }
+        let lines: u64 = fill.lines_by_slots.iter().sum();
+        debug_assert_eq!(lines, self.header.index_lines, "every line has a number of used slots");
         Ok(fill)
     }
 }

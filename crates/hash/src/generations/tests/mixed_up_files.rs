@@ -113,16 +113,16 @@ fn is_lock(path: &Path) -> bool {
 /// replaced by each of its older versions and by the file of that name of another store, cut,
 /// doubled, copied to the name of the next delta, and swapped with each other file.
 #[test]
-fn every_file_replaced() {
+fn every_replaced_file_is_detected() {
     let (ours, other) = (history(1), history(2));
     let (mut tried, mut refused) = (0, 0);
     for (state, (files, model)) in ours.iter().enumerate() {
         // A table that was never appended to is a single file, and no other file can tell that it
         // was replaced.
         let has_list = files.len() > 2;
-        let mut check = |changed: &Path, what: &str, files: &Files| {
+        let mut check = |changed: &Path, detail: &str, files: &Files| {
             tried += 1;
-            let context = format!("state {state}, {}: {what}", changed.display());
+            let context = format!("state {state}, {}: {detail}", changed.display());
             refused += usize::from(meet(files, model, changed, &context));
         };
         assert!(!meet(files, model, Path::new(PATH), "as it is"));
@@ -185,7 +185,7 @@ fn every_file_replaced() {
 /// and under others; restore a whole earlier state; read an older generation while the store
 /// changes; replace a store with the plain builder.
 #[test]
-fn legal_moves() {
+fn renamed_and_copied_stores_open() {
     let states = history(1);
     for (state, (files, model)) in states.iter().enumerate() {
         let mut copied = Files::new();
@@ -219,7 +219,7 @@ fn legal_moves() {
 /// Goal: a store with a damaged manifest can be built anew and is sound afterwards. Method: a
 /// manifest of zeros; a new base, and a delta over it.
 #[test]
-fn a_damaged_list_can_be_replaced() {
+fn damaged_manifest_is_replaced_by_a_new_base() {
     let (mut files, _) = history(1).swap_remove(3);
     let list = names::manifest(Path::new(PATH));
     files.insert(list.clone(), vec![0; 100]);
@@ -243,7 +243,7 @@ fn a_damaged_list_can_be_replaced() {
 /// base on disk is that one. Method: a manifest with a pending base, together with the old base,
 /// with the new one, and with a base of another store that has the same number.
 #[test]
-fn another_base_than_the_next_one() {
+fn base_other_than_the_pending_one_is_refused() {
     let (ours, other) = (history(1), history(2));
     let path = Path::new(PATH);
     let (files, old) = &ours[6];

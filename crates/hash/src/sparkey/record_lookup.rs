@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 
 use super::cursor::{Cursor, match_put};
-use super::flat::{Record, match_record};
+use super::fast_path::{Record, match_record};
 use super::log::Log;
 use crate::Result;
 
 /// A value that was found.
 #[derive(Debug)]
-pub(super) enum Hit<'a> {
+pub(super) enum FoundValue<'a> {
     /// In memory as long as the reader lives.
     Borrowed(&'a [u8]),
     /// To be read from the position of the cursor.
@@ -18,18 +18,18 @@ pub(super) enum Hit<'a> {
 
 /// The location of the value of a record.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Located<'a> {
+pub(super) enum ValueLocation<'a> {
     /// In memory as long as the reader lives.
     Borrowed(&'a [u8]),
     /// This many bytes from the position of the cursor.
     AtCursor(u64),
 }
 
-impl<'a> Hit<'a> {
+impl<'a> FoundValue<'a> {
     pub fn into_cow(self) -> Result<Cow<'a, [u8]>> {
         Ok(match self {
-            Hit::Borrowed(value) => Cow::Borrowed(value),
-            Hit::Stream(..) => {
+            FoundValue::Borrowed(value) => Cow::Borrowed(value),
+            FoundValue::Stream(..) => {
                 let mut value = Vec::new();
                 self.append_to(&mut value)?;
                 Cow::Owned(value)
@@ -39,11 +39,11 @@ impl<'a> Hit<'a> {
 
     pub fn append_to(self, out: &mut Vec<u8>) -> Result<()> {
         match self {
-            Hit::Borrowed(value) => {
+            FoundValue::Borrowed(value) => {
                 out.extend_from_slice(value);
                 Ok(())
             }
-            Hit::Stream(mut cursor, value_bytes) => cursor.append_to(value_bytes, out),
+            FoundValue::Stream(mut cursor, value_bytes) => cursor.append_to(value_bytes, out),
         }
     }
 }
@@ -74,10 +74,10 @@ pub(super) fn match_anywhere<'a>(
     position: u64,
     entry: u64,
     key: &[u8],
-) -> Result<Option<Located<'a>>> {
+) -> Result<Option<ValueLocation<'a>>> {
     let head = match_put(cursor, position, entry, key)?;
     Ok(head.map(|head| match cursor.borrow(head.value_bytes) {
-        Some(value) => Located::Borrowed(value),
-        None => Located::AtCursor(head.value_bytes),
+        Some(value) => ValueLocation::Borrowed(value),
+        None => ValueLocation::AtCursor(head.value_bytes),
     }))
 }

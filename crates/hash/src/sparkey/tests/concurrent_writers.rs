@@ -65,7 +65,7 @@ fn a_log_is_not_replaced_under_an_index_build() {
 /// never hits a log that another writer has begun since. Method: each write and sync of a creation
 /// fails; the lock is tried before each removal.
 #[test]
-fn what_could_not_be_created_is_removed_under_its_lock() {
+fn failed_creation_is_removed_under_its_lock() {
     for operation in [Operation::Write, Operation::SyncData, Operation::SyncDir] {
         let disk = FaultFs::new(FaultOptions::seeded(1));
         let inner: Arc<dyn Fs> = Arc::new(disk.clone());

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{AtomicFile, File, Fs, StdFs};
+use cairn_vfs::{AtomicFile, File, Fs, StdFs, ensure};
 
 use super::index_build::{IndexSummary, fill_index};
 use super::log_lock::LogLock;
@@ -95,8 +95,10 @@ impl PairBuilder {
     /// new log is already in place, but its index is not.
     pub fn finish(self) -> Result<IndexSummary> {
         let PairBuilder { fs, writer, log, index, index_options, old_log } = self;
+        let identifier = writer.header().identifier;
         writer.close()?;
         let summary = fill_index(&fs, Arc::clone(log.file()), &index, &index_options)?;
+        ensure!(summary.header.identifier == identifier, "the index of another log: {:?}", summary.header);
         let _old_log = match old_log {
             Some(old_log) => Some(old_log),
             // There was no log at the start. One that was created meanwhile may have a writer.

@@ -5,22 +5,22 @@ use axum::http::request::Parts;
 use cairn_sim::json::in_words;
 use serde::de::DeserializeOwned;
 
-use super::Refused;
+use super::Refusal;
 
 /// The query string of an address.
 #[derive(Debug)]
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
-    type Rejection = Refused;
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         match axum::extract::Query::<T>::from_request_parts(parts, state).await {
             Ok(axum::extract::Query(asked)) => Ok(Query(asked)),
             Err(rejected) => {
                 let said = rejected.body_text();
                 let what = said.strip_prefix("Failed to deserialize query string: ").unwrap_or(&said);
-                Err(Refused::new(rejected.status(), format!("the address: {}", in_words(what))))
+                Err(Refusal::new(rejected.status(), format!("the address: {}", in_words(what))))
             }
         }
     }
@@ -31,13 +31,13 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 pub struct Body(pub String);
 
 impl<S: Send + Sync> FromRequest<S> for Body {
-    type Rejection = Refused;
+    type Rejection = Refusal;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refused> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         match String::from_request(request, state).await {
             Ok(text) => Ok(Body(text)),
             Err(rejected) => {
-                Err(Refused::new(rejected.status(), format!("the request: {}", rejected.body_text())))
+                Err(Refusal::new(rejected.status(), format!("the request: {}", rejected.body_text())))
             }
         }
     }

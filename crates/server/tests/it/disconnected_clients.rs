@@ -14,7 +14,7 @@ fn is_free(host: &Host) {
 /// Method: one client for each state of the protocol, with a locked row if possible; after each,
 /// another session updates the row, and in the end only those updates are there.
 #[test]
-fn clients_vanish_in_every_state() {
+fn clients_disconnect_in_every_state() {
     let host = Host::new();
     host.fill();
     let mut first = host.session();

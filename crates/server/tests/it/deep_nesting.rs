@@ -4,7 +4,7 @@ use crate::client::{Host, bind, execute, parse, sync};
 /// others. Method: statements of 100,000 levels of several kinds, views over views and recursive
 /// views, in simple and extended queries, with a query in another session after each.
 #[test]
-fn what_is_too_deep_ends_the_statement_only() {
+fn deep_nesting_fails_only_its_statement() {
     let host = Host::new();
     let (mut client, mut other) = (host.session(), host.session());
     client.query("CREATE TABLE t (a int PRIMARY KEY)");

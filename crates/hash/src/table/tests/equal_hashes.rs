@@ -36,7 +36,7 @@ fn crowd(home_lines: u32) -> [Vec<Vec<u8>>; 2] {
 /// Method: so many keys of one home that the full lines after it extend beyond the maximum distance
 /// of an entry from its home; absent keys of all homes, in each reader mode.
 #[test]
-fn absent_keys_in_a_crowd() {
+fn absent_keys_among_equal_hashes() {
     let home_lines = ((CROWD + OTHERS) as f64 / (28.0 * options().fill)).ceil() as u32;
     let [crowd, others] = crowd(home_lines);
     let records: Vec<_> = crowd.into_iter().chain(others).map(|key| (key, b"value".to_vec())).collect();

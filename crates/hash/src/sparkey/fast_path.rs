@@ -27,7 +27,7 @@ pub(super) enum Answer<'a> {
 
 /// The bytes of both files, and the parts of the index header that a lookup needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Flat<'a> {
+pub(super) struct InMemory<'a> {
     pub header: &'a IndexHeader,
     pub ring: &'a Ring,
     /// All slots.
@@ -36,7 +36,7 @@ pub(super) struct Flat<'a> {
     pub log: &'a [u8],
 }
 
-impl<'a> Flat<'a> {
+impl<'a> InMemory<'a> {
     /// Returns the hash of `key` with `H` bytes.
     #[inline(always)]
     pub fn hash<const H: usize>(&self, key: &[u8]) -> u64 {
@@ -72,6 +72,7 @@ impl<'a> Flat<'a> {
     /// Prefetches the cache lines of the first slots that a probe for `hash` reads.
     #[inline(always)]
     pub fn prefetch_slots<const H: usize, const A: usize>(&self, hash: u64) {
+        debug_assert_eq!((H, A), (self.header.hash_bytes as usize, self.header.address_bytes as usize));
         let at = self.ring.home(hash) as usize * (H + A);
         prefetch(self.slots, at);
         // On average a probe ends with the third slot.
@@ -113,13 +114,13 @@ pub(super) enum Step {
 
 /// Probes the slots that may hold `hash`, up to the first that does.
 #[inline(always)]
-pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) -> Step {
-    let mut slot = flat.ring.home(hash);
+pub(super) fn probe<const H: usize, const A: usize>(in_memory: &InMemory<'_>, hash: u64) -> Step {
+    let mut slot = in_memory.ring.home(hash);
     // BOUND: no entry is further from its home than the maximum in the header. In a full table the
     // probe may have seen all entries by then; the general path handles this case.
-    for displacement in 0..=flat.header.displacement_max + 1 {
+    for displacement in 0..=in_memory.header.displacement_max + 1 {
         let at = slot as usize * (H + A);
-        let Some(bytes) = flat.slots.get(at..at + H + A) else { return Step::Unsure };
+        let Some(bytes) = in_memory.slots.get(at..at + H + A) else { return Step::Unsure };
         let found = Slot::decode::<H, A>(bytes);
         if found.is_empty() {
             return if found.hash == 0 { Step::Absent } else { Step::Unsure };
@@ -127,15 +128,15 @@ pub(super) fn probe<const H: usize, const A: usize>(flat: &Flat<'_>, hash: u64) 
         if found.hash == hash {
             return Step::Candidate(found.address);
         }
-        let others = flat.ring.displacement(slot, found.hash);
+        let others = in_memory.ring.displacement(slot, found.hash);
         // An impossible slot, most likely because its hash is damaged.
-        if others > flat.header.displacement_max {
+        if others > in_memory.header.displacement_max {
             return Step::Unsure;
         }
         if others < displacement {
             return Step::Absent;
         }
-        slot = flat.ring.after(slot);
+        slot = in_memory.ring.next_slot(slot);
     }
     Step::Unsure
 }

@@ -44,7 +44,7 @@ fn statements_are_cancelled() {
 /// next message. Method: an observer, which is called after a statement and before the next one,
 /// sends the request; messages that continue with another statement, end, or commit by themselves.
 #[test]
-fn requests_hold_for_their_message() {
+fn cancel_requests_hold_for_their_message() {
     const MARK: &str = "SELECT 1 AS a";
     let target = Arc::new(Mutex::new(None::<(PathBuf, i32, i32)>));
     let known = Arc::clone(&target);
@@ -84,7 +84,7 @@ fn requests_hold_for_their_message() {
 /// Goal: at shutdown, idle clients are notified, running statements are cancelled after the grace
 /// period, and committed data is kept.
 #[test]
-fn the_server_ends_in_order() {
+fn shutdown_ends_sessions_in_order() {
     let mut limits = cairn_server::Limits::default();
     limits.shutdown_grace = std::time::Duration::from_millis(100);
     let host = Host::with(limits);

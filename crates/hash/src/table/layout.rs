@@ -2,11 +2,13 @@
 
 use std::iter;
 
+use cairn_vfs::ensure;
+
 use super::compression::ValueCompressor;
 use super::format::LINE_BYTES;
-use super::ingest::{Segments, WaitingRecord};
+use super::ingest::{BufferedRecord, Segments};
 use super::line::{BASE_END, DISTANCE_MAX, LineBuilder, LineBytes, Overflow, SLOTS};
-use super::place::{Fingerprint, Place};
+use super::place::{Fingerprint, Place, partition_of};
 use super::record::{self, Tag, decode_blob};
 use crate::{Error, Result};
 
@@ -24,7 +26,7 @@ pub(crate) struct Shape {
 
 /// One partition, ready to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Emitted {
+pub(crate) struct PartitionLayout {
     pub lines: Vec<u8>,
     pub home_lines: u32,
     pub data: Vec<u8>,
@@ -36,15 +38,47 @@ pub(crate) struct Emitted {
     pub value_bytes_max: u64,
 }
 
+impl PartitionLayout {
+    /// Checks the totals that the header and the reader rely on.
+    fn check(&self, shape: Shape) -> Result<()> {
+        let lines = self.lines.len() as u64 / LINE_BYTES;
+        ensure!(self.lines.len() as u64 % LINE_BYTES == 0, "{} bytes of lines", self.lines.len());
+        // A reader refuses a partition with more tail lines than home lines.
+        let homes = u64::from(self.home_lines);
+        ensure!((homes..=2 * homes).contains(&lines), "{lines} lines, of which {homes} are home lines");
+        ensure!(self.entries <= lines * SLOTS as u64, "{} entries in {lines} lines", self.entries);
+        ensure!(self.tombstones <= self.entries, "{} tombstones of {}", self.tombstones, self.entries);
+        ensure!(
+            self.tombstones == 0 || !shape.drops_tombstones && shape.tagged,
+            "{} tombstones in a table that has none",
+            self.tombstones
+        );
+        // Without lengths, a reader finds records by their slots alone.
+        let width = self.key_bytes_max + self.value_bytes_max;
+        ensure!(
+            !shape.fixed || self.data.len() as u64 == self.entries * width,
+            "{} bytes of {} records of {width} bytes",
+            self.data.len(),
+            self.entries
+        );
+        Ok(())
+    }
+}
+
 /// Sorts the records of a partition, drops all but the last of each key, and lays out the rest.
-pub(crate) fn emit(
+pub(crate) fn lay_out(
     segments: &Segments<'_>,
     shape: Shape,
     compressor: &mut ValueCompressor,
-) -> Result<Emitted> {
+) -> Result<PartitionLayout> {
     let live = live_records(segments, shape)?;
     let home_lines = (live.len() as f64 / (SLOTS as f64 * shape.fill)).ceil().max(1.0) as u32;
-    let mut out = Emitted { home_lines, entries: live.len() as u64, ..Emitted::default() };
+    debug_assert!(
+        live.windows(2).all(|pair| partition_of(pair[0].0, shape.partition_bits)
+            == partition_of(pair[1].0, shape.partition_bits)),
+        "records of one partition"
+    );
+    let mut out = PartitionLayout { home_lines, entries: live.len() as u64, ..PartitionLayout::default() };
     let mut line = LineParts::default();
     let place = |hash: u64| Place::new(hash.rotate_left(shape.partition_bits), home_lines);
     let mut places = live.iter().map(|(hash, at)| (place(*hash), *at));
@@ -78,7 +112,7 @@ pub(crate) fn emit(
         out.lines.extend_from_slice(&bytes);
         line_number += 1;
     }
-    debug_assert_eq!(out.lines.len() as u64 % LINE_BYTES, 0);
+    out.check(shape)?;
     Ok(out)
 }
 
@@ -110,6 +144,9 @@ impl LineParts {
     /// Encodes the line. If a record is longer than 255 bytes, moves the line's records in `data`
     /// apart, so that each except the first begins a whole number of units after the previous one.
     fn encode(&mut self, data: &mut Vec<u8>, fixed: bool, overflow: Overflow) -> Result<LineBytes> {
+        debug_assert_eq!(self.ends.len(), self.fingerprints.len());
+        debug_assert_eq!(self.ends.last().copied().unwrap_or(self.base), data.len());
+        debug_assert!(self.ends.is_sorted(), "records follow each other");
         if self.base as u64 >= BASE_END {
             return Err(Error::invalid(format!("more than {BASE_END} bytes of records in one partition")));
         }
@@ -148,23 +185,27 @@ impl LineParts {
             let end = end - self.base;
             data.resize(self.base + (data.len() - self.base).next_multiple_of(1 << shift), 0);
             data.extend_from_slice(&packed[start..end]);
+            debug_assert!((data.len() - self.base - (end - start)).is_multiple_of(1 << shift));
             start = end;
         }
+        debug_assert_eq!(start, packed.len(), "every record of the line was moved");
     }
 }
 
 /// Returns the records to keep, in hash order: the last one of each key.
 ///
-/// Errors: the lengths in the records do not add up, which cannot happen on sound memory and disks.
+/// Errors: the lengths in the records do not add up.
 fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>> {
     let mut places = segments.places();
-    if places.len() != segments.records {
-        let what = format!("{} records to sort in a partition of {}", places.len(), segments.records);
-        return Err(Error::invalid(what));
-    }
+    ensure!(
+        places.len() == segments.records,
+        "{} records to sort in a partition of {}",
+        places.len(),
+        segments.records
+    );
     // Equal hashes stay in insertion order, because places ascend.
     places.sort_unstable();
-    let keep = |record: &WaitingRecord<'_>| !shape.drops_tombstones || record.tag != Tag::Tombstone;
+    let keep = |record: &BufferedRecord<'_>| !shape.drops_tombstones || record.tag != Tag::Tombstone;
     let mut live = Vec::with_capacity(places.len());
     let mut seen: Vec<&[u8]> = Vec::new();
     for group in places.chunk_by(|a, b| a.0 == b.0) {
@@ -190,13 +231,15 @@ fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>
         }
         live[first..].reverse();
     }
+    debug_assert!(live.is_sorted(), "hash order, and insertion order among equal hashes");
+    debug_assert!(live.len() <= segments.records);
     Ok(live)
 }
 
 /// Appends one record to the data and counts it.
 fn append(
-    out: &mut Emitted,
-    record: WaitingRecord<'_>,
+    out: &mut PartitionLayout,
+    record: BufferedRecord<'_>,
     shape: Shape,
     compressor: &mut ValueCompressor,
 ) -> Result<()> {
@@ -210,6 +253,7 @@ fn append(
     out.value_bytes_max = out.value_bytes_max.max(value_bytes);
     out.tombstones += u64::from(record.tag == Tag::Tombstone);
     if shape.fixed {
+        debug_assert_eq!(record.tag, Tag::Raw, "a table of fixed widths has no tags");
         out.data.extend_from_slice(record.key);
         out.data.extend_from_slice(record.stored);
         return Ok(());

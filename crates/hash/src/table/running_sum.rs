@@ -18,6 +18,7 @@ impl RunningSum {
     /// Adds the next bytes.
     pub fn update(&mut self, mut bytes: &[u8]) {
         if !self.rest.is_empty() {
+            debug_assert!(self.rest.len() < PIECE_BYTES, "{} bytes wait", self.rest.len());
             let (head, tail) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.rest.len()));
             self.rest.extend_from_slice(head);
             bytes = tail;
@@ -30,6 +31,7 @@ impl RunningSum {
         let pieces = bytes.chunks_exact(PIECE_BYTES);
         self.rest.extend_from_slice(pieces.remainder());
         self.sum = pieces.fold(self.sum, |sum, piece| xxh3_64_seeded(piece, sum));
+        debug_assert!(self.rest.len() < PIECE_BYTES, "{} bytes wait", self.rest.len());
     }
 
     /// Returns the checksum of all bytes so far and starts anew.
@@ -56,7 +58,7 @@ mod tests {
     /// bytes. Method: lengths around the piece size, cut in two at every relevant place; every
     /// length gives another checksum.
     #[test]
-    fn pieces_do_not_matter() {
+    fn checksum_is_independent_of_piece_sizes() {
         let bytes: Vec<u8> = (0..3 * PIECE_BYTES + 5).map(|n| (n * 7 % 251) as u8).collect();
         let edges = [0, 1, PIECE_BYTES - 1, PIECE_BYTES, PIECE_BYTES + 1, 2 * PIECE_BYTES, bytes.len()];
         let mut sums = Vec::new();

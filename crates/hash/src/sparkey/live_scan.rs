@@ -57,8 +57,8 @@ impl<'a> LiveScan<'a> {
         if found == index.header.entries {
             return Ok(false);
         }
-        let what = format!("{found} entries found in the log, the header says {}", index.header.entries);
-        Err(Error::corruption(&index.path, 60, what))
+        let detail = format!("{found} entries found in the log, the header says {}", index.header.entries);
+        Err(Error::corruption(&index.path, 60, detail))
     }
 }
 
@@ -75,6 +75,7 @@ pub(super) fn is_live<'a>(
         return Ok(false);
     }
     let address = entry.position() << bits | entry.number_in_block();
+    debug_assert_eq!(index.header.split(address), (entry.position(), entry.number_in_block()));
     let found = index.find(index.hash(entry.key()), |other| {
         if other == address {
             return Ok(Some(()));

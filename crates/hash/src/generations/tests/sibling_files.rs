@@ -40,7 +40,7 @@ fn value(fs: &Arc<dyn Fs>, path: &Path, key: u64) -> String {
 /// Method: copies of the base and of a delta, with a date as suffix and even with the name of a
 /// delta; then every kind of writer.
 #[test]
-fn copies_beside_a_store_are_left_alone() {
+fn copies_next_to_a_store_are_kept() {
     let (fs, path) = (fs(), Path::new(PATH));
     create(&fs, path, "base");
     let base = bytes(&fs, path);
@@ -87,7 +87,7 @@ fn names_that_are_not_utf8() {
 /// Goal: the highest possible generation number is an error, not a panic. Method: a header with
 /// that number and a valid checksum; a file with that number in its name.
 #[test]
-fn the_last_number_there_is() {
+fn highest_generation_number_is_refused() {
     let (fs, path) = (fs(), Path::new(PATH));
     create(&fs, path, "base");
     let mut forged = bytes(&fs, path);
@@ -105,7 +105,7 @@ fn the_last_number_there_is() {
         write(&fs, Path::new("store/x"), &bytes);
         crate::table::Reader::open_in(&fs, Path::new("store/x"), ReaderOptions::default()).unwrap()
     });
-    assert!(matches!(belongs(&high, 0, &low), Err(Error::Mismatch { .. })));
+    assert!(matches!(check_parent(&high, 0, &low), Err(Error::Mismatch { .. })));
 }
 
 /// Goal: a reader notices that its store was replaced twice, even if the new base gets the inode of
@@ -135,7 +135,7 @@ fn builders_refuse_stores_with_deltas() {
     drop(Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap());
     append(&fs, path, "delta");
     let refused = Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap_err();
-    assert!(matches!(&refused, Error::Invalid { what } if what.contains("StoreBuilder")), "{refused}");
+    assert!(matches!(&refused, Error::Invalid { detail } if detail.contains("StoreBuilder")), "{refused}");
     assert_eq!(value(&fs, path, 0), "delta");
     compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
     Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap().finish().unwrap();
@@ -144,7 +144,7 @@ fn builders_refuse_stores_with_deltas() {
 /// Goal: a build uses no file names other than the two that it documents. Method: files with
 /// similar names.
 #[test]
-fn builds_take_only_their_names() {
+fn builds_touch_only_their_own_files() {
     let (fs, path) = (fs(), Path::new("k"));
     for name in ["k.spill", "k.sort", "k.1", "k.delta", "k.lock"] {
         write(&fs, Path::new(name), b"mine");
@@ -160,7 +160,7 @@ fn builds_take_only_their_names() {
 /// running build. Method: both temporary files of a base and of a delta are placed beside the
 /// store; then the same while a builder is at work.
 #[test]
-fn appends_remove_what_compactions_left() {
+fn append_removes_superseded_deltas() {
     let (fs, path) = (fs(), Path::new(PATH));
     create(&fs, path, "base");
     let leftovers = [".tmp", ".cairn-spill", ".delta.000009.tmp", ".delta.000009.cairn-spill"];
@@ -185,7 +185,7 @@ fn appends_remove_what_compactions_left() {
 /// overwrite and delete long values; the compacted base has exactly the bytes of the remaining
 /// ones.
 #[test]
-fn compactions_leave_hidden_blobs_behind() {
+fn compaction_drops_hidden_blobs() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
     let mut builder = StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap();
     (0..6u64).for_each(|key| builder.put(&key.to_le_bytes(), &vec![key as u8; 40_000]).unwrap());
@@ -209,7 +209,7 @@ fn compactions_leave_hidden_blobs_behind() {
 /// Goal: a store of fixed widths stays readable through a compaction, whatever its delta deletes.
 /// Method: delete a longer key that the store never had.
 #[test]
-fn compactions_of_fixed_widths() {
+fn compaction_keeps_fixed_widths() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
     create(&fs, path, "12345678");
     let mut builder = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap();
@@ -224,7 +224,7 @@ fn compactions_of_fixed_widths() {
 /// Goal: a compaction reports damage in a long value as corruption. Method: flip a bit of the
 /// value.
 #[test]
-fn compactions_say_what_is_damaged() {
+fn compaction_names_the_damaged_file() {
     let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
     for compression in [Compression::None, Compression::Snappy] {
         let options = options().compression(compression);
@@ -289,7 +289,7 @@ fn links_lead_to_one_store() {
 /// Goal: repeated checks whether a store is current do not list its directory. Method: count the
 /// operations of the file system, with and without a change.
 #[test]
-fn asking_what_is_current_lists_no_directory() {
+fn is_current_lists_no_directory() {
     let disk = FaultFs::new(FaultOptions::seeded(1));
     let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(disk.clone()), Path::new("words.cairn"));
     create(&fs, path, "base");
@@ -367,7 +367,7 @@ fn locks_need_no_right_to_write() {
 /// Method: an append, a compaction and a new base, each carried out in full just before one of the
 /// reads of an open, for each of these reads in turn.
 #[test]
-fn openings_beside_writers() {
+fn readers_open_during_writes() {
     let fill = |mut builder: StoreBuilder, keys: u64, value: &str| {
         (0..keys).for_each(|key| builder.put(&key.to_le_bytes(), value.as_bytes()).unwrap());
         builder.finish().unwrap();

@@ -76,7 +76,7 @@ const ALL: [(Compression, HashWidth); 3] = [
 
 /// Goal: a sound store gives no errors in `exercise`, so that the other tests are meaningful.
 #[test]
-fn sound_store() {
+fn undamaged_store_verifies() {
     for (compression, width) in ALL {
         assert_eq!(exercise(&store(compression, width)), 0);
     }

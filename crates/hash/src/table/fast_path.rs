@@ -121,6 +121,7 @@ impl Reader {
     pub(crate) fn home(&self, hash: u64) -> Home {
         let (partition, place) = self.partitions.find(hash);
         let line = partition.first_line + u64::from(place.home);
+        debug_assert!(line < self.header.index_lines, "line {line}");
         Home { line, data_start: partition.data_start, fingerprint: place.fingerprint }
     }
 
@@ -131,6 +132,8 @@ impl Reader {
         &self,
         Home { line, data_start, fingerprint }: Home,
     ) -> Candidate {
+        debug_assert!(self.is_mapped());
+        debug_assert_eq!((FIXED, TAGGED), (self.header.is_fixed(), self.header.is_tagged()));
         if CHECKED && !self.checker.is_sound(self.index_page + line / (PAGE_BYTES / LINE_BYTES)) {
             return Candidate::Unsure;
         }

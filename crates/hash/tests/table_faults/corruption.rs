@@ -49,7 +49,7 @@ fn meet(disk: &FaultFs, sound: &[u8], model: &Model, tally: &mut Tally, context:
 /// Goal: writes that a disk lost, misdirected, cut or garbled while reporting success are detected.
 /// Method: each of these faults at every write of a build of each shape.
 #[test]
-fn writes_that_went_wrong() {
+fn lost_and_torn_writes_are_detected() {
     let options = FaultOptions::seeded(seed(11));
     let (mut tally, mut refused) = (Tally::default(), 0);
     let mut all = contents();
@@ -91,7 +91,7 @@ fn is_refused(error: &Error) -> bool {
 /// Goal: index lines in a spill file are verified too. Method: each of the faults at every write of
 /// a build with a low fill, so that its lines outgrow their share of the memory.
 #[test]
-fn index_lines_that_went_wrong() {
+fn misplaced_index_lines_are_detected() {
     let records = (0..200_000u32).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8])).collect();
     let mut content = Content::new("index lines", records, Compression::None);
     content.options = content.options.fill(0.1);
@@ -128,7 +128,7 @@ fn index_lines_that_went_wrong() {
 /// Goal: swapped blocks, and stale blocks of an earlier table, are detected. Method: every pair of
 /// pages, and every page of another table of the same size.
 #[test]
-fn blocks_from_elsewhere() {
+fn misdirected_blocks_are_detected() {
     let options = FaultOptions::seeded(seed(12));
     let mut tally = Tally::default();
     for content in contents() {
@@ -163,7 +163,7 @@ fn blocks_from_elsewhere() {
 /// Goal: flipped bits in larger tables are detected. Method: random bits, one and several at a
 /// time. The unit tests of the table flip every bit of a small table.
 #[test]
-fn flipped_bits() {
+fn flipped_bits_are_detected() {
     let mut rng = SeededRng::new(seed(13));
     let mut tally = Tally::default();
     for content in contents() {
@@ -184,7 +184,7 @@ fn flipped_bits() {
 /// Goal: damage under checksums of two levels, and in the checksums, is detected. Method: a bit in
 /// every page of both levels of a table of ten megabytes, and in random pages.
 #[test]
-fn two_levels_of_sums() {
+fn checksums_of_two_levels() {
     let mut rng = SeededRng::new(seed(16));
     let mut tally = Tally::default();
     let content = spilling();
@@ -209,7 +209,7 @@ fn two_levels_of_sums() {
 /// is sound, is read correctly afterwards. Method: garble every read and map of opening, lookups
 /// and scans in turn, once and permanently.
 #[test]
-fn reads_that_lie() {
+fn silently_wrong_reads_are_detected() {
     let options = FaultOptions::seeded(seed(14));
     let (mut struck, mut refused) = (0, 0);
     for content in contents() {

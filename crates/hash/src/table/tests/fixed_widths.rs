@@ -36,7 +36,7 @@ fn deletes_of_other_lengths() {
 /// Goal: records that were overwritten or deleted do not count as the longest. Method: a long key
 /// and a long value that do not stay.
 #[test]
-fn what_does_not_stay_is_not_the_longest() {
+fn replaced_keys_do_not_count_as_the_longest() {
     let fs = fs();
     let mut builder = Builder::create_in(&fs, Path::new("t"), options(), &mut SeededRng::new(1)).unwrap();
     builder.put(&[7; 500], b"x").unwrap();

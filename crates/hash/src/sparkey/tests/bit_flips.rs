@@ -143,7 +143,7 @@ fn damaged_garbage_is_possible(reader: &SparkeyReader) -> bool {
 /// hashes, because a damaged hash puts the entry out of reach of its home. Method: every bit of the
 /// hash of some keys of a larger store, each with a lookup of the key, with default options.
 #[test]
-fn garbled_hashes_are_out_of_reach() {
+fn flipped_hashes_hide_their_entries() {
     let ops: Vec<Op> = (0..600).map(|n| put(&format!("key {n}"), "v")).collect();
     let sound = Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default().seed(1));
     let (log, index) = (sound.read(LOG), sound.read(INDEX));
@@ -249,7 +249,7 @@ fn every_bit_of_a_log() {
 /// Goal: a scan reports a lost entry. Regression test of an issue in which the scan printed one of
 /// two entries without an error. Method: flip a bit in the hash of the first entry.
 #[test]
-fn a_scan_that_lost_an_entry_says_so() {
+fn scan_reports_a_lost_entry() {
     let ops = [put("a", "1"), put("b", "2")];
     for seed in 0..20 {
         let index = IndexOptions::default().seed(seed);
