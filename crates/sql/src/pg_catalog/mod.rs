@@ -22,6 +22,7 @@ mod functions;
 mod information;
 mod lookup;
 mod oids;
+mod procedures;
 mod provider;
 mod relations;
 mod rewrite;
