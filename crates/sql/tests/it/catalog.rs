@@ -181,12 +181,10 @@ fn facts_are_those_of_the_moment() {
 #[test]
 fn functions_are_listed() {
     let mut c = database().connect();
-    let described = "pg_get_function_result(oid), pg_get_function_arguments(oid), prokind, provolatile, proisstrict";
+    let described =
+        "pg_get_function_result(oid), pg_get_function_arguments(oid), prokind, provolatile, proisstrict";
     let sql = |name: &str| format!("select {described} from pg_proc where proname = '{name}' order by 2");
-    assert_eq!(
-        ask(&mut c, &sql("lpad")),
-        ["text|text, integer|f|i|t", "text|text, integer, text|f|i|t"]
-    );
+    assert_eq!(ask(&mut c, &sql("lpad")), ["text|text, integer|f|i|t", "text|text, integer, text|f|i|t"]);
     assert_eq!(ask(&mut c, &sql("nextval")), ["bigint|text|f|v|t"]);
     assert_eq!(ask(&mut c, &sql("row_number")), ["bigint||w|i|f"]);
     assert_eq!(ask(&mut c, &sql("concat")), ["text|VARIADIC \"any\"|f|i|f"]);
@@ -204,6 +202,7 @@ fn functions_are_listed() {
             "l|-|interval|interval|Negation.",
         ]
     );
-    let sql = "select format_type(casttarget, null), castcontext from pg_cast where castsource = 1082 order by 1";
+    let sql =
+        "select format_type(casttarget, null), castcontext from pg_cast where castsource = 1082 order by 1";
     assert_eq!(ask(&mut c, sql), ["timestamp with time zone|i", "timestamp without time zone|i"]);
 }

@@ -203,9 +203,15 @@ pub(crate) struct Resolved {
 /// `None` if this evaluator has no such function.
 pub(crate) fn resolve(name: &str, given: &[Option<ColumnType>]) -> Option<Resolved> {
     let candidates = named(name).iter().copied().filter(|function| function.is_evaluated());
-    let candidates = candidates.filter(|function| function.accepts(given.len()));
-    let kinds: Vec<Option<Kind>> = given.iter().map(|kind| kind.as_ref().map(Kind::of)).collect();
-    let function = resolve::best(candidates, &kinds)?;
+    let mut candidates = candidates.filter(|function| function.accepts(given.len())).peekable();
+    let function = match candidates.peek() {
+        // The operator decides on the types of its operands.
+        Some(function) if matches!(function.body, Body::Form(Form::Operator(..))) => function,
+        _ => {
+            let kinds: Vec<Option<Kind>> = given.iter().map(|kind| kind.as_ref().map(Kind::of)).collect();
+            resolve::best(candidates, &kinds)?
+        }
+    };
     let target = |(at, given): (usize, &Option<ColumnType>)| {
         let parameter = function.parameter(at).unwrap_or(Kind::Any);
         converted_type(parameter, given.as_ref())
