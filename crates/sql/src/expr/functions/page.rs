@@ -68,6 +68,11 @@ fn page() -> String {
             ]);
         }
     }
+    page += "\n## System catalogs and the session\n\n| function | description |\n|---|---|\n";
+    for (name, arguments, doc) in crate::pg_catalog::documented() {
+        let arguments: Vec<&str> = arguments.iter().map(|kind| kind.name().trim_matches('"')).collect();
+        page += &line(&[code(&format!("{name}({})", arguments.join(", "))), doc.to_owned()]);
+    }
     page += "\n## Operators\n\n| operator | operands | returns | description | examples |\n|---|---|---|---|---|\n";
     for row in OPERATORS {
         page += &line(&[
