@@ -22,6 +22,7 @@ mod functions;
 mod information;
 mod lookup;
 mod oids;
+mod procedures;
 mod provider;
 mod relations;
 mod rewrite;
@@ -50,4 +51,11 @@ pub(crate) fn table(world: &Arc<World>, name: &TableName) -> Option<Arc<dyn Tabl
 pub(crate) fn system_columns(name: &TableName) -> Option<Vec<String>> {
     let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
     Some(relation.columns.iter().map(|(name, _)| (*name).to_owned()).collect())
+}
+
+/// Returns the documented functions: name, types of arguments, documentation.
+#[cfg(test)]
+pub(crate) fn documented() -> impl Iterator<Item = (&'static str, &'static [crate::expr::Kind], &'static str)>
+{
+    functions::all().filter_map(|function| Some((function.name, function.arguments?, function.doc)))
 }

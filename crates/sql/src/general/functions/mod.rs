@@ -27,15 +27,13 @@ use datafusion::logical_expr::{
 
 use crate::batch::{data_type, field};
 use crate::datum::Datum;
-use crate::error::Error;
-use crate::expr::{first_match, split};
+use crate::expr::{first_match, names_for_general_path, split};
 use crate::general::aggregates::{self, keeping, statistics_of};
 use crate::general::errors::external;
 use crate::general::rewrite::{ESCAPED, SIMILAR, escaped, similar};
 use crate::general::rules::quotients;
 use crate::general::rules::text_casts;
 use crate::general::tree::values::scalar;
-use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 
 /// The placeholder function for the time of the transaction, replaced once it is known.
 pub(crate) const NOW: &str = "now";
@@ -199,84 +197,6 @@ impl ScalarUDFImpl for RowFunction {
     }
 }
 
-/// `encode(bytes, format)`. DataFusion's base64 has no padding and no line breaks.
-fn encode() -> ScalarUDF {
-    RowFunction::new("encode", &[2], DataType::Utf8View, |values| {
-        let bytes = match values.first() {
-            Some(
-                ScalarValue::BinaryView(Some(bytes))
-                | ScalarValue::Binary(Some(bytes))
-                | ScalarValue::LargeBinary(Some(bytes)),
-            ) => bytes,
-            Some(value) if value.is_null() => return Ok(ScalarValue::Utf8View(None)),
-            _ => {
-                let what = "function encode(text, text) does not exist";
-                return Err(external(Error::new(UNDEFINED_FUNCTION, what)));
-            }
-        };
-        let Some(format) = values.get(1).and_then(text_of) else { return Ok(ScalarValue::Utf8View(None)) };
-        let text = match format.to_ascii_lowercase().as_str() {
-            "hex" => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-            "base64" => base64(bytes),
-            "escape" => escape(bytes),
-            other => {
-                let what = format!("unrecognized encoding: \"{other}\"");
-                return Err(external(Error::new(INVALID_PARAMETER_VALUE, what)));
-            }
-        };
-        Ok(ScalarValue::Utf8View(Some(text)))
-    })
-}
-
-/// With padding, in lines of 76 characters.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for (at, group) in bytes.chunks(3).enumerate() {
-        if at > 0 && at % 19 == 0 {
-            text.push('\n');
-        }
-        let bits =
-            group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
-        for digit in 0..4 {
-            let place = (bits >> (18 - 6 * digit)) & 63;
-            let character = DIGITS.get(place as usize).copied().unwrap_or(b'=');
-            text.push(if digit <= group.len() { char::from(character) } else { '=' });
-        }
-    }
-    text
-}
-
-/// Writes zero bytes and bytes from 128 as a backslash and octal digits.
-fn escape(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for &byte in bytes {
-        match byte {
-            0 | 128.. => text.push_str(&format!("\\{byte:03o}")),
-            b'\\' => text.push_str("\\\\"),
-            plain => text.push(char::from(plain)),
-        }
-    }
-    text
-}
-
-/// `to_hex(number)`. A negative integer has 32 bits, where DataFusion prints 64.
-fn to_hex() -> ScalarUDF {
-    RowFunction::new("to_hex", &[1], DataType::Utf8View, |values| {
-        let text = match values.first() {
-            Some(ScalarValue::Int16(Some(value))) => format!("{:x}", i32::from(*value)),
-            Some(ScalarValue::Int32(Some(value))) => format!("{value:x}"),
-            Some(ScalarValue::Int64(Some(value))) => format!("{value:x}"),
-            Some(value) if value.is_null() => return Ok(ScalarValue::Utf8View(None)),
-            _ => {
-                let what = "to_hex is of integers";
-                return Err(external(Error::new(UNDEFINED_FUNCTION, what)));
-            }
-        };
-        Ok(ScalarValue::Utf8View(Some(text)))
-    })
-}
-
 /// Creates a function from texts to a list of texts. A NULL argument gives NULL.
 fn list_of_texts(
     name: &str,
@@ -304,17 +224,13 @@ pub(crate) fn register(state: &mut SessionState) -> Result<()> {
     state.register_udf(Arc::new(RowFunction::moment(LOCAL, false)))?;
     state.register_udf(Arc::new(text_casts::zoned()))?;
     state.register_udf(Arc::new(text_casts::numeric()))?;
-    for name in direct_functions::FUNCTIONS {
+    for name in names_for_general_path() {
         state.register_udf(Arc::new(direct_functions::function(name)))?;
     }
     state.register_udf(direct_functions::span())?;
-    for function in [
-        direct_functions::to_time(),
-        direct_functions::to_moment(),
-        direct_functions::to_varchar(),
-        encode(),
-        to_hex(),
-    ] {
+    for function in
+        [direct_functions::to_time(), direct_functions::to_moment(), direct_functions::to_varchar()]
+    {
         state.register_udf(Arc::new(function))?;
     }
     for name in ["min", "max", "array_agg"] {

@@ -12,7 +12,7 @@ pub(super) fn lower(text: &str) -> String {
 
 /// Converts the first letter of each word to upper case, all others to lower case. Words consist of
 /// letters and digits.
-pub(super) fn capitals(text: &str) -> String {
+pub(super) fn initcap(text: &str) -> String {
     let mut within = false;
     let change = |c: char| {
         let is_first = !std::mem::replace(&mut within, c.is_alphanumeric());

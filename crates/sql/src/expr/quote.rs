@@ -3,7 +3,7 @@
 use md5::{Digest, Md5};
 
 use super::Val;
-use super::call::check_length;
+use super::functions::check_length;
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_PARAMETER_VALUE, NULL_VALUE_NOT_ALLOWED, NUMERIC_VALUE_OUT_OF_RANGE};
 use crate::syntax::quote_ident;

@@ -115,7 +115,7 @@ pub(super) fn join_items(arguments: &[Val<'_>]) -> Result<Datum> {
     let mut texts: Vec<String> = Vec::new();
     join(nested_items(&list.text())?, null.as_deref(), &mut texts);
     let text = texts.join(&separator.text());
-    super::call::check_length(text.len())?;
+    super::functions::check_length(text.len())?;
     Ok(Datum::Text(text))
 }
 
