@@ -80,6 +80,10 @@ impl<'p> Optimistic<'p> {
     #[inline]
     pub(crate) fn new(file: &'p FileState, frame: Frame, page: u32, version: Version) -> Self {
         let (arena, skip) = (&file.pool.arena, file.format.payload_offset());
+        debug_assert!(skip < arena.page_size());
+        debug_assert!(
+            FramePage::new(frame, page).frame() == frame && FramePage::new(frame, page).page() == page
+        );
         // SAFETY: the header of a page is shorter than the page.
         let start = unsafe { arena.start(frame).add(skip) };
         Optimistic { file, place: FramePage::new(frame, page), version, start, len: arena.page_size() - skip }

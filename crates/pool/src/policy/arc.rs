@@ -54,6 +54,15 @@ impl Arc {
         self.once() + self.frames.len(OFTEN) + self.ghosts.len(OFTEN)
     }
 
+    fn check(&self) {
+        debug_assert!(self.target <= self.capacity, "a target of {} frames", self.target);
+        debug_assert!(self.frames.total() > self.capacity || self.once() <= self.capacity, "L1 is too long");
+        debug_assert!(
+            self.frames.total() > self.capacity || self.known() <= 2 * self.capacity,
+            "too many ghosts"
+        );
+    }
+
     /// Adapts the target after a miss found in list `ghost`.
     fn adapt(&mut self, ghost: usize) {
         let (once, often) = (self.ghosts.len(ONCE).max(1), self.ghosts.len(OFTEN).max(1));
@@ -62,6 +71,7 @@ impl Arc {
         } else {
             self.target = self.target.saturating_sub((once / often).max(1));
         }
+        debug_assert!(self.target <= self.capacity);
     }
 
     /// Evicts the oldest frame of a list that can be claimed. Adds its page to the ghosts if
@@ -72,6 +82,7 @@ impl Arc {
             let victim = self.frames.back(list)?;
             if frames.claim(victim) {
                 self.frames.remove(victim);
+                debug_assert!(self.frames.value(victim) != PageId::NONE);
                 if remember {
                     self.ghosts.push(list, self.frames.value(victim));
                 }
@@ -114,6 +125,7 @@ impl Policy for Arc {
         self.ghosts.trim(ONCE, spare);
         let spare = (2 * self.capacity).saturating_sub(self.known() - self.ghosts.len(OFTEN));
         self.ghosts.trim(OFTEN, spare);
+        self.check();
     }
 
     fn evict(&mut self, incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
@@ -151,6 +163,7 @@ impl Policy for Arc {
         self.ghosts.resize(capacity);
         self.ghosts.trim(ONCE, capacity.saturating_sub(self.frames.len(ONCE)));
         self.ghosts.trim(OFTEN, (2 * capacity).saturating_sub(self.known() - self.ghosts.len(OFTEN)));
+        self.check();
     }
 
     fn len(&self) -> usize {

@@ -50,6 +50,7 @@ impl Policy for Clock {
         // the hand going.
         for step in 0..2 * lap {
             let at = self.frames.back(CIRCLE)?;
+            debug_assert!(self.frames.len(CIRCLE) == lap, "a frame left the circle under the hand");
             if step < lap && frames.mark(at) > 0 {
                 frames.set_mark(at, 0);
             } else if frames.claim(at) {

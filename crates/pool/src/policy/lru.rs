@@ -45,6 +45,7 @@ impl Policy for Lru {
         // their old order.
         for _ in 0..self.frames.len(RECENT) {
             let victim = self.frames.back(RECENT)?;
+            debug_assert!(self.frames.list_of(victim) == Some(RECENT));
             if frames.claim(victim) {
                 self.frames.remove(victim);
                 return Some(victim);

@@ -28,6 +28,7 @@ const GHOST: usize = 0;
 const MARK_MAX: u8 = 3;
 /// The mark at which a page moves from the small queue to the main one.
 const MARK_PROMOTE: u8 = 2;
+const _: () = assert!(0 < MARK_PROMOTE && MARK_PROMOTE <= MARK_MAX);
 
 /// S3-FIFO with a small queue of one tenth of the frames.
 #[derive(Debug)]
@@ -55,6 +56,7 @@ impl S3Fifo {
         if list == SMALL {
             self.ghosts.push(GHOST, self.frames.value(frame));
             self.ghosts.trim(GHOST, self.ghosts_max);
+            debug_assert!(self.ghosts.len(GHOST) <= self.ghosts_max);
         }
         frame
     }
@@ -84,6 +86,7 @@ impl Policy for S3Fifo {
     fn hit(&mut self, _frame: Frame) {}
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         let list = if self.ghosts.take(page).is_some() { MAIN } else { SMALL };
         self.frames.push_front(list, frame, page);
     }

@@ -76,6 +76,7 @@ impl WTinyLfu {
     fn set_window(&mut self, window: usize) {
         self.window_max = window.clamp(1, self.capacity.max(1));
         self.protected_max = (self.capacity - self.window_max.min(self.capacity)) * 8 / 10;
+        debug_assert!(self.window_max > 0 && self.protected_max <= self.capacity);
     }
 
     /// Demotes pages until the protected segment is within its limit.
@@ -84,6 +85,7 @@ impl WTinyLfu {
             let Some(frame) = self.frames.back(PROTECTED) else { return };
             self.frames.move_to_front(PROBATION, frame);
         }
+        debug_assert!(self.frames.len(PROTECTED) <= self.protected_max);
     }
 
     /// Counts a request for the climb, and takes a step when it is due.
@@ -99,6 +101,7 @@ impl WTinyLfu {
     fn step(&mut self) {
         let climb = &mut self.climb;
         let ratio = climb.hits as f64 / (climb.hits + climb.misses) as f64;
+        debug_assert!((0.0..=1.0).contains(&ratio) && climb.step.is_finite());
         let change = ratio - climb.ratio;
         (climb.hits, climb.misses, climb.ratio) = (0, 0, ratio);
         let step = if change >= 0.0 { climb.step } else { -climb.step };
