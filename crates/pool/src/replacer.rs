@@ -231,6 +231,10 @@ impl Replacement {
         incoming: PageId,
         pool_frames: &PoolFrames<'_>,
     ) -> Option<Taken> {
+        debug_assert!(
+            self.queue.iter().any(|other| Arc::ptr_eq(other, waiter)),
+            "the thread has left the queue"
+        );
         let is_head = self.queue.front().is_some_and(|head| Arc::ptr_eq(head, waiter));
         if is_head { self.take_free_or_victim(incoming, pool_frames) } else { None }
     }

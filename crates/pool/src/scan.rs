@@ -66,6 +66,7 @@ impl<'p> Iterator for Scan<'p> {
         debug_assert!(self.window > 0);
         if page >= self.read_until {
             self.read_until = page.saturating_add(self.window).min(self.pages.end);
+            debug_assert!(self.read_until > page, "page {page} is not read ahead of itself");
             if self.window > 1 {
                 self.file.prefetch(page..self.read_until);
             }

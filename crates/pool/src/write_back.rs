@@ -67,6 +67,7 @@ impl FileState {
             }
             // The other threads may have written versions older than the ones this call has to
             // write.
+            debug_assert!(busy.len() <= pages.len());
             pages = busy;
         }
         Ok(())

@@ -190,6 +190,10 @@ impl Log {
         // If there is no space for the mark, there is some to give back.
         let marked = appender.mark_end();
         let (segment, end) = appender.into_last_segment();
+        debug_assert!(
+            end >= u64::from(HEADER_BYTES) && end <= u64::from(segment.bytes),
+            "the log ends at {end}"
+        );
         // A segment shorter than its recorded length either ends with a mark or was truncated by
         // another program.
         let shrunk = self.shared.shrink(&segment, marked.is_ok().then_some(end));

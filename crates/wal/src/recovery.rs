@@ -311,6 +311,7 @@ impl Recovery {
                 // appends to it.
                 let end = if index == self.index { self.unbroken_end(link, sealed_at)? } else { sealed_at };
                 harden(&self.fs, &link.path, sealed_at, &self.expected(link, end))?;
+                debug_assert!(self.hardened <= index, "segment {index} was made durable already");
                 self.hardened = index + 1;
                 if index == self.index {
                     // The rest has to be read from the copy, since the open file has lost its name.
@@ -530,6 +531,7 @@ impl Recovery {
         let (Some(link), Some(reader)) = (self.links.get(self.index), self.reader.as_mut()) else {
             return Ok(false);
         };
+        debug_assert!(!matches!(item, Item::Record(_)), "a record is not a gap");
         let (seed, offset, len) = (link.header.seed(), self.offset, reader.len());
         let until = sealed_at.map_or(len, |end| end.min(len));
         // After the mark of a closed log come only zeros, or bytes of an earlier use of the file.

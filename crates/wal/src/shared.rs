@@ -318,6 +318,7 @@ impl Shared {
     fn usual_bytes(&self, files: &Files) -> u64 {
         let doubled = u64::from(self.options.first_segment_bytes) << files.doublings;
         let most = self.options.segment_bytes.min(self.segment_bytes_limit.load(Ordering::Acquire));
+        debug_assert!(most >= 2 * HEADER_BYTES && files.doublings < u32::BITS, "segments of {most} bytes");
         doubled.min(u64::from(most))
     }
 
@@ -489,6 +490,10 @@ impl Shared {
             self.fs.remove(&path)?;
         }
         // An open reservation must not lose the part of the file it is writing to.
+        debug_assert!(
+            end.is_none_or(|end| end == last.progress.reserved()),
+            "records follow the end {end:?}"
+        );
         if let Some(end) = end.filter(|end| last.progress.committed() == *end) {
             last.file.set_len(end)?;
         }

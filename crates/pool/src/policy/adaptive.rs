@@ -255,11 +255,13 @@ impl Policy for Adaptive {
             return;
         }
         self.frames.hit(frame);
+        debug_assert!(self.frames.page(frame) != PageId::NONE, "frame {frame} has no page");
         self.request(self.frames.page(frame), true);
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames) {
         self.last = None;
+        debug_assert!(!self.frames.has(frame), "frame {frame} is tracked already");
         self.frames.insert(frame, page, frames);
         self.request(page, false);
     }

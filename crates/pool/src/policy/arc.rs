@@ -110,6 +110,7 @@ impl Policy for Arc {
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         let adapted = self.adapted.take() == Some(page);
         let ghost = self.ghosts.queue_of(page);
         if let Some(ghost) = ghost {
@@ -117,6 +118,7 @@ impl Policy for Arc {
                 self.adapt(ghost);
             }
             self.ghosts.take(page);
+            debug_assert!(self.ghosts.queue_of(page).is_none(), "{page} is a ghost twice");
         }
         self.frames.push_front(if ghost.is_some() { OFTEN } else { ONCE }, frame, page);
         // When the pool is full, the evictions have made room in the lists. Otherwise the ghosts

@@ -143,6 +143,7 @@ impl Lirs {
 
     /// Puts a frame on top of the stack as a low one. The low set may then lose its bottom page.
     fn promote(&mut self, frame: Frame, page: PageId) {
+        debug_assert!(self.queue.list_of(frame).is_none(), "the low frame {frame} is on the queue");
         self.low += 1;
         self.stack.push_front(ONLY, self.item(frame), Entry { page, low: true });
         if self.low > self.low_max {
@@ -174,6 +175,7 @@ impl Lirs {
         // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.queue.len(ONLY) {
             let victim = self.queue.back(ONLY)?;
+            debug_assert!(!self.stack.value(self.item(victim)).low, "the low frame {victim} is on the queue");
             if !frames.claim(victim) {
                 self.queue.push_front(ONLY, victim, ());
                 continue;
@@ -218,6 +220,7 @@ impl Lirs {
         // BOUND: one lap. A pinned frame is in use, so it moves to the top.
         for _ in 0..self.low {
             let bottom = self.stack.back(ONLY)?;
+            debug_assert!(self.stack.value(bottom).low, "the bottom of the stack is not a low page");
             let frame = bottom.checked_sub(self.ghosts_max)?;
             if frames.claim(frame) {
                 self.remove(frame);

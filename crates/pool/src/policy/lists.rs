@@ -62,6 +62,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
         let used = self.nodes.iter().rposition(|node| node.list != OUT).map_or(0, |last| last + 1);
         self.nodes.resize((L + items).max(used), Self::out());
         self.nodes.shrink_to_fit();
+        debug_assert!(self.assert_consistent());
     }
 
     /// Checks all links and lengths, in time linear in the items. Always true, for `debug_assert!`.
@@ -164,6 +165,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
     /// Puts an item right after item `at`, on the same list. Does nothing when `at` is on no list.
     #[inline]
     pub(super) fn push_behind(&mut self, at: u32, item: u32, value: T) {
+        debug_assert!(at != item, "item {item} cannot come after itself");
         let Some(list) = self.list_of(at) else { return };
         let node = self.free_node(item, value);
         let at = at + L as u32;
@@ -189,6 +191,7 @@ impl<T: Value, const L: usize> Lists<T, L> {
     /// Removes and returns the last item of a list.
     pub(super) fn pop_back(&mut self, list: usize) -> Option<u32> {
         let item = self.back(list)?;
+        debug_assert!(self.list_of(item) == Some(list), "item {item} is not on list {list}");
         self.unlink(item as usize + L, list);
         Some(item)
     }

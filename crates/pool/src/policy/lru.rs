@@ -37,6 +37,7 @@ impl Policy for Lru {
     }
 
     fn insert(&mut self, frame: Frame, _page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         self.frames.push_front(RECENT, frame, ());
     }
 

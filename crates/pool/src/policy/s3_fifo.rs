@@ -52,6 +52,7 @@ impl S3Fifo {
     }
 
     fn take(&mut self, frame: Frame, list: usize) -> Frame {
+        debug_assert!(self.frames.list_of(frame) == Some(list), "frame {frame} is not in queue {list}");
         self.frames.remove(frame);
         if list == SMALL {
             self.ghosts.push(GHOST, self.frames.value(frame));
@@ -105,6 +106,7 @@ impl Policy for S3Fifo {
                 break;
             };
             let mark = frames.mark(at);
+            debug_assert!(mark <= MARK_MAX, "a mark of {mark}");
             if list == SMALL && mark >= MARK_PROMOTE {
                 frames.set_mark(at, 0);
                 self.frames.move_to_front(MAIN, at);

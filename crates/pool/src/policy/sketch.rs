@@ -53,6 +53,7 @@ impl Sketch {
             if let Some(word) = self.table.get_mut(word)
                 && (*word >> shift) & COUNT_MAX < COUNT_MAX
             {
+                debug_assert!(shift + 4 <= u64::BITS);
                 *word += 1 << shift;
                 counted = true;
             }

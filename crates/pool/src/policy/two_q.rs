@@ -45,6 +45,7 @@ impl TwoQ {
         // BOUND: one lap. A pinned frame starts over at the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
+            debug_assert!(self.frames.value(victim) != PageId::NONE, "frame {victim} has no page");
             if frames.claim(victim) {
                 self.frames.remove(victim);
                 if list == IN {

@@ -34,6 +34,7 @@ const DECAY: f64 = 0.98;
 const RESTART: f64 = 0.05;
 /// The estimate from which a page that loses against its rival still gets a small chance.
 const WARM: u64 = 6;
+const _: () = assert!(STEP > 0.0 && STEP < 1.0 && DECAY > 0.0 && DECAY < 1.0);
 
 /// W-TinyLFU with an adaptive window.
 #[derive(Debug)]
@@ -129,6 +130,7 @@ impl WTinyLfu {
         // BOUND: one lap. A pinned frame is in use, so it moves to the front.
         for _ in 0..self.frames.len(list) {
             let victim = self.frames.back(list)?;
+            debug_assert!(self.frames.value(victim) != PageId::NONE, "frame {victim} has no page");
             if frames.claim(victim) {
                 self.frames.remove(victim);
                 return Some(victim);
@@ -161,6 +163,7 @@ impl Policy for WTinyLfu {
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        debug_assert!(self.frames.list_of(frame).is_none(), "frame {frame} is tracked already");
         self.sketch.count(page);
         self.frames.push_front(WINDOW, frame, page);
         // While frames are free, no page has to compete.

@@ -1,9 +1,9 @@
 //! One file in the cache and on disk, and the pending changes in between.
 //!
 //! ```text
-//!   durable   what certainly survives
+//!   durable   the content that certainly survives
 //!      + pending[0], pending[1], ...      in the order they were made
-//!   = live    what reads show
+//!   = live    the content that reads return
 //! ```
 //!
 //! The equation fails after a sync that lost all or some of its changes and left them in the cache
@@ -50,7 +50,7 @@ impl FileState {
     }
 
     /// Checks that the changes are in the order in which they were made, and that together with
-    /// the durable content they make up what reads show.
+    /// the durable content they make up the content that reads return.
     fn check(&self) {
         let last = self.pending.last_chunk::<2>();
         debug_assert!(last.is_none_or(|[a, b]| a.sequence < b.sequence), "changes are out of order");

@@ -195,6 +195,7 @@ impl Headers {
             }
         }
         self.sound.retain(|link| link.header.log_id == id);
+        debug_assert!(mode == Mode::Salvage || damage.is_empty());
         Ok(damage)
     }
 
@@ -247,7 +248,10 @@ pub(super) fn proof_after(
         };
         match found {
             Some(found) if found.head.synced > synced => return Ok(Some(describe_proof(&link.path, &found))),
-            Some(found) => offset = found.end,
+            Some(found) => {
+                debug_assert!(found.end > offset, "the search for proof stays at {offset}");
+                offset = found.end;
+            }
             None => return Ok(None),
         }
     }
