@@ -22,8 +22,9 @@ case "$engine" in
   hash) crates="hash" programs=(--lib --test table_faults) ;;
   index) crates="index" programs=(--lib) ;;
   sim) crates="sim" programs=(--lib) ;;
+  lsm-policy) crates="lsm-policy" programs=(--lib) ;;
   workload) crates="workload" programs=(--lib) ;;
-  *) echo "planted: which engine? kv, pool, table, wal, hash, index, sim or workload" >&2; exit 2 ;;
+  *) echo "planted: which engine? kv, pool, table, wal, hash, index, lsm-policy, sim or workload" >&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults
@@ -81,7 +82,7 @@ declare -A path
 while read -r program; do
   name="$(basename "$program")"
   name="${name%-*}"
-  path["${name/cairn_$engine/lib}"]="$program"
+  path["${name/cairn_${engine//-/_}/lib}"]="$program"
 done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.json")
 
 # try NAME WHERE SECONDS: runs the tests with a bug planted; true if they pass.

@@ -9,6 +9,7 @@ use cairn_vfs::thread;
 use crate::compaction::strategy::{
     Job, JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
 };
+use cairn_lsm_policy::Strategy;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::background::{PauseGuard, caught};

@@ -7,7 +7,7 @@ use cairn_vfs::sync::{Arc, CacheAligned, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
-use crate::compaction::strategy::Strategy;
+use crate::compaction::strategy::Policy;
 use crate::db::background::Background;
 use crate::db::budget::Budget;
 use crate::db::compact::RunningJobs;
@@ -43,7 +43,7 @@ pub(crate) struct KeyspaceState {
     pub running: Mutex<RunningJobs>,
     /// Held during a manual compaction of a range.
     pub manual: Mutex<()>,
-    pub strategy: Box<dyn Strategy>,
+    pub strategy: Policy,
     pub given_up: GivenUp,
     /// Set when the keyspace was dropped, after which its handles fail.
     pub dropped: AtomicBool,
