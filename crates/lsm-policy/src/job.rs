@@ -222,6 +222,10 @@ impl<'s, K: Key> Draft<'s, K> {
     /// Returns true if no table outside the job is older than the output and has a key in its
     /// range.
     fn is_bottommost(&self, state: &State<K>, smallest: K, largest: K) -> bool {
+        debug_assert!(
+            smallest <= largest,
+            "found the range {smallest:?}..={largest:?}, expected it in order"
+        );
         let is_input = |number: u64| self.tables().any(|table| table.number == number);
         let oldest = self.inputs.iter().map(|(level, run, _)| (*level, std::cmp::Reverse(*run))).max();
         let Some((oldest_level, std::cmp::Reverse(oldest_run))) = oldest else { return false };

@@ -65,6 +65,7 @@ impl LazyLeveled {
     fn down<K: Key>(&self, state: &State<K>, level: usize, reason: Reason) -> Option<Job<K::Owned>> {
         let info = state.level(level);
         let newest = info.runs.iter().map(|run| run.id).max()?;
+        debug_assert!(level < self.last(state), "the last level has no next one");
         let next = self.next(state, level);
         debug_assert!(next > level, "found level {next} as the next one below {level}");
         let of = |at: usize| {
@@ -87,6 +88,7 @@ impl LazyLeveled {
     fn reclaim_space<K: Key>(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         let last = self.last(state);
         let bytes = state.level(last).bytes();
+        debug_assert!(bytes <= state.bytes(), "a level has more bytes than the state");
         let above = state.bytes() - bytes;
         if !state.idle || above == 0 || above as f64 <= bytes as f64 * self.options.idle_space_ratio {
             return None;

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::{Fifo, LazyLeveled, Leveled, Policy, Universal};
-
 const MIB: u64 = 1 << 20;
 
 /// How the tables of a keyspace are compacted.
@@ -26,19 +24,6 @@ impl Default for StrategyOptions {
 }
 
 impl StrategyOptions {
-    /// Creates the strategy.
-    ///
-    /// Errors: [`InvalidOption`].
-    pub fn build(&self) -> Result<Policy, InvalidOption> {
-        self.check()?;
-        Ok(match self {
-            StrategyOptions::Leveled(options) => Policy::Leveled(Leveled::new(options.clone())),
-            StrategyOptions::Universal(options) => Policy::Universal(Universal::new(options.clone())),
-            StrategyOptions::Fifo(options) => Policy::Fifo(Fifo::new(options.clone())),
-            StrategyOptions::LazyLeveled(options) => Policy::LazyLeveled(LazyLeveled::new(options.clone())),
-        })
-    }
-
     /// Checks the settings.
     ///
     /// Errors: [`InvalidOption`].
@@ -111,7 +96,7 @@ fn expect(
     if holds { Ok(()) } else { Err(InvalidOption { name, value: value.to_string(), expected }) }
 }
 
-/// Settings of [`Leveled`].
+/// Settings of [`Leveled`](crate::Leveled).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeveledOptions {
     /// Approximate maximal size of a table. Default: 64 MiB.
@@ -168,7 +153,7 @@ impl Default for LeveledOptions {
     }
 }
 
-/// Settings of [`Universal`].
+/// Settings of [`Universal`](crate::Universal).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniversalOptions {
     /// Approximate maximal size of a table. Default: 64 MiB.
@@ -210,7 +195,7 @@ impl Default for UniversalOptions {
     }
 }
 
-/// Settings of [`Fifo`].
+/// Settings of [`Fifo`](crate::Fifo).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FifoOptions {
     /// The oldest tables are removed while the total size exceeds this many bytes. Default: 1 GiB.
@@ -226,7 +211,7 @@ impl Default for FifoOptions {
     }
 }
 
-/// Settings of [`LazyLeveled`].
+/// Settings of [`LazyLeveled`](crate::LazyLeveled).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LazyOptions {
     /// Approximate maximal size of a table. Default: 64 MiB.

@@ -62,8 +62,8 @@ pub(crate) fn components<'s, K: Key>(
 
 /// Returns true if the components are in key order and share no key.
 fn are_apart<K: Key>(components: &[Component<'_, K>]) -> bool {
-    let tables = |part: &Component<'_, K>| part.upper.iter().chain(&part.lower).copied().collect::<Vec<_>>();
-    let bounds: Vec<_> = components.iter().filter_map(|part| hull(tables(part).into_iter())).collect();
+    let hull_of = |part: &Component<'_, K>| hull(part.upper.iter().chain(&part.lower).copied());
+    let bounds: Vec<(K, K)> = components.iter().filter_map(hull_of).collect();
     bounds.is_sorted_by(|a, b| a.1 < b.0)
 }
 

@@ -1,6 +1,9 @@
-//! Any of the policies, as chosen by [`StrategyOptions`](crate::StrategyOptions).
+//! Any of the policies, as chosen by [`StrategyOptions`].
 
-use crate::{Fifo, Job, Key, LazyLeveled, Leveled, Manual, ManualStep, Scores, State, Strategy, Universal};
+use crate::{
+    Fifo, InvalidOption, Job, Key, LazyLeveled, Leveled, Manual, ManualStep, Scores, State, Strategy,
+    StrategyOptions, Universal,
+};
 
 /// One of the policies.
 #[derive(Debug, Clone)]
@@ -34,6 +37,21 @@ impl Policy {
             Policy::Fifo(policy) => policy,
             Policy::LazyLeveled(policy) => policy,
         }
+    }
+}
+
+impl StrategyOptions {
+    /// Creates the strategy.
+    ///
+    /// Errors: [`InvalidOption`].
+    pub fn build(&self) -> Result<Policy, InvalidOption> {
+        self.check()?;
+        Ok(match self {
+            StrategyOptions::Leveled(options) => Policy::Leveled(Leveled::new(options.clone())),
+            StrategyOptions::Universal(options) => Policy::Universal(Universal::new(options.clone())),
+            StrategyOptions::Fifo(options) => Policy::Fifo(Fifo::new(options.clone())),
+            StrategyOptions::LazyLeveled(options) => Policy::LazyLeveled(LazyLeveled::new(options.clone())),
+        })
     }
 }
 

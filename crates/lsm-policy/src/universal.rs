@@ -73,6 +73,10 @@ impl Universal {
     /// Returns the size of the newer runs in percent of the oldest.
     fn space_percent<K: Key>(runs: &[Place<'_, K>]) -> u64 {
         let Some(((_, oldest), newer)) = runs.split_last() else { return 0 };
+        debug_assert!(
+            newer.iter().all(|(level, _)| level <= &runs[runs.len() - 1].0),
+            "the oldest run is last"
+        );
         let newer: u64 = newer.iter().map(|(_, run)| run.bytes()).sum();
         newer.saturating_mul(100) / oldest.bytes().max(1)
     }
@@ -110,6 +114,7 @@ impl Universal {
         let from = runs.iter().position(|(_, run)| !run.is_compacting())?;
         let free = runs.iter().skip(from).take_while(|(_, run)| !run.is_compacting()).count();
         let count = surplus.max(2).min(free).min(self.options.merge_runs_max);
+        debug_assert!(from + count <= runs.len(), "found {count} runs from {from} of {}", runs.len());
         (count >= 2).then_some((from, from + count))
     }
 
@@ -134,7 +139,13 @@ impl Universal {
 /// Returns all runs, newest first.
 fn by_age<'s, K: Key>(state: &'s State<K>) -> Vec<Place<'s, K>> {
     let levels = state.levels.iter().enumerate();
-    levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect()
+    let runs: Vec<Place<'_, K>> =
+        levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect();
+    debug_assert!(
+        runs.is_sorted_by(|(a_level, a), (b_level, b)| (a_level, b.id) < (b_level, a.id)),
+        "found runs that are not newest first"
+    );
+    runs
 }
 
 impl<K: Key> Strategy<K> for Universal {

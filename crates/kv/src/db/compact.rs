@@ -9,7 +9,6 @@ use cairn_vfs::thread;
 use crate::compaction::strategy::{
     Job, JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
 };
-use cairn_lsm_policy::Strategy;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::background::{PauseGuard, caught};
@@ -25,6 +24,7 @@ use crate::iter::visible::Bounds;
 use crate::range_del::RangeTombstones;
 use crate::version::{NewTable, OldTable, Run, TableFile, Version, VersionEdit};
 use crate::{Error, Result};
+use cairn_lsm_policy::Strategy;
 
 #[cfg(test)]
 mod tests;

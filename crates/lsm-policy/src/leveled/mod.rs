@@ -65,12 +65,15 @@ impl Leveled {
         let enough = runs as f64 / level_zero_runs_min as f64;
         let worth_it = bytes as f64 / targets.level_zero_bytes.max(1) as f64;
         let too_many = runs as f64 / level_zero_runs_max as f64;
-        too_many.max(enough.min(worth_it))
+        let score = too_many.max(enough.min(worth_it));
+        debug_assert!(score >= 0.0 && score.is_finite(), "found a score of {score} for {runs} runs");
+        score
     }
 
     /// Returns the score of a level below level 0: the bytes that no running job takes, divided by
     /// the target.
     fn level_score<K: Key>(state: &State<K>, targets: &LevelTargets, level: usize) -> f64 {
+        debug_assert!(level > 0, "level 0 is scored by its runs");
         let bytes: u64 =
             state.level(level).tables().filter(|table| !table.compacting).map(|table| table.bytes).sum();
         match targets.of(level) {
@@ -87,6 +90,7 @@ impl Leveled {
         due.extend((1..targets.last).map(|level| (level, Leveled::level_score(state, targets, level))));
         due.retain(|&(_, score)| score >= 1.0);
         due.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        debug_assert!(due.iter().all(|&(level, _)| level < targets.last), "the last level is never due");
         due
     }
 
@@ -186,6 +190,8 @@ impl<K: Key> Strategy<K> for Leveled {
                 } else {
                     (below as f64 * excess as f64 / total.max(1) as f64) as u64
                 };
+                debug_assert!(next > level, "found level {next} as the next one below {level}");
+                debug_assert!(overlap <= below, "found {overlap} of {below} bytes overlapped");
                 scores.debt_bytes = scores.debt_bytes.saturating_add(excess).saturating_add(overlap);
             }
             incoming = excess;

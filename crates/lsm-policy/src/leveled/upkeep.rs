@@ -33,6 +33,7 @@ impl Wanted {
     }
 
     fn reason<K: Key>(self, state: &State<K>, level: usize, table: &TableInfo<K>) -> Option<Reason> {
+        debug_assert!(!table.compacting, "a job already reads table {}", table.number);
         let is_above = level == 0 || state.has_below(level, table.smallest, table.largest);
         let tombstones_can_go =
             is_above || state.oldest_snapshot.is_none_or(|oldest| table.seqnos.1 <= oldest);

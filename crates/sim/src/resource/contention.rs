@@ -5,24 +5,7 @@
 //! others as if it were not in the network itself (Reiser and Lavenberg, JACM 1980, here with a
 //! processor that all ready threads share).
 
-use super::Flow;
-
-/// The effect of other flows on a flow.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Interference {
-    /// The mean part of a core that each of its threads gets while it works: the others work only
-    /// at times.
-    pub(super) core: f64,
-    /// Seconds that it waits for bandwidth.
-    pub(super) secs: f64,
-    /// Threads of other flows that are ready to run, for each core.
-    pub(super) load: f64,
-    /// Threads of other flows that wait for files.
-    pub(super) files: f64,
-}
-
-/// No other flows.
-pub(super) const NO_INTERFERENCE: Interference = Interference { core: 1.0, secs: 0.0, load: 0.0, files: 0.0 };
+use super::flow::{Flow, Interference};
 
 /// Computes how flows slow each other down. Holds buffers that are reused.
 #[derive(Default)]

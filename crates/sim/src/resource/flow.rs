@@ -1,8 +1,24 @@
 //! Flows: how long work takes alone, and which resources it uses.
 
-use super::contention::Interference;
 use super::{RESOURCES, Resource, Work};
 use crate::hardware::Hardware;
+
+/// The effect of other flows on a flow.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Interference {
+    /// The mean part of a core that each of its threads gets while it works: the others work only
+    /// at times.
+    pub(super) core: f64,
+    /// Seconds that it waits for bandwidth.
+    pub(super) secs: f64,
+    /// Threads of other flows that are ready to run, for each core.
+    pub(super) load: f64,
+    /// Threads of other flows that wait for files.
+    pub(super) files: f64,
+}
+
+/// No other flows.
+pub(super) const NO_INTERFERENCE: Interference = Interference { core: 1.0, secs: 0.0, load: 0.0, files: 0.0 };
 
 /// Work as a flow: how long it takes alone, and the share of each resource that it then uses.
 #[derive(Debug, Clone, Copy, PartialEq)]

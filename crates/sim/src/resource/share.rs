@@ -1,7 +1,7 @@
 //! Divides cores and bandwidth among flows when they are short.
 
-use super::contention::{Contention, Interference, NO_INTERFERENCE};
-use super::flow::Flow;
+use super::contention::Contention;
+use super::flow::{Flow, Interference, NO_INTERFERENCE};
 use super::{ALL, RESOURCES, Resource};
 
 /// The least part of a core that a thread gets.
