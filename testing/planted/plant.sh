@@ -63,9 +63,10 @@ case "$engine" in
   hash) crates="hash" programs=(--lib --test table_faults) ;;
   index) crates="index" programs=(--lib) ;;
   sim) crates="sim" programs=(--lib) ;;
+  lsm-policy) crates="lsm-policy" programs=(--lib) ;;
   workload) crates="workload" programs=(--lib) ;;
   sql) crates="sql" programs=(--lib --test it) ;;
-  *) echo "planted: which engine? kv, pool, table, wal, hash, index, sim, workload or sql" >&2; exit 2 ;;
+  *) echo "planted: which engine? kv, pool, table, wal, hash, index, lsm-policy, sim, workload or sql" >&2; exit 2 ;;
 esac
 shift
 list="testing/planted/$engine.mutations" default=faults
@@ -110,7 +111,7 @@ declare -A path
 while read -r program; do
   name="$(basename "$program")"
   name="${name%-*}"
-  path["${name/cairn_$engine/lib}"]="$program"
+  path["${name/cairn_${engine//-/_}/lib}"]="$program"
 done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.json")
 
 # try NAME WHERE SECONDS: runs the tests with a bug switched on; true if they pass.

@@ -1,5 +1,7 @@
 //! Formats figures as text, and tables for terminals and Markdown.
 
+use unicode_width::UnicodeWidthStr;
+
 use crate::results::Case;
 
 /// Alignment of a column.
@@ -9,6 +11,17 @@ pub enum Align {
     Left,
     /// For numbers.
     Right,
+}
+
+/// Returns the columns of a terminal that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// Returns a cell with blanks on the side that its alignment leaves free, as wide as its column.
+pub fn padded(cell: &str, column_width: usize, align: Align) -> String {
+    let blanks = " ".repeat(column_width.saturating_sub(width(cell)));
+    if align == Align::Right { blanks + cell } else { cell.to_owned() + &blanks }
 }
 
 /// Rows under headings.
@@ -54,18 +67,16 @@ impl Table {
 
     fn widths(&self) -> Vec<usize> {
         let widest = |column: usize| {
-            let cells = self.rows.iter().map(|row| row[column].chars().count());
-            cells.chain([self.headings[column].0.chars().count()]).max().unwrap_or(0)
+            let cells = self.rows.iter().map(|row| width(&row[column]));
+            cells.chain([width(&self.headings[column].0)]).max().unwrap_or(0)
         };
         (0..self.headings.len()).map(widest).collect()
     }
 
     fn line(&self, cells: &[String], widths: &[usize], between: &str) -> String {
-        let padded = cells.iter().zip(widths).zip(&self.headings).map(|((cell, &width), (_, align))| {
-            let blanks = " ".repeat(width.saturating_sub(cell.chars().count()));
-            if *align == Align::Right { blanks + cell } else { cell.clone() + &blanks }
-        });
-        padded.collect::<Vec<_>>().join(between)
+        let columns = cells.iter().zip(widths).zip(&self.headings);
+        let cells = columns.map(|((cell, &width), (_, align))| padded(cell, width, *align));
+        cells.collect::<Vec<_>>().join(between)
     }
 }
 

@@ -155,6 +155,12 @@ impl From<cairn_vfs::Error> for Error {
     }
 }
 
+impl From<cairn_lsm_policy::InvalidOption> for Error {
+    fn from(option: cairn_lsm_policy::InvalidOption) -> Self {
+        Error::invalid(option.to_string())
+    }
+}
+
 impl From<cairn_wal::Error> for Error {
     fn from(error: cairn_wal::Error) -> Self {
         use cairn_wal::Error as Wal;

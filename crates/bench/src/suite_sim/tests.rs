@@ -50,14 +50,14 @@ fn check(comparisons: &[Comparison]) {
 /// depend on the machine.
 #[test]
 fn kv_does_what_its_model_says() {
-    check(&validated(&["kv lazy leveled"]));
+    check(&validated(&["kv leveled", "kv lazy leveled", "kv universal"]));
 }
 
 /// Goal: the model was not fitted to the cases that check it. Method: a paced run with sizes and a
 /// ratio with which no rule was developed.
 #[test]
 fn kv_does_what_its_model_says_of_what_is_held_out() {
-    let all = validated(&["held kv lazy memtable 2x, ratio 3"]);
+    let all = validated(&["held kv lazy memtable 2x, ratio 3", "held kv fifo"]);
     check(&all);
     assert!(all.iter().all(|comparison| comparison.held_out));
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use cairn_lsm_policy::Strategy;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, Mutex, lock, read};
 use cairn_vfs::thread;

@@ -3,7 +3,7 @@
 use cairn_vfs::sync::Mutex;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
 
-use crate::compaction::strategy::Strategy;
+use crate::compaction::strategy::Policy;
 use crate::db::abandoned::Abandoned;
 use crate::db::running_jobs::RunningJobs;
 use crate::db::view::View;
@@ -25,7 +25,7 @@ pub(crate) struct KeyspaceState {
     pub running: Mutex<RunningJobs>,
     /// Held during a manual compaction of a range.
     pub manual: Mutex<()>,
-    pub strategy: Box<dyn Strategy>,
+    pub strategy: Policy,
     pub abandoned: Abandoned,
     /// Set when the keyspace was dropped, after which its handles fail.
     pub dropped: AtomicBool,

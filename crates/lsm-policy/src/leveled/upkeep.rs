@@ -1,17 +1,18 @@
 //! Upkeep: tables that need a compaction because of their content, however full their level is.
 
-use crate::compaction::strategy::job::Reason;
-use crate::compaction::strategy::state::{State, TableInfo};
+use crate::Key;
+use crate::job::Reason;
+use crate::state::{State, TableInfo};
 
 /// The criteria for such tables.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::compaction::strategy) struct Wanted {
+pub(crate) struct Wanted {
     /// The table has at least this share of tombstones.
-    pub(in crate::compaction::strategy) tombstone_ratio: f64,
+    pub(crate) tombstone_ratio: f64,
     /// The table's first entry expired at least this long ago.
-    pub(in crate::compaction::strategy) expired_secs: u64,
+    pub(crate) expired_secs: u64,
     /// The table lies above older data and has an entry at least this old.
-    pub(in crate::compaction::strategy) age_secs: Option<u64>,
+    pub(crate) age_secs: Option<u64>,
 }
 
 impl Wanted {
@@ -21,17 +22,18 @@ impl Wanted {
     /// A job for such a table always makes progress: the table moves down, or its tombstones or
     /// expired entries are dropped. Therefore a table with nothing below it qualifies only if no
     /// snapshot protects its tombstones.
-    pub(in crate::compaction::strategy) fn tables<'s, 'a>(
+    pub(crate) fn tables<'s, K: Key>(
         self,
-        state: &'s State<'a>,
-    ) -> impl Iterator<Item = (usize, &'s TableInfo<'a>, Reason)> {
+        state: &'s State<K>,
+    ) -> impl Iterator<Item = (usize, &'s TableInfo<K>, Reason)> {
         let levels = state.levels.iter().enumerate();
         let tables = levels.flat_map(|(at, level)| level.tables().map(move |table| (at, table)));
         let free = tables.filter(|(_, table)| !table.compacting);
         free.filter_map(move |(level, table)| Some((level, table, self.reason(state, level, table)?)))
     }
 
-    fn reason(self, state: &State<'_>, level: usize, table: &TableInfo<'_>) -> Option<Reason> {
+    fn reason<K: Key>(self, state: &State<K>, level: usize, table: &TableInfo<K>) -> Option<Reason> {
+        debug_assert!(!table.compacting, "a job already reads table {}", table.number);
         let is_above = level == 0 || state.has_below(level, table.smallest, table.largest);
         let tombstones_can_go =
             is_above || state.oldest_snapshot.is_none_or(|oldest| table.seqnos.1 <= oldest);

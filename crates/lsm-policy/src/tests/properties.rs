@@ -1,7 +1,6 @@
 //! Properties that hold for every strategy in every history.
 
 use super::*;
-use crate::file::FileNumber;
 
 /// Runs one random history: flushes, jobs that start and end in any order, snapshots, idle times;
 /// with `changes`, the strategy changes too. The tree checks every job and every lookup.
@@ -118,7 +117,7 @@ fn fifo_histories() {
             assert!(tree.entries() <= 300);
             let oldest = tree.tables().map(|table| table.oldest_secs).min();
             assert!(round % 2 == 1 || oldest.is_none_or(|oldest| oldest + 500 > tree.now_secs));
-            let numbers: Vec<FileNumber> = tree.tables().map(|table| table.number).collect();
+            let numbers: Vec<u64> = tree.tables().map(|table| table.number).collect();
             assert!(numbers.windows(2).all(|pair| pair[0] == pair[1] + 1), "a row of the newest");
         }
     }

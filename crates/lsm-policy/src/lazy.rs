@@ -7,6 +7,7 @@ use super::manual::{Manual, ManualStep, compact_range};
 use super::options::LazyOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::State;
+use crate::Key;
 
 /// Several runs in each level except the last, which has one (Dayan and Idreos, *Dostoevsky*,
 /// SIGMOD 2018).
@@ -31,13 +32,13 @@ impl LazyLeveled {
         Shape { kind, table_bytes, overlap_bytes_max: u64::MAX, parts }
     }
 
-    fn last(&self, state: &State<'_>) -> usize {
+    fn last<K: Key>(&self, state: &State<K>) -> usize {
         self.options.levels.max(state.levels.len()) - 1
     }
 
     /// Returns the first level below level 0 that is used. Each tier holds T times the one above
     /// it, and all tiers together hold about as much as the last level.
-    fn first_tier(&self, state: &State<'_>) -> usize {
+    fn first_tier<K: Key>(&self, state: &State<K>) -> usize {
         let last = self.last(state);
         let mut bytes = self.options.flush_bytes.saturating_mul(self.options.size_ratio as u64);
         let mut first = last;
@@ -45,22 +46,28 @@ impl LazyLeveled {
             bytes = bytes.saturating_mul(self.options.size_ratio as u64);
             first -= 1;
         }
+        debug_assert!(
+            (1..=last).contains(&first),
+            "found the first tier {first} of {last} levels below level 0"
+        );
         first
     }
 
     /// Returns the level to which the runs of `level` go: the next level in use, so that they never
     /// pass older data.
-    fn next(&self, state: &State<'_>, level: usize) -> usize {
+    fn next<K: Key>(&self, state: &State<K>, level: usize) -> usize {
         let last = self.last(state);
         let planned = self.first_tier(state).max(level + 1);
         (level + 1..planned).find(|&at| state.is_used(at)).unwrap_or(planned).min(last)
     }
 
     /// Moves all runs of a level to the next one.
-    fn down(&self, state: &State<'_>, level: usize, reason: Reason) -> Option<Job> {
+    fn down<K: Key>(&self, state: &State<K>, level: usize, reason: Reason) -> Option<Job<K::Owned>> {
         let info = state.level(level);
         let newest = info.runs.iter().map(|run| run.id).max()?;
+        debug_assert!(level < self.last(state), "the last level has no next one");
         let next = self.next(state, level);
+        debug_assert!(next > level, "found level {next} as the next one below {level}");
         let of = |at: usize| {
             state.level(at).runs.iter().map(move |run| (at, run.id, run.tables.iter().collect::<Vec<_>>()))
         };
@@ -78,9 +85,10 @@ impl LazyLeveled {
 
     /// Merges everything into the last level when the store is idle and the levels above it take
     /// too much space.
-    fn reclaim_space(&self, state: &State<'_>) -> Option<Job> {
+    fn reclaim_space<K: Key>(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         let last = self.last(state);
         let bytes = state.level(last).bytes();
+        debug_assert!(bytes <= state.bytes(), "a level has more bytes than the state");
         let above = state.bytes() - bytes;
         if !state.idle || above == 0 || above as f64 <= bytes as f64 * self.options.idle_space_ratio {
             return None;
@@ -95,7 +103,7 @@ impl LazyLeveled {
         Draft { reason, inputs, output_level: last, output_run: 0 }.finish(state, self.shape(JobKind::Merge))
     }
 
-    fn upkeep(&self, state: &State<'_>) -> Option<Job> {
+    fn upkeep<K: Key>(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         let LazyOptions { tombstone_ratio, expired_secs, .. } = self.options;
         let wanted = Wanted { tombstone_ratio, expired_secs, age_secs: None };
         let last = self.last(state);
@@ -115,12 +123,12 @@ impl LazyLeveled {
     }
 }
 
-impl Strategy for LazyLeveled {
+impl<K: Key> Strategy<K> for LazyLeveled {
     fn name(&self) -> &'static str {
         "lazy-leveled"
     }
 
-    fn pick(&self, state: &State<'_>) -> Option<Job> {
+    fn pick(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         let last = self.last(state);
         let limit = |level: usize| if level == last { 2 } else { self.options.size_ratio };
         // Of the full levels, the lowest comes first, because it makes room for those above.
@@ -142,7 +150,7 @@ impl Strategy for LazyLeveled {
         self.upkeep(state).or_else(|| self.reclaim_space(state))
     }
 
-    fn scores(&self, state: &State<'_>) -> Scores {
+    fn scores(&self, state: &State<K>) -> Scores {
         let last = self.last(state);
         let mut scores = Scores::default();
         for level in 0..=last {
@@ -161,7 +169,7 @@ impl Strategy for LazyLeveled {
         scores
     }
 
-    fn compact_range(&self, state: &State<'_>, manual: &Manual<'_>) -> ManualStep {
+    fn compact_range(&self, state: &State<K>, manual: &Manual<K>) -> ManualStep<K::Owned> {
         compact_range(state, manual, self.options.levels - 1, self.shape(JobKind::Merge))
     }
 }

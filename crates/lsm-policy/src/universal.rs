@@ -6,6 +6,7 @@ use super::manual::{Manual, ManualStep, compact_range};
 use super::options::UniversalOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::{RunInfo, State};
+use crate::Key;
 
 /// Size-tiered compaction over the age of runs, like RocksDB's universal style.
 ///
@@ -19,7 +20,7 @@ pub struct Universal {
 }
 
 /// A run with its level.
-type Place<'s, 'a> = (usize, &'s RunInfo<'a>);
+type Place<'s, K> = (usize, &'s RunInfo<K>);
 
 impl Universal {
     /// Creates the strategy. The options must have been checked.
@@ -33,16 +34,17 @@ impl Universal {
     }
 
     /// Merges `runs[from..to]`.
-    fn merge(
+    fn merge<K: Key>(
         &self,
-        state: &State<'_>,
-        runs: &[Place<'_, '_>],
+        state: &State<K>,
+        runs: &[Place<'_, K>],
         from: usize,
         to: usize,
         reason: Reason,
-    ) -> Option<Job> {
+    ) -> Option<Job<K::Owned>> {
         let inputs = runs.get(from..to)?;
         let (oldest_level, _) = *inputs.last()?;
+        debug_assert!(from < to && to <= runs.len(), "found runs {from}..{to} of {}", runs.len());
         // No run lies between the oldest input and the next older run, so the levels in between are
         // empty.
         let deepest = match runs.get(to) {
@@ -57,21 +59,31 @@ impl Universal {
             let here = inputs.iter().filter(|(level, _)| *level == oldest_level);
             (oldest_level, here.map(|(_, run)| run.id).max()?)
         };
+        debug_assert!(
+            runs.get(to).is_none_or(|(older, run)| {
+                output_level < *older || (output_level == *older && output_run > run.id)
+            }),
+            "found output in run {output_run} of level {output_level}, which is not above the next older run"
+        );
         let inputs =
             inputs.iter().map(|(level, run)| (*level, run.id, run.tables.iter().collect())).collect();
         Draft { reason, inputs, output_level, output_run }.finish(state, self.shape())
     }
 
     /// Returns the size of the newer runs in percent of the oldest.
-    fn space_percent(runs: &[Place<'_, '_>]) -> u64 {
+    fn space_percent<K: Key>(runs: &[Place<'_, K>]) -> u64 {
         let Some(((_, oldest), newer)) = runs.split_last() else { return 0 };
+        debug_assert!(
+            newer.iter().all(|(level, _)| level <= &runs[runs.len() - 1].0),
+            "the oldest run is last"
+        );
         let newer: u64 = newer.iter().map(|(_, run)| run.bytes()).sum();
         newer.saturating_mul(100) / oldest.bytes().max(1)
     }
 
     /// Finds a sequence of runs in which none exceeds the newer ones together by more than the size
     /// ratio.
-    fn similar(&self, runs: &[Place<'_, '_>]) -> Option<(usize, usize)> {
+    fn similar<K: Key>(&self, runs: &[Place<'_, K>]) -> Option<(usize, usize)> {
         let UniversalOptions { merge_runs_min, merge_runs_max, size_ratio_percent, .. } = self.options;
         for (from, (_, first)) in runs.iter().enumerate() {
             if first.is_compacting() {
@@ -88,6 +100,7 @@ impl Universal {
                 sum += next.bytes();
                 to += 1;
             }
+            debug_assert!(to - from <= merge_runs_max.max(1), "found a row of {} runs", to - from);
             if to - from >= merge_runs_min {
                 return Some((from, to));
             }
@@ -96,17 +109,18 @@ impl Universal {
     }
 
     /// Returns the newest free neighbours, enough of them to reach the allowed number of runs.
-    fn surplus(&self, runs: &[Place<'_, '_>]) -> Option<(usize, usize)> {
+    fn surplus<K: Key>(&self, runs: &[Place<'_, K>]) -> Option<(usize, usize)> {
         let surplus = (runs.len() + 1).saturating_sub(self.options.runs);
         let from = runs.iter().position(|(_, run)| !run.is_compacting())?;
         let free = runs.iter().skip(from).take_while(|(_, run)| !run.is_compacting()).count();
         let count = surplus.max(2).min(free).min(self.options.merge_runs_max);
+        debug_assert!(from + count <= runs.len(), "found {count} runs from {from} of {}", runs.len());
         (count >= 2).then_some((from, from + count))
     }
 
     /// Returns a reason to merge everything, if at least half of the entries are tombstones, a
     /// table is marked, or entries have expired.
-    fn upkeep(&self, state: &State<'_>) -> Option<Reason> {
+    fn upkeep<K: Key>(&self, state: &State<K>) -> Option<Reason> {
         let tables = || state.levels.iter().flat_map(|level| level.tables());
         let (entries, tombstones) =
             tables().fold((0, 0), |(all, dead), table| (all + table.entries, dead + table.tombstones));
@@ -123,17 +137,23 @@ impl Universal {
 }
 
 /// Returns all runs, newest first.
-fn by_age<'s, 'a>(state: &'s State<'a>) -> Vec<Place<'s, 'a>> {
+fn by_age<'s, K: Key>(state: &'s State<K>) -> Vec<Place<'s, K>> {
     let levels = state.levels.iter().enumerate();
-    levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect()
+    let runs: Vec<Place<'_, K>> =
+        levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect();
+    debug_assert!(
+        runs.is_sorted_by(|(a_level, a), (b_level, b)| (a_level, b.id) < (b_level, a.id)),
+        "found runs that are not newest first"
+    );
+    runs
 }
 
-impl Strategy for Universal {
+impl<K: Key> Strategy<K> for Universal {
     fn name(&self) -> &'static str {
         "universal"
     }
 
-    fn pick(&self, state: &State<'_>) -> Option<Job> {
+    fn pick(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         let runs = by_age(state);
         if runs.len() >= self.options.runs.max(2) {
             let percent = Universal::space_percent(&runs);
@@ -155,7 +175,7 @@ impl Strategy for Universal {
         self.merge(state, &runs, 0, runs.len(), self.upkeep(state)?)
     }
 
-    fn scores(&self, state: &State<'_>) -> Scores {
+    fn scores(&self, state: &State<K>) -> Scores {
         let runs = by_age(state);
         let percent = Universal::space_percent(&runs);
         let is_wide = percent > self.options.space_amplification_percent && runs.len() >= self.options.runs;
@@ -167,7 +187,7 @@ impl Strategy for Universal {
             None => 0,
         };
         let score = runs.len() as f64 / (self.options.runs + 1) as f64;
-        let level = |(at, level): (usize, &super::state::LevelInfo<'_>)| LevelScore {
+        let level = |(at, level): (usize, &super::state::LevelInfo<K>)| LevelScore {
             level: at,
             runs: level.runs.len(),
             bytes: level.bytes(),
@@ -177,7 +197,7 @@ impl Strategy for Universal {
         Scores { levels: state.levels.iter().enumerate().map(level).collect(), debt_bytes, runs: runs.len() }
     }
 
-    fn compact_range(&self, state: &State<'_>, manual: &Manual<'_>) -> ManualStep {
+    fn compact_range(&self, state: &State<K>, manual: &Manual<K>) -> ManualStep<K::Owned> {
         compact_range(state, manual, self.options.levels - 1, self.shape())
     }
 }

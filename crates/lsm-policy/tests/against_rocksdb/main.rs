@@ -6,15 +6,15 @@
 //! results are write amplification (without the log), space amplification, and the length of
 //! level 0.
 //!
-//! The test runs a tree of a sixteenth of the size. `cargo test --release -p cairn-kv --test
-//! compaction_model -- --ignored --nocapture` prints the table for 1 GiB of data and 5 GiB of
+//! The test runs a tree of a sixteenth of the size. `cargo test --release -p cairn-lsm-policy
+//! --test against_rocksdb -- --ignored --nocapture` prints the table for 1 GiB of data and 5 GiB of
 //! overwrites.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
 
 mod rocks;
 mod tree;
 
-use cairn_kv::strategy::{
+use cairn_lsm_policy::bytes::{
     FifoOptions, LazyOptions, LeveledOptions, Strategy, StrategyOptions, UniversalOptions,
 };
 use rocks::{Pick, Rocks};
@@ -39,7 +39,7 @@ fn contenders(scale: u64) -> Vec<(&'static str, Box<dyn Strategy>)> {
         LeveledOptions { level_zero_runs_max: 12, level_zero_bytes: 768 * MIB / scale, ..leveled.clone() };
     let universal = UniversalOptions { table_bytes, ..UniversalOptions::default() };
     let lazy = LazyOptions { table_bytes, flush_bytes: table_bytes, ..LazyOptions::default() };
-    let build = |options: StrategyOptions| options.build().unwrap();
+    let build = |options: StrategyOptions| Box::new(options.build().unwrap());
     vec![
         ("as RocksDB, round robin", Box::new(Rocks::new(scale, Pick::RoundRobin)) as Box<dyn Strategy>),
         ("as RocksDB, least overlap", Box::new(Rocks::new(scale, Pick::LeastOverlap))),
@@ -111,7 +111,7 @@ fn equal_seeds_equal_figures() {
 #[test]
 fn fifo_never_rewrites() {
     let options = StrategyOptions::Fifo(FifoOptions { bytes_max: 8 * MIB, ttl_secs: None });
-    let it = run(&*options.build().unwrap(), &Settings::new(64, 16 * MIB, 40 * MIB, 100.0));
+    let it = run(&options.build().unwrap(), &Settings::new(64, 16 * MIB, 40 * MIB, 100.0));
     assert!((it.write_amplification - 1.0).abs() < 0.2, "{}", it.write_amplification);
     assert!(it.settled_space <= 0.6, "{}", it.settled_space);
 }

@@ -6,6 +6,7 @@ use super::manual::{Manual, ManualStep};
 use super::options::FifoOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::{State, TableInfo};
+use crate::Key;
 
 /// Removes the oldest tables when the store is too large or when they are too old, as suits a cache
 /// or a log of recent events. Never merges, so lookups search every run.
@@ -29,22 +30,22 @@ impl Fifo {
 /// Returns all tables with their levels and runs, the oldest first: from the last level up, in each
 /// level the oldest run first. Tables of one run share no keys, so among them the clock decides
 /// which is the oldest.
-fn by_age<'s, 'a>(state: &'s State<'a>) -> impl Iterator<Item = (usize, u64, &'s TableInfo<'a>)> {
+fn by_age<'s, K: Key>(state: &'s State<K>) -> impl Iterator<Item = (usize, u64, &'s TableInfo<K>)> {
     let levels = state.levels.iter().enumerate().rev();
     let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
     runs.flat_map(|(at, run)| {
-        let mut tables: Vec<&TableInfo<'_>> = run.tables.iter().collect();
+        let mut tables: Vec<&TableInfo<K>> = run.tables.iter().collect();
         tables.sort_by_key(|table| table.newest_secs);
         tables.into_iter().map(move |table| (at, run.id, table))
     })
 }
 
-impl Strategy for Fifo {
+impl<K: Key> Strategy<K> for Fifo {
     fn name(&self) -> &'static str {
         "fifo"
     }
 
-    fn pick(&self, state: &State<'_>) -> Option<Job> {
+    fn pick(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         // One job at a time: a second job might remove its tables before the older ones of the
         // first are gone.
         if !state.running.is_empty() {
@@ -66,6 +67,13 @@ impl Strategy for Fifo {
             excess = excess.saturating_sub(table.bytes);
             gone.push((level, run, vec![table]));
         }
+        debug_assert!(gone.len() <= by_age(state).count(), "found more tables to remove than there are");
+        debug_assert!(
+            gone.iter()
+                .zip(by_age(state))
+                .all(|((_, _, gone), (_, _, oldest))| gone[0].number == oldest.number),
+            "found a newer table removed before an older one"
+        );
         let output_level = gone.first().map_or(0, |(level, _, _)| *level);
         let shape = Shape { kind: JobKind::Drop, table_bytes: 0, overlap_bytes_max: u64::MAX, parts: 1 };
         Draft { reason: reason?, inputs: gone, output_level, output_run: 0 }.finish(state, shape)
@@ -75,7 +83,7 @@ impl Strategy for Fifo {
         false
     }
 
-    fn scores(&self, state: &State<'_>) -> Scores {
+    fn scores(&self, state: &State<K>) -> Scores {
         let (bytes, limit) = (state.bytes(), self.options.bytes_max);
         let runs = state.levels.iter().map(|level| level.runs.len()).sum();
         let score = bytes as f64 / limit.max(1) as f64;
@@ -84,7 +92,7 @@ impl Strategy for Fifo {
         Scores { levels, debt_bytes: 0, runs }
     }
 
-    fn compact_range(&self, _state: &State<'_>, _manual: &Manual<'_>) -> ManualStep {
+    fn compact_range(&self, _state: &State<K>, _manual: &Manual<K>) -> ManualStep<K::Owned> {
         ManualStep::Done
     }
 }

@@ -4,9 +4,7 @@
 
 use std::sync::Mutex;
 
-use cairn_kv::strategy::{
-    Input, Job, JobKind, Manual, ManualStep, Reason, Scores, State, Strategy, TableInfo,
-};
+use cairn_lsm_policy::bytes::{Input, Job, JobKind, Manual, ManualStep, Reason, Scores, State, TableInfo};
 
 /// The rule that chooses the file of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -142,12 +140,12 @@ impl Rocks {
     }
 }
 
-impl Strategy for Rocks {
+impl<'a> cairn_lsm_policy::Strategy<&'a [u8]> for Rocks {
     fn name(&self) -> &'static str {
         "as RocksDB"
     }
 
-    fn pick(&self, state: &State<'_>) -> Option<Job> {
+    fn pick(&self, state: &State<'a>) -> Option<Job> {
         if state.level(0).tables().all(|table| table.number <= 2) {
             self.next.lock().unwrap().iter_mut().for_each(Vec::clear);
         }
@@ -179,11 +177,11 @@ impl Strategy for Rocks {
         })
     }
 
-    fn scores(&self, _state: &State<'_>) -> Scores {
+    fn scores(&self, _state: &State<'a>) -> Scores {
         Scores::default()
     }
 
-    fn compact_range(&self, _state: &State<'_>, _manual: &Manual<'_>) -> ManualStep {
+    fn compact_range(&self, _state: &State<'a>, _manual: &Manual<'a>) -> ManualStep {
         ManualStep::Done
     }
 }

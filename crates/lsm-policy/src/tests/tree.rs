@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::compaction::strategy::{Job, JobKind, LevelInfo, RunInfo, RunningJob, State, Strategy, TableInfo};
+use crate::bytes::{Job, JobKind, LevelInfo, RunInfo, RunningJob, State, Strategy, TableInfo};
 
 /// Bytes per entry.
 pub const ENTRY_BYTES: u64 = 10;

@@ -1,10 +1,11 @@
 //! Chooses the tables of a level to merge into the next.
 
 use super::Leveled;
-use super::targets::Targets;
-use crate::compaction::strategy::job::{Draft, Job, JobKind, Reason};
-use crate::compaction::strategy::overlap::whole_keys;
-use crate::compaction::strategy::state::{RunInfo, State, TableInfo};
+use super::targets::LevelTargets;
+use crate::Key;
+use crate::job::{Draft, Job, JobKind, Reason};
+use crate::overlap::whole_keys;
+use crate::state::{RunInfo, State, TableInfo};
 
 /// The maximal number of tables in a row.
 const ROW_TABLES_MAX: usize = 16;
@@ -14,9 +15,9 @@ const ROW_TABLES_MAX: usize = 16;
 const TOMBSTONE_WEIGHT: f64 = 2.0;
 
 /// A candidate: adjacent tables of the level, and the tables they overlap in the level below.
-struct Row<'s, 'a> {
-    upper: &'s [TableInfo<'a>],
-    lower: &'s [TableInfo<'a>],
+struct Row<'s, K> {
+    upper: &'s [TableInfo<K>],
+    lower: &'s [TableInfo<K>],
     /// Bytes written for each byte that moves down; lower is better.
     cost: f64,
 }
@@ -27,13 +28,14 @@ struct Row<'s, 'a> {
 ///
 /// Neighbours in a row share the tables that they both overlap below, so a row costs less than its
 /// tables separately.
-pub(super) fn down(
+pub(crate) fn down<K: Key>(
     strategy: &Leveled,
-    state: &State<'_>,
+    state: &State<K>,
     level: usize,
     excess: u64,
     reason: Reason,
-) -> Option<Job> {
+) -> Option<Job<K::Owned>> {
+    debug_assert!(level > 0, "the runs of level 0 overlap and are merged by their parts");
     let [run] = &state.level(level).runs[..] else { return None };
     let mut rows = rows(state, run, level, excess);
     rows.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -41,14 +43,14 @@ pub(super) fn down(
 }
 
 /// Merges one table down, or rewrites it in place when nothing is below it.
-pub(super) fn one<'a>(
+pub(crate) fn one<K: Key>(
     strategy: &Leveled,
-    state: &State<'a>,
-    targets: &Targets,
+    state: &State<K>,
+    targets: &LevelTargets,
     level: usize,
-    table: &TableInfo<'a>,
+    table: &TableInfo<K>,
     reason: Reason,
-) -> Option<Job> {
+) -> Option<Job<K::Owned>> {
     let [run] = &state.level(level).runs[..] else { return None };
     let at = run.tables.iter().position(|it| it.number == table.number)?;
     let (from, to) = whole_keys(&run.tables, at, at + 1);
@@ -62,7 +64,7 @@ pub(super) fn one<'a>(
     draft.finish(state, strategy.shape(JobKind::Merge))
 }
 
-fn rows<'s, 'a>(state: &'s State<'a>, run: &'s RunInfo<'a>, level: usize, excess: u64) -> Vec<Row<'s, 'a>> {
+fn rows<'s, K: Key>(state: &'s State<K>, run: &'s RunInfo<K>, level: usize, excess: u64) -> Vec<Row<'s, K>> {
     let mut rows = Vec::new();
     for from in 0..run.tables.len() {
         let mut bytes = 0;
@@ -85,22 +87,24 @@ fn rows<'s, 'a>(state: &'s State<'a>, run: &'s RunInfo<'a>, level: usize, excess
     rows
 }
 
-fn cost(upper: &[TableInfo<'_>], lower: &[TableInfo<'_>]) -> f64 {
-    let bytes = |tables: &[TableInfo<'_>]| tables.iter().map(|table| table.bytes).sum::<u64>() as f64;
+fn cost<K: Key>(upper: &[TableInfo<K>], lower: &[TableInfo<K>]) -> f64 {
+    let bytes = |tables: &[TableInfo<K>]| tables.iter().map(|table| table.bytes).sum::<u64>() as f64;
     let worth: f64 = upper
         .iter()
         .map(|table| table.bytes as f64 * (1.0 + TOMBSTONE_WEIGHT * table.tombstone_ratio()))
         .sum();
-    (bytes(upper) + bytes(lower)) / worth.max(1.0)
+    let cost = (bytes(upper) + bytes(lower)) / worth.max(1.0);
+    debug_assert!(cost >= 0.0 && cost.is_finite(), "found a cost of {cost} for {worth} bytes");
+    cost
 }
 
 /// Returns the tables of the next level in a range, or `None` while that level has several runs.
-fn below<'s, 'a>(
-    state: &'s State<'a>,
+fn below<'s, K: Key>(
+    state: &'s State<K>,
     level: usize,
-    smallest: &[u8],
-    largest: &[u8],
-) -> Option<&'s [TableInfo<'a>]> {
+    smallest: K,
+    largest: K,
+) -> Option<&'s [TableInfo<K>]> {
     match &state.level(level + 1).runs[..] {
         [] => Some(&[]),
         [run] => Some(run.overlapping(smallest, largest)),
@@ -108,15 +112,20 @@ fn below<'s, 'a>(
     }
 }
 
-fn job<'s, 'a>(
+fn job<'s, K: Key>(
     strategy: &Leveled,
-    state: &'s State<'a>,
-    run: &RunInfo<'a>,
+    state: &'s State<K>,
+    run: &RunInfo<K>,
     level: usize,
-    upper: &'s [TableInfo<'a>],
-    lower: &'s [TableInfo<'a>],
+    upper: &'s [TableInfo<K>],
+    lower: &'s [TableInfo<K>],
     reason: Reason,
-) -> Option<Job> {
+) -> Option<Job<K::Owned>> {
+    debug_assert!(!upper.is_empty(), "a job moves at least one table down");
+    debug_assert!(
+        lower.iter().all(|below| upper.iter().any(|table| table.number != below.number)),
+        "found a table in two levels"
+    );
     let shape = strategy.shape(JobKind::Merge);
     let overlap_after: u64 = upper
         .iter()

@@ -15,8 +15,8 @@
 
 mod level_zero;
 mod pick;
-pub(super) mod targets;
-pub(super) mod upkeep;
+pub(crate) mod targets;
+pub(crate) mod upkeep;
 
 use super::Strategy;
 use super::job::{Job, JobKind, Reason, Shape};
@@ -24,7 +24,8 @@ use super::manual::{Manual, ManualStep, compact_range};
 use super::options::LeveledOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::State;
-use targets::Targets;
+use crate::Key;
+pub use targets::LevelTargets;
 
 /// The output tables of a job overlap at most about this many tables of the level below.
 const OVERLAP_TABLES: u64 = 10;
@@ -41,25 +42,38 @@ impl Leveled {
         Leveled { options }
     }
 
+    /// Returns the sizes that the levels should have.
+    pub fn targets<K: Key>(&self, state: &State<K>) -> LevelTargets {
+        LevelTargets::new(&self.options, state)
+    }
+
+    /// Returns how many bytes of the next level an output table may overlap.
+    pub fn overlap_bytes_max(&self) -> u64 {
+        self.options.table_bytes.saturating_mul(OVERLAP_TABLES)
+    }
+
     fn shape(&self, kind: JobKind) -> Shape {
         let LeveledOptions { table_bytes, parts, .. } = self.options;
-        Shape { kind, table_bytes, overlap_bytes_max: table_bytes.saturating_mul(OVERLAP_TABLES), parts }
+        Shape { kind, table_bytes, overlap_bytes_max: self.overlap_bytes_max(), parts }
     }
 
     /// Returns the score of level 0, which is at least 1 when there is enough to merge.
-    fn level_zero_score(&self, state: &State<'_>, targets: &Targets) -> f64 {
+    fn level_zero_score<K: Key>(&self, state: &State<K>, targets: &LevelTargets) -> f64 {
         let idle = state.level(0).runs.iter().filter(|run| !run.is_compacting());
         let (runs, bytes) = idle.fold((0, 0), |(runs, bytes), run| (runs + 1, bytes + run.bytes()));
         let LeveledOptions { level_zero_runs_min, level_zero_runs_max, .. } = self.options;
         let enough = runs as f64 / level_zero_runs_min as f64;
         let worth_it = bytes as f64 / targets.level_zero_bytes.max(1) as f64;
         let too_many = runs as f64 / level_zero_runs_max as f64;
-        too_many.max(enough.min(worth_it))
+        let score = too_many.max(enough.min(worth_it));
+        debug_assert!(score >= 0.0 && score.is_finite(), "found a score of {score} for {runs} runs");
+        score
     }
 
     /// Returns the score of a level below level 0: the bytes that no running job takes, divided by
     /// the target.
-    fn level_score(state: &State<'_>, targets: &Targets, level: usize) -> f64 {
+    fn level_score<K: Key>(state: &State<K>, targets: &LevelTargets, level: usize) -> f64 {
+        debug_assert!(level > 0, "level 0 is scored by its runs");
         let bytes: u64 =
             state.level(level).tables().filter(|table| !table.compacting).map(|table| table.bytes).sum();
         match targets.of(level) {
@@ -71,16 +85,17 @@ impl Leveled {
     }
 
     /// Returns the levels with a score of at least 1, the most urgent first.
-    fn due(&self, state: &State<'_>, targets: &Targets) -> Vec<(usize, f64)> {
+    fn due<K: Key>(&self, state: &State<K>, targets: &LevelTargets) -> Vec<(usize, f64)> {
         let mut due = vec![(0, self.level_zero_score(state, targets))];
         due.extend((1..targets.last).map(|level| (level, Leveled::level_score(state, targets, level))));
         due.retain(|&(_, score)| score >= 1.0);
         due.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        debug_assert!(due.iter().all(|&(level, _)| level < targets.last), "the last level is never due");
         due
     }
 
     /// Merges the runs of a level with several runs, as another strategy leaves it, into one.
-    fn unite_runs(&self, state: &State<'_>) -> Option<Job> {
+    fn unite_runs<K: Key>(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         let (level, info) = state.levels.iter().enumerate().skip(1).find(|(_, info)| info.runs.len() > 1)?;
         let reason = Reason::Runs { level, runs: info.runs.len() };
         let inputs = info.runs.iter().map(|run| (level, run.id, run.tables.iter().collect())).collect();
@@ -90,7 +105,7 @@ impl Leveled {
 
     /// When the store is idle, merges levels down until the levels above the last are a small part
     /// of it.
-    fn reclaim_space(&self, state: &State<'_>, targets: &Targets) -> Option<Job> {
+    fn reclaim_space<K: Key>(&self, state: &State<K>, targets: &LevelTargets) -> Option<Job<K::Owned>> {
         let last = state.level(targets.last).bytes();
         let above = state.bytes() - last;
         if !state.idle || above == 0 || above as f64 <= last as f64 * self.options.idle_space_ratio {
@@ -108,19 +123,19 @@ impl Leveled {
     }
 }
 
-impl Strategy for Leveled {
+impl<K: Key> Strategy<K> for Leveled {
     fn name(&self) -> &'static str {
         "leveled"
     }
 
-    fn pick(&self, state: &State<'_>) -> Option<Job> {
+    fn pick(&self, state: &State<K>) -> Option<Job<K::Owned>> {
         if let Some(job) = self.unite_runs(state) {
             return Some(job);
         }
         if state.levels.iter().skip(1).any(|level| level.runs.len() > 1) {
             return None; // runs are being merged
         }
-        let targets = Targets::new(&self.options, state);
+        let targets = self.targets(state);
         for (level, score) in self.due(state, &targets) {
             let job = if level == 0 {
                 let (runs, bytes) = (state.level(0).runs.len(), state.level(0).bytes());
@@ -148,8 +163,8 @@ impl Strategy for Leveled {
             .or_else(|| self.reclaim_space(state, &targets))
     }
 
-    fn scores(&self, state: &State<'_>) -> Scores {
-        let targets = Targets::new(&self.options, state);
+    fn scores(&self, state: &State<K>) -> Scores {
+        let targets = self.targets(state);
         let mut scores = Scores::default();
         let zero = self.level_zero_score(state, &targets);
         // The excess over a target is merged into the next level, together with the tables it
@@ -175,6 +190,8 @@ impl Strategy for Leveled {
                 } else {
                     (below as f64 * excess as f64 / total.max(1) as f64) as u64
                 };
+                debug_assert!(next > level, "found level {next} as the next one below {level}");
+                debug_assert!(overlap <= below, "found {overlap} of {below} bytes overlapped");
                 scores.debt_bytes = scores.debt_bytes.saturating_add(excess).saturating_add(overlap);
             }
             incoming = excess;
@@ -185,7 +202,7 @@ impl Strategy for Leveled {
         scores
     }
 
-    fn compact_range(&self, state: &State<'_>, manual: &Manual<'_>) -> ManualStep {
+    fn compact_range(&self, state: &State<K>, manual: &Manual<K>) -> ManualStep<K::Owned> {
         let last = self.options.levels - 1;
         compact_range(state, manual, last, self.shape(JobKind::Merge))
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::overlap::hull;
 use super::state::{State, TableInfo};
+use crate::Key;
 
 /// The reason why a job was chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -108,7 +109,7 @@ pub struct Input {
 /// A compaction. Jobs that run at the same time share no table, and the ranges they write do not
 /// overlap.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Job {
+pub struct Job<O> {
     /// The treatment of the inputs.
     pub kind: JobKind,
     /// The reason for the job.
@@ -124,37 +125,39 @@ pub struct Job {
     /// Bytes of all inputs.
     pub input_bytes: u64,
     /// The first key of the inputs.
-    pub smallest: Vec<u8>,
+    pub smallest: O,
     /// The last key of the inputs, inclusive.
-    pub largest: Vec<u8>,
+    pub largest: O,
     /// True if no table outside the inputs is older and shares a key with them. Tombstones that no
     /// snapshot needs can then be dropped.
     pub bottommost: bool,
     /// Keys at which a new output table must begin. They limit how much of the level below an
     /// output table overlaps.
-    pub cuts: Vec<Vec<u8>>,
+    pub cuts: Vec<O>,
     /// Keys that split the work into parts of similar size for parallel threads.
-    pub boundaries: Vec<Vec<u8>>,
+    pub boundaries: Vec<O>,
 }
 
 /// A job being built: the chosen tables by level and run.
-pub(super) struct Draft<'s, 'a> {
-    pub(super) reason: Reason,
+pub(crate) struct Draft<'s, K> {
+    pub(crate) reason: Reason,
     /// Level, run, and tables in key order; newest run first.
-    pub(super) inputs: Vec<(usize, u64, Vec<&'s TableInfo<'a>>)>,
-    pub(super) output_level: usize,
-    pub(super) output_run: u64,
+    pub(crate) inputs: Vec<(usize, u64, Vec<&'s TableInfo<K>>)>,
+    pub(crate) output_level: usize,
+    pub(crate) output_run: u64,
 }
 
-impl<'s, 'a> Draft<'s, 'a> {
-    pub(super) fn tables(&self) -> impl Iterator<Item = &'s TableInfo<'a>> + Clone {
+impl<'s, K: Key> Draft<'s, K> {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &'s TableInfo<K>> + Clone {
         self.inputs.iter().flat_map(|(_, _, tables)| tables.iter().copied())
     }
 
     /// Returns the job, or `None` if it cannot start now because a table is in use or another job
     /// writes to the same place.
-    pub(super) fn finish(mut self, state: &State<'_>, shape: Shape) -> Option<Job> {
+    pub(crate) fn finish(mut self, state: &State<K>, shape: Shape) -> Option<Job<K::Owned>> {
         self.inputs.retain(|(_, _, tables)| !tables.is_empty());
+        debug_assert_eq!(state.broken_invariant(), None, "of the state for a job because of {}", self.reason);
+        self.assert_ordered(shape.kind);
         let (smallest, largest) = hull(self.tables())?;
         let in_use = self.tables().any(|table| table.compacting);
         if in_use || state.is_written(self.output_level, smallest, largest) {
@@ -163,6 +166,7 @@ impl<'s, 'a> Draft<'s, 'a> {
         let bottommost = self.is_bottommost(state, smallest, largest);
         let input_bytes = self.tables().map(|table| table.bytes).sum();
         let boundaries = self.boundaries(shape.parts, input_bytes);
+        debug_assert!(boundaries.len() < shape.parts.max(1), "a job has more parts than its shape allows");
         let inputs = self.inputs.iter().map(|(level, run, tables)| Input {
             level: *level,
             run: *run,
@@ -176,17 +180,52 @@ impl<'s, 'a> Draft<'s, 'a> {
             output_run: self.output_run,
             table_bytes: shape.table_bytes,
             input_bytes,
-            smallest: smallest.to_vec(),
-            largest: largest.to_vec(),
+            smallest: smallest.owned(),
+            largest: largest.owned(),
             bottommost,
             cuts: cuts(state, self.output_level, smallest, largest, shape.overlap_bytes_max),
             boundaries,
         })
     }
 
+    /// Panics if the job would put newer data below older data, or read a table twice: readers
+    /// would then find old values.
+    fn assert_ordered(&self, kind: JobKind) {
+        let deepest = self.inputs.iter().map(|(level, _, _)| *level).max().unwrap_or(0);
+        if kind != JobKind::Drop {
+            assert!(
+                self.output_level >= deepest,
+                "found output in level {} of inputs in level {deepest}, expected none above them",
+                self.output_level
+            );
+            assert!(
+                self.inputs.is_sorted_by(|a, b| (a.0, b.1) < (b.0, a.1)),
+                "found inputs out of order of age for a job because of {}",
+                self.reason
+            );
+        }
+        for (level, run, tables) in &self.inputs {
+            debug_assert!(
+                tables.is_sorted_by(|a, b| a.largest <= b.smallest && a.number != b.number),
+                "found tables of run {run} of level {level} out of key order"
+            );
+        }
+        debug_assert!(self.are_tables_distinct(), "found a table twice among the inputs");
+    }
+
+    fn are_tables_distinct(&self) -> bool {
+        let mut numbers: Vec<u64> = self.tables().map(|table| table.number).collect();
+        numbers.sort_unstable();
+        numbers.is_sorted_by(|a, b| a < b)
+    }
+
     /// Returns true if no table outside the job is older than the output and has a key in its
     /// range.
-    fn is_bottommost(&self, state: &State<'_>, smallest: &[u8], largest: &[u8]) -> bool {
+    fn is_bottommost(&self, state: &State<K>, smallest: K, largest: K) -> bool {
+        debug_assert!(
+            smallest <= largest,
+            "found the range {smallest:?}..={largest:?}, expected it in order"
+        );
         let is_input = |number: u64| self.tables().any(|table| table.number == number);
         let oldest = self.inputs.iter().map(|(level, run, _)| (*level, std::cmp::Reverse(*run))).max();
         let Some((oldest_level, std::cmp::Reverse(oldest_run))) = oldest else { return false };
@@ -197,45 +236,80 @@ impl<'s, 'a> Draft<'s, 'a> {
     }
 
     /// Returns first keys of tables of the largest input, spread evenly over it.
-    fn boundaries(&self, parts: usize, input_bytes: u64) -> Vec<Vec<u8>> {
+    fn boundaries(&self, parts: usize, input_bytes: u64) -> Vec<K::Owned> {
         let tables = self.inputs.iter().map(|(_, _, tables)| tables).max_by_key(|tables| tables.len());
         let Some(tables) = tables.filter(|_| parts > 1 && input_bytes > 0) else { return Vec::new() };
         let total: u64 = tables.iter().map(|table| table.bytes).sum();
-        let mut boundaries: Vec<Vec<u8>> = Vec::new();
+        let mut boundaries: Vec<K::Owned> = Vec::new();
         let mut before = 0;
         for table in tables {
             let due = total * (boundaries.len() as u64 + 1) / parts as u64;
             if before >= due && before > 0 && boundaries.len() + 1 < parts {
-                boundaries.push(table.smallest.to_vec());
+                boundaries.push(table.smallest.owned());
             }
             before += table.bytes;
         }
+        debug_assert_eq!(before, total, "the parts have all bytes of the input");
         boundaries
     }
 }
 
 /// The settings shared by all jobs of a strategy.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
-    pub(super) kind: JobKind,
-    pub(super) table_bytes: u64,
-    pub(super) overlap_bytes_max: u64,
-    pub(super) parts: usize,
+pub(crate) struct Shape {
+    pub(crate) kind: JobKind,
+    pub(crate) table_bytes: u64,
+    pub(crate) overlap_bytes_max: u64,
+    pub(crate) parts: usize,
 }
 
 /// Returns keys of the level below the output, each after at least `bytes_max` of that level since
 /// the previous one.
-fn cuts(state: &State<'_>, level: usize, smallest: &[u8], largest: &[u8], bytes_max: u64) -> Vec<Vec<u8>> {
+fn cuts<K: Key>(state: &State<K>, level: usize, smallest: K, largest: K, bytes_max: u64) -> Vec<K::Owned> {
+    debug_assert!(bytes_max > 0, "a limit of 0 bytes would cut at every table");
     let below = state.level(level + 1);
     let [run] = &below.runs[..] else { return Vec::new() };
     let mut cuts = Vec::new();
     let mut bytes = 0;
     for table in run.overlapping(smallest, largest) {
         if bytes >= bytes_max && table.smallest > smallest {
-            cuts.push(table.smallest.to_vec());
+            cuts.push(table.smallest.owned());
             bytes = 0;
         }
         bytes += table.bytes;
     }
+    debug_assert!(cuts.len() < run.tables.len(), "found {} cuts at {} tables", cuts.len(), run.tables.len());
     cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::{LevelInfo, RunInfo};
+
+    /// Goal: an output table ends once it overlaps enough bytes of the next level, counted from
+    /// the previous forced end. Method: tables of 40 bytes against a limit of 100, over the whole
+    /// range and from the middle on.
+    #[test]
+    fn cuts_count_the_bytes_passed_below() {
+        let table = |at: u32| TableInfo {
+            number: u64::from(at),
+            bytes: 40,
+            smallest: at * 10,
+            largest: at * 10 + 9,
+            entries: 1,
+            tombstones: 0,
+            seqnos: (0, 0),
+            oldest_secs: 0,
+            newest_secs: 0,
+            expires_secs: u64::MAX,
+            compacting: false,
+            marked: false,
+        };
+        let below = LevelInfo { runs: vec![RunInfo { id: 0, tables: (0..8).map(table).collect() }] };
+        let state = State { levels: vec![LevelInfo::default(), below], ..State::default() };
+        assert_eq!(cuts(&state, 0, 0, 99, 100), [30, 60]);
+        assert_eq!(cuts(&state, 0, 25, 69, 100), [50]);
+        assert_eq!(cuts(&state, 1, 0, 99, 100), [] as [u32; 0]);
+    }
 }

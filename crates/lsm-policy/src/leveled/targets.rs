@@ -1,7 +1,8 @@
 //! Target sizes of the levels.
 
-use crate::compaction::strategy::options::LeveledOptions;
-use crate::compaction::strategy::state::State;
+use crate::Key;
+use crate::options::LeveledOptions;
+use crate::state::State;
 
 /// Bytes that a merge into the next level writes per byte moved down, divided by the ratio of the
 /// levels' sizes. Less than 1, because the cheapest ranges are merged first and superseded entries
@@ -27,19 +28,20 @@ const RATIO_MIN: f64 = 5.0;
 /// middle level is nearly empty, or ten times larger than the one above, merely because the sizes
 /// happen to work out that way.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::compaction::strategy) struct Targets {
+pub struct LevelTargets {
     /// The number of the last level.
-    pub(in crate::compaction::strategy) last: usize,
+    pub last: usize,
     /// The level into which level 0 is merged.
-    pub(in crate::compaction::strategy) base: usize,
+    pub base: usize,
     /// The bytes in level 0 that make a merge worthwhile.
-    pub(in crate::compaction::strategy) level_zero_bytes: u64,
-    /// Targets from level 1 on: 0 above the base level, no limit for the last.
+    pub level_zero_bytes: u64,
+    /// LevelTargets from level 1 on: 0 above the base level, no limit for the last.
     bytes: Vec<u64>,
 }
 
-impl Targets {
-    pub(in crate::compaction::strategy) fn new(options: &LeveledOptions, state: &State<'_>) -> Targets {
+impl LevelTargets {
+    pub(crate) fn new<K: Key>(options: &LeveledOptions, state: &State<K>) -> LevelTargets {
+        debug_assert!(options.levels >= 2, "found {} levels, expected level 0 and one below", options.levels);
         let last = options.levels.max(state.levels.len()) - 1;
         let largest = (1..=last).map(|level| state.level(level).bytes()).max().unwrap_or(0);
         let (count, ratio) = shape(options, largest);
@@ -55,12 +57,22 @@ impl Targets {
             target /= ratio;
         }
         let level_zero_bytes = options.level_zero_bytes.min(largest);
-        Targets { last, base: wanted.min(first_used), level_zero_bytes, bytes }
+        let first = wanted.saturating_sub(1).min(bytes.len());
+        debug_assert!(
+            bytes.iter().take(first).all(|&target| target == 0),
+            "found a target above level {wanted}"
+        );
+        debug_assert!(
+            bytes.get(first..).is_some_and(|targets| targets.is_sorted()),
+            "found targets {bytes:?}, expected each at least that of the level above"
+        );
+        debug_assert_eq!(bytes.last(), Some(&u64::MAX), "the last level has no limit");
+        LevelTargets { last, base: wanted.min(first_used), level_zero_bytes, bytes }
     }
 
     /// Returns the target of a level from 1 on: `u64::MAX` for the last level, 0 for a level that
     /// should be empty.
-    pub(in crate::compaction::strategy) fn of(&self, level: usize) -> u64 {
+    pub fn of(&self, level: usize) -> u64 {
         level.checked_sub(1).and_then(|at| self.bytes.get(at)).copied().unwrap_or(0)
     }
 }
@@ -81,5 +93,7 @@ fn shape(options: &LeveledOptions, largest: u64) -> (usize, f64) {
             best = (count, ratio, cost);
         }
     }
+    debug_assert!((1..options.levels.max(2)).contains(&best.0), "found {} levels below level 0", best.0);
+    debug_assert!(best.1 >= 1.0 && best.1 <= options.multiplier, "found the ratio {}", best.1);
     (best.0, best.1)
 }

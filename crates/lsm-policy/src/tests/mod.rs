@@ -2,8 +2,8 @@
 
 use cairn_vfs::{Rng, SeededRng};
 
-use super::leveled::targets::Targets;
-use super::*;
+use crate::LevelTargets;
+use crate::bytes::*;
 
 mod properties;
 mod rules;
@@ -48,7 +48,7 @@ fn merging() -> Vec<Box<dyn Strategy>> {
             ..universal()
         }),
     ];
-    all.iter().map(|options| options.build().unwrap()).collect()
+    all.iter().map(|options| Box::new(options.build().unwrap()) as Box<dyn Strategy>).collect()
 }
 
 /// Returns a random strategy with random settings that keeps all data.
@@ -80,7 +80,7 @@ fn drawn(rng: &mut SeededRng) -> Box<dyn Strategy> {
         // With room for everything: it drops nothing, and leaves the tree unchanged.
         _ => StrategyOptions::Fifo(FifoOptions { bytes_max: u64::MAX, ttl_secs: None }),
     };
-    options.build().unwrap()
+    Box::new(options.build().unwrap()) as Box<dyn Strategy>
 }
 
 fn seed() -> u64 {

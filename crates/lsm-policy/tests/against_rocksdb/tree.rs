@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_kv::strategy::{Job, JobKind, LevelInfo, RunInfo, RunningJob, State, Strategy, TableInfo};
+use cairn_lsm_policy::bytes::{Job, JobKind, LevelInfo, RunInfo, RunningJob, State, Strategy, TableInfo};
 use cairn_vfs::{Rng, SeededRng};
 
 const MIB: f64 = (1u64 << 20) as f64;

@@ -1,7 +1,6 @@
 //! Settings of the strategies.
 
-use super::{Fifo, LazyLeveled, Leveled, Strategy, Universal};
-use crate::{Error, Result};
+use std::fmt;
 
 const MIB: u64 = 1 << 20;
 
@@ -25,23 +24,10 @@ impl Default for StrategyOptions {
 }
 
 impl StrategyOptions {
-    /// Creates the strategy.
-    ///
-    /// Errors: [`Error::Invalid`] with the setting, its value and the expected values.
-    pub fn build(&self) -> Result<Box<dyn Strategy>> {
-        self.check()?;
-        Ok(match self {
-            StrategyOptions::Leveled(options) => Box::new(Leveled::new(options.clone())),
-            StrategyOptions::Universal(options) => Box::new(Universal::new(options.clone())),
-            StrategyOptions::Fifo(options) => Box::new(Fifo::new(options.clone())),
-            StrategyOptions::LazyLeveled(options) => Box::new(LazyLeveled::new(options.clone())),
-        })
-    }
-
     /// Checks the settings.
     ///
-    /// Errors: [`Error::Invalid`] with the setting, its value and the expected values.
-    pub fn check(&self) -> Result<()> {
+    /// Errors: [`InvalidOption`].
+    pub fn check(&self) -> Result<(), InvalidOption> {
         let common = |table_bytes: u64, levels: usize| {
             expect(table_bytes > 0, "table_bytes", table_bytes, "more than 0")?;
             expect((2..=LEVELS_MAX).contains(&levels), "levels", levels, "2 to 32")
@@ -80,11 +66,37 @@ impl StrategyOptions {
 /// The number of levels that the manifest supports.
 const LEVELS_MAX: usize = 32;
 
-fn expect(holds: bool, name: &str, value: impl std::fmt::Display, expected: &str) -> Result<()> {
-    if holds { Ok(()) } else { Err(Error::invalid(format!("{name} is {value}, expected {expected}"))) }
+const _: () = assert!(LEVELS_MAX >= 2, "level 0, and one to merge it into");
+
+/// A setting with a value that no policy can work with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidOption {
+    /// The setting.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// The values that it may have.
+    pub expected: &'static str,
 }
 
-/// Settings of [`Leveled`].
+impl fmt::Display for InvalidOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, expected {}", self.name, self.value, self.expected)
+    }
+}
+
+impl std::error::Error for InvalidOption {}
+
+fn expect(
+    holds: bool,
+    name: &'static str,
+    value: impl fmt::Display,
+    expected: &'static str,
+) -> Result<(), InvalidOption> {
+    if holds { Ok(()) } else { Err(InvalidOption { name, value: value.to_string(), expected }) }
+}
+
+/// Settings of [`Leveled`](crate::Leveled).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeveledOptions {
     /// Approximate maximal size of a table. Default: 64 MiB.
@@ -141,7 +153,7 @@ impl Default for LeveledOptions {
     }
 }
 
-/// Settings of [`Universal`].
+/// Settings of [`Universal`](crate::Universal).
 #[derive(Debug, Clone, PartialEq)]
 pub struct UniversalOptions {
     /// Approximate maximal size of a table. Default: 64 MiB.
@@ -183,7 +195,7 @@ impl Default for UniversalOptions {
     }
 }
 
-/// Settings of [`Fifo`].
+/// Settings of [`Fifo`](crate::Fifo).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FifoOptions {
     /// The oldest tables are removed while the total size exceeds this many bytes. Default: 1 GiB.
@@ -199,7 +211,7 @@ impl Default for FifoOptions {
     }
 }
 
-/// Settings of [`LazyLeveled`].
+/// Settings of [`LazyLeveled`](crate::LazyLeveled).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LazyOptions {
     /// Approximate maximal size of a table. Default: 64 MiB.

@@ -7,7 +7,7 @@ fn mib(mib: u64) -> u64 {
 }
 
 /// Returns the targets for a last level of this many MiB.
-fn targets(last_mib: u64) -> Targets {
+fn targets(last_mib: u64) -> LevelTargets {
     let table = TableInfo {
         number: 1,
         bytes: mib(last_mib),
@@ -24,7 +24,7 @@ fn targets(last_mib: u64) -> Targets {
     };
     let mut levels = vec![LevelInfo::default(); 7];
     levels[6].runs = vec![RunInfo { id: 0, tables: vec![table] }];
-    Targets::new(&LeveledOptions::default(), &State { levels, ..State::default() })
+    LevelTargets::new(&LeveledOptions::default(), &State { levels, ..State::default() })
 }
 
 /// Goal: the number and sizes of levels follow the amount of data: no middle level where rewriting
