@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::results::{Case, Measurement, Run};
+use crate::results::{Case, Measurement, Run, PAGE_TRACE};
 use crate::stats::{self, Estimate};
-use crate::suite_pool::trace;
 use crate::text;
 
 /// One metric of one contender in one case, in both runs.
@@ -91,7 +90,7 @@ pub fn is_count(suite: &str, measurement: &Measurement) -> bool {
         "hash" => matches!(measurement.metric.as_str(), "bytes per entry" | "index bytes per entry"),
         "index" => measurement.unit == "pages" && often,
         "pool" => {
-            let is_by_one = [trace::DATASET, HIT_RATES].contains(&measurement.case.dataset.as_str());
+            let is_by_one = [PAGE_TRACE, HIT_RATES].contains(&measurement.case.dataset.as_str());
             measurement.metric == "hit rate" && (often || (is_by_one && agrees))
         }
         _ => false,

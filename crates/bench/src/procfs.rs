@@ -110,6 +110,35 @@ fn bytes_of(status: &str, name: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// The kernel's counters for this process, over all its threads (`/proc/self/io`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Io {
+    /// Bytes of pages that became dirty through `write` or a mapping, and so go to the disk. A page
+    /// that is written several times before it is written back counts once. A page of a file that
+    /// is removed before writeback counts too.
+    pub(crate) written_bytes: u64,
+    /// Bytes passed to `write`.
+    pub(crate) write_call_bytes: u64,
+    /// Bytes returned by `read`.
+    pub(crate) read_call_bytes: u64,
+}
+
+impl Io {
+    /// Reads the counters; `None` if the kernel does not provide them.
+    pub(crate) fn now() -> Option<Io> {
+        let text = text("/proc/self/io")?;
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line?.trim().parse().ok()
+        };
+        Some(Io {
+            written_bytes: field("write_bytes")?,
+            write_call_bytes: field("wchar")?,
+            read_call_bytes: field("rchar")?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

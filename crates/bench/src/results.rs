@@ -8,6 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Family of the contenders of Sparkey's Java library.
+pub const SPARKEY_JAVA: &str = "sparkey-java";
+
+/// Data set of the cases that replay a trace of pages.
+pub const PAGE_TRACE: &str = "trace";
+
 /// Version of the schema. It changes when a field changes its meaning or is removed.
 pub const SCHEMA_VERSION: u32 = 1;
 

@@ -7,8 +7,7 @@ use cairn_sim::json::{in_words, parse_at};
 use cairn_vfs::{AtomicFile, Fs, OpenOptions};
 
 use crate::error::{Error, Result};
-use crate::peers::sparkey_java;
-use crate::results::{Run, SCHEMA_VERSION};
+use crate::results::{Run, SCHEMA_VERSION, SPARKEY_JAVA};
 use crate::stats;
 
 /// Directory of runs, relative to the working directory.
@@ -45,7 +44,7 @@ pub fn files(fs: &dyn Fs, dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// Returns whether a path is the directory of a run over all suites, judging by its name or its
 /// content.
-fn is_whole(fs: &dyn Fs, path: &Path) -> Result<bool> {
+pub(crate) fn is_whole(fs: &dyn Fs, path: &Path) -> Result<bool> {
     // A dangling link is not a run, and must not hide the others.
     if !fs.exists(path)? || !fs.metadata(path)?.is_dir {
         return Ok(false);
@@ -74,25 +73,6 @@ pub fn load_all(fs: &dyn Fs, path: &Path) -> Result<Vec<Run>> {
         return Err(Error::invalid(format!("{}: there is no stored run in it", path.display())));
     }
     Ok(runs)
-}
-
-/// Returns the directory of the latest run over all suites in `dir`, with its start. `None` if
-/// there is none with results.
-pub fn latest_whole(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, PathBuf)>> {
-    let mut newest: Option<(String, PathBuf)> = None;
-    if !fs.exists(dir)? {
-        return Ok(newest);
-    }
-    for path in fs.read_dir(dir)? {
-        if !is_whole(&**fs, &path)? || files(&**fs, &path)?.is_empty() {
-            continue;
-        }
-        let Ok(started) = crate::suite_all::started(&**fs, &path) else { continue };
-        if newest.as_ref().is_none_or(|(known, _)| started > *known) {
-            newest = Some((started, path));
-        }
-    }
-    Ok(newest)
 }
 
 /// Saves `run` in `dir`, which is created if it does not exist, and returns the path of the file.
@@ -161,7 +141,7 @@ fn widen(run: &mut Run) {
 fn note_turns(run: &mut Run) {
     let quick = run.mode != "full";
     for measurement in &mut run.measurements {
-        let is_java = measurement.contender.starts_with(sparkey_java::FAMILY);
+        let is_java = measurement.contender.starts_with(SPARKEY_JAVA);
         measurement.one_turn = quick && is_java && measurement.metric == "throughput";
     }
 }

@@ -12,9 +12,8 @@
 //! the bytes per entry of the store, because a store that compresses less has less work.
 
 use crate::error::{Error, Result};
-use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
-use crate::results::{Case, Contender, ENDED_EARLY, Measurement, PEAK_MEMORY, Run};
+use crate::results::{Case, Contender, ENDED_EARLY, Measurement, PEAK_MEMORY, Run, SPARKEY_JAVA};
 use crate::sizes::size_of_store;
 use crate::stats;
 use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, THROUGHPUT};
@@ -88,7 +87,7 @@ impl Reference {
             suite_kv::NAME => Reference { title: "RocksDB", family: "rocksdb" },
             suite_index::NAME => Reference { title: "btree", family: "btree" },
             suite_sql::NAME => Reference { title: "SQLite", family: "sqlite" },
-            _ => Reference { title: "Sparkey (Java)", family: sparkey_java::FAMILY },
+            _ => Reference { title: "Sparkey (Java)", family: SPARKEY_JAVA },
         }
     }
 
@@ -98,7 +97,7 @@ impl Reference {
 
     /// Returns whether its memory is that of a whole virtual machine.
     fn is_java(&self) -> bool {
-        self.family == sparkey_java::FAMILY
+        self.family == SPARKEY_JAVA
     }
 }
 

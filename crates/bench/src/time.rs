@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use cairn_codec::calendar::civil_from_days;
 
+/// Formats days since the Unix epoch as a date such as `2026-11-21`.
+pub fn date_text(days: i32) -> String {
+    let (year, month, day) = civil_from_days(i64::from(days));
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
 /// Formats a time as in `2026-11-21T05:01:00Z`.
 pub fn rfc3339(since_epoch: Duration) -> String {
     let seconds = since_epoch.as_secs();

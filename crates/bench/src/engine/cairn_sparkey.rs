@@ -11,11 +11,13 @@ use cairn_vfs::{Fs, StdFs};
 use super::cairn::CairnReader;
 use super::{Built, Compression, ConstantReader, ConstantStore, Settings, Variant, settings};
 use crate::error::Result;
-use crate::peers::sparkey_java::BLOCK_BYTES;
 use crate::workload::Dataset;
 
 /// Name of the store.
 pub const NAME: &str = "cairn-sparkey";
+
+/// Block size of compressed logs in bytes, the same as for Sparkey's Java library.
+pub const BLOCK_BYTES: u32 = 4096;
 const FILE: &str = "data.spl";
 
 /// The ways to open a file, in the order of the variants.

@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 use super::matrix::Cell;
 use super::model::{self, Dim, Family, Model, Value, is_batched};
 use super::ratio::{self, Pair, Ratio};
-use crate::peers::sparkey_java;
-use crate::results::{Case, Measurement, OVER_TIME, PEAK_MEMORY};
+use crate::results::{Case, Measurement, OVER_TIME, PEAK_MEMORY, SPARKEY_JAVA};
 use crate::suite_kv;
 use crate::suite_pool::raw;
 
@@ -124,7 +123,7 @@ impl<'a> Verdict<'a> {
     fn pair(&self, model: &Model<'a>, key: &(String, Case), peer: &Family<'a>) -> Option<Pair<'a>> {
         // Java's peak memory is that of the whole virtual machine. Ours is a rise above the memory
         // of the records.
-        if key.0 == PEAK_MEMORY && peer.name == sparkey_java::FAMILY {
+        if key.0 == PEAK_MEMORY && peer.name == SPARKEY_JAVA {
             return None;
         }
         let family = peer.look.family;

@@ -6,7 +6,7 @@ use cairn_vfs::StdFs;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::engine::{Built, Compression};
+use crate::engine::{BuildOutcome, Compression};
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::suite_counts::CountJob;
@@ -147,27 +147,6 @@ pub enum Job {
     Kv(Box<KvJob>),
     /// Run a loop whose instructions are counted.
     Count(CountJob),
-}
-
-/// The costs of a build.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct BuildOutcome {
-    /// Time from handing over the first record until all files are on stable storage.
-    pub seconds: f64,
-    /// Total length of all files.
-    pub disk_bytes: u64,
-    /// The part of these bytes that serves to find records, where the format separates it.
-    pub index_bytes: Option<u64>,
-    /// Rise of resident memory above the memory of the records. Only a process of its own can
-    /// measure it.
-    pub peak_memory_bytes: Option<u64>,
-}
-
-impl BuildOutcome {
-    /// Combines the costs that the lab measured with those that the store reported.
-    pub fn new(seconds: f64, disk_bytes: u64, built: Built, peak_memory_bytes: Option<u64>) -> Self {
-        BuildOutcome { seconds, disk_bytes, index_bytes: built.index_bytes, peak_memory_bytes }
-    }
 }
 
 /// One repetition of one cell.

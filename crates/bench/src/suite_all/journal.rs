@@ -13,7 +13,7 @@ use super::options::{Options, SuiteName};
 use super::part::PartResult;
 use crate::error::{Error, Result};
 use crate::results::{Probe, Run};
-use crate::store::SUITES_DIR as SUITES;
+use crate::store::{self, SUITES_DIR as SUITES};
 use crate::time::rfc3339;
 
 /// Incremented when a field changes its meaning or is removed.
@@ -296,6 +296,25 @@ impl Journal {
 pub fn started(fs: &dyn Fs, dir: &Path) -> Result<String> {
     let head: Head = read(fs, &dir.join(HEAD))?;
     Ok(head.started)
+}
+
+/// Returns the directory of the latest run over all suites in `dir`, with its start. `None` if
+/// there is none with results.
+pub fn latest(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Option<(String, PathBuf)>> {
+    let mut newest: Option<(String, PathBuf)> = None;
+    if !fs.exists(dir)? {
+        return Ok(newest);
+    }
+    for path in fs.read_dir(dir)? {
+        if !store::is_whole(&**fs, &path)? || store::files(&**fs, &path)?.is_empty() {
+            continue;
+        }
+        let Ok(started) = started(&**fs, &path) else { continue };
+        if newest.as_ref().is_none_or(|(known, _)| started > *known) {
+            newest = Some((started, path));
+        }
+    }
+    Ok(newest)
 }
 
 /// Locks a directory for this process.

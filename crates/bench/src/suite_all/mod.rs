@@ -22,7 +22,7 @@ mod tests;
 pub mod text;
 mod whole;
 
-pub use journal::{Head, Journal, Sitting, started};
+pub use journal::{Head, Journal, Sitting, latest, started};
 pub use measure::{Ending, Watch, measure};
 pub use options::{Mode, Options, SuiteName};
 pub use part::{Content, Part, PartResult, PartState, SuitePlan};

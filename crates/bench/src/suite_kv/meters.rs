@@ -1,40 +1,10 @@
-//! The costs of a turn besides time: bytes written to the disk, and length of files.
+//! The files of a turn: their length, and their pages in memory.
 
 use std::path::Path;
 
 use cairn_vfs::{Advice, Fs, OpenOptions, StdFs};
 
 use crate::error::Result;
-use crate::procfs;
-
-/// The kernel's counters for this process, over all its threads (`/proc/self/io`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Io {
-    /// Bytes of pages that became dirty through `write` or a mapping, and so go to the disk. A page
-    /// that is written several times before it is written back counts once. A page of a file that
-    /// is removed before writeback counts too.
-    pub(super) written_bytes: u64,
-    /// Bytes passed to `write`.
-    pub(super) write_call_bytes: u64,
-    /// Bytes returned by `read`.
-    pub(super) read_call_bytes: u64,
-}
-
-impl Io {
-    /// Reads the counters; `None` if the kernel does not provide them.
-    pub(super) fn now() -> Option<Io> {
-        let text = procfs::text("/proc/self/io")?;
-        let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-            line?.trim().parse().ok()
-        };
-        Some(Io {
-            written_bytes: field("write_bytes")?,
-            write_call_bytes: field("wchar")?,
-            read_call_bytes: field("rchar")?,
-        })
-    }
-}
 
 /// Returns the total length of all files in a directory tree.
 pub(super) fn tree_bytes(dir: &Path) -> Result<u64> {
@@ -68,6 +38,7 @@ pub(super) fn drop_from_memory(dir: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::procfs::Io;
     use crate::scratch::Scratch;
 
     /// Goal: both meters see writes. Method: a file of 8 MiB in a subdirectory.

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use cairn_vfs::{Clock, SystemClock};
 
-use super::meters::Io;
-use crate::procfs;
+use crate::procfs::{self, Io};
 
 /// Returns the processor time of this process in clock ticks; `None` if the kernel does not provide
 /// it.

@@ -9,13 +9,13 @@ use cairn_vfs::{Clock, SystemClock, thread};
 
 use super::job::{Done, KvJob, KvMetric, KvOutcome, Shape};
 use super::keys::KeyMaker;
-use super::meters::{Io, tree_bytes};
+use super::meters::tree_bytes;
 use super::store::{KvDb, KvSession, KvStore};
 use super::values::Values;
 use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::histogram::{Latencies, clock_overhead};
-use crate::procfs::PeakMemory;
+use crate::procfs::{Io, PeakMemory};
 
 /// One turn of one store.
 pub(super) struct Turn<'a> {

@@ -26,7 +26,7 @@ use crate::time::rfc3339;
 pub const OPTIMUM: &str = "optimum";
 
 /// Name of the data set of replayed cases.
-pub const DATASET: &str = "trace";
+pub const DATASET: &str = crate::results::PAGE_TRACE;
 
 /// A file that unpacks to more than this is considered a mistake.
 const TEXT_BYTES_MAX: u64 = 8 << 30;

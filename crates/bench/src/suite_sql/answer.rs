@@ -1,10 +1,27 @@
-//! The rows of a query reduced to two numbers. They suffice to detect an engine that returns
+//! The cells of a row, and the rows of a query reduced to two numbers. They suffice to detect an engine that returns
 //! nothing, too few rows, or wrong ones.
 
 use std::fmt;
 
-use super::store::Cell;
 use crate::digest::checksum;
+
+/// A value that is passed in or returned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cell<'a> {
+    /// NULL.
+    Null,
+    /// Any integer; a boolean is 0 or 1.
+    Int(i64),
+    /// A floating-point number, or a returned decimal number.
+    Real(f64),
+    /// A decimal number that is passed in: a multiple of its smallest unit, and the number of
+    /// digits after the point.
+    Decimal(i64, u8),
+    /// Text. A date is passed in as `2026-11-21`.
+    Text(&'a str),
+    /// A returned date, in days since 1970.
+    Date(i32),
+}
 
 /// Odd, so that multiplication is invertible; the first 64 bits of the golden ratio.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,6 +1,6 @@
 //! A row that is assembled from an engine's own representation.
 
-use super::store::Cell;
+use super::answer::Cell;
 
 /// A row. Only a row with more than eight cells allocates memory.
 #[derive(Debug, Clone)]

@@ -1,9 +1,10 @@
 //! Rows in PostgreSQL's text form for `COPY … FROM STDIN`: cells separated by tabs, NULL as `\N`,
 //! and special characters escaped with a backslash.
 
-use super::date_text;
-use super::store::{Cell, Rows};
+use super::answer::Cell;
+use super::store::Rows;
 use crate::error::Result;
+use crate::time::date_text;
 
 /// Bytes of rows that are passed on at a time.
 const CHUNK_BYTES: usize = 64 << 10;

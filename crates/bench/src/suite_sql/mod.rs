@@ -35,13 +35,14 @@ use std::path::PathBuf;
 
 use cairn_vfs::SeededRng;
 
-pub use answer::Answer;
+pub use answer::{Answer, Cell};
 pub use catalog::SqlCatalog;
 pub use cells::Cells;
+pub use crate::time::date_text;
 pub use copy::{append_text, send_rows};
 pub use options::Options;
 pub use plan::{Group, SqlCase, Work, name_of, plan};
-pub use store::{Address, Cell, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
+pub use store::{Address, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
 
 use self::data::{GroupRows, RecordRows};
 use self::repeat::{History, Table};
@@ -300,10 +301,4 @@ fn fill(db: &dyn SqlDb, dialect: Dialect, table: &Table) -> Result<()> {
         Ok(())
     })?;
     db.analyze()
-}
-
-/// Formats days since 1970 as a date such as `2026-11-21`.
-pub fn date_text(days: i32) -> String {
-    let (year, month, day) = cairn_codec::calendar::civil_from_days(i64::from(days));
-    format!("{year:04}-{month:02}-{day:02}")
 }

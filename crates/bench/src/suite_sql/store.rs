@@ -12,6 +12,7 @@
 use std::fmt::Debug;
 use std::path::Path;
 
+use super::answer::Cell;
 use crate::engine::Settings;
 use crate::error::Result;
 use crate::suite_kv::Guarantee;
@@ -38,24 +39,6 @@ pub enum Dialect {
     DuckDb,
     /// SQLite's, without dates and decimals.
     Sqlite,
-}
-
-/// A value that is passed in or returned.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
-    /// NULL.
-    Null,
-    /// Any integer; a boolean is 0 or 1.
-    Int(i64),
-    /// A floating-point number, or a returned decimal number.
-    Real(f64),
-    /// A decimal number that is passed in: a multiple of its smallest unit, and the number of
-    /// digits after the point.
-    Decimal(i64, u8),
-    /// Text. A date is passed in as `2026-11-21`.
-    Text(&'a str),
-    /// A returned date, in days since 1970.
-    Date(i32),
 }
 
 /// The address of a server, in the form that PostgreSQL's programs take.

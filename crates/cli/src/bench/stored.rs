@@ -83,7 +83,7 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
         Some(path) => path.clone(),
         None => {
             let newest = newest(fs, results, &suites)?;
-            if let Some((begun, dir)) = store::latest_whole(fs, results)?
+            if let Some((begun, dir)) = suite_all::latest(fs, results)?
                 && args.baseline.is_none()
                 && newest.as_ref().is_none_or(|(started, _)| begun > *started)
             {

@@ -17,16 +17,13 @@ use serde::Deserialize;
 pub use self::frames::{write_keys, write_records};
 pub use self::jdk::{Jdk, installed};
 use crate::digest::Outline;
-use crate::engine::{Compression, Settings, settings};
+use crate::engine::cairn_sparkey::BLOCK_BYTES;
+use crate::engine::{BuildOutcome, Compression, Settings, settings};
 use crate::error::{Error, Result};
 use crate::process::{self, Stop};
-use crate::runner::job::BuildOutcome;
 
 /// Family of all its contenders.
-pub const FAMILY: &str = "sparkey-java";
-
-/// Block size of compressed logs in bytes, also for Cairn's Sparkey writer.
-pub const BLOCK_BYTES: u32 = 4096;
+pub const FAMILY: &str = crate::results::SPARKEY_JAVA;
 
 /// The method by which Sparkey builds its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
