@@ -7,12 +7,12 @@ use super::predict::line;
 use super::question::{Question, Workload};
 use super::text;
 use super::verify::Verified;
-use crate::suite_kv::catalog;
-use crate::text::bytes;
+use crate::core::text::bytes;
+use crate::stores::cairn_hash_kv;
 
 /// Stores that map their file. The pages that they have touched are resident, and no cache size
 /// bounds them.
-pub(super) const MAPPED: [&str; 2] = [catalog::CONSTANT, "lmdb"];
+pub(super) const MAPPED: [&str; 2] = [cairn_hash_kv::NAME, "lmdb"];
 
 /// Returns the constraint that a run has broken, in words. `records` is the number of entries in
 /// the store.
@@ -122,7 +122,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::suite_kv::KvSettings;
+    use crate::stores::kv::KvSettings;
 
     fn costs(records: u64, bytes_per_entry: f64, memory: f64) -> Costs {
         Costs {
@@ -228,7 +228,7 @@ mod tests {
     /// with a stronger one. Method: stores that flush at a time of their own choice, for a workload
     /// whose writes must survive the process.
     #[test]
-    fn who_promises_less_says_what_to_ask() {
+    fn weaker_guarantee_names_the_durability_to_ask_for() {
         if !cfg!(feature = "peers") {
             return;
         }
@@ -240,7 +240,7 @@ mod tests {
     /// Goal: the memory peak of a small store belongs to the entries that it held by then. Method:
     /// a store that inserted as many entries as it was loaded with.
     #[test]
-    fn peaks_are_of_what_was_there() {
+    fn memory_peak_belongs_to_the_entries_of_its_time() {
         let mut asked = question(1_000_000);
         asked.constraints.memory_bytes = Some(900_000_000);
         let mut small = costs(80_000, 1.0, 160e6);
