@@ -38,6 +38,8 @@ pub fn serve(input: &str) -> String {
 
 fn catalog() -> Catalog {
     let mut catalog = own();
+    #[cfg(feature = "sql")]
+    add_sql(&mut catalog);
     #[cfg(feature = "peers")]
     add_peers(&mut catalog);
     // The constant store is built once, so it supports only some of the operations.
@@ -52,14 +54,7 @@ fn own() -> Catalog {
     constant.own(cairn_sparkey::NAME, || Ok(Box::new(cairn_sparkey::CairnSparkey)));
     let mut kv: Registry<dyn KvStore> = Registry::new("db", "");
     kv.own(cairn_kv::NAME, || Ok(Box::new(cairn_kv::CairnKv)));
-    let mut sql: Registry<dyn SqlStore> = Registry::new("engine", ", all or none");
-    #[cfg(feature = "sql")]
-    sql.own(crate::stores::cairn_sql::NAME, || Ok(Box::new(crate::stores::cairn_sql::CairnSql)));
-    // It is queried through PostgreSQL's client library.
-    #[cfg(all(feature = "sql", feature = "peers"))]
-    sql.own(crate::peers::sql::cairn_server::NAME, || {
-        Ok(Box::new(crate::peers::sql::cairn_server::CairnServer::find()?))
-    });
+    let sql: Registry<dyn SqlStore> = Registry::new("engine", ", all or none");
     let mut pages: Registry<dyn PageStore> = Registry::new("peer", ", all or none");
     pages.peer(textbook_pool::NAME, || Ok(Box::new(textbook_pool::Textbook)));
     Catalog {
@@ -71,6 +66,19 @@ fn own() -> Catalog {
         postgres: None,
         measured_rocksdb: None,
     }
+}
+
+/// Cairn's relational engine, embedded and as a server.
+#[cfg(feature = "sql")]
+fn add_sql(catalog: &mut Catalog) {
+    use crate::stores::cairn_sql;
+
+    catalog.sql.own(cairn_sql::NAME, || Ok(Box::new(cairn_sql::CairnSql)));
+    // The server is queried through PostgreSQL's client library.
+    #[cfg(feature = "peers")]
+    catalog.sql.own(crate::peers::sql::cairn_server::NAME, || {
+        Ok(Box::new(crate::peers::sql::cairn_server::CairnServer::find()?))
+    });
 }
 
 /// The peers, in the order of tables.

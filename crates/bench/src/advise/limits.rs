@@ -209,7 +209,8 @@ mod tests {
         let mut asked = question(1_000_000_000);
         asked.workload.threads = 4;
         asked.constraints.memory_bytes = Some(256 << 20);
-        let (candidates, _) = crate::advise::candidate::candidates(&asked).unwrap();
+        let (candidates, _) =
+            crate::advise::candidate::candidates(&asked, &crate::catalog::installed().kv).unwrap();
         let costs = [costs(80_000, 1.0, 1e6)];
         for candidate in candidates.iter().filter(|one| !MAPPED.contains(&one.store.as_str())) {
             assert_eq!(
@@ -232,7 +233,8 @@ mod tests {
         if !cfg!(feature = "peers") {
             return;
         }
-        let (_, out) = crate::advise::candidate::candidates(&question(1_000)).unwrap();
+        let (_, out) =
+            crate::advise::candidate::candidates(&question(1_000), &crate::catalog::installed().kv).unwrap();
         let redb = out.iter().find(|one| one.name == "redb").unwrap();
         assert!(redb.reason.ends_with("; it takes part with --durability sync"), "{}", redb.reason);
     }

@@ -311,7 +311,7 @@ fn memory_is_shared_out() {
     asked.workload.threads = 4;
     asked.workload.durability = Durability::Sync;
     asked.constraints.memory_bytes = Some(256 << 20);
-    let (candidates, _) = candidate::candidates(&asked).unwrap();
+    let (candidates, _) = candidate::candidates(&asked, &installed().kv).unwrap();
     for Candidate { store, settings, .. } in &candidates {
         let mib = settings.cache_bytes >> 20;
         let expected = match store.as_str() {
@@ -484,7 +484,7 @@ fn maps_are_whole_pages() {
     {
         let workload = Workload { records, value_bytes, ..Workload::default() };
         let question = Question { workload, ..Question::default() };
-        let (candidates, _) = candidate::candidates(&question).unwrap();
+        let (candidates, _) = candidate::candidates(&question, &installed().kv).unwrap();
         for candidate in candidates {
             let map_bytes = candidate.settings.map_bytes;
             assert!(map_bytes.is_multiple_of(1 << 16) && map_bytes < 1 << 47, "{map_bytes}");

@@ -17,7 +17,7 @@ pub mod progress;
 #[cfg(feature = "peers")]
 pub(crate) mod quiet;
 pub(crate) mod ratio;
-pub(crate) mod recorder;
+pub mod recorder;
 pub mod results;
 pub mod run_files;
 pub mod scratch;

@@ -47,7 +47,7 @@ mod trace;
 pub mod trace_text;
 mod verdict;
 mod verdict_page;
-mod whole;
+pub mod whole;
 mod words;
 mod writes;
 

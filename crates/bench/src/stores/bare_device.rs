@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cairn_vfs::{File, Fs, OpenOptions, StdFs};
 
-use super::kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+use super::guarantee::Guarantee;
+use super::kv::{KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::core::error::{Error, Result};
 use crate::core::settings::{Settings, settings};
 use crate::core::workload::Durability;

@@ -7,6 +7,7 @@ use cairn_pool::PolicyKind;
 
 use super::plan::is_chosen;
 use super::*;
+use crate::catalog::installed;
 use crate::core::dashboard::Entry;
 use crate::core::error::Error;
 use crate::core::progress::Silent;
@@ -25,7 +26,7 @@ fn tiny() -> Options {
         sample_seconds: 2e-5,
         work_dir: std::env::temp_dir().join("cairn-pool-suite-tests"),
         probes: None,
-        ..Options::default()
+        ..Options::with_all(&installed().pages)
     }
 }
 
@@ -125,7 +126,7 @@ fn names_survive_storing() {
 /// Goal: every available peer measures, and counts its hits, with one thread and with several.
 #[test]
 fn every_peer_measures() {
-    let run = run(&filtered("K=50"), &Silent, &Stop::default()).unwrap();
+    let run = run(&filtered("K=50"), installed(), &Silent, &Stop::default()).unwrap();
     for contender in
         run.contenders.iter().filter(|contender| !contender.ours && !contender.name.starts_with("raw"))
     {
@@ -156,7 +157,7 @@ fn every_peer_measures() {
 /// shows the whole run. Method: everything at toy size.
 #[test]
 fn every_case_measures() {
-    let run = run(&tinier(), &Silent, &Stop::default()).unwrap();
+    let run = run(&tinier(), installed(), &Silent, &Stop::default()).unwrap();
     assert!(!run.stopped && run.measurements.iter().all(|m| m.verified && m.median.is_finite()));
     for contender in run.contenders.iter().filter(|contender| contender.ours) {
         let problems: Vec<_> =
@@ -248,9 +249,13 @@ fn the_tables_are_whole(run: &Run) {
 /// Method: a run made by hand.
 #[test]
 fn the_best_cell_is_bold() {
-    let mut run =
-        run(&Options { peers: Vec::new(), ..filtered("Hit Rate (Repeated)") }, &Silent, &Stop::default())
-            .unwrap();
+    let mut run = run(
+        &Options { peers: Vec::new(), ..filtered("Hit Rate (Repeated)") },
+        installed(),
+        &Silent,
+        &Stop::default(),
+    )
+    .unwrap();
     assert!(!tables::summary(&run).contains("**"), "all have the same");
     let set = |run: &mut Run, contender: &str, value: f64| {
         let found = run.measurements.iter_mut().find(|m| m.contender == contender).unwrap();
@@ -292,7 +297,7 @@ impl PageStore for Planted {
         String::new()
     }
 
-    fn settings(&self, _: &Setup<'_>) -> Settings {
+    fn settings(&self, _: &pages::Setup<'_>) -> Settings {
         Settings::new()
     }
 
@@ -300,7 +305,7 @@ impl PageStore for Planted {
         Textbook.can(access, threads)
     }
 
-    fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn Pages>> {
+    fn open(&self, setup: &pages::Setup<'_>) -> Result<Box<dyn Pages>> {
         Ok(Box::new(PlantedPages {
             right: Textbook.open(setup)?,
             fault: self.0,
@@ -391,7 +396,7 @@ fn runs_end_early() {
     let stop = Stop::default();
     stop.ask();
     let notes = crate::core::testing::Notes::default();
-    let run = run(&filtered("pin:t2"), &notes, &stop).unwrap();
+    let run = run(&filtered("pin:t2"), installed(), &notes, &stop).unwrap();
     assert!(run.stopped && run.measurements.is_empty());
     assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }

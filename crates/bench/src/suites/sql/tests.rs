@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::plan::{Group, name_of};
 use super::*;
+use crate::catalog::installed;
 use crate::core::answer::Cell;
-use crate::core::error::Error;
 use crate::core::progress::Silent;
 use crate::core::scratch::Scratch;
 use crate::core::settings::Settings;
@@ -28,7 +28,7 @@ fn options(scratch: &Scratch) -> Options {
         seconds: 0.01,
         work_dir: scratch.path().to_owned(),
         probes: None,
-        ..Options::default()
+        ..Options::with_all(&installed().sql)
     }
 }
 
@@ -50,7 +50,7 @@ fn is_unsupported(problem: &str) -> bool {
 fn every_case_measures() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
     let options = options(&scratch);
-    let run = run(&options, &Silent, &Stop::default()).unwrap();
+    let run = run(&options, installed(), &Silent, &Stop::default()).unwrap();
     let here: Vec<&Contender> = run.contenders.iter().filter(|c| c.skipped.is_none()).collect();
     assert!(!here.is_empty() && !run.stopped);
     for contender in &here {
@@ -231,7 +231,7 @@ fn a_stopped_run_says_so() {
     let stop = Stop::default();
     stop.ask();
     let notes = crate::core::testing::Notes::default();
-    let run = run(&options(&scratch), &notes, &stop).unwrap();
+    let run = run(&options(&scratch), installed(), &notes, &stop).unwrap();
     assert!(run.stopped && run.measurements.is_empty());
     assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }
@@ -256,7 +256,7 @@ fn days_are_formatted_as_dates() {
 fn tpch_answers_agree() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
     let options = Options { tpch: Some(0.005), rounds: 1, ..options(&scratch) };
-    let run = run(&options, &Silent, &Stop::default()).unwrap();
+    let run = run(&options, installed(), &Silent, &Stop::default()).unwrap();
     for contender in run.contenders.iter().filter(|contender| contender.skipped.is_none()) {
         let mut cases: Vec<&str> = run
             .measurements
@@ -279,7 +279,7 @@ fn tpch_answers_agree() {
 fn pgbench_runs() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
     let options = Options { pgbench: Some(1), rounds: 1, threads: vec![2], ..options(&scratch) };
-    let run = run(&options, &Silent, &Stop::default()).unwrap();
+    let run = run(&options, installed(), &Silent, &Stop::default()).unwrap();
     let Ok(_) = crate::peers::sql::postgres::Postgres::find() else { return };
     for operation in ["pgbench -S", "pgbench TPC-B-like"] {
         let found = run

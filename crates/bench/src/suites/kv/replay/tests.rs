@@ -11,7 +11,7 @@ use crate::core::progress::Silent;
 use crate::core::results::Run;
 use crate::core::scratch::Scratch;
 use crate::stores::catalog::Selection;
-use crate::stores::kv::{KvSettings, KvStore};
+use crate::stores::kv::KvStore;
 use crate::suites::kv::Options;
 use crate::suites::kv::testing::{Fault, Planted};
 
@@ -104,7 +104,7 @@ fn traces_are_replayed() {
             "{:?}",
             loaded.notes()
         );
-        let cairn = Selection {
+        let cairn = Selection::<dyn KvStore> {
             stores: vec![
                 Box::new(Planted { name: "planted", fault: Fault::None }),
                 Box::new(crate::stores::cairn_kv::CairnKv),
@@ -289,7 +289,7 @@ fn the_constant_store_takes_part() {
             making.add(b"8 bytes.", Detail::Put(1), false);
         }
         making.writer.finish().unwrap();
-        let store = || Selection {
+        let store = || Selection::<dyn KvStore> {
             stores: vec![Box::new(crate::stores::cairn_hash_kv::CairnHashKv)],
             skipped: Vec::new(),
         };
