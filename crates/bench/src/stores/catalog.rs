@@ -153,13 +153,19 @@ impl<S: ?Sized> From<Vec<Box<S>>> for Selection<S> {
     }
 }
 
+/// Starts a server with its files in a directory and these settings.
+pub type StartServer = fn(&Path, &[(&'static str, String)]) -> Result<Box<dyn PrivateServer>>;
+
+/// Finds a library at this path, or where the system has it.
+pub type FindLibrary = fn(Option<&Path>) -> Result<Box<dyn MeasuredLibrary>>;
+
 /// PostgreSQL's programs on this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct PostgresTools {
     /// Checks that they are installed. Errors: the software to install.
     pub find: fn() -> Result<()>,
     /// Starts a server for this process alone, with its files in a directory and these settings.
-    pub start: fn(&Path, &[(&'static str, String)]) -> Result<Box<dyn PrivateServer>>,
+    pub start: StartServer,
     /// Returns one of the programs by its name, such as `pgbench`.
     pub program: fn(&str) -> Result<Command>,
 }
@@ -181,5 +187,5 @@ pub struct Catalog {
     pub postgres: Option<PostgresTools>,
     /// Finds a library of RocksDB whose counters can be read, at this path or where the system has
     /// it; `None` in a build without peers.
-    pub measured_rocksdb: Option<fn(Option<&Path>) -> Result<Box<dyn MeasuredLibrary>>>,
+    pub measured_rocksdb: Option<FindLibrary>,
 }

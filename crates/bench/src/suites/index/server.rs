@@ -1,7 +1,7 @@
 //! One run on a private server.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::sets::{Access, DataSet, Query, accesses};
 use super::{NAME, Options, plan, session};
@@ -14,7 +14,7 @@ use crate::core::recorder::{BYTES, LATENCY, Metric, Recorder, TIME};
 use crate::core::results::{Case, Contender, Run};
 use crate::core::workload::shuffle;
 use crate::core::{results, stats};
-use crate::stores::catalog::PostgresTools;
+use crate::stores::catalog::{PostgresTools, StartServer};
 use crate::stores::sql::{PrivateServer, SqlSession};
 use crate::suites::driver::{self, Description, Lab, Setup, Suite};
 
@@ -27,7 +27,7 @@ const SESSION: &str = "SET jit = off; SET parallel_setup_cost = 0; SET parallel_
 
 struct IndexSuite<'a> {
     options: &'a Options,
-    start: fn(&Path, &[(&'static str, String)]) -> Result<Box<dyn PrivateServer>>,
+    start: StartServer,
     /// PostgreSQL's version, once the server runs.
     version: String,
     /// Whether the server has the extension; if not, the reason.
