@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cairn_bench::process::Stop;
-use cairn_bench::results::Run;
-use cairn_bench::runner::worker::Worker;
-use cairn_bench::suite_hash::{self, DataFile, Matrix, Mode, Options};
-use cairn_bench::{dashboard, table};
+use cairn_bench::catalog::installed;
+use cairn_bench::core::dashboard;
+use cairn_bench::core::process::Stop;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::worker::Worker;
+use cairn_bench::report::summary;
+use cairn_bench::suites::hash::{self, DataFile, Matrix, Mode, Options};
 use cairn_vfs::Fs;
 
 use super::outcome::{Shown, chosen, conclude, measure};
@@ -23,10 +25,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
     options.check_data()?;
-    chosen(&args.run, args.filter.as_deref(), suite_hash::chooses_anything(&options))?;
-    let run = measure(fs, &args.run, |bar, stop| suite_hash::run(&options, bar, stop))?;
+    chosen(&args.run, args.filter.as_deref(), hash::chooses_anything(&options, installed()))?;
+    let run = measure(fs, &args.run, |bar, stop| hash::run(&options, installed(), bar, stop))?;
     let nothing = "nothing was measured; the notes above say why".to_owned();
-    let text = |run: &Run| Ok(format!("\n{}", table::to_text(run)));
+    let text = |run: &Run| Ok(format!("\n{}", summary::to_text(run)));
     conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 

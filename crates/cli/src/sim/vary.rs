@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cairn_bench::process::Stop;
+use cairn_bench::core::process::Stop;
 use cairn_sim::{Config, Results, Simulation};
 use cairn_vfs::thread;
 use cairn_vfs::{Rng, SeededRng};

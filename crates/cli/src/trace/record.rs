@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use cairn_bench::text;
+use cairn_bench::core::text;
 use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Ending, Trace};
 use cairn_vfs::{Fs, OpenOptions};
 use serde_json::json;

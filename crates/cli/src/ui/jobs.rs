@@ -16,7 +16,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use cairn_bench::time::rfc3339;
+use cairn_bench::core::time::rfc3339;
 use cairn_vfs::{Clock, Fs, OpenOptions, SystemClock, thread};
 use futures_util::stream::{self, Stream};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use super::feed::{Ended, Feed, LINE_BYTES_MAX};
+use crate::args::names;
 use crate::web::{Body, Query, Refusal, refuse};
 
 /// The number of runs that are remembered.
@@ -76,8 +77,9 @@ const SUITES: &[Suite] = &[
 ];
 
 /// Suites whose word is a list: the option for it, and the default list.
-const LISTS: &[(&str, &str, Option<&str>)] =
-    &[("kv", "--dbs", Some("cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled")), ("all", "--suites", None)];
+type List = (&'static str, &'static str, Option<fn() -> String>);
+
+const LISTS: &[List] = &[("kv", "--dbs", Some(names::stores)), ("all", "--suites", None)];
 
 /// Returns the suites for the page.
 pub fn suites() -> Vec<Value> {
@@ -362,8 +364,9 @@ impl StartRequest {
             if !is_list || word.starts_with('-') {
                 return Err(refuse(format!("{word:?} is not a list of names with commas")));
             }
-            if let Some(names) = if word.is_empty() { *usual } else { Some(word) } {
-                arguments.extend([(*option).to_owned(), names.to_owned()]);
+            let named = || Some(word.to_owned());
+            if let Some(names) = if word.is_empty() { usual.map(|names| names()) } else { named() } {
+                arguments.extend([(*option).to_owned(), names]);
             }
         }
         arguments.extend(["--results".to_owned(), results.display().to_string()]);

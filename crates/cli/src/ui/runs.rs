@@ -7,9 +7,10 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
+use cairn_bench::core::results::Run;
+use cairn_bench::core::run_files;
 use cairn_bench::history::{History, Series, machine_of, told_apart};
-use cairn_bench::results::Run;
-use cairn_bench::{report as pages, store};
+use cairn_bench::report as pages;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -42,7 +43,7 @@ fn files(shared: &Shared) -> Result<Vec<(String, PathBuf)>, Refusal> {
         if !shared.fs.exists(&dir)? {
             continue;
         }
-        for path in store::files(&*shared.fs, &dir)? {
+        for path in run_files::files(&*shared.fs, &dir)? {
             // Skip links, which may lead anywhere.
             let leads_out = path.ancestors().take_while(|above| *above != dir).any(Path::is_symlink);
             let name = path.strip_prefix(&shared.results).ok().and_then(Path::to_str);
@@ -67,7 +68,7 @@ fn start_in(name: &str) -> Option<&str> {
 fn load(shared: &Shared, name: &str) -> Result<Run, Refusal> {
     let found = files(shared)?.into_iter().find(|(known, _)| known == name);
     let (_, path) = found.ok_or_else(|| Refusal::missing(format!("there is no stored run {name:?}")))?;
-    Ok(store::load(&*shared.fs, &path)?)
+    Ok(run_files::load(&*shared.fs, &path)?)
 }
 
 /// Lists all runs, the latest one first.
@@ -81,7 +82,7 @@ pub async fn list(State(shared): State<Arc<Shared>>) -> Answer {
             files.drain(..more);
             let mut runs: Vec<Value> = files
                 .iter()
-                .map(|(name, path)| match store::load(&*inner.fs, path) {
+                .map(|(name, path)| match run_files::load(&*inner.fs, path) {
                     Ok(run) => described(name, &run),
                     Err(error) => json!({ "run": name, "error": error.to_string() }),
                 })
