@@ -23,8 +23,8 @@
 mod advise;
 mod args;
 #[cfg(test)]
-#[path = "../../../testing/asking.rs"]
-mod asking;
+#[path = "../../../testing/hook_fs.rs"]
+mod hook_fs;
 mod bench;
 mod damage;
 mod deleted;

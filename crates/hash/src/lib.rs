@@ -6,8 +6,8 @@
 #![deny(unsafe_code)]
 
 #[cfg(test)]
-#[path = "../../../testing/asking.rs"]
-mod asking;
+#[path = "../../../testing/hook_fs.rs"]
+mod hook_fs;
 pub mod error;
 pub mod generations;
 mod names;

@@ -15,7 +15,6 @@ mod db;
 pub mod error;
 mod events;
 mod file;
-mod foreign;
 mod iter;
 mod kind;
 mod memtable;
@@ -33,6 +32,7 @@ mod table;
 mod test_config;
 mod ttl;
 mod txn;
+mod user_code;
 mod value;
 mod version;
 

@@ -24,6 +24,7 @@ pub(crate) fn stamp(value: &[u8], now_secs: u64) -> Vec<u8> {
     let mut stamped = Vec::with_capacity(value.len() + STAMP_BYTES);
     stamped.extend_from_slice(value);
     stamped.extend_from_slice(&now_secs.to_le_bytes());
+    debug_assert_eq!(written_secs(&[], &stamped), Ok(now_secs), "a stamp that would not be read back");
     stamped
 }
 

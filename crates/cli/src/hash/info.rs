@@ -290,7 +290,7 @@ mod tests {
     use cairn_vfs::{FaultFs, FaultOptions, Operation, SeededRng};
 
     use super::*;
-    use crate::asking::Asking;
+    use crate::hook_fs::HookFs;
 
     const STORES: [&str; 2] = ["s.cairn", "s.spi"];
 
@@ -349,7 +349,7 @@ mod tests {
         let (disk, fs) = disk();
         let delta = "s.cairn.delta.000001";
         let refusing = |name: &'static str| {
-            Asking::over(&fs, move |_, file| {
+            HookFs::over(&fs, move |_, file| {
                 if file != Path::new(name) {
                     return Ok(());
                 }

@@ -237,7 +237,7 @@ mod tests {
     use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, MemFs, OpenOptions, StdFs};
 
     use super::*;
-    use crate::asking::Asking;
+    use crate::hook_fs::HookFs;
 
     /// Returns an unfinished pair with one entry at `path`.
     fn begun(fs: &Arc<dyn Fs>, path: &Path, value: &[u8]) -> Result<Writer> {
@@ -335,7 +335,7 @@ mod tests {
             symlink(at(dir).join(link), at(link)).unwrap();
         }
         let logs = at("logs");
-        let fs = Asking::over(&real, move |operation, from| {
+        let fs = HookFs::over(&real, move |operation, from| {
             let is_index = from.extension().is_some_and(|extension| extension == "spi");
             if operation == Operation::Rename && is_index && from.parent() == Some(&logs) {
                 let source = io::ErrorKind::CrossesDevices.into();
@@ -358,7 +358,7 @@ mod tests {
         begun(&inner, path, b"old").unwrap().finish().unwrap();
         let moves = Arc::new(AtomicUsize::new(0));
         let (asked, under) = (Arc::clone(&moves), Arc::clone(&inner));
-        let fs = Asking::over(&inner, move |operation, _| {
+        let fs = HookFs::over(&inner, move |operation, _| {
             if operation == Operation::Rename {
                 asked.fetch_add(1, Ordering::Relaxed);
                 let error = sparkey::build_index_in(&under, "x", &IndexOptions::default()).unwrap_err();
@@ -377,7 +377,7 @@ mod tests {
         let (inner, path): (Arc<dyn Fs>, _) = (Arc::new(MemFs::new()), Path::new("x.spi"));
         let removals = Arc::new(AtomicUsize::new(0));
         let (tried, under) = (Arc::clone(&removals), Arc::clone(&inner));
-        let fs = Asking::over(&inner, move |operation, file| {
+        let fs = HookFs::over(&inner, move |operation, file| {
             if operation == Operation::Remove
                 && let Ok(file) = under.open(file, OpenOptions::write())
             {

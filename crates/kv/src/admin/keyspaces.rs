@@ -68,6 +68,7 @@ impl Db {
                 commit.active.resize_with(at + 1, || None);
             }
             if let Some(slot) = commit.active.get_mut(at) {
+                debug_assert!(slot.is_none(), "keyspace {at} has a memtable before it is created");
                 *slot = Some(active);
             }
             inner.note_edit(&mut commit);
@@ -110,6 +111,7 @@ impl Db {
         let active = {
             let mut commit = lock(&inner.commit);
             let active = commit.active.get_mut(at).and_then(Option::take);
+            debug_assert!(active.is_some(), "keyspace {at} is open, but has no memtable");
             inner.note_edit(&mut commit);
             active
         };
@@ -141,6 +143,6 @@ impl Inner {
 
     /// Returns false when the edit may be durable despite the error.
     pub(super) fn nothing_happened(&self, error: &Error) -> bool {
-        error.can_be_tried_again() && self.versions.check().is_ok()
+        error.is_retryable() && self.versions.check().is_ok()
     }
 }

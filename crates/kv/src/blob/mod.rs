@@ -35,6 +35,10 @@ const HEADER_BYTES: usize = 16;
 const RECORD_HEADER_BYTES: usize = 12;
 const FOOTER_BYTES: usize = 28;
 
+const _: () = assert!(HEADER_BYTES == 4 + 4 + 8, "magic, version, number");
+const _: () = assert!(RECORD_HEADER_BYTES == 8 + 4, "checksum, length");
+const _: () = assert!(FOOTER_BYTES == 8 + 8 + 8 + 4, "values, their bytes, checksum, magic");
+
 /// Returns the seed of a record's checksum.
 #[inline]
 fn seed(number: u64, offset: u64) -> u64 {

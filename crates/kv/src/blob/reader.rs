@@ -122,6 +122,7 @@ impl BlobReader {
     /// Errors: [`Error::Corruption`] for a reference beyond the values and a record that does not
     /// match its checksum.
     pub(crate) fn load(&self, reference: BlobRef, out: &mut Vec<u8>) -> Result<()> {
+        debug_assert_eq!(reference.number, self.meta.number, "a reference to another file");
         out.clear();
         let record = reference.bytes.checked_add(RECORD_HEADER_BYTES as u64);
         let end = record.and_then(|record| reference.offset.checked_add(record));
@@ -135,6 +136,7 @@ impl BlobReader {
         read(&self.file, out, reference.offset)?;
         self.check(reference, out).inspect_err(|_| out.clear())?;
         out.drain(..RECORD_HEADER_BYTES);
+        debug_assert_eq!(out.len() as u64, reference.bytes, "the record's length was checked");
         Ok(())
     }
 

@@ -5,6 +5,8 @@ use cairn_vfs::thread;
 
 const STRIPES: usize = 64;
 
+const _: () = assert!(STRIPES.is_power_of_two(), "threads are spread evenly");
+
 /// The counts of some threads, on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]

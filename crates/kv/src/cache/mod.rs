@@ -43,6 +43,8 @@ use shard::Shard;
 const SHARD_BYTES_MIN: u64 = 8 << 20;
 const SHARDS_MAX: u64 = 16;
 
+const _: () = assert!(SHARDS_MAX.is_power_of_two());
+
 /// The block cache, shared by all tables of a store or of several stores.
 pub(crate) struct Cache {
     capacity: AtomicU64,
@@ -87,7 +89,8 @@ impl Cache {
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         let shards = (capacity_bytes / SHARD_BYTES_MIN).clamp(1, SHARDS_MAX);
         // A power of two, so that the shard of a slot is found with a mask.
-        let shards = 1 << shards.ilog2();
+        let shards: u64 = 1 << shards.ilog2();
+        debug_assert!((1..=SHARDS_MAX).contains(&shards), "{shards} shards");
         Cache {
             capacity: AtomicU64::new(capacity_bytes),
             pinned: AtomicU64::new(0),
@@ -153,7 +156,8 @@ impl Cache {
 
     /// Reverts `pin`.
     pub(crate) fn unpin(&self, bytes: u64) {
-        self.pinned.fetch_sub(bytes, Ordering::Relaxed);
+        let pinned = self.pinned.fetch_sub(bytes, Ordering::Relaxed);
+        debug_assert!(pinned >= bytes, "{bytes} bytes are unpinned, but {pinned} are pinned");
     }
 
     /// Changes the capacity immediately. The number of shards stays as created.

@@ -10,22 +10,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
-use cairn_vfs::Operation;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, lock, wait};
 use cairn_vfs::thread::{self, JoinHandle};
+use cairn_vfs::{Bug, Operation};
 
 use crate::db::compact::Claimed;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::events::Event;
 use crate::version::KeyspaceId;
-use crate::{Error, Result, foreign, options};
+use crate::{Error, Result, options, user_code};
 
 #[cfg(test)]
 mod tests;
 
 /// Interval at which a thread without work checks whether writes still arrive.
-const LOOK_FOR_WRITES: Duration = Duration::from_millis(500);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The state of the background work.
 #[derive(Debug)]
@@ -52,11 +52,11 @@ struct State {
 
 /// Runs a job and turns a panic in it into an error. Callers that wait for the job get the error,
 /// and the thread continues. (Panics of user code are caught where the code is called.)
-pub(crate) fn caught<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn catch_panic<T>(what: &str, job: impl FnOnce() -> Result<T>) -> Result<T> {
     // `AssertUnwindSafe` holds: a job interrupted by a panic leaves only files that belong to no
     // version, which its guards remove.
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
-        Err(Error::invalid(format!("{what} panicked: {}", foreign::message(&*panic))))
+        Err(Bug::new(format!("{what} panicked: {}", user_code::message(&*panic))).into())
     })
 }
 
@@ -90,18 +90,19 @@ impl Background {
     ///
     /// Errors: that of the first thread that the system refuses.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<()> {
+        debug_assert!(lock(&inner.background.state).handles.is_empty(), "the threads were started before");
         for index in 0..inner.background.threads {
             let shared = Arc::clone(inner);
             let work = move || shared.guarded(|| shared.work_until_stopped());
             let handle = thread::spawn(&format!("cairn-kv-{index}"), work);
-            let handle = handle.map_err(|source| inner.no_thread(source))?;
+            let handle = handle.map_err(|source| inner.thread_error(source))?;
             lock(&inner.background.state).handles.push(handle);
         }
         if let Some(interval) = inner.options.sync_interval.filter(|_| inner.log.get().is_some()) {
             let shared = Arc::clone(inner);
             let work = move || shared.guarded(|| shared.sync_until_stopped(interval));
             let handle = thread::spawn("cairn-kv-sync", work);
-            let handle = handle.map_err(|source| inner.no_thread(source))?;
+            let handle = handle.map_err(|source| inner.thread_error(source))?;
             lock(&inner.background.state).handles.push(handle);
         }
         Ok(())
@@ -131,7 +132,7 @@ impl Background {
     }
 
     /// Wakes the threads that wait for a job to end, but none that looks for work.
-    fn job_is_over(&self) {
+    fn wake_waiters(&self) {
         // A thread that is about to sleep checks the state under this lock.
         drop(lock(&self.state));
         self.changed.notify_all();
@@ -150,17 +151,18 @@ impl Background {
         while state.compacting.contains(&keyspace) {
             state = wait(&self.changed, state);
         }
+        debug_assert!(state.paused.contains(&keyspace), "the pause ended before its guard");
         PauseGuard { background: self, keyspace }
     }
 
     /// Waits until `is_done` returns true; it is called after every job.
     ///
-    /// Errors: the store's failure. A full disk, if a job has met one since `full_before` was read
-    /// from `full_count`, because the job is not retried before work becomes due again.
+    /// Errors: the store's failure. A full disk, if a job has met one since `count_before` was read
+    /// from `out_of_space_count`, because the job is not retried before work becomes due again.
     pub(crate) fn wait_until(
         &self,
         inner: &Inner,
-        full_before: u64,
+        count_before: u64,
         mut is_done: impl FnMut(bool) -> bool,
     ) -> Result<()> {
         let mut state = lock(&self.state);
@@ -171,8 +173,8 @@ impl Background {
                 return Ok(());
             }
             if is_idle
-                && inner.full_count.load(SeqCst) > full_before
-                && let Some(error) = lock(&inner.full).clone()
+                && inner.out_of_space_count.load(SeqCst) > count_before
+                && let Some(error) = lock(&inner.out_of_space).clone()
             {
                 return Err(error);
             }
@@ -183,13 +185,13 @@ impl Background {
 
 /// Counts a job as running until it is dropped, also by a panic. Then wakes the threads that wait
 /// for the job.
-struct UnderWay<'a> {
+struct JobGuard<'a> {
     background: &'a Background,
     keyspace: KeyspaceId,
     is_flush: bool,
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         {
             let mut state = lock(&self.background.state);
@@ -216,7 +218,9 @@ impl Drop for PauseGuard<'_> {
 
 /// Removes one occurrence of `id` from the list.
 fn remove_one(ids: &mut Vec<KeyspaceId>, id: KeyspaceId) {
-    if let Some(at) = ids.iter().position(|other| *other == id) {
+    let found = ids.iter().position(|other| *other == id);
+    debug_assert!(found.is_some(), "keyspace {} is not in the list of jobs or pauses", id.0);
+    if let Some(at) = found {
         ids.swap_remove(at);
     }
 }
@@ -233,7 +237,7 @@ impl Inner {
         while let Some(work) = self.find_work(lock(&self.background.state)) {
             match self.run(work) {
                 // The write that made the work due has succeeded, and the work will be retried.
-                Err(error) if error.can_be_tried_again() => return Ok(()),
+                Err(error) if error.is_retryable() => return Ok(()),
                 result => result?,
             }
         }
@@ -241,7 +245,7 @@ impl Inner {
     }
 
     /// Returns the error for a thread that the system has refused to start.
-    pub(crate) fn no_thread(&self, source: io::Error) -> Error {
+    pub(crate) fn thread_error(&self, source: io::Error) -> Error {
         cairn_vfs::Error::new(Operation::StartThread, &self.path, source).into()
     }
 
@@ -252,7 +256,7 @@ impl Inner {
             work();
             Ok(())
         };
-        if let Err(error) = caught("a thread in the background", work) {
+        if let Err(error) = catch_panic("a thread in the background", work) {
             self.poison(error);
         }
     }
@@ -285,7 +289,7 @@ impl Inner {
             let mut state = lock(&self.background.state);
             let mut last = None;
             while !state.stopped && seen == Some(state.generation) {
-                let waited = self.background.changed.wait_timeout(state, LOOK_FOR_WRITES);
+                let waited = self.background.changed.wait_timeout(state, IDLE_CHECK_INTERVAL);
                 let (after, result) = waited.unwrap_or_else(PoisonError::into_inner);
                 state = after;
                 // No write arrived between two checks, so the store is idle.
@@ -332,6 +336,7 @@ impl Inner {
         // The keyspace with the most sealed memtables first.
         let most = keyspaces.iter().filter(due).max_by_key(|keyspace| keyspace.view.load().sealed.len());
         if let Some(keyspace) = most {
+            debug_assert!(!state.flushing.contains(&keyspace.id), "a keyspace runs one flush at a time");
             state.flushing.push(keyspace.id);
             return Some(Work::Flush(Arc::clone(keyspace)));
         }
@@ -344,6 +349,8 @@ impl Inner {
                 continue;
             }
             if let Some(claimed) = self.claim_compaction(keyspace) {
+                debug_assert!(state.compacting.len() < free, "no thread is left for flushes");
+                debug_assert!(!state.paused.contains(&keyspace.id), "compactions of the keyspace are paused");
                 state.compacting.push(keyspace.id);
                 return Some(Work::Compact(Arc::clone(keyspace), claimed));
             }
@@ -355,41 +362,41 @@ impl Inner {
     /// closes is done again after the next open, and one that met a panic in user code is
     /// abandoned. Any other error poisons the store.
     pub(crate) fn job_failed(&self, error: Error) -> Error {
-        if error.can_be_tried_again() {
-            return self.no_room(error);
+        if error.is_retryable() {
+            return self.note_out_of_space(error);
         }
         if matches!(error, Error::Busy { .. } | Error::Panicked { .. }) { error } else { self.poison(error) }
     }
 
     /// Records that a compaction was abandoned. Others continue. Returns `Ok`, because no more work
     /// on it is due for now.
-    fn compaction_given_up(&self, keyspace: &KeyspaceState, error: Error) -> Result<()> {
-        keyspace.given_up.note(error.clone());
-        self.tell(|| Event::GivenUp { keyspace: keyspace.name.clone(), error });
+    fn compaction_abandoned(&self, keyspace: &KeyspaceState, error: Error) -> Result<()> {
+        keyspace.abandoned.note(error.clone());
+        self.notify(|| Event::Abandoned { keyspace: keyspace.name.clone(), error });
         Ok(())
     }
 
     /// Runs a job. A failure poisons the store, except for a full disk and a panic in user code.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
-        let under_way = |keyspace, is_flush| UnderWay { background: &self.background, keyspace, is_flush };
+        let job_guard = |keyspace, is_flush| JobGuard { background: &self.background, keyspace, is_flush };
         let (keyspace, result, compacting) = match work {
             Work::Flush(keyspace) => {
-                let _flushing = under_way(keyspace.id, true);
-                let result = caught("a flush", || self.flush_sealed(&keyspace));
+                let _flushing = job_guard(keyspace.id, true);
+                let result = catch_panic("a flush", || self.flush_sealed(&keyspace));
                 (keyspace, result, None)
             }
             Work::Compact(keyspace, claimed) => {
-                let compacting = under_way(keyspace.id, false);
-                let result = caught("a compaction", || self.compact(&keyspace, claimed));
+                let compacting = job_guard(keyspace.id, false);
+                let result = catch_panic("a compaction", || self.compact(&keyspace, claimed));
                 (keyspace, result, Some(compacting))
             }
         };
         let result = match result {
             Ok(()) => {
-                self.disk_has_room();
+                self.clear_out_of_space();
                 Ok(())
             }
-            Err(error @ Error::Panicked { .. }) => self.compaction_given_up(&keyspace, error),
+            Err(error @ Error::Panicked { .. }) => self.compaction_abandoned(&keyspace, error),
             Err(error) => Err(self.job_failed(error)),
         };
         self.update_pressure(&keyspace);
@@ -403,7 +410,7 @@ impl Inner {
         drop(compacting);
         // A failed job does not make its own retry due: threads would wake one another endlessly.
         if result.is_err() {
-            self.background.job_is_over()
+            self.background.wake_waiters()
         } else {
             self.background.wake_all()
         }

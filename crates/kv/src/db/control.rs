@@ -39,7 +39,7 @@ impl Inner {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }
         // Work that was abandoned is not due, but it is not done either.
-        if let Some(error) = self.all_keyspaces().iter().find_map(|keyspace| keyspace.given_up.error()) {
+        if let Some(error) = self.all_keyspaces().iter().find_map(|keyspace| keyspace.abandoned.error()) {
             return Err(error);
         }
         self.remove_obsolete();
@@ -52,7 +52,7 @@ impl Inner {
         let Some(log) = self.log.get() else { return Ok(()) };
         // Space that cannot be released now is released at the next call or the next open.
         let _ = log.trim();
-        let needed = self.pass_notes(self.versions.log_start());
+        let needed = self.skip_notes(self.versions.log_start());
         {
             let mut commit = lock(&self.commit);
             let is_over = commit.position() <= needed;
@@ -68,6 +68,7 @@ impl Inner {
     /// distinguish damage from a crash, and releases preallocated space.
     pub(crate) fn close_log(&self) {
         let mut commit = lock(&self.commit);
+        debug_assert!(commit.end <= commit.position(), "the log ends before its old end {}", commit.end);
         commit.end = commit.position();
         if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
             // No caller is left to report an error to. Data that cannot be synced is with the
@@ -90,16 +91,16 @@ impl Inner {
         mut is_done: impl FnMut(bool) -> bool,
     ) -> Result<()> {
         let mut wait = || {
-            let full_before = self.full_count.load(SeqCst);
+            let count_before = self.out_of_space_count.load(SeqCst);
             self.work_is_due(keyspace)?;
-            self.background.wait_until(self, full_before, &mut is_done)
+            self.background.wait_until(self, count_before, &mut is_done)
         };
         // The error may come from jobs that started before the call, one per thread, when there was
         // less space than now.
         let mut left = self.background.threads().min(STALE_JOBS_MAX);
         loop {
             match wait() {
-                Err(error) if error.can_be_tried_again() && left > 0 => left -= 1,
+                Err(error) if error.is_retryable() && left > 0 => left -= 1,
                 result => return result,
             }
         }
@@ -116,21 +117,22 @@ impl Inner {
     /// data is lost: the memtables and the log hold what the job was to write. The job is retried
     /// when work next becomes due. Until one succeeds, writers that would have to wait for it fail
     /// with `error`.
-    pub(crate) fn no_room(&self, error: Error) -> Error {
-        *lock(&self.full) = Some(error.clone());
-        self.is_full.store(true, SeqCst);
-        self.full_count.fetch_add(1, SeqCst);
+    pub(crate) fn note_out_of_space(&self, error: Error) -> Error {
+        debug_assert!(error.is_retryable(), "{error} does not pass by itself");
+        *lock(&self.out_of_space) = Some(error.clone());
+        self.is_out_of_space.store(true, SeqCst);
+        self.out_of_space_count.fetch_add(1, SeqCst);
         // Removing obsolete files makes room for the retry.
         self.remove_obsolete();
         self.controller.wake();
-        self.tell_failure(&error);
+        self.notify_failure(&error);
         error
     }
 
     /// Clears the full-disk state after a job succeeded.
-    pub(crate) fn disk_has_room(&self) {
-        if self.is_full.swap(false, SeqCst) {
-            *lock(&self.full) = None;
+    pub(crate) fn clear_out_of_space(&self) {
+        if self.is_out_of_space.swap(false, SeqCst) {
+            *lock(&self.out_of_space) = None;
         }
     }
 
@@ -139,17 +141,17 @@ impl Inner {
     /// Errors: a full disk, if the awaited work cannot be done because of it.
     #[inline]
     pub(crate) fn admit(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bytes: usize) -> Result<()> {
-        if self.is_full.load(Relaxed) {
-            self.admit_to_full_disk(keyspace)?;
+        if self.is_out_of_space.load(Relaxed) {
+            self.admit_out_of_space(keyspace)?;
         }
-        let abandon = || self.failed.load(SeqCst) || self.is_full.load(SeqCst);
+        let abandon = || self.failed.load(SeqCst) || self.is_out_of_space.load(SeqCst);
         if let Some((cause, waited)) = self.controller.admit(bytes, &*self.clock, abandon) {
             if waited.as_millis() >= 1 {
-                self.tell(|| Event::Stalled { keyspace: keyspace.name.clone(), cause, waited });
+                self.notify(|| Event::Stalled { keyspace: keyspace.name.clone(), cause, waited });
             }
             self.check_writable()?;
-            if self.is_full.load(SeqCst) {
-                self.admit_to_full_disk(keyspace)?;
+            if self.is_out_of_space.load(SeqCst) {
+                self.admit_out_of_space(keyspace)?;
             }
         }
         Ok(())
@@ -157,7 +159,7 @@ impl Inner {
 
     /// Lets the writer continue while memory lasts, and has the failed work retried.
     #[cold]
-    fn admit_to_full_disk(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+    fn admit_out_of_space(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         let has_memory = || {
             keyspace.view.load().sealed.len() < keyspace.options.sealed_memtables_max
                 && !self.controller.is_stopped()
@@ -169,7 +171,8 @@ impl Inner {
         result?;
         if !self.background.is_inline() {
             // There may be space again by now. The retried job decides.
-            let is_over = |is_idle: bool| !self.is_full.load(SeqCst) || is_idle && !self.is_work_due();
+            let is_over =
+                |is_idle: bool| !self.is_out_of_space.load(SeqCst) || is_idle && !self.is_work_due();
             let waited = self.wait_for_work(keyspace, is_over);
             if has_memory() {
                 // An error of an unrelated job does not matter, since there is memory again.
@@ -177,7 +180,7 @@ impl Inner {
             }
             waited?;
         }
-        match lock(&self.full).clone() {
+        match lock(&self.out_of_space).clone() {
             Some(error) => Err(error),
             None => Ok(()),
         }

@@ -54,6 +54,8 @@ impl<'a> Lookup<'a> {
     /// Processes the next older version. `keep` makes its value outlive the source.
     #[inline]
     fn step(&mut self, version: Version<'_>, keep: impl FnOnce(&[u8]) -> Value) -> ControlFlow<()> {
+        debug_assert!(version.seqno <= self.at, "a version of {} is seen at {}", version.seqno, self.at);
+        debug_assert!(self.is_open(), "the lookup is decided");
         let (kind, value) = (version.kind, version.value);
         match self.resolver.step(version, self.covered) {
             Step::Older => return ControlFlow::Continue(()),
@@ -74,6 +76,7 @@ impl<'a> Lookup<'a> {
     #[inline]
     fn cover(&mut self, tombstone: Option<Seqno>) {
         if let Some(seqno) = tombstone {
+            debug_assert!(seqno <= self.at, "a tombstone of {seqno} is seen at {}", self.at);
             self.covered = self.covered.max(seqno);
         }
     }
@@ -158,6 +161,7 @@ impl Inner {
             for group in asked.chunk_by(|(one, ..), (other, ..)| one.number() == other.number()) {
                 let Some((file, ..)) = group.first() else { continue };
                 let table = self.tables.open(file)?;
+                debug_assert!(queries.is_empty(), "the queries of another table are left");
                 queries.extend(group.iter().map(|&(_, at, hash)| Query { key: lookups[at].key, hash }));
                 let tombstones = table.range_tombstones();
                 if !tombstones.is_empty() {
@@ -187,6 +191,7 @@ impl Inner {
         if ttl.is_over(written) {
             return Ok(None);
         }
+        debug_assert!(stored.len() >= ttl::STAMP_BYTES, "a stamp was read from {} bytes", stored.len());
         Ok(Some(Value::copy(&stored[..stored.len() - ttl::STAMP_BYTES])))
     }
 
@@ -229,6 +234,7 @@ impl Inner {
         let view = keyspace.view.load_full();
         keyspace.check_open()?;
         let at = at.unwrap_or_else(|| self.order.visible());
+        debug_assert!(at <= self.order.visible(), "a read at {at}, which is not visible yet");
         let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|key| Lookup::new(key.as_ref(), at)).collect();
         for lookup in &mut lookups {
             lookup.memtable(&view.active);

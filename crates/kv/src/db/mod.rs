@@ -1,23 +1,23 @@
 //! The store: its handles and their implementation.
 
+mod abandoned;
 mod background;
 mod budget;
 pub(crate) mod builder;
-mod changed;
 mod compact;
 mod control;
 mod controller;
 pub(crate) mod core;
+mod cross_check;
 mod flush;
-mod given_up;
 pub(crate) mod inner;
 pub(crate) mod key_range;
 pub(crate) mod keyspace;
 pub(crate) mod level_cursor;
 mod limiter;
 mod lookup;
+mod newer_writes;
 pub(crate) mod open;
-mod order;
 pub(crate) mod output;
 pub(crate) mod range;
 pub(crate) mod recovery;
@@ -28,15 +28,15 @@ mod stats;
 pub(crate) mod stored_options;
 mod stored_strategy;
 pub(crate) mod tables;
-mod trust;
 pub(crate) mod view;
+mod visibility_order;
 pub(crate) mod write;
 
 pub use builder::Builder;
 pub use controller::Stalls;
+pub(crate) use cross_check::check_note;
 pub use key_range::KeyRange;
 pub use keyspace::{Db, Keyspace, Snapshot};
 pub use range::{DbCursor, Pair, Range};
 pub(crate) use recovery::log_options;
 pub use stats::{KeyspaceStats, LevelStats, Stats};
-pub(crate) use trust::check_note;

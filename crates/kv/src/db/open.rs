@@ -17,18 +17,18 @@ use crate::db::budget::Budget;
 use crate::db::builder::Builder;
 use crate::db::controller::Controller;
 use crate::db::core::Core;
-use crate::db::inner::{Commit, Given, Inner, KeyspaceState};
+use crate::db::cross_check;
+use crate::db::inner::{Commit, GivenOptions, Inner, KeyspaceState};
 use crate::db::keyspace::Db;
 use crate::db::limiter::Limiter;
-use crate::db::order::Order;
 use crate::db::recovery;
 use crate::db::registry::Registry;
 use crate::db::reserve::Reserve;
 use crate::db::stats::Counters;
 use crate::db::stored_options::StoredOptions;
 use crate::db::tables::Tables;
-use crate::db::trust;
 use crate::db::view::View;
+use crate::db::visibility_order::VisibilityOrder;
 use crate::memtable::Memtable;
 use crate::open_files::OpenFiles;
 use crate::options::{KeyspaceOptions, Options};
@@ -51,7 +51,7 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
         // A store that has filled its disk must still open, so that it can be read and emptied.
         // Giving up the reserve makes room for that.
         Err(error)
-            if error.is_full() && !again.options.read_only && Reserve::give_up_of(&fs, &again.path) =>
+            if error.is_full() && !again.options.read_only && Reserve::release_closed(&fs, &again.path) =>
         {
             open_once(again, files, clock)
         }
@@ -86,7 +86,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
 
     let exists = prepare_directory(&fs, &path, &options)?;
     if options.read_only {
-        let given = Given { default, is_default_given, named };
+        let given = GivenOptions { default, is_default_given, named };
         return ReadOnly { path, fs, files, clock, options, given }.open(None);
     }
     let reserve = Some(Reserve::new(take_lock(&fs, &path)?));
@@ -94,7 +94,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     let versions = if exists {
         // ORDER: before anything is written. If files belong to another store, the open must not
         // continue with them, nor remove other files because of them.
-        let log = trust::check(&fs, &path, new_log)?;
+        let log = cross_check::check(&fs, &path, new_log)?;
         VersionSet::open(&fs, &path, log)?
     } else {
         let mut edit = VersionEdit { log: Some(new_log), ..VersionEdit::default() };
@@ -105,7 +105,7 @@ fn open_once(builder: Builder, files: Arc<OpenFiles>, clock: Arc<dyn Clock>) -> 
     remove_leftovers(&*fs, &versions)?;
 
     let tables = Tables::new(files, Arc::new(path), &options);
-    let given = Given { default, is_default_given, named };
+    let given = GivenOptions { default, is_default_given, named };
     let inner = assemble(fs, clock, options, reserve, versions, given, Arc::new(tables))?;
     let inner = Arc::new(inner);
     // ORDER: before anything can be merged, because only this operator can read merged entries.
@@ -230,7 +230,7 @@ pub(crate) fn assemble(
     options: Options,
     reserve: Option<Reserve>,
     versions: VersionSet,
-    given: Given,
+    given: GivenOptions,
     tables: Arc<Tables>,
 ) -> Result<Inner> {
     let path = Arc::clone(&tables.path);
@@ -254,6 +254,7 @@ pub(crate) fn assemble(
         kept.check(&stored.name, &StoredOptions::of(&opened))?;
         let memtable = Arc::new(Memtable::new());
         let at = id.0 as usize;
+        assert!(active.len() <= at, "keyspaces are listed by id, each once");
         active.resize_with(at + 1, || None);
         active[at] = Some(Arc::clone(&memtable));
         let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
@@ -271,7 +272,7 @@ pub(crate) fn assemble(
             noted: (Lsn::ZERO, Lsn::ZERO),
             appender: None,
         })),
-        order: Order::new(0),
+        order: VisibilityOrder::new(0),
         log: OnceLock::new(),
         structure: RwLock::new(()),
         keyspaces: Registry::new(keyspaces),
@@ -290,9 +291,9 @@ pub(crate) fn assemble(
         segment: AtomicU32::new(0),
         recorded: AtomicU64::new(recorded.get()),
         recording: Mutex::default(),
-        full: Mutex::default(),
-        is_full: AtomicBool::new(false),
-        full_count: AtomicU64::new(0),
+        out_of_space: Mutex::default(),
+        is_out_of_space: AtomicBool::new(false),
+        out_of_space_count: AtomicU64::new(0),
         #[cfg(test)]
         walks: AtomicU64::new(0),
         budget: options.memtable_bytes_max.map(Budget::new),

@@ -45,6 +45,11 @@ impl StoredOptions {
         if let Some(compaction) = &self.compaction {
             stored_strategy::encode(compaction, &mut out);
         }
+        let is_refused = self.compaction.as_ref().is_some_and(|it| it.check().is_err());
+        debug_assert!(
+            is_refused || StoredOptions::decode(&out, Path::new("")).is_ok_and(|decoded| decoded == *self),
+            "options that would not be read back: {self:?}"
+        );
         out
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::{OPERATOR, Operator};
-use crate::{Error, Result, foreign};
+use crate::{Error, Result, user_code};
 
 /// Resolves the versions of a key, fed newest first.
 #[derive(Debug, Default)]
@@ -75,6 +75,7 @@ impl Resolver {
         operator: &Operator,
         (store, keyspace): (&Path, &str),
     ) -> Result<Vec<u8>> {
+        debug_assert!(self.has_operands(), "a merge without operands");
         let refuse = |what: &str| {
             Error::invalid(format!("{}: key {} cannot be merged: {what}", store.display(), printable(key)))
         };
@@ -82,7 +83,7 @@ impl Resolver {
             return Err(Error::NoMergeOperator { path: store.to_owned(), key: printable(key) });
         };
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
-        let merged = foreign::call(keyspace, key, OPERATOR, || operator.merge(key, base, &operands))?;
+        let merged = user_code::call(keyspace, key, OPERATOR, || operator.merge(key, base, &operands))?;
         merged.map_err(|what| refuse(&what))
     }
 }

@@ -19,6 +19,8 @@ pub(crate) const FOOTER_BYTES: usize = 64;
 pub(crate) const VERSION: u32 = 2;
 const MAGIC: &[u8; 8] = b"cairnsst";
 
+const _: () = assert!(FOOTER_BYTES == 8 * 8, "eight words");
+
 /// The content of the footer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Footer {
@@ -51,6 +53,7 @@ impl Footer {
         let checksum = xxh3_64(&bytes[..48]);
         bytes[48..56].copy_from_slice(&checksum.to_le_bytes());
         bytes[56..].copy_from_slice(MAGIC);
+        debug_assert_eq!(Footer::sum_of(&bytes), checksum, "the checksum is in word 6");
         bytes
     }
 

@@ -119,6 +119,7 @@ impl Table {
 
     /// Decodes and validates a block, as `read_block` does, from a frame that was read already.
     pub(super) fn block_of_frame(&self, frame: &[u8], handle: Handle, role: Role) -> Result<BlockRef> {
+        debug_assert_eq!(frame.len(), handle.len as usize, "the frame of another block");
         let header = self.check_frame(frame, handle, role)?;
         let payload = &frame[HEADER_BYTES..];
         let bytes = match header.is_stored() {

@@ -130,6 +130,12 @@ impl Table {
             return Err(table.damaged(footer.properties.offset, what));
         }
         table.read_top(footer.top, &tail)?;
+        debug_assert_eq!(
+            table.partitions.len(),
+            table.properties.partitions as usize,
+            "the top index was checked"
+        );
+        debug_assert_eq!(table.top.is_some(), !table.partitions.is_empty(), "partitions without separators");
         let slots = table.properties.data_blocks as usize + 2 * table.partitions.len();
         table.slots = cache.slots(slots);
         let top_bytes =
@@ -168,10 +174,20 @@ impl Table {
     }
 
     pub(super) fn index_slot(&self, partition: usize) -> usize {
+        debug_assert!(
+            partition < self.partitions.len(),
+            "partition {partition} of {}",
+            self.partitions.len()
+        );
         self.properties.data_blocks as usize + partition
     }
 
     pub(super) fn filter_slot(&self, partition: usize) -> usize {
+        debug_assert!(
+            partition < self.partitions.len(),
+            "partition {partition} of {}",
+            self.partitions.len()
+        );
         self.properties.data_blocks as usize + self.partitions.len() + partition
     }
 
@@ -284,6 +300,7 @@ impl Table {
             bytes += index.weight() + filter.as_ref().map_or(0, |filter| filter.weight());
             pinned.push(PinnedPartition { index, filter });
         }
+        debug_assert_eq!(pinned.len(), self.partitions.len(), "all partitions are pinned, or none");
         self.pinned = pinned.into();
         self.pin_bytes(bytes as u64);
         Ok(())

@@ -34,7 +34,13 @@ impl Reads {
 
     /// Extends the range at index `place` to `bounds`.
     pub(crate) fn widen(&mut self, place: usize, bounds: Bounds) {
+        debug_assert!(place < self.ranges.len(), "range {place} of {}", self.ranges.len());
         if let Some((_, old, _)) = self.ranges.get_mut(place) {
+            debug_assert_eq!(
+                old.lower.clone().unwrap_or_default(),
+                bounds.lower.clone().unwrap_or_default(),
+                "a range is widened at its end"
+            );
             *old = bounds;
         }
     }

@@ -207,7 +207,7 @@ impl Transaction {
         if Arc::ptr_eq(&self.core, &keyspace.core) {
             return Ok(());
         }
-        Err(self.core.inner.of_another_store(&format!("keyspace {:?}", keyspace.name())))
+        Err(self.core.inner.wrong_store(&format!("keyspace {:?}", keyspace.name())))
     }
 
     /// Prepares a write of `key`. A pessimistic transaction locks the key and records it as read,
@@ -272,6 +272,7 @@ impl Transaction {
             return if self.options.pessimistic { check(None) } else { Ok(()) };
         }
         let batch = self.overlay.batch()?;
+        debug_assert!(!batch.is_empty(), "writes without an operation");
         let durability = self.options.durability.unwrap_or(inner.options.durability);
         inner.write_batch_if(&batch, durability, Some(check))
     }

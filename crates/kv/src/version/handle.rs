@@ -33,6 +33,7 @@ impl ObsoleteFiles {
     /// Returns all names since the last call, in the order in which the files were released.
     pub(crate) fn take(&self) -> Vec<FileName> {
         let mut names = lock(&self.names);
+        debug_assert_eq!(self.count.load(Ordering::Relaxed), names.len(), "both change under the lock");
         self.count.store(0, Ordering::Relaxed);
         std::mem::take(&mut *names)
     }
@@ -60,6 +61,7 @@ impl Lifetime {
     /// ORDER: only after the edit that removes the file is durable. The last version with the file
     /// is dropped later.
     fn end(&self) {
+        debug_assert!(!self.dead.load(Ordering::Relaxed), "{} was removed twice", self.name);
         self.dead.store(true, Ordering::Release);
     }
 }

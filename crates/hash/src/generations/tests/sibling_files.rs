@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use cairn_vfs::{FaultFs, FaultOptions, OpenOptions, Operation};
 
 use super::*;
-use crate::asking::Asking;
+use crate::hook_fs::HookFs;
 use crate::table::{Builder, Compression, Mode};
 
 fn write(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) {
@@ -347,7 +347,7 @@ fn deltas_have_the_rights_of_their_base() {
 fn locks_need_no_right_to_write() {
     let fs = fs();
     let inner = Arc::clone(&fs);
-    let asked = Asking::over(&fs, move |operation, file| {
+    let asked = HookFs::over(&fs, move |operation, file| {
         if operation == Operation::Open && file == names::lock(Path::new(PATH)) && inner.exists(file)? {
             let source = io::ErrorKind::PermissionDenied.into();
             return Err(cairn_vfs::Error::new(operation, file, source));
@@ -383,7 +383,7 @@ fn readers_open_during_writes() {
             let (inner, reads) = (Arc::clone(&fs), std::sync::atomic::AtomicU64::new(0));
             let is_done = Arc::new(AtomicBool::new(false));
             let done = Arc::clone(&is_done);
-            let asking = Asking::over(&fs, move |operation, _| {
+            let asking = HookFs::over(&fs, move |operation, _| {
                 if operation == Operation::Read && reads.fetch_add(1, Ordering::Relaxed) == place {
                     let (path, mut rng) = (Path::new(PATH), SeededRng::new(8));
                     match step {

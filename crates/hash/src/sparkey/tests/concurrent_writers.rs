@@ -6,13 +6,13 @@ use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Operation};
 
 use super::*;
-use crate::asking::Asking;
+use crate::hook_fs::HookFs;
 
 /// Wraps `fs` so that `others` runs once during an index build, after the builder has opened its
 /// log.
 fn with_others(fs: &Arc<dyn Fs>, others: impl Fn(&Arc<dyn Fs>) + Send + Sync + 'static) -> Arc<dyn Fs> {
     let (inner, calls) = (Arc::clone(fs), AtomicUsize::new(0));
-    Asking::over(fs, move |operation, path| {
+    HookFs::over(fs, move |operation, path| {
         // A build removes the remains of an earlier one after it has opened the log.
         let is_building = operation == Operation::Remove && path == Path::new("x.spi.sort.tmp");
         if is_building && calls.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -71,7 +71,7 @@ fn failed_creation_is_removed_under_its_lock() {
         let inner: Arc<dyn Fs> = Arc::new(disk.clone());
         let removals = Arc::new(AtomicUsize::new(0));
         let (tried, under) = (Arc::clone(&removals), Arc::clone(&inner));
-        let fs = Asking::over(&inner, move |operation, path| {
+        let fs = HookFs::over(&inner, move |operation, path| {
             if operation == Operation::Remove {
                 tried.fetch_add(1, Ordering::Relaxed);
                 let error = under.open(path, OpenOptions::write())?.try_lock().unwrap_err();

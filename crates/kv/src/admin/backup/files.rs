@@ -26,6 +26,7 @@ pub(super) fn backup_number(path: &Path) -> Option<u64> {
 /// because a store that was restored and then written to can have different content under the same
 /// number.
 pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathBuf {
+    debug_assert!(matches!(name, FileName::Table(_) | FileName::Blob(_)), "{name} is not shared");
     let (number, ending) = match name {
         FileName::Blob(number) => (number, "blob"),
         other => (other.number().unwrap_or(0), "table"),

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cairn_vfs::sync::{Arc, RwLock, read, write};
-use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs};
+use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs, ensure};
 
 use self::files::{backup_number, backup_path, shared_path};
 use self::format::Record;
@@ -174,8 +174,11 @@ impl Backups {
         let id = self.numbers()?.last().map_or(1, |(id, _)| id + 1);
         let created_secs = inner.clock.wall().as_secs();
         let record = Record { id, created_secs, store_id: inner.versions.store_id(), copied_bytes, edit };
-        let file = AtomicFile::create(&self.fs, &backup_path(&self.dir, id))?;
-        file.file().write_all_at(&record.encode(), 0)?;
+        let (path, bytes) = (backup_path(&self.dir, id), record.encode());
+        ensure!(backup_number(&path) == Some(id), "backup {id} would not be found as {}", path.display());
+        ensure!(Record::decode(&bytes, &path)? == record, "the record of backup {id} would not be read back");
+        let file = AtomicFile::create(&self.fs, &path)?;
+        file.file().write_all_at(&bytes, 0)?;
         file.commit()?;
         Ok(info(&record))
     }
@@ -263,6 +266,7 @@ impl Backups {
         let paths = self.fs.read_dir(&self.dir)?.into_iter();
         let mut all: Vec<_> = paths.filter_map(|path| Some((backup_number(&path)?, path))).collect();
         all.sort_unstable();
+        debug_assert!(all.is_sorted_by(|a, b| a.0 < b.0), "a number has one canonical name");
         Ok(all)
     }
 

@@ -112,7 +112,9 @@ impl Inner {
         // Without the note, at most a check is lost that may never be needed. A failed log reports
         // its failure to the next writer.
         if let Ok(end) = appender.note() {
+            debug_assert!(before < end, "a note that ends at {end} takes no space after {before}");
             let begin = if commit.noted.1 == before { commit.noted.0 } else { before };
+            debug_assert!(begin <= before, "the run of notes begins at {begin}, after {before}");
             commit.noted = (begin, end);
         }
     }
@@ -120,13 +122,14 @@ impl Inner {
     /// Returns the position from which the log is needed, given that no keyspace needs it before
     /// `needed`. If only notes follow `needed`, advances the start of all keyspaces in the manifest
     /// past them: the header of each new segment repeats their content.
-    pub(crate) fn pass_notes(&self, needed: Lsn) -> Lsn {
+    pub(crate) fn skip_notes(&self, needed: Lsn) -> Lsn {
         // Held until the end, so that no keyspace is dropped meanwhile.
         let _structure = read(&self.structure);
         let (begin, end) = {
             let commit = lock(&self.commit);
             if commit.noted.1 == commit.position() { commit.noted } else { (Lsn::ZERO, Lsn::ZERO) }
         };
+        debug_assert!(begin <= end, "notes from {begin} to {end}");
         if !(begin <= needed && needed < end) {
             return needed;
         }
@@ -154,6 +157,10 @@ impl Inner {
         if synced.segment() <= Lsn::from(self.recorded.load(Relaxed)).segment() {
             return Ok(());
         }
+        debug_assert!(
+            self.log.get().is_some_and(|log| log.synced() >= synced),
+            "position {synced} is recorded as durable, but it is not"
+        );
         match self.log_and_apply(VersionEdit::default(), |_, _| {}) {
             // The write is durable nevertheless, and the next write tries again.
             Err(error) if error.is_full() && self.versions.check().is_ok() => Ok(()),

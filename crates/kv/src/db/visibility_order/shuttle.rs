@@ -47,7 +47,7 @@ impl Writes {
 #[test]
 fn writers_readers_and_a_flush() {
     explore(4_000, || {
-        let (order, writes) = (Arc::new(Order::new(0)), Arc::new(Writes::default()));
+        let (order, writes) = (Arc::new(VisibilityOrder::new(0)), Arc::new(Writes::default()));
         thread::scope(|scope| {
             let (order, writes) = (&order, &writes);
             for lens in [[1, 1, 2], [2, 1, 6], [1, 5, 1]] {
@@ -89,7 +89,7 @@ fn writers_readers_and_a_flush() {
 fn the_last_writers() {
     for writers in [2, 3] {
         explore(4_000, move || {
-            let order = Order::new(0);
+            let order = VisibilityOrder::new(0);
             thread::scope(|scope| {
                 for number in 1..=writers {
                     let order = &order;

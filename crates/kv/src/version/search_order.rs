@@ -60,7 +60,13 @@ fn overlapping<'a>(
         let runs = runs.overlapping(lower, upper);
         runs.flat_map(move |(run, tables)| tables.iter().map(move |it| ((level, Reverse(run.id())), it)))
     });
-    tables.partition(|(_, table)| gone.contains(&table.number()))
+    let (inputs, others): (Vec<Placed<'a>>, Vec<Placed<'a>>) =
+        tables.partition(|(_, table)| gone.contains(&table.number()));
+    debug_assert!(
+        inputs.iter().chain(&others).all(|(_, table)| share_keys(&table.meta, meta)),
+        "a table that does not overlap"
+    );
+    (inputs, others)
 }
 
 fn place(new: &NewTable) -> Place {
@@ -89,6 +95,7 @@ fn check_merged(
     inputs: &[(Place, &Arc<TableFile>)],
     others: &[(Place, &Arc<TableFile>)],
 ) -> Result<(), String> {
+    debug_assert!(!inputs.is_empty(), "a table without inputs is one of new writes");
     let to = place(new);
     for &(from, input) in inputs {
         for &(at, other) in others.iter().filter(|(_, other)| share_keys(&input.meta, &other.meta)) {

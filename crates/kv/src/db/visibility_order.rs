@@ -22,6 +22,8 @@ mod shuttle;
 /// exploration, so that the ring wraps around.
 const CELLS: u64 = if cfg!(cairn_shuttle) { 4 } else { 1 << 12 };
 
+const _: () = assert!(CELLS.is_power_of_two(), "the cell of a number is found with a mask");
+
 /// Number of times that a waiter spins before it yields, and yields before it sleeps. Zero under
 /// schedule exploration, because only the sleep can miss a wakeup.
 const SPINS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
@@ -29,32 +31,34 @@ const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 64 };
 
 /// The visible mark, and the ring of finished writes beyond it.
 #[derive(Debug)]
-pub(crate) struct Order {
+pub(crate) struct VisibilityOrder {
     visible: CacheAligned<AtomicU64>,
     /// The first sequence number of a failed write. The mark stays below it. `u64::MAX` if no write
     /// has failed.
     failed: AtomicU64,
     cells: Box<[AtomicU64]>,
     sleepers: AtomicU32,
-    bed: Mutex<()>,
+    sleep_lock: Mutex<()>,
     wake: Condvar,
 }
 
-impl Order {
+impl VisibilityOrder {
     /// Creates an order in which everything up to `visible` is visible.
     pub(crate) fn new(visible: Seqno) -> Self {
-        Order {
+        VisibilityOrder {
             visible: CacheAligned(AtomicU64::new(visible)),
             failed: AtomicU64::new(u64::MAX),
             cells: (0..CELLS).map(|_| AtomicU64::new(0)).collect(),
             sleepers: AtomicU32::new(0),
-            bed: Mutex::new(()),
+            sleep_lock: Mutex::new(()),
             wake: Condvar::new(),
         }
     }
 
     /// Sets the visible mark directly. For use after a replay, when nobody else writes.
     pub(crate) fn restart(&self, visible: Seqno) {
+        debug_assert!(self.visible() <= visible, "the mark goes back from {} to {visible}", self.visible());
+        debug_assert_eq!(self.failed.load(SeqCst), u64::MAX, "a write has failed before");
         self.visible.store(visible, SeqCst);
     }
 
@@ -68,6 +72,7 @@ impl Order {
     /// they never will be, because an earlier write has failed.
     #[inline]
     pub(crate) fn publish(&self, first: Seqno, last: Seqno) -> bool {
+        debug_assert!((1..=last).contains(&first), "the writes {first} to {last}");
         // The cell may still hold the end of the write `first - CELLS`, until the mark has passed
         // it.
         self.wait_for(first.saturating_sub(CELLS));
@@ -80,6 +85,10 @@ impl Order {
         if self.has_failed(first) {
             return false;
         }
+        debug_assert!(
+            self.cells[(first % CELLS) as usize].load(Relaxed) < first,
+            "the cell of write {first} still belongs to another one"
+        );
         self.cells[(first % CELLS) as usize].store(last, SeqCst);
         self.advance();
         self.wait_for(last);
@@ -90,9 +99,10 @@ impl Order {
     /// becomes visible. Releases all threads that wait for one of them.
     #[cold]
     pub(crate) fn fail(&self, first: Seqno) {
+        debug_assert!(self.visible() < first, "write {first} failed, but is visible");
         // ORDER: the cell of `first` is never filled, so the mark has not passed it and never will.
         self.failed.fetch_min(first, SeqCst);
-        drop(lock(&self.bed));
+        drop(lock(&self.sleep_lock));
         self.wake.notify_all();
     }
 
@@ -104,17 +114,17 @@ impl Order {
     /// Moves the mark over finished writes, and wakes the threads that wait for it.
     #[inline]
     fn advance(&self) {
-        self.sweep();
+        self.advance_mark();
         if self.sleepers.load(SeqCst) > 0 {
             // A thread that is about to sleep checks the mark under this lock.
-            drop(lock(&self.bed));
+            drop(lock(&self.sleep_lock));
             self.wake.notify_all();
         }
     }
 
     /// Moves the mark over finished writes. Returns true if this call moved it.
     #[inline]
-    fn sweep(&self) -> bool {
+    fn advance_mark(&self) -> bool {
         let mut visible = self.visible.load(SeqCst);
         let mut moved = false;
         loop {
@@ -163,18 +173,19 @@ impl Order {
             self.advance();
         }
         self.sleepers.fetch_add(1, SeqCst);
-        let mut bed = lock(&self.bed);
+        let mut sleep_lock = lock(&self.sleep_lock);
         loop {
-            if self.sweep() {
+            if self.advance_mark() {
                 self.wake.notify_all();
             }
             if self.visible.load(SeqCst) >= seqno || self.has_failed(seqno) {
                 break;
             }
-            bed = wait(&self.wake, bed);
+            sleep_lock = wait(&self.wake, sleep_lock);
         }
-        drop(bed);
-        self.sleepers.fetch_sub(1, SeqCst);
+        drop(sleep_lock);
+        let sleepers = self.sleepers.fetch_sub(1, SeqCst);
+        debug_assert!(sleepers > 0, "a thread that woke up was not counted");
     }
 }
 
@@ -189,7 +200,7 @@ mod tests {
     /// publish in an order that leaves a gap; check the mark, then close the gap.
     #[test]
     fn a_gap_holds_the_mark() {
-        let order = Arc::new(Order::new(0));
+        let order = Arc::new(VisibilityOrder::new(0));
         let others: Vec<_> = [(2, 4), (5, 5), (6, 9)]
             .into_iter()
             .map(|(first, last)| {
@@ -208,7 +219,7 @@ mod tests {
     /// one of them farther ahead than the ring has cells, and one thread waits.
     #[test]
     fn a_failure_ends_all_waits() {
-        let order = Arc::new(Order::new(0));
+        let order = Arc::new(VisibilityOrder::new(0));
         let publish = |first, last| {
             let order = Arc::clone(&order);
             thread::spawn("publish", move || order.publish(first, last)).unwrap()
@@ -230,7 +241,7 @@ mod tests {
     /// of random length under a lock, as writers do.
     #[test]
     fn many_writers() {
-        let order = Arc::new(Order::new(0));
+        let order = Arc::new(VisibilityOrder::new(0));
         let next = Arc::new(Mutex::new((1u64, SeededRng::new(7))));
         let threads: Vec<_> = (0..8)
             .map(|_| {

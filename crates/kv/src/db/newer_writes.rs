@@ -21,6 +21,7 @@ impl Inner {
         let view = keyspace.view.load();
         let is_newer = |tombstone: Option<Seqno>| tombstone.is_some_and(|seqno| seqno > at);
         let visible = self.order.visible();
+        debug_assert!(at <= visible, "a read at {at}, which is not visible before {visible}");
         let wrote = |memtable: &Memtable| {
             let newest = memtable.versions(key, SEQNO_MAX).next();
             newest.is_some_and(|version| version.seqno > at) || memtable.covers_after(key, at, visible)
@@ -68,6 +69,7 @@ impl Inner {
         if matches!((&bounds.lower, &bounds.upper), (Some(lower), Some(upper)) if lower >= upper) {
             return Ok(None);
         }
+        debug_assert!(at <= self.order.visible(), "a read at {at}, which is not visible yet");
         let view = keyspace.view.load();
         let memtables =
             std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
@@ -126,6 +128,7 @@ fn covered_within(set: &RangeTombstones, bounds: &Bounds, at: Seqno) -> Option<V
 /// Returns the first key within `bounds` that `tombstone` covers.
 fn first_within(tombstone: RangeTombstoneRef<'_>, bounds: &Bounds) -> Option<Vec<u8>> {
     let start = bounds.lower.as_deref().map_or(tombstone.start, |lower| lower.max(tombstone.start));
+    debug_assert!(tombstone.start < tombstone.end, "an empty range tombstone");
     let is_within = start < tombstone.end && bounds.contains(start);
     is_within.then(|| start.to_vec())
 }

@@ -6,10 +6,10 @@ use std::path::Path;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::{Fs, Operation};
 
-#[path = "../../../../../testing/asking.rs"]
-mod asking_fs;
+#[path = "../../../../../testing/hook_fs.rs"]
+mod shared;
 
-pub(super) use asking_fs::Asking;
+pub(super) use shared::HookFs;
 
 /// A hook, and the ending of the file name before whose opening it is called.
 type Hook = (&'static str, Box<dyn FnOnce() + Send>);
@@ -22,7 +22,7 @@ impl Hooks {
     /// Returns a file system over `fs` that calls the hooks.
     pub(super) fn over(&self, fs: &Arc<dyn Fs>) -> Arc<dyn Fs> {
         let hooks = self.clone();
-        Asking::over(fs, move |operation, path| {
+        HookFs::over(fs, move |operation, path| {
             if matches!(operation, Operation::Open | Operation::Read)
                 && let Some((_, hook)) = hooks.next(path)
             {

@@ -8,26 +8,26 @@ use cairn_vfs::{File, Fs, Metadata, OpenOptions, Operation, Result};
 
 /// A file system that calls a hook before it opens a file, for reading or otherwise, and before it
 /// changes something.
-pub struct Asking<F> {
+pub struct HookFs<F> {
     fs: Arc<dyn Fs>,
     check: F,
 }
 
-impl<F> std::fmt::Debug for Asking<F> {
+impl<F> std::fmt::Debug for HookFs<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.fs.fmt(f)
     }
 }
 
-impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> Asking<F> {
+impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> HookFs<F> {
     /// Wraps `fs` so that `check` is called first. An error of `check` becomes that of the
     /// operation.
     pub fn over(fs: &Arc<dyn Fs>, check: F) -> Arc<dyn Fs> {
-        Arc::new(Asking { fs: Arc::clone(fs), check })
+        Arc::new(HookFs { fs: Arc::clone(fs), check })
     }
 }
 
-impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> Fs for Asking<F> {
+impl<F: Fn(Operation, &Path) -> Result<()> + Send + Sync + 'static> Fs for HookFs<F> {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
         let is_read = options == OpenOptions::read();
         (self.check)(if is_read { Operation::Read } else { Operation::Open }, path)?;

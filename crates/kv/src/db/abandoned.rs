@@ -14,7 +14,7 @@ const FLUSHES_MAX: u32 = 64;
 /// again. The pause lasts for one flush, then two, four, eight and so on. A permanent panic thus
 /// costs only a small share of the work, and an accidental one is soon made up for.
 #[derive(Debug, Default)]
-pub(crate) struct GivenUp(Mutex<State>);
+pub(crate) struct Abandoned(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -25,19 +25,31 @@ struct State {
     pause: u32,
 }
 
-impl GivenUp {
+impl State {
+    /// Asserts that a pause has a cause and is bounded. For debug builds.
+    fn assert_sound(&self) {
+        debug_assert_eq!(self.pause == 0, self.error.is_none(), "a pause of {} flushes", self.pause);
+        debug_assert!(self.pause <= FLUSHES_MAX, "a pause of {} flushes", self.pause);
+        debug_assert!(self.flushes_left <= FLUSHES_MAX, "{} flushes left", self.flushes_left);
+        debug_assert!(self.error.is_some() || self.flushes_left == 0, "a pause without a failure");
+    }
+}
+
+impl Abandoned {
     /// Records that a compaction was abandoned.
     pub(crate) fn note(&self, error: Error) {
         let mut state = lock(&self.0);
         state.pause = (state.pause * 2).clamp(1, FLUSHES_MAX);
         state.flushes_left = state.pause;
         state.error = Some(error);
+        state.assert_sound();
     }
 
     /// Records a flush, which changes the tables to be compacted.
     pub(crate) fn flushed(&self) {
         let mut state = lock(&self.0);
         state.flushes_left = state.flushes_left.saturating_sub(1);
+        state.assert_sound();
     }
 
     /// Records a successful compaction, which may have been of other keys.
@@ -47,6 +59,7 @@ impl GivenUp {
         if state.pause == 0 {
             *state = State::default();
         }
+        state.assert_sound();
     }
 
     /// Resets the state after everything was compacted.
@@ -73,24 +86,24 @@ mod tests {
     /// counting the flushes until the next attempt.
     #[test]
     fn pauses_grow() {
-        let given_up = GivenUp::default();
-        assert!(!given_up.is_waiting());
+        let abandoned = Abandoned::default();
+        assert!(!abandoned.is_waiting());
         let mut pauses = Vec::new();
         for _ in 0..9 {
-            given_up.note(Error::invalid("boom"));
+            abandoned.note(Error::invalid("boom"));
             let mut flushes = 0;
-            while given_up.is_waiting() {
-                given_up.flushed();
+            while abandoned.is_waiting() {
+                abandoned.flushed();
                 flushes += 1;
             }
             pauses.push(flushes);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
-        assert!(given_up.error().is_some());
+        assert!(abandoned.error().is_some());
         // Halves the pause from sixty-four down to one.
-        (0..6).for_each(|_| given_up.succeeded());
-        assert!(given_up.error().is_some());
-        given_up.succeeded();
-        assert!(given_up.error().is_none() && !given_up.is_waiting());
+        (0..6).for_each(|_| abandoned.succeeded());
+        assert!(abandoned.error().is_some());
+        abandoned.succeeded();
+        assert!(abandoned.error().is_none() && !abandoned.is_waiting());
     }
 }
