@@ -13,6 +13,7 @@ mod compaction;
 mod cursor;
 mod db;
 pub mod error;
+mod escape;
 mod events;
 mod file;
 mod iter;

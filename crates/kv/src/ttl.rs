@@ -5,7 +5,7 @@
 //! time to live; compactions remove them. Time is the store's wall clock: if the clock jumps,
 //! entries expire earlier or later by the size of the jump.
 
-use crate::iter::resolve::printable;
+use crate::escape::printable;
 
 /// Bytes of the time stamp at the end of a value.
 pub(crate) const STAMP_BYTES: usize = 8;

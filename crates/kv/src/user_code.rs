@@ -6,7 +6,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::iter::resolve::printable;
+use crate::escape::printable;
 use crate::{Error, Result};
 
 /// Returns the message of a panic.

@@ -8,7 +8,8 @@ use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock, write};
 
 use crate::batch::DEFAULT;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::stored_options::StoredOptions;
 use crate::db::view::View;
 use crate::db::{Db, Keyspace};

@@ -23,7 +23,7 @@ mod reference;
 mod tests;
 mod writer;
 
-pub(crate) use reader::{BlobReader, Blobs};
+pub(crate) use reader::BlobReader;
 pub(crate) use reference::BlobRef;
 pub(crate) use writer::BlobWriter;
 

@@ -1,6 +1,6 @@
 //! Reading values from blob files.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cairn_codec::checksum::{Xxh3, xxh3_64_seeded};
 use cairn_vfs::sync::Arc;
@@ -9,9 +9,9 @@ use cairn_vfs::{Fs, OpenOptions};
 use super::reference::BlobRef;
 use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
 use super::{footer_checksum, footer_sum, seed};
-use crate::iter::visible::BlobSource;
+use crate::file::BlobMeta;
 use crate::open_files::{OpenFiles, SharedFile};
-use crate::version::{BlobFile, BlobMeta, FileName, Version};
+use crate::version::FileName;
 use crate::{Error, Result};
 
 /// An open blob file.
@@ -205,43 +205,4 @@ impl BlobReader {
 
 fn read(file: &SharedFile, buffer: &mut [u8], offset: u64) -> Result<()> {
     file.with(|file| Ok(file.read_exact_at(buffer, offset)?))
-}
-
-/// The blob files of a version.
-#[derive(Debug, Clone)]
-pub(crate) struct Blobs {
-    pub files: Arc<OpenFiles>,
-    pub path: Arc<PathBuf>,
-    pub version: Arc<Version>,
-}
-
-impl Blobs {
-    fn reader<'a>(&self, file: &'a BlobFile) -> Result<&'a BlobReader> {
-        if let Some(reader) = file.reader.get() {
-            return Ok(reader);
-        }
-        let reader = BlobReader::open_shared(&self.files, &self.path, &file.meta)?;
-        Ok(file.reader.get_or_init(|| reader))
-    }
-}
-
-impl BlobSource for Blobs {
-    fn load(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let decoded = BlobRef::decode(reference).ok_or_else(|| {
-            Error::corruption(&self.path, 0, "a table's reference to a blob file cannot be read")
-        })?;
-        if decoded.bytes == 0 {
-            out.clear();
-            return Ok(());
-        }
-        let Some(blob) = self.version.blob(decoded.number) else {
-            let path = FileName::Blob(decoded.number).path(&self.path);
-            return Err(Error::corruption(
-                &path,
-                decoded.offset,
-                "a table refers to it, but the manifest does not",
-            ));
-        };
-        self.reader(&blob.file)?.load(decoded, out)
-    }
 }

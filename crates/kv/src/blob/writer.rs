@@ -7,8 +7,7 @@ use cairn_vfs::{AppendWriter, Bug, File, ensure};
 use super::reference::BlobRef;
 use super::{HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION, footer_checksum, seed};
 use crate::Result;
-use crate::file::FileNumber;
-use crate::version::BlobMeta;
+use crate::file::{BlobMeta, FileNumber};
 
 /// Size of the pieces in which the file is written.
 const WRITE_BYTES: usize = 256 << 10;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
-use super::CacheStats;
+use super::counters::CacheStats;
 use super::slots::Slots;
 use crate::table::Block;
 

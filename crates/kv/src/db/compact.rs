@@ -9,15 +9,17 @@ use cairn_vfs::{Bug, ensure};
 
 use crate::Result;
 use crate::compaction::strategy::{
-    Job, JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
+    JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
 };
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::background::{PauseGuard, catch_panic};
 use crate::db::controller::Pressure;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::level_cursor::LevelCursor;
 use crate::db::output::{Cut, Output, Written, is_garbage, keyspace_table_options};
+use crate::db::running_jobs::{Claimed, RunningJobs};
 use crate::db::view::View;
 use crate::events::{Event, StallCause};
 use crate::file::{FileNumber, TableMeta};
@@ -28,31 +30,6 @@ use crate::version::{NewTable, OldTable, Run, TableFile, Version, VersionEdit};
 
 #[cfg(test)]
 mod tests;
-
-/// A running compaction.
-#[derive(Debug)]
-pub(crate) struct Running {
-    id: u64,
-    output_level: usize,
-    smallest: Vec<u8>,
-    largest: Vec<u8>,
-    tables: Vec<FileNumber>,
-}
-
-/// The running compactions of a keyspace.
-#[derive(Debug, Default)]
-pub(crate) struct RunningJobs {
-    next_id: u64,
-    jobs: Vec<Running>,
-}
-
-/// A job whose tables are marked as being compacted, and the version from which it was chosen.
-#[derive(Debug)]
-pub(crate) struct Claimed {
-    id: u64,
-    job: Job,
-    version: Arc<Version>,
-}
 
 impl Inner {
     /// Returns the state of a keyspace as the strategy sees it.
@@ -396,43 +373,6 @@ impl Drop for RunningGuard<'_> {
         let mut running = lock(self.running);
         debug_assert!(running.jobs.iter().any(|job| job.id == self.id), "job {} is not running", self.id);
         running.jobs.retain(|job| job.id != self.id);
-    }
-}
-
-impl RunningJobs {
-    fn claim(&mut self, job: Job, version: Arc<Version>) -> Claimed {
-        debug_assert!(!job.inputs.is_empty(), "a compaction without inputs: {job:?}");
-        debug_assert!(
-            job.inputs.iter().all(|input| !input.tables.is_empty()),
-            "an input without tables: {job:?}"
-        );
-        debug_assert!(job.smallest <= job.largest, "keys from {:?} to {:?}", job.smallest, job.largest);
-        debug_assert!(job.boundaries.is_sorted_by(|a, b| a < b), "boundaries of parts: {:?}", job.boundaries);
-        debug_assert!(job.cuts.is_sorted(), "cuts between tables: {:?}", job.cuts);
-        debug_assert!(
-            job.inputs
-                .iter()
-                .flat_map(|input| &input.tables)
-                .all(|table| { self.jobs.iter().all(|running| !running.tables.contains(table)) }),
-            "a table is compacted twice at a time: {job:?}"
-        );
-        debug_assert!(
-            self.jobs.iter().all(|running| {
-                running.output_level != job.output_level
-                    || running.largest < job.smallest
-                    || job.largest < running.smallest
-            }),
-            "two jobs write the same keys to one level: {job:?}"
-        );
-        self.next_id += 1;
-        self.jobs.push(Running {
-            id: self.next_id,
-            output_level: job.output_level,
-            smallest: job.smallest.clone(),
-            largest: job.largest.clone(),
-            tables: job.inputs.iter().flat_map(|input| input.tables.iter().copied()).collect(),
-        });
-        Claimed { id: self.next_id, job, version }
     }
 }
 

@@ -4,11 +4,11 @@ use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_wal::Appender;
 
+use crate::Result;
 use crate::db::controller::Pressure;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::stats::{KeyspaceStats, LevelStats, Stats};
-use crate::events::Event;
-use crate::{Error, Result};
 
 /// Maximum number of failed jobs to ignore because they may have started before the call.
 const STALE_JOBS_MAX: usize = 4;
@@ -85,7 +85,7 @@ impl Inner {
     /// true if no job is running.
     ///
     /// Errors: the store's failure, and a full disk.
-    fn wait_for_work(
+    pub(super) fn wait_for_work(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
         mut is_done: impl FnMut(bool) -> bool,
@@ -93,7 +93,7 @@ impl Inner {
         let mut wait = || {
             let count_before = self.out_of_space_count.load(SeqCst);
             self.work_is_due(keyspace)?;
-            self.background.wait_until(self, count_before, &mut is_done)
+            self.wait_for_jobs(count_before, &mut is_done)
         };
         // The error may come from jobs that started before the call, one per thread, when there was
         // less space than now.
@@ -107,83 +107,10 @@ impl Inner {
     }
 
     /// Returns true if a flush or a compaction could start.
-    fn is_work_due(&self) -> bool {
+    pub(super) fn is_work_due(&self) -> bool {
         self.all_keyspaces()
             .iter()
             .any(|keyspace| !keyspace.view.load().sealed.is_empty() || self.is_compaction_due(keyspace))
-    }
-
-    /// Handles a job that failed because the disk was full or no more files could be opened. No
-    /// data is lost: the memtables and the log hold what the job was to write. The job is retried
-    /// when work next becomes due. Until one succeeds, writers that would have to wait for it fail
-    /// with `error`.
-    pub(crate) fn note_out_of_space(&self, error: Error) -> Error {
-        debug_assert!(error.is_retryable(), "{error} does not pass by itself");
-        *lock(&self.out_of_space) = Some(error.clone());
-        self.is_out_of_space.store(true, SeqCst);
-        self.out_of_space_count.fetch_add(1, SeqCst);
-        // Removing obsolete files makes room for the retry.
-        self.remove_obsolete();
-        self.controller.wake();
-        self.notify_failure(&error);
-        error
-    }
-
-    /// Clears the full-disk state after a job succeeded.
-    pub(crate) fn clear_out_of_space(&self) {
-        if self.is_out_of_space.swap(false, SeqCst) {
-            *lock(&self.out_of_space) = None;
-        }
-    }
-
-    /// Stalls the writer while background work is too far behind.
-    ///
-    /// Errors: a full disk, if the awaited work cannot be done because of it.
-    #[inline]
-    pub(crate) fn admit(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bytes: usize) -> Result<()> {
-        if self.is_out_of_space.load(Relaxed) {
-            self.admit_out_of_space(keyspace)?;
-        }
-        let abandon = || self.failed.load(SeqCst) || self.is_out_of_space.load(SeqCst);
-        if let Some((cause, waited)) = self.controller.admit(bytes, &*self.clock, abandon) {
-            if waited.as_millis() >= 1 {
-                self.notify(|| Event::Stalled { keyspace: keyspace.name.clone(), cause, waited });
-            }
-            self.check_writable()?;
-            if self.is_out_of_space.load(SeqCst) {
-                self.admit_out_of_space(keyspace)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Lets the writer continue while memory lasts, and has the failed work retried.
-    #[cold]
-    fn admit_out_of_space(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
-        let has_memory = || {
-            keyspace.view.load().sealed.len() < keyspace.options.sealed_memtables_max
-                && !self.controller.is_stopped()
-        };
-        let result = self.work_is_due(keyspace);
-        if has_memory() {
-            return Ok(());
-        }
-        result?;
-        if !self.background.is_inline() {
-            // There may be space again by now. The retried job decides.
-            let is_over =
-                |is_idle: bool| !self.is_out_of_space.load(SeqCst) || is_idle && !self.is_work_due();
-            let waited = self.wait_for_work(keyspace, is_over);
-            if has_memory() {
-                // An error of an unrelated job does not matter, since there is memory again.
-                return Ok(());
-            }
-            waited?;
-        }
-        match lock(&self.out_of_space).clone() {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
     }
 
     /// Sets the write speed according to the backlog of background work.

@@ -21,10 +21,9 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{lock, read};
 use cairn_vfs::{ErrorKind, Fs};
-use cairn_wal::{Known, Log, Lsn, Recovery};
+use cairn_wal::{Known, Log, Lsn, Recovery, RecoveryOptions};
 
 use crate::db::inner::{Commit, Inner};
-use crate::db::recovery::log_options;
 use crate::version::{KeyspaceId, Position, Version, VersionEdit, VersionSet};
 use crate::{Error, Result};
 
@@ -43,6 +42,16 @@ pub(crate) fn check(fs: &Arc<dyn Fs>, dir: &Path, new_log: Known) -> Result<Opti
     let recovery = Recovery::open(fs, dir, set.log_start(), &log_options(log))?;
     check_note(&set, recovery.finish()?.note())?;
     Ok(log)
+}
+
+/// Returns the options for reading the log, given the manifest's record of it. If the store needs
+/// the log from its beginning, no segment was ever released, and a missing one counts as lost.
+pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
+    let options = RecoveryOptions::default().nothing_released(true);
+    match known {
+        Some(known) => options.known(known),
+        None => options,
+    }
 }
 
 /// Checks the manifest that `set` has read against `note`, the manifest position noted in the log.

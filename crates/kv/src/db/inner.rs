@@ -7,70 +7,24 @@ use cairn_vfs::sync::{Arc, CacheAligned, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
-use crate::compaction::strategy::Strategy;
-use crate::db::abandoned::Abandoned;
 use crate::db::background::Background;
 use crate::db::budget::Budget;
-use crate::db::compact::RunningJobs;
 use crate::db::controller::Controller;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::limiter::Limiter;
 use crate::db::registry::Registry;
 use crate::db::reserve::Reserve;
 use crate::db::snapshots::{SnapshotGuard, Snapshots};
 use crate::db::stats::Counters;
 use crate::db::tables::Tables;
-use crate::db::view::View;
 use crate::db::visibility_order::VisibilityOrder;
 use crate::kind::Seqno;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
-use crate::swap::Swap;
 use crate::ttl::Ttl;
 use crate::txn::LockTable;
 use crate::version::{KeyspaceId, VersionSet};
 use crate::{Error, Result, user_code};
-
-/// A keyspace of an open store.
-#[derive(Debug)]
-pub(crate) struct KeyspaceState {
-    pub id: KeyspaceId,
-    pub name: String,
-    pub options: KeyspaceOptions,
-    /// The view for readers. Replaced under the commit lock when a memtable is sealed, and under
-    /// the lock of the version set when the tables change.
-    pub view: Swap<View>,
-    /// Running compactions.
-    pub running: Mutex<RunningJobs>,
-    /// Held during a manual compaction of a range.
-    pub manual: Mutex<()>,
-    pub strategy: Box<dyn Strategy>,
-    pub abandoned: Abandoned,
-    /// Set when the keyspace was dropped, after which its handles fail.
-    pub dropped: AtomicBool,
-}
-
-impl KeyspaceState {
-    /// Checks that the keyspace still exists. Errors: [`Error::NotFound`] if it was dropped.
-    #[inline]
-    pub(crate) fn check_open(&self) -> Result<()> {
-        if self.dropped.load(Relaxed) { Err(self.dropped_error()) } else { Ok(()) }
-    }
-
-    #[cold]
-    fn dropped_error(&self) -> Error {
-        Error::NotFound { what: format!("keyspace {:?} was dropped", self.name) }
-    }
-
-    /// Creates the state of an opened keyspace. Errors: [`Error::Invalid`] for invalid settings of
-    /// the strategy.
-    pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
-        let strategy = options.compaction.build()?;
-        let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
-        let (running, manual) = (Mutex::default(), Mutex::default());
-        let abandoned = Abandoned::default();
-        Ok(KeyspaceState { id, name, options, view, strategy, abandoned, dropped, running, manual })
-    }
-}
 
 /// The state guarded by the commit lock: the order of writes and their destinations.
 #[derive(Debug)]

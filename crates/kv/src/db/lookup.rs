@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 
 use cairn_vfs::sync::Arc;
 
-use crate::blob::Blobs;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::blob_values::BlobValues;
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::view::View;
 use crate::iter::resolve::{Resolver, Step};
 use crate::iter::visible::BlobSource;
@@ -220,7 +221,7 @@ impl Inner {
     /// Returns a source for the values in the blob files of `version`.
     pub(crate) fn blob_source(&self, version: &Arc<Files>) -> Arc<dyn BlobSource> {
         let (files, path) = (Arc::clone(&self.tables.files), Arc::clone(&self.path));
-        Arc::new(Blobs { files, path, version: Arc::clone(version) })
+        Arc::new(BlobValues { files, path, version: Arc::clone(version) })
     }
 
     /// Returns the values of `keys`, in the order of `keys`, all as of `at` or of now.

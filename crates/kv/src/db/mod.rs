@@ -1,7 +1,9 @@
 //! The store: its handles and their implementation.
 
 mod abandoned;
+pub(crate) mod assemble;
 mod background;
+mod blob_values;
 mod budget;
 pub(crate) mod builder;
 mod compact;
@@ -9,10 +11,12 @@ mod control;
 mod controller;
 pub(crate) mod core;
 mod cross_check;
+mod disk_space;
 mod flush;
 pub(crate) mod inner;
 pub(crate) mod key_range;
 pub(crate) mod keyspace;
+pub(crate) mod keyspace_state;
 pub(crate) mod level_cursor;
 mod limiter;
 mod lookup;
@@ -22,7 +26,9 @@ pub(crate) mod output;
 pub(crate) mod range;
 pub(crate) mod recovery;
 mod registry;
-mod reserve;
+pub(crate) mod reserve;
+mod running_jobs;
+mod scheduler;
 pub(crate) mod snapshots;
 mod stats;
 pub(crate) mod stored_options;
@@ -34,9 +40,8 @@ pub(crate) mod write;
 
 pub use builder::Builder;
 pub use controller::Stalls;
-pub(crate) use cross_check::check_note;
+pub(crate) use cross_check::{check_note, log_options};
 pub use key_range::KeyRange;
 pub use keyspace::{Db, Keyspace, Snapshot};
 pub use range::{DbCursor, Pair, Range};
-pub(crate) use recovery::log_options;
 pub use stats::{KeyspaceStats, LevelStats, Stats};

@@ -4,7 +4,8 @@ use std::ops::{Bound, ControlFlow};
 
 use crate::Result;
 use crate::cursor::Cursor;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::iter::visible::Bounds;
 use crate::kind::{SEQNO_MAX, Seqno};
 use crate::memtable::Memtable;

@@ -6,15 +6,16 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{OpenOptions, ensure};
 
 use crate::blob::{BlobRef, BlobWriter};
-use crate::db::inner::{Inner, KeyspaceState};
-use crate::file::{FileNumber, TableMeta};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
+use crate::file::{BlobMeta, FileNumber, TableMeta};
 use crate::iter::visible::{BlobSource, Bounds};
 use crate::kind::{Kind, Seqno};
 use crate::options::KeyspaceOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
 use crate::ttl::{self, Ttl};
-use crate::version::{BlobMeta, FileName, KeyspaceEdit, LiveBlob, Version};
+use crate::version::{FileName, KeyspaceEdit, LiveBlob, Version};
 use crate::{Error, Result};
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use cairn_vfs::sync::Arc;
 use crate::Result;
 use crate::cursor::Cursor;
 use crate::db::core::Core;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
 use crate::db::key_range::KeyRange;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::level_cursor::LevelCursor;
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::view::View;
@@ -135,7 +136,7 @@ impl std::fmt::Debug for DbCursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut debug = f.debug_struct("DbCursor");
         if self.valid() {
-            debug.field("key", &crate::iter::resolve::printable(self.key()));
+            debug.field("key", &crate::escape::printable(self.key()));
         }
         debug.finish_non_exhaustive()
     }

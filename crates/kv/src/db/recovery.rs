@@ -8,12 +8,13 @@
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::thread::{self, ScopedJoinHandle};
 use cairn_vfs::{Bug, Rng, ensure};
-use cairn_wal::{Known, Log, Lsn, Recovery, RecoveryOptions};
+use cairn_wal::{Log, Lsn, Recovery};
 
 use crate::batch::{Malformed, Record};
 use crate::db::background::catch_panic;
-use crate::db::cross_check::check_note;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::cross_check::{check_note, log_options};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::write::insert;
 use crate::kind::{SEQNO_MAX, Seqno};
 use crate::options::Background;
@@ -73,16 +74,6 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     }
     ensure!(inner.log.set(log).is_ok(), "the log was opened twice");
     Ok(())
-}
-
-/// Returns the options for reading the log, given the manifest's record of it. If the store needs
-/// the log from its beginning, no segment was ever released, and a missing one counts as lost.
-pub(crate) fn log_options(known: Option<Known>) -> RecoveryOptions {
-    let options = RecoveryOptions::default().nothing_released(true);
-    match known {
-        Some(known) => options.known(known),
-        None => options,
-    }
 }
 
 /// Replays all records and returns the last sequence number. Flushes full memtables in parallel

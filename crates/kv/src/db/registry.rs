@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
-use crate::db::inner::KeyspaceState;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::swap::Swap;
 use crate::version::KeyspaceId;
 

@@ -10,9 +10,10 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
 use cairn_vfs::{File, Fs, OpenOptions};
 
-use crate::db::inner::Inner;
-use crate::db::open::LOCK_NAME;
-use crate::{Error, Result};
+use crate::Result;
+
+/// The file whose lock marks the store as open.
+pub(crate) const LOCK_NAME: &str = "LOCK";
 
 /// Enough for a log segment of the initial small size, a manifest, and the tables left by a
 /// memtable whose keys were deleted.
@@ -30,7 +31,7 @@ pub(crate) struct Reserve {
     /// Locked exclusively while the store is open for writing. Dropping it releases the lock.
     lock_file: Box<dyn File>,
     /// Set while there is no room for the reserve, so that puts are refused.
-    is_short: AtomicBool,
+    pub(super) is_short: AtomicBool,
     /// Set if the reserve was released and has not been restored since.
     is_released: AtomicBool,
 }
@@ -59,7 +60,7 @@ impl Reserve {
     }
 
     /// Allocates as much of the reserve as there is room for, for the next open of the store.
-    fn restore_in_part(&self) {
+    pub(super) fn restore_in_part(&self) {
         let mut bytes = BYTES;
         while bytes >= BYTES_MIN && self.lock_file.allocate(0, bytes).is_err_and(|error| error.is_full()) {
             bytes /= 2;
@@ -67,7 +68,7 @@ impl Reserve {
     }
 
     /// Frees the blocks of the reserve. Returns false if that was done before.
-    fn release(&self) -> bool {
+    pub(super) fn release(&self) -> bool {
         self.is_short.store(true, SeqCst);
         !self.is_released.swap(true, SeqCst) && release_blocks(&*self.lock_file)
     }
@@ -84,39 +85,4 @@ impl Reserve {
 /// file systems ignore a truncation to the current length.
 fn release_blocks(file: &dyn File) -> bool {
     file.set_len(1).and_then(|()| file.set_len(0)).is_ok()
-}
-
-impl Inner {
-    /// Checks whether a write may take disk space: yes as long as the reserve exists or can be
-    /// restored. `frees` tells whether the write frees space in the end; such a write is always
-    /// allowed.
-    ///
-    /// Errors: a full disk.
-    #[inline]
-    pub(crate) fn check_reserve(&self, frees: impl FnOnce() -> bool) -> Result<()> {
-        match &self.reserve {
-            Some(reserve) if reserve.is_short.load(Relaxed) && !frees() => reserve.restore(),
-            _ => Ok(()),
-        }
-    }
-
-    /// Runs `work`, which frees space in the end. If the disk is full, releases the reserve and
-    /// runs it again.
-    pub(crate) fn with_reserve<T>(&self, work: impl Fn() -> Result<T>) -> Result<T> {
-        match work() {
-            Err(error) if self.releases_reserve(&error) => work(),
-            result => result,
-        }
-    }
-
-    fn releases_reserve(&self, error: &Error) -> bool {
-        error.is_full() && self.reserve.as_ref().is_some_and(Reserve::release)
-    }
-
-    /// Leaves a reserve for the next open. The last step of closing a store.
-    pub(crate) fn leave_reserve(&self) {
-        if let Some(reserve) = &self.reserve {
-            reserve.restore_in_part();
-        }
-    }
 }

@@ -12,7 +12,8 @@ use cairn_wal::{Log, Lsn, Reservation};
 
 use crate::batch::{HEADER_BYTES, Operation, WriteBatch, write_header};
 use crate::db::budget::Budget;
-use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::inner::{Commit, Inner};
+use crate::db::keyspace_state::KeyspaceState;
 use crate::db::view::Sealed;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::{Memtable, Place};

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::escape::printable;
 use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::{OPERATOR, Operator};
 use crate::{Error, Result, user_code};
@@ -85,16 +86,5 @@ impl Resolver {
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
         let merged = user_code::call(keyspace, key, OPERATOR, || operator.merge(key, base, &operands))?;
         merged.map_err(|what| refuse(&what))
-    }
-}
-
-/// Formats a key for messages: non-printable bytes are escaped, and long keys are cut.
-pub(crate) fn printable(key: &[u8]) -> String {
-    const SHOWN_BYTES: usize = 64;
-    let shown = key.get(..SHOWN_BYTES).unwrap_or(key).escape_ascii();
-    if key.len() > SHOWN_BYTES {
-        format!("\"{shown}\"... ({} bytes)", key.len())
-    } else {
-        format!("\"{shown}\"")
     }
 }

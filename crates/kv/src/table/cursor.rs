@@ -4,9 +4,9 @@ use cairn_vfs::sync::Arc;
 
 use super::block::{BlockCursor, Entries};
 use super::frame::{HEADER_BYTES, Handle, Role};
-use super::load::BlockRef;
 use super::open::Table;
 use super::options::CursorOptions;
+use super::shared_block::BlockRef;
 use crate::cursor::Cursor;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::{Error, Result};

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use super::block::Lookup;
 use super::frame::{Handle, Role};
 use super::index::{DataValue, partition_ordinal};
-use super::load::BlockRef;
 use super::open::Table;
+use super::shared_block::BlockRef;
 use crate::Result;
 use crate::kind::{Seqno, Version};
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use cairn_vfs::Clock;
 use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
 
-use crate::iter::resolve::printable;
+use crate::escape::printable;
 use crate::iter::visible::Bounds;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
+use crate::db::keyspace_state::KeyspaceState;
 use crate::iter::visible::Bounds;
 use crate::kind::Seqno;
 use crate::version::KeyspaceId;

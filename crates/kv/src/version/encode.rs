@@ -38,9 +38,8 @@ use cairn_wal::{Known, Lsn};
 
 use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, VersionEdit};
 use super::fields::{Malformed, Reader, push_bytes, push_field, push_skippable};
-use super::handle::BlobMeta;
 use super::levels::LEVELS_MAX;
-use crate::file::{Ingested, TableMeta};
+use crate::file::{BlobMeta, Ingested, TableMeta};
 
 const LAST_SEQNO: u64 = 1;
 const NEXT_FILE: u64 = 2;

@@ -29,7 +29,7 @@ mod tests;
 
 pub(crate) use self::{
     edit::{KeyspaceEdit, NewKeyspace, NewTable, OldTable, VersionEdit},
-    handle::{BlobFile, BlobMeta, TableFile},
+    handle::{BlobFile, TableFile},
     levels::{LiveBlob, Version},
     names::FileName,
     run::Run,

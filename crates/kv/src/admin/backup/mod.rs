@@ -16,19 +16,21 @@ mod files;
 mod format;
 mod restore;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cairn_vfs::sync::{Arc, RwLock, read, write};
 use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs, ensure};
 
-use self::files::{backup_number, backup_path, shared_path};
+use self::files::{backup_number, backup_path, is_shared, shared_path};
 use self::format::Record;
 use super::capture::files_of;
 use super::transfer::{Content, copy};
 use crate::db::Db;
-use crate::db::open::LOCK_NAME;
+use crate::db::reserve::LOCK_NAME;
 use crate::kind::Seqno;
+use crate::version::FileName;
 use crate::{Error, Result};
 
 /// A directory of backups. Only one handle can be open at a time, across all processes: the lock on
@@ -284,6 +286,36 @@ impl Backups {
             return Err(Error::corruption(&path, 16, format!("it is backup {}, expected {id}", record.id)));
         }
         Ok(record)
+    }
+}
+
+impl Backups {
+    /// Removes partly written files that a crash left behind. They still have the names they have
+    /// in a store.
+    fn remove_unfinished(&self) -> Result<()> {
+        for path in self.fs.read_dir(&self.dir)? {
+            if matches!(FileName::parse(&path), Some(FileName::Table(_) | FileName::Blob(_))) {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files that no backup refers to.
+    fn remove_unneeded(&self) -> Result<()> {
+        let mut needed = BTreeSet::new();
+        for (id, _) in self.numbers()? {
+            let record = self.record(id)?;
+            needed.extend(
+                files_of(&record.edit).iter().map(|file| shared_path(&self.dir, file.name, file.content)),
+            );
+        }
+        for path in self.fs.read_dir(&self.dir)? {
+            if is_shared(&path) && !needed.contains(&path) {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -181,3 +181,12 @@ impl BlockCursor {
         });
     }
 }
+
+impl Entries<'_> {
+    /// Returns the first key that is not less than `key`.
+    pub(crate) fn key_at_or_after(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut cursor = BlockCursor::default();
+        cursor.seek(self, key);
+        cursor.valid().then(|| cursor.key().to_vec())
+    }
+}

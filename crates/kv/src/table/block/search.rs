@@ -135,13 +135,6 @@ impl<'a> Entries<'a> {
         self.entry(self.offset(restart)).map(|entry| entry.value..entry.end)
     }
 
-    /// Returns the first key that is not less than `key`.
-    pub(crate) fn key_at_or_after(&self, key: &[u8]) -> Option<Vec<u8>> {
-        let mut cursor = super::BlockCursor::default();
-        cursor.seek(self, key);
-        cursor.valid().then(|| cursor.key().to_vec())
-    }
-
     /// Returns the value of the first entry.
     pub(crate) fn first_value(&self) -> Option<Range<usize>> {
         self.entry(0).map(|entry| entry.value..entry.end)
