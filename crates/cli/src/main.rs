@@ -22,14 +22,14 @@
 
 mod advise;
 mod args;
-#[cfg(test)]
-#[path = "../../../testing/hook_fs.rs"]
-mod hook_fs;
 mod bench;
 mod damage;
 mod deleted;
 mod error;
 mod hash;
+#[cfg(test)]
+#[path = "../../../testing/hook_fs.rs"]
+mod hook_fs;
 mod input;
 mod interrupt;
 mod kv;

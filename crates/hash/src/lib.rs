@@ -5,11 +5,11 @@
 //! few bytes per entry.
 #![deny(unsafe_code)]
 
+pub mod error;
+pub mod generations;
 #[cfg(test)]
 #[path = "../../../testing/hook_fs.rs"]
 mod hook_fs;
-pub mod error;
-pub mod generations;
 mod names;
 mod prefetch;
 mod simd;

@@ -7,7 +7,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{Fs, OpenOptions};
 
 use super::reference::BlobRef;
-use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
+use super::{FOOTER_BYTES, FormatVersion, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION};
 use super::{footer_checksum, footer_sum, seed};
 use crate::file::BlobMeta;
 use crate::open_files::{OpenFiles, SharedFile};
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 pub(crate) struct BlobReader {
     file: SharedFile,
     meta: BlobMeta,
-    version: u32,
+    version: FormatVersion,
 }
 
 impl BlobReader {
@@ -52,15 +52,18 @@ impl BlobReader {
         let version = u32::from_le_bytes([v0, v1, v2, v3]);
         expected[4..8].copy_from_slice(&version.to_le_bytes());
         expected[8..].copy_from_slice(&meta.number.to_le_bytes());
-        if header[..4] == expected[..4] && !(1..=VERSION).contains(&version) {
-            return Err(Error::unsupported(
-                &path,
-                format!("version {version}, supported versions are 1 to {VERSION}"),
-            ));
-        }
-        if header != expected {
-            return Err(Error::corruption(&path, 0, format!("not the header of blob file {}", meta.number)));
-        }
+        let is_blob_file = header[..4] == expected[..4];
+        let version = match FormatVersion::of(version) {
+            Some(version) if header == expected => version,
+            None if is_blob_file => {
+                let what = format!("version {version}, supported versions are 1 to {VERSION}");
+                return Err(Error::unsupported(&path, what));
+            }
+            _ => {
+                let what = format!("not the header of blob file {}", meta.number);
+                return Err(Error::corruption(&path, 0, what));
+            }
+        };
         let mut footer = [0; FOOTER_BYTES];
         let last = len - FOOTER_BYTES as u64;
         read(&file, &mut footer, last)?;
@@ -79,7 +82,7 @@ impl BlobReader {
         // The footer may be missing, so values may extend to the end of the file.
         let bytes = file.len().saturating_add(FOOTER_BYTES as u64);
         let meta = BlobMeta { number, bytes, values: 0, value_bytes: 0, checksum: 0, footer: 0 };
-        Ok(BlobReader { file, meta, version: VERSION })
+        Ok(BlobReader { file, meta, version: FormatVersion::V2 })
     }
 
     /// Describes blob file `number` in `dir` from its content, for a store whose manifest is lost.
@@ -108,9 +111,11 @@ impl BlobReader {
             whole.update(&piece[..len]);
             at += len as u64;
         }
-        // Accepts footers of the current version and of version 1.
-        let is_of = |body| sum == footer_checksum(values, value_bytes, number, bytes, body);
-        if !is_of(Some(whole.digest())) && !is_of(None) {
+        let is_of = |version: FormatVersion| {
+            let body = version.footer_body(whole.digest());
+            sum == footer_checksum(values, value_bytes, number, bytes, body)
+        };
+        if !is_of(FormatVersion::V2) && !is_of(FormatVersion::V1) {
             return Err(Error::corruption(&path, last, "not the footer of a finished blob file"));
         }
         whole.update(&footer);
@@ -183,7 +188,7 @@ impl BlobReader {
             values += 1;
             value_bytes += bytes;
         }
-        let body = (self.version > 1).then(|| whole.digest());
+        let body = self.version.footer_body(whole.digest());
         let mut footer = [0; FOOTER_BYTES];
         read(&self.file, &mut footer, last)?;
         whole.update(&footer);

@@ -2,7 +2,8 @@
 //!
 //! Only the middle of a write runs under the commit lock: it takes a sequence number, reserves a
 //! slot in the log and picks the memtables. Writers copy into the log and insert into the memtables
-//! in parallel, and [`VisibilityOrder`](crate::db::visibility_order::VisibilityOrder) makes the results visible in order.
+//! in parallel, and [`VisibilityOrder`](crate::db::visibility_order::VisibilityOrder)
+//! makes the results visible in order.
 
 use std::ops::RangeInclusive;
 

@@ -344,8 +344,8 @@ fn read_footer(source: &Source, tail: &[u8]) -> Result<Footer> {
     Footer::decode(bytes, source.len()).map_err(|error| match error {
         FooterError::Damaged(what) => Error::corruption(source.path(), offset, what),
         FooterError::Version(version) => {
-            let what =
-                format!("version {version} of the format, supported is version {}", super::footer::VERSION);
+            let newest = super::footer::VERSION;
+            let what = format!("version {version} of the format, supported versions are 1 to {newest}");
             Error::unsupported(source.path(), what)
         }
     })

@@ -76,9 +76,12 @@ impl Record {
         if u64::from_le_bytes(*sum) != xxh3_64(body) {
             return Err(damaged(body.len(), "the checksum does not match"));
         }
-        if version != VERSION {
-            let what = format!("version {version} of a backup record, supported is version {VERSION}");
-            return Err(Error::unsupported(path, what));
+        match version {
+            1 => {}
+            other => {
+                let what = format!("version {other} of a backup record, supported is version 1");
+                return Err(Error::unsupported(path, what));
+            }
         }
         let (id, created_secs, store_id, copied_bytes, len) = (word(), word(), word(), word(), word());
         if len != edit.len() as u64 {

@@ -23,6 +23,7 @@ use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use crate::file::FileNumber;
 
 pub(crate) const MAGIC: [u8; 8] = *b"CAIRNMAN";
+/// The version that is written. [`read_header`] chooses the reader of each version.
 pub(crate) const VERSION: u32 = 1;
 pub(crate) const HEADER_BYTES: usize = 40;
 pub(crate) const FRAME_BYTES: usize = 20;
@@ -89,13 +90,12 @@ pub(crate) fn read_header(file: &[u8]) -> Result<Identity, BadHeader> {
     if sum != xxh3_64(bytes.get(..HEADER_BYTES - 8).unwrap_or(&[])) {
         return Err(BadHeader::Damaged(HEADER_BYTES as u64 - 8, "the header's checksum does not match"));
     }
-    if version != u64::from(VERSION) {
-        let (version, features) = (version as u32, version >> 32);
-        return Err(BadHeader::Newer(format!(
-            "version {version} with features {features:#x}; supported is version 1"
-        )));
+    match (version as u32, version >> 32) {
+        (1, 0) => Ok(Identity { store, number }),
+        (version, features) => Err(BadHeader::Newer(format!(
+            "version {version} with features {features:#x}; supported is version 1 without features"
+        ))),
     }
-    Ok(Identity { store, number })
 }
 
 /// Encodes the record at `offset` with this payload, without its seal.
