@@ -1,6 +1,6 @@
 //! Aligned columns, as in psql.
 
-use cairn_bench::text::{Align, padded, width};
+use cairn_bench::core::text::{Align, padded, width};
 
 use crate::error::Result;
 
