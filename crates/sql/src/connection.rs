@@ -2,11 +2,12 @@
 
 use cairn_table::schema::ColumnType;
 
+use crate::column::Column;
 use crate::database::Database;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
-use crate::outcome::{Column, Outcome, Rows};
-use crate::sequence::Sequence;
+use crate::outcome::{Outcome, Rows};
+use crate::runtime::sequence::Sequence;
 use crate::session::{Notice, Session, TransactionStatus};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, SYNTAX_ERROR};
 use crate::statement::{Statement, StatementKind};
@@ -92,7 +93,7 @@ impl Connection {
     pub fn sequences(&mut self) -> Result<Vec<((String, String), Sequence)>> {
         let joined = self.session.in_block();
         self.session.begin_statement()?;
-        let all = self.session.transaction().and_then(|open| crate::sequence::all(open.view()));
+        let all = self.session.transaction().and_then(|open| crate::runtime::sequence::all(open.view()));
         if !joined {
             // The statement only read, so a failure to end it loses nothing.
             let _ = self.session.end_statement(true);

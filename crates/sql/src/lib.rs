@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod column;
+mod command_tag;
 mod connection;
 mod copy;
 mod database;
@@ -20,7 +22,7 @@ mod expr;
 mod general;
 mod outcome;
 mod pg_catalog;
-mod sequence;
+mod runtime;
 mod session;
 pub mod sqlstate;
 mod statement;
@@ -30,12 +32,14 @@ mod types;
 pub use arrow::array::RecordBatch;
 pub use cairn_table::row::Type;
 pub use cairn_table::schema::ColumnType;
+pub use column::Column;
+pub use command_tag::CommandTag;
 pub use connection::{Canceller, Connection};
 pub use database::{Builder, Database, Durability};
 pub use datum::{Datum, DatumRef, FromDatum};
 pub use error::{Error, Result, Subject};
-pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
-pub use sequence::{Sequence, identity_sequence};
+pub use outcome::{CopyIn, CopyOut, Outcome, RowView, Rows};
+pub use runtime::sequence::{Sequence, identity_sequence};
 pub use session::{Notice, TransactionStatus};
 pub use statement::{Statement, StatementKind};
 pub use syntax::{RESERVED_WORDS, quote_ident, split};

@@ -3,7 +3,7 @@
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Current};
 
-use crate::outcome::Column;
+use crate::column::Column;
 use crate::session::{Plan, Planned};
 
 /// The kind of a statement, known before it runs.

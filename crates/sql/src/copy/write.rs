@@ -1,9 +1,9 @@
 //! COPY TO.
 
 use super::{Encoder, Format, Options, columnar};
+use crate::column::Column;
 use crate::error::Result;
 use crate::general::Batches;
-use crate::outcome::Column;
 
 /// Encodes the rows of a query.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
-use crate::sequence::{HIDDEN, all as all_sequences};
+use crate::runtime::sequence::{HIDDEN, all as all_sequences};
 use crate::session::Session;
 use crate::sqlstate::{
     INVALID_SCHEMA_NAME, SYNTAX_ERROR, UNDEFINED_COLUMN, UNDEFINED_TABLE, WRONG_OBJECT_TYPE,

@@ -10,9 +10,9 @@ use super::columnar::{Columnar, GroupRow};
 use super::select::{Output, Parts, Select, Sort, slots};
 use super::source::{name_of, origin};
 use super::{Access, Binder, Wanted};
+use crate::column::Column;
 use crate::datum::Datum;
 use crate::expr::{Failure, Node, Scope};
-use crate::outcome::Column;
 use crate::syntax::ident;
 
 /// Groups, and the result columns of each.

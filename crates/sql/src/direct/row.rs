@@ -7,10 +7,10 @@ use cairn_table::schema::{ColumnDef, TableDef};
 use sqlparser::ast::SelectItem;
 
 use super::Binder;
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef, kept};
 use crate::error::{Error, Result, Subject};
 use crate::expr::{Compiler, Env, Failure, Node, Scope, Val, assign};
-use crate::outcome::Column;
 use crate::sqlstate::CHECK_VIOLATION;
 use crate::syntax::expression;
 

@@ -11,9 +11,9 @@ use sqlparser::ast::{
 use super::columnar::Columnar;
 use super::join::{Level, Tables};
 use super::{Access, Aggregate, Binder, Grouped, Wanted};
+use crate::column::Column;
 use crate::error::Error;
 use crate::expr::{Failure, Node, Scope};
-use crate::outcome::Column;
 use crate::sqlstate::UNDEFINED_TABLE;
 use crate::syntax::{ident, last_name};
 

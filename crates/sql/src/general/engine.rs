@@ -16,7 +16,6 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use crate::batch::BATCH_ROWS;
-use crate::database::Shared;
 use crate::error::{Error, Result};
 use crate::general::functions;
 use crate::general::operators::Planner;
@@ -46,6 +45,7 @@ use crate::general::rules::unnest::Unnest;
 use crate::general::rules::wide_sums::WideSums;
 use crate::general::rules::zone_marks::ZoneMarks;
 use crate::general::run::memory::Memory;
+use crate::runtime::Shared;
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 

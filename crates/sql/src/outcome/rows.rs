@@ -3,7 +3,9 @@
 use arrow::array::RecordBatch;
 use cairn_vfs::sync::Arc;
 
-use super::{Column, CommandTag, RowView, Source};
+use super::{RowView, Source};
+use crate::column::Column;
+use crate::command_tag::CommandTag;
 use crate::error::{Error, Result};
 use crate::session::Session;
 

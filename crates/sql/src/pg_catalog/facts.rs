@@ -10,7 +10,7 @@ use cairn_vfs::sync::{Arc, Mutex, lock};
 use super::lookup;
 use crate::ddl::comments::{self, About};
 use crate::error::Result;
-use crate::sequence::{Name, Sequence, all_now};
+use crate::runtime::sequence::{Name, Sequence, all_now};
 use crate::session::{CursorFacts, Session};
 
 /// The columns of views, by the number of the view.

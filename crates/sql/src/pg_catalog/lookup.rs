@@ -2,7 +2,7 @@
 
 use super::relations::{find, relations, type_by_name};
 use super::{World, define, oids};
-use crate::sequence::Name;
+use crate::runtime::sequence::Name;
 use crate::syntax::{name_parts, quote_ident};
 
 /// Returns the namespace and name of an OID.

@@ -9,7 +9,7 @@ use super::cell::Cell;
 use super::facts::SessionFacts;
 use super::relations::{relations, shape, type_by_name, types};
 use super::{define, descriptions, information, oids, sequences};
-use crate::sequence::HIDDEN;
+use crate::runtime::sequence::HIDDEN;
 
 /// A row: the values of columns that differ from their default.
 pub(super) type Row = Vec<(&'static str, Cell)>;

@@ -5,7 +5,7 @@ use cairn_table::schema::{ColumnDef, TableDef};
 
 use super::rows::{Row, row};
 use super::{define, facts::SessionFacts, oids};
-use crate::sequence::{Name, Sequence, identity_column, identity_sequence};
+use crate::runtime::sequence::{Name, Sequence, identity_column, identity_sequence};
 use crate::syntax::quote_ident;
 
 /// The columns of a sequence as a relation, and their types.

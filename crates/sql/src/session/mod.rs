@@ -1,6 +1,5 @@
 //! The state of a connection: its transaction, settings and statements.
 
-mod context;
 mod cursors;
 mod first_rows;
 mod locking_subqueries;
@@ -9,7 +8,6 @@ mod plan;
 mod prepare;
 mod rules;
 mod run;
-mod settings;
 mod transaction;
 mod utility;
 
@@ -18,17 +16,15 @@ use std::collections::HashMap;
 use cairn_table::{Canceller, RowBuf, Spare};
 use cairn_vfs::sync::Arc;
 
-pub(crate) use context::SessionContext;
 pub(crate) use cursors::{CursorFacts, Cursors, Walk};
 pub use notice::Notice;
 pub(crate) use plan::{Plan, Planned};
-pub(crate) use settings::Settings;
 pub(crate) use transaction::Open;
 pub use transaction::TransactionStatus;
 
-use crate::database::Shared;
 use crate::general::Engine;
 use crate::pg_catalog::{Changes, Pictures, ViewColumns};
+use crate::runtime::{SessionContext, Shared};
 use crate::statement::Statement;
 
 /// The most prepared statements in a connection's plan cache.
@@ -53,7 +49,7 @@ pub(crate) struct Session {
     /// While a cursor's query starts: its own canceller, so that canceling another statement does
     /// not stop the cursor.
     pub apart: Option<Canceller>,
-    pub timer: Option<crate::database::Timer>,
+    pub timer: Option<crate::runtime::Timer>,
     pub notices: Vec<Notice>,
     /// The plan of the last statement, which is often run again.
     last: Option<Arc<Planned>>,

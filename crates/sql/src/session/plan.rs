@@ -5,10 +5,10 @@ use cairn_vfs::sync::Arc;
 
 use super::cursors::Declare;
 use super::locking_subqueries::LockingSubqueries;
+use crate::column::Column;
 use crate::copy::Copy;
 use crate::direct;
 use crate::general::{Change, Query};
-use crate::outcome::Column;
 use crate::statement::StatementKind;
 use crate::syntax::{Tree, deep};
 

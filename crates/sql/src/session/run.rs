@@ -8,6 +8,8 @@ use cairn_table::schema::ColumnType;
 
 use super::first_rows::FirstRows;
 use super::{Plan, Planned, Session};
+use crate::column::Column;
+use crate::command_tag::CommandTag;
 use crate::copy::Started as CopyStarted;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{
@@ -16,7 +18,7 @@ use crate::direct::{
 };
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, is_assignable};
-use crate::outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
+use crate::outcome::{CopyIn, CopyOut, Outcome, Rows, Source};
 use crate::sqlstate::{
     DISK_FULL, FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, LOCK_NOT_AVAILABLE, PROTOCOL_VIOLATION, QUERY_CANCELED,
     READ_ONLY_SQL_TRANSACTION,
@@ -581,7 +583,7 @@ impl Session {
         let block = self.open.as_ref().filter(|open| open.span != super::transaction::Span::Statement);
         match (name.to_ascii_lowercase().as_str(), block) {
             ("transaction_isolation", Some(open)) => {
-                Some(super::settings::isolation_name(open.transaction.isolation()).to_owned())
+                Some(crate::runtime::settings::isolation_name(open.transaction.isolation()).to_owned())
             }
             ("transaction_read_only", Some(open)) => {
                 Some(if open.read_only { "on" } else { "off" }.to_owned())

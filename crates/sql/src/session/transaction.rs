@@ -2,9 +2,10 @@
 
 use cairn_table::{Isolation, Savepoint, Transaction};
 
+use super::Session;
 use super::rules::Rules;
-use super::{Session, Settings};
 use crate::error::{Error, Result};
+use crate::runtime::{SessionContext, Settings};
 use crate::sqlstate::{
     ACTIVE_SQL_TRANSACTION, IN_FAILED_SQL_TRANSACTION, INTERNAL_ERROR, INVALID_SAVEPOINT,
     NO_ACTIVE_SQL_TRANSACTION,
@@ -272,7 +273,7 @@ impl Session {
         if let Some(timeout) = self.context.settings.statement_timeout {
             // If no thread can be started, there is no timeout. If the statement needs threads, it
             // fails by itself.
-            self.timer = crate::database::Timer::start(&self.shared, timeout, &self.canceller).ok();
+            self.timer = crate::runtime::Timer::start(&self.shared, timeout, &self.canceller).ok();
         }
     }
 
@@ -290,7 +291,7 @@ impl Session {
     }
 
     /// The transaction, and the context of expressions.
-    pub fn parts(&mut self) -> Result<(&mut Transaction, &super::SessionContext)> {
+    pub fn parts(&mut self) -> Result<(&mut Transaction, &SessionContext)> {
         let open = self.open.as_mut().ok_or_else(no_transaction)?;
         Ok((&mut *open.transaction, &self.context))
     }

@@ -9,10 +9,11 @@ use sqlparser::ast::{
 use super::Session;
 use super::prepare::{first_words, variable_name};
 use super::transaction::Modes;
+use crate::command_tag::CommandTag;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::Node;
-use crate::outcome::{CommandTag, Outcome};
+use crate::outcome::Outcome;
 use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT, INTERNAL_ERROR};
 use crate::statement::Statement;
 use crate::syntax::{Plain, fold, ident, last_name, sql_of};
@@ -238,7 +239,7 @@ impl Session {
             Set::SetTransaction { modes, .. } => {
                 let modes = modes_of(modes)?;
                 if let Some(isolation) = modes.isolation {
-                    let value = super::settings::isolation_name(isolation).to_owned();
+                    let value = crate::runtime::settings::isolation_name(isolation).to_owned();
                     self.change_setting("default_transaction_isolation", Some(&[value]), false)?;
                 }
                 match modes.read_only {
@@ -260,7 +261,7 @@ impl Session {
         if name.eq_ignore_ascii_case("transaction_isolation")
             || name.eq_ignore_ascii_case("transaction_read_only")
         {
-            let mut probe = super::Settings::new(&self.shared);
+            let mut probe = crate::runtime::Settings::new(&self.shared);
             probe.set(name, Some(values))?;
             let modes = match name.to_ascii_lowercase().as_str() {
                 "transaction_isolation" => {

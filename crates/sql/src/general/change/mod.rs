@@ -20,12 +20,12 @@ use cairn_table::schema::ColumnType;
 use sqlparser::ast::{Statement as Tree, With};
 
 use self::rows::Rows;
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Assigned, Checks, Insert, InsertRun, Returning};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val};
 use crate::general::plan::query::Query;
-use crate::outcome::Column;
 use crate::session::Session;
 use crate::sqlstate::SERIALIZATION_FAILURE;
 

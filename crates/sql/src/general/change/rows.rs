@@ -9,7 +9,8 @@ use crate::batch::BatchReader;
 use crate::datum::DatumRef;
 use crate::error::{Error, Result};
 use crate::general::Batches;
-use crate::session::{Session, SessionContext};
+use crate::runtime::SessionContext;
+use crate::session::Session;
 
 /// The rows of a table that are to be changed.
 #[derive(Debug)]

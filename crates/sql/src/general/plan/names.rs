@@ -30,7 +30,7 @@ use crate::general::functions::sequences::Counting;
 use crate::general::functions::series;
 use crate::general::scan::provider::Provider;
 use crate::pg_catalog::{self, ViewColumns, World};
-use crate::sequence::HIDDEN;
+use crate::runtime::sequence::HIDDEN;
 use crate::sqlstate::{INVALID_OBJECT_DEFINITION, UNDEFINED_TABLE};
 use crate::syntax::{Plain, TableName, one, planning};
 

@@ -11,9 +11,10 @@ use tokio::runtime::Handle;
 use super::batches::{Batches, Stops};
 use super::materialize::{Materialized, materialize, nullable_schema};
 use crate::batch::BatchReader;
+use crate::column::Column;
 use crate::error::{Error, Result};
 use crate::general::errors::{arrow_error, datafusion_error, external};
-use crate::outcome::{Column, Source};
+use crate::outcome::Source;
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 

@@ -16,8 +16,8 @@ use cairn_vfs::sync::Arc;
 
 pub(crate) use walk::{CursorRows, Walk};
 
+use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::outcome::Column;
 use crate::sqlstate::{
     DUPLICATE_CURSOR, INVALID_CURSOR_NAME, OBJECT_NOT_IN_PREREQUISITE_STATE, PROGRAM_LIMIT_EXCEEDED,
 };

@@ -1,8 +1,8 @@
 //! The position of a cursor, and the steps of FETCH and MOVE.
 
-use super::super::SessionContext;
 use crate::error::{Error, Result};
 use crate::outcome::{RowView, Source};
+use crate::runtime::SessionContext;
 use crate::sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
 use crate::syntax::Direction;
 

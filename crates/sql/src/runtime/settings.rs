@@ -7,7 +7,7 @@ use cairn_table::{Durability, Isolation, PUBLIC};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 
-use crate::database::Shared;
+use super::Shared;
 use crate::error::{Error, Result};
 use crate::sqlstate::{CANT_CHANGE_RUNTIME_PARAM, INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
 
