@@ -9,12 +9,13 @@ use cairn_vfs::File;
 use cairn_vfs::sync::Arc;
 
 use super::{ParquetReader, ParquetWriter};
+use crate::batch::arrow_error;
 use crate::batch::{BatchReader, conform, data_type};
 use crate::column::Column;
 use crate::datum::{Datum, DatumRef, OPEN, kept};
 use crate::direct::{Insert, InsertRun};
 use crate::error::{Error, Result};
-use crate::general::{Batches, arrow_error};
+use crate::general::Batches;
 use crate::session::Session;
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, DUPLICATE_COLUMN};
 

@@ -16,7 +16,7 @@ mod tree;
 
 pub(crate) use change::Change;
 pub(crate) use engine::{Engine, General};
-pub(crate) use errors::{arrow_error, external};
+pub(crate) use errors::external;
 pub(crate) use plan::query::Query;
 pub(crate) use run::batches::Batches;
 pub(crate) use run::materialized::MaterializedRows;

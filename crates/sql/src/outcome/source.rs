@@ -5,13 +5,14 @@ use cairn_table::row::Value;
 use cairn_table::{RowBuf, RowRef};
 use cairn_vfs::sync::Arc;
 
+use crate::batch::arrow_error;
 use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
 use crate::column::Column;
 use crate::datum::{AsDatum, Datum, DatumRef, FromDatum, rescale};
 use crate::direct::{Access, Cursor, JoinCursor, LeafRows, Level, Output, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, NoContext, Node, Val};
-use crate::general::{Batches, MaterializedRows, arrow_error};
+use crate::general::{Batches, MaterializedRows};
 use crate::runtime::SessionContext;
 use crate::session::{Plan, Planned, Walk};
 use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};

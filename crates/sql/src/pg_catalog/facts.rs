@@ -7,8 +7,8 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
+use super::comments::{self, About};
 use super::lookup;
-use crate::ddl::comments::{self, About};
 use crate::error::Result;
 use crate::runtime::sequence::{Name, Sequence, all_now};
 use crate::session::{CursorFacts, Session};

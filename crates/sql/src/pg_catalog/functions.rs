@@ -1,24 +1,15 @@
 //! Functions of PostgreSQL's catalogs, which take OIDs and settings.
 
-use std::hash::{Hash, Hasher};
-
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Field, FieldRef};
-use cairn_vfs::sync::Arc;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
-    Volatility,
-};
+use arrow::datatypes::{DataType, Field};
 
 use super::cell::{Cell, Shape, array, cells};
 use super::facts::SettingChange;
 use super::lookup::{class, class_name, class_oid, type_oid};
 use super::relations::{data_type, type_by_oid};
 use super::{World, define, descriptions, oids, sequences};
-use crate::batch::as_json;
-use crate::error::Error;
-use crate::general::external;
+use crate::batch::{arrow_error, as_json};
+use crate::error::{Error, Result};
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 use crate::syntax::quote_ident;
 
@@ -27,59 +18,45 @@ pub(super) const JSON: &str = "cairn_json";
 
 type Body = fn(&World, &[Cell]) -> Result<Cell>;
 
-/// A function. Functions with the same name are equal.
-#[derive(Debug)]
-struct Function {
-    name: &'static str,
+/// A function of the system catalogs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SystemFunction {
+    pub name: &'static str,
     result: Shape,
     body: Body,
-    signature: Signature,
-    world: Arc<World>,
 }
 
-impl PartialEq for Function {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && Arc::ptr_eq(&self.world, &other.world)
-    }
-}
-
-impl Eq for Function {}
-
-impl Hash for Function {
-    fn hash<H: Hasher>(&self, to: &mut H) {
-        self.name.hash(to);
-    }
-}
-
-impl ScalarUDFImpl for Function {
-    fn name(&self) -> &str {
-        self.name
+impl SystemFunction {
+    /// The type of its result.
+    pub fn kind(&self) -> DataType {
+        data_type(self.result)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
+    /// The column of its results.
+    pub fn field(&self) -> Field {
+        let field = Field::new(self.name, self.kind(), true);
+        if self.name == JSON { as_json(field) } else { field }
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(data_type(self.result))
+    /// Whether each call has an effect. Other functions are evaluated once, when the query is
+    /// planned.
+    pub fn is_volatile(&self) -> bool {
+        self.name == "set_config"
     }
 
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = Field::new(self.name, data_type(self.result), true);
-        Ok(Arc::new(if self.name == JSON { as_json(field) } else { field }))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let columns: Vec<ArrayRef> = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<_>>()?;
-        let columns: Vec<Vec<Cell>> = columns.iter().map(cells).collect::<Result<_, _>>()?;
+    /// Computes the results for a number of rows.
+    ///
+    /// Errors: those of the function; arguments of types that the system catalogs do not use.
+    pub fn call(&self, world: &World, arguments: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let columns: Vec<Vec<Cell>> =
+            arguments.iter().map(cells).collect::<Result<_, _>>().map_err(arrow_error)?;
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
             let args: Vec<Cell> =
                 columns.iter().map(|column| column.get(row).cloned().unwrap_or_default()).collect();
-            results.push((self.body)(&self.world, &args)?);
+            results.push((self.body)(world, &args)?);
         }
-        Ok(ColumnarValue::Array(array(self.result, &results)))
+        Ok(array(self.result, &results))
     }
 }
 
@@ -93,13 +70,9 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the function of this name; `None` if it is not one of the system's.
-pub(crate) fn function(world: &Arc<World>, name: &str) -> Option<Arc<ScalarUDF>> {
+pub(crate) fn function(name: &str) -> Option<SystemFunction> {
     let (name, result, body) = FUNCTIONS.iter().find(|(known, ..)| *known == name)?;
-    // A stable function is evaluated once, when the query is planned.
-    let volatility = if *name == "set_config" { Volatility::Volatile } else { Volatility::Stable };
-    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
-    let world = Arc::clone(world);
-    Some(Arc::new(ScalarUDF::from(Function { name, result: *result, body: *body, signature, world })))
+    Some(SystemFunction { name, result: *result, body: *body })
 }
 
 const FUNCTIONS: &[(&str, Shape, Body)] = &[
@@ -293,8 +266,8 @@ fn allowed(_: &World, args: &[Cell]) -> Result<Cell> {
     Ok(if args.iter().any(Cell::is_null) { Cell::Null } else { true.into() })
 }
 
-fn failure(sqlstate: &'static str, what: String) -> DataFusionError {
-    external(Error::new(sqlstate, what))
+fn failure(sqlstate: &'static str, what: String) -> Error {
+    Error::new(sqlstate, what)
 }
 
 /// Returns the namespaces of the search path that exist.

@@ -13,11 +13,11 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::batch::sql_types;
 use crate::datum::{Datum, DatumRef, rescale};
 use crate::error::Error;
 use crate::expr::extract;
 use crate::general::errors::external;
-use crate::general::errors::messages::sql_types;
 use crate::general::functions::text_of;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 

@@ -9,6 +9,7 @@ pub(crate) mod ranks;
 pub(crate) mod sequences;
 pub(crate) mod series;
 pub(crate) mod single_value;
+pub(crate) mod system_functions;
 pub(crate) mod time_zones;
 
 use std::fmt;

@@ -14,8 +14,8 @@ use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
 
 use crate::batch::BatchReader;
+use crate::batch::arrow_error;
 use crate::error::{Error, Result};
-use crate::general::arrow_error;
 use crate::general::errors::datafusion_error;
 use crate::general::operators::yielding::StopFlag;
 use crate::sqlstate::{INTERNAL_ERROR, OUT_OF_MEMORY};

@@ -3,6 +3,7 @@
 pub(crate) mod batches;
 pub(crate) mod filter;
 pub(crate) mod provider;
+pub(crate) mod system_tables;
 
 use std::fmt;
 
