@@ -15,7 +15,7 @@ use crate::column::Column;
 use crate::datum::{Datum, DatumRef, OPEN, kept};
 use crate::direct::{Insert, InsertRun};
 use crate::error::{Error, Result};
-use crate::general::Batches;
+use crate::rows::BatchSource;
 use crate::session::Session;
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, DUPLICATE_COLUMN};
 
@@ -177,7 +177,7 @@ impl Encoder {
     /// number of rows; `None` once the file is complete.
     ///
     /// Errors: those of the query.
-    pub fn next(&mut self, batches: &mut Batches) -> Result<Option<(Vec<u8>, u64)>> {
+    pub fn next(&mut self, batches: &mut dyn BatchSource) -> Result<Option<(Vec<u8>, u64)>> {
         let Some(writer) = &mut self.writer else { return Ok(None) };
         let Some(batch) = batches.next()? else {
             let Some(writer) = self.writer.take() else { return Ok(None) };

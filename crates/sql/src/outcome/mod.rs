@@ -2,12 +2,11 @@
 
 mod copy;
 mod rows;
-mod source;
 
 pub use copy::{CopyIn, CopyOut};
 pub use rows::Rows;
-pub use source::RowView;
-pub(crate) use source::Source;
+
+use crate::command_tag::CommandTag;
 
 /// The result of a statement, or the input that it waits for.
 #[derive(Debug)]

@@ -4,12 +4,12 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field};
 
 use super::cell::{Cell, Shape, array, cells};
-use super::facts::SettingChange;
 use super::lookup::{class, class_name, class_oid, type_oid};
 use super::relations::{data_type, type_by_oid};
 use super::{World, define, descriptions, oids, sequences};
 use crate::batch::{arrow_error, as_json};
 use crate::error::{Error, Result};
+use crate::session::SettingChange;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 use crate::syntax::quote_ident;
 

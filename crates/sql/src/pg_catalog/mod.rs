@@ -31,7 +31,7 @@ mod subquery;
 mod table;
 
 pub(crate) use about::is_about;
-pub(crate) use facts::{Changes, Pictures, ViewColumns, World};
+pub(crate) use facts::World;
 pub(crate) use functions::{SystemFunction, function};
 pub(crate) use rewrite::rewrite;
 pub(crate) use subquery::count_instead_of_exists;

@@ -18,7 +18,7 @@ use crate::column::Column;
 use crate::direct::{Binder, Checks, Insert, Returning, is_default, is_ignored, may_insert, may_update};
 use crate::error::{Error, Result};
 use crate::expr::{Failure, Scope};
-use crate::general::Query;
+use crate::general::plan::query::Query;
 use crate::general::scan::provider::ROW_KEY;
 use crate::session::Session;
 use crate::sqlstate::{SYNTAX_ERROR, UNDEFINED_COLUMN};

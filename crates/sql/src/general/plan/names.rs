@@ -31,8 +31,9 @@ use crate::general::functions::series;
 use crate::general::functions::system_functions::system_function;
 use crate::general::scan::provider::Provider;
 use crate::general::scan::system_tables::SystemProvider;
-use crate::pg_catalog::{self, SystemTable, ViewColumns, World};
+use crate::pg_catalog::{self, SystemTable, World};
 use crate::runtime::sequence::HIDDEN;
+use crate::session::ViewColumns;
 use crate::sqlstate::{INVALID_OBJECT_DEFINITION, UNDEFINED_TABLE};
 use crate::syntax::{Plain, TableName, one, planning};
 
