@@ -7,7 +7,7 @@ use cairn_vfs::sync::Arc;
 
 use super::columnar::Conditions;
 use super::place::keeps_values;
-use super::select::slots;
+use super::row::slots;
 use crate::expr::{Comparison, Node};
 
 /// The access path of a table.

@@ -7,7 +7,8 @@ use sqlparser::ast::{Expr, OrderBy, OrderByKind, SelectItem, Value as Literal};
 
 use super::aggregate::one;
 use super::columnar::{Columnar, GroupRow};
-use super::select::{Output, Parts, Select, Sort, slots};
+use super::row::slots;
+use super::select::{Output, Parts, Select, Sort};
 use super::source::{name_of, origin};
 use super::{Access, Binder, Wanted};
 use crate::column::Column;

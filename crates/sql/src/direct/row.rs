@@ -174,3 +174,18 @@ impl Returning {
         self.0.iter().map(|node| Ok(node.eval(env)?.into_datum())).collect()
     }
 }
+
+/// Returns the distinct columns that expressions read.
+pub(super) fn slots<'n>(nodes: impl Iterator<Item = &'n Node>) -> Vec<usize> {
+    let mut slots = Vec::new();
+    nodes.for_each(|node| {
+        node.walk(&mut |node| {
+            if let Node::Slot { slot, .. } = node {
+                slots.push(*slot);
+            }
+        });
+    });
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 
 use super::columnar::Columnar;
 use super::join::{Level, Tables};
+use super::row::slots;
 use super::{Access, Aggregate, Binder, Grouped, Wanted};
 use crate::column::Column;
 use crate::error::Error;
@@ -269,21 +270,6 @@ fn check_of(clauses: &[LockClause], only: &str) -> Result<()> {
             Err(Error::new(UNDEFINED_TABLE, what).into())
         }
     }
-}
-
-/// Returns the distinct columns that expressions read.
-pub(super) fn slots<'n>(nodes: impl Iterator<Item = &'n Node>) -> Vec<usize> {
-    let mut slots = Vec::new();
-    nodes.for_each(|node| {
-        node.walk(&mut |node| {
-            if let Node::Slot { slot, .. } = node {
-                slots.push(*slot);
-            }
-        });
-    });
-    slots.sort_unstable();
-    slots.dedup();
-    slots
 }
 
 fn output(nodes: Vec<Node>) -> Output {

@@ -10,7 +10,7 @@ use sqlparser::ast;
 
 use super::arbiter::sets;
 use super::insert::changed;
-use super::select::slots;
+use super::row::slots;
 use super::{Access, Binder, Checks, Cursor, Ranges, Returning, Wanted};
 use crate::column::Column;
 use crate::datum::Datum;

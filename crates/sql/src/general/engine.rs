@@ -1,9 +1,8 @@
 //! Sets up DataFusion: once per database, and once more for each connection that uses it.
 
 use cairn_table::View;
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::Arc;
 use datafusion::config::Dialect;
-use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
@@ -18,7 +17,7 @@ use datafusion::prelude::SessionConfig;
 use crate::batch::BATCH_ROWS;
 use crate::error::{Error, Result};
 use crate::general::errors::datafusion_error;
-use crate::general::functions;
+use crate::general::functions::register::register;
 use crate::general::operators::Planner;
 use crate::general::operators::yielding::YieldInJoins;
 use crate::general::rules::aggregate_scans::AggregateScans;
@@ -46,6 +45,7 @@ use crate::general::rules::unnest::Unnest;
 use crate::general::rules::wide_sums::WideSums;
 use crate::general::rules::zone_marks::ZoneMarks;
 use crate::general::run::memory::Memory;
+use crate::general::scan::current_view::Current;
 use crate::runtime::Shared;
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
@@ -53,20 +53,6 @@ use crate::sqlstate::INTERNAL_ERROR;
 /// The state shared by all connections: functions, rules, memory.
 #[derive(Debug)]
 struct General(SessionState);
-
-/// The view that tables are read from while a statement is planned and run.
-#[derive(Debug, Default)]
-pub(super) struct Current {
-    view: Mutex<Option<View>>,
-}
-
-impl Current {
-    /// Returns the view of the running statement.
-    pub fn view(&self) -> Result<View, DataFusionError> {
-        let view = lock(&self.view).clone();
-        view.ok_or_else(|| DataFusionError::Internal("a table is read outside of a statement".to_owned()))
-    }
-}
 
 /// The DataFusion state of one connection.
 #[derive(Debug)]
@@ -127,7 +113,7 @@ impl General {
             .with_physical_optimizer_rules(physical_rules())
             .with_query_planner(Arc::new(Planner))
             .build();
-        functions::register(&mut state).map_err(datafusion_error)?;
+        register(&mut state).map_err(datafusion_error)?;
         Ok(General(state))
     }
 }
@@ -286,7 +272,7 @@ impl Session {
         }
         let view = self.view_to_read()?;
         let engine = engine_of(self).ok_or_else(not_set_up)?;
-        *lock(&engine.current.view) = Some(view);
+        engine.current.set(Some(view));
         Ok(engine)
     }
 
@@ -306,6 +292,6 @@ impl Session {
 /// Releases the view of the last statement. Schema changes wait for it.
 pub(super) fn release_view(session: &Session) {
     if let Some(engine) = engine_of(session) {
-        *lock(&engine.current.view) = None;
+        engine.current.set(None);
     }
 }

@@ -6,7 +6,7 @@ use datafusion::error::DataFusionError;
 
 use crate::batch::{Cause, Origin, arrow_error_with, error_of_cause, io_error, translate_message};
 use crate::error::Error;
-use crate::general::rewrite::shown;
+use crate::general::internal_names::shown;
 use crate::sqlstate::{AMBIGUOUS_COLUMN, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN};
 
 /// Translates an error of Arrow, which may have one of DataFusion's as its cause.

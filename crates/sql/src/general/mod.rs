@@ -9,6 +9,8 @@ mod change;
 mod engine;
 mod errors;
 mod functions;
+mod internal_names;
+mod markers;
 mod operators;
 mod path;
 mod plan;

@@ -4,7 +4,7 @@ use cairn_table::Catalog;
 
 use super::comments::{About, Kind};
 use super::facts::{SessionFacts, World};
-use super::rows::{Row, row};
+use super::row::{Row, row};
 use super::{oids, sequences};
 
 /// The OIDs of the catalogs that contain the objects.

@@ -6,7 +6,6 @@ use cairn_table::Catalog;
 use cairn_vfs::sync::Arc;
 
 use super::comments::{self, About};
-use super::lookup;
 use crate::error::Result;
 use crate::runtime::sequence::{Name, Sequence, all_now};
 use crate::session::{CursorFacts, Session, SettingChanges, SnapshotMark, ViewColumns};
@@ -78,10 +77,5 @@ impl World {
             snapshots: session.snapshots.clone(),
         };
         Ok(World { catalog, facts })
-    }
-
-    /// Returns the name of the relation with this OID, as written in SQL.
-    pub fn name_of(&self, oid: i64) -> String {
-        lookup::class_name(self, oid)
     }
 }

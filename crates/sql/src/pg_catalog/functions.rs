@@ -187,7 +187,7 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("pg_table_size", Shape::Big, size),
     ("pg_indexes_size", Shape::Big, size),
     ("pg_database_size", Shape::Big, |world, _| {
-        Ok(super::rows::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into())
+        Ok(super::row::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into())
     }),
     ("pg_size_pretty", Shape::Text, |_, args| Ok(int(args, 0).map(pretty).into())),
     ("to_regclass", Shape::Text, |world, args| {
@@ -216,7 +216,7 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("cairn_regnamespace_name", Shape::Text, |world, args| {
         let schemas = ["pg_catalog", "information_schema", "pg_toast"]
             .into_iter()
-            .chain(super::rows::schemas(&world.catalog));
+            .chain(super::row::schemas(&world.catalog));
         let found = int(args, 0)
             .and_then(|oid| schemas.into_iter().find(|name| oids::namespace(&world.catalog, name) == oid));
         Ok(found.map(str::to_owned).or_else(|| text(args, 0)).into())

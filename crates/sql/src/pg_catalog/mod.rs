@@ -25,6 +25,7 @@ mod lookup;
 mod oids;
 mod relations;
 mod rewrite;
+mod row;
 mod rows;
 mod sequences;
 mod subquery;

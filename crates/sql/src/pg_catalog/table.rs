@@ -40,7 +40,7 @@ impl SystemTable {
         let columns = self.relation.columns.iter().copied().chain(tableoid).map(|(name, kind)| {
             let zero = default(self.relation, kind);
             // The last entry for a column counts.
-            let cell = |row: &super::rows::Row| {
+            let cell = |row: &super::row::Row| {
                 row.iter()
                     .rev()
                     .find(|(column, _)| *column == name)

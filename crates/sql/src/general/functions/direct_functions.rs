@@ -32,7 +32,7 @@ use crate::expr::{
 };
 use crate::general::errors::external;
 use crate::general::functions::{RowFunction, text_of};
-use crate::general::rewrite::{MOMENT, SPAN, TIME, VARCHAR};
+use crate::general::markers::{MATCHES, MOMENT, SPAN, TIME, VARCHAR};
 use crate::general::tree::expression_types::type_of;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
@@ -139,9 +139,6 @@ pub(crate) const FUNCTIONS: [&str; 96] = [
 
 /// The number of characters of a text, or bytes of a bytea.
 const LENGTH: &str = "length";
-
-/// `a ~ b`; with the suffix `_i`, `a ~* b`.
-pub(crate) const MATCHES: &str = "cairn_matches";
 
 /// The function whose result type depends on its pattern argument.
 const TO_NUMBER: &str = "to_number";

@@ -49,7 +49,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures_util::{StreamExt, stream};
 
 use crate::general::functions::RowFunction;
-use crate::general::rewrite::SHARED_CTE;
+use crate::general::markers::SHARED_CTE;
 use crate::general::rules::unnest::outer_columns;
 use crate::general::run::materialize::nullable_schema;
 use crate::general::tree::walk::WalkPlan;
