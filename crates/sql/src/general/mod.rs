@@ -2,7 +2,7 @@
 //! path does not handle.
 //!
 //! The rest of the crate sees only [`GENERAL`], through the traits in `session/general.rs`, and only
-//! this folder names DataFusion; `tests/it/seam.rs` checks it.
+//! this folder names DataFusion; `tests/it/layers.rs` checks it.
 
 mod aggregates;
 mod change;

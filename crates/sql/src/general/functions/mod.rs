@@ -23,7 +23,6 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::FunctionRegistry;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,

@@ -4,7 +4,6 @@
 //! casts truncate, and a rounded numeric keeps its trailing zeros. An analyzer rule replaces them
 //! by functions once the types are known. The functions work on whole arrays.
 
-use arrow::array::Array;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -15,7 +14,7 @@ use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, ScalarUDFImpl, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, ScalarUDF, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::general::functions::direct_functions::cast;

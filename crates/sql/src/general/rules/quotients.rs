@@ -6,7 +6,6 @@
 //! averages of integers, and compares a floating-point number with a numeric by converting it to a
 //! numeric: `0.1::float8 + 0.2 = 0.3` is true, and no number above 10^15 can be compared at all.
 
-use arrow::array::Array;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType};
 use cairn_table::row::Type;
 use cairn_vfs::sync::Arc;
@@ -18,7 +17,7 @@ use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{
-    Aggregate, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, ScalarUDFImpl, Union, Window,
+    Aggregate, Cast, Expr, ExprSchemable, LogicalPlan, Operator, Projection, Union, Window,
     WindowFunctionDefinition,
 };
 use sqlparser::ast::BinaryOperator;
