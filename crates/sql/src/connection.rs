@@ -2,14 +2,16 @@
 
 use cairn_table::schema::ColumnType;
 
+use crate::column::Column;
 use crate::database::Database;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
-use crate::outcome::{Column, Outcome, Rows};
-use crate::sequence::Sequence;
+use crate::executor::{Answer, Executor, Statement, StatementKind};
+use crate::general::GENERAL;
+use crate::outcome::{CopyIn, CopyOut, Outcome, Rows};
+use crate::runtime::sequence::Sequence;
 use crate::session::{Notice, Session, TransactionStatus};
-use crate::sqlstate::{FEATURE_NOT_SUPPORTED, SYNTAX_ERROR};
-use crate::statement::{Statement, StatementKind};
+use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, SYNTAX_ERROR};
 use crate::syntax::parse;
 
 /// Cancels a connection's statements from another thread.
@@ -29,21 +31,25 @@ impl Canceller {
 #[derive(Debug)]
 pub struct Connection {
     database: Database,
-    session: Session,
+    executor: Executor,
 }
 
 #[cfg(test)]
 impl Connection {
-    /// Starts two runs of a query, and leaves both unfinished.
-    pub(crate) fn run_twice(&mut self, query: &crate::general::Query) -> [crate::general::Batches; 2] {
-        let mut run = || query.run(&mut self.session, &[]).unwrap();
+    /// Starts a query twice at the same time.
+    pub(crate) fn run_twice(
+        &mut self,
+        query: &dyn crate::session::GeneralQuery,
+    ) -> [Box<dyn crate::rows::BatchSource>; 2] {
+        let mut run = || query.run(&mut self.executor.session, &[]).unwrap();
         [run(), run()]
     }
 }
 
 impl Connection {
     pub(crate) fn new(database: Database, id: u32) -> Self {
-        Connection { session: Session::new(database.shared(), id), database }
+        let session = Session::new(database.shared(), id, &GENERAL);
+        Connection { executor: Executor::new(session), database }
     }
 
     /// The database of this connection.
@@ -53,23 +59,36 @@ impl Connection {
 
     /// The number of this connection, unique within its database, as `pg_backend_pid()` returns it.
     pub fn id(&self) -> u32 {
-        self.session.backend
+        self.executor.backend
+    }
+
+    /// Returns the answer as the caller reads it.
+    fn outcome(&mut self, answer: Answer) -> Outcome<'_> {
+        let session = &mut self.executor.session;
+        match answer {
+            Answer::Rows { source, columns, verb, goes_on } => {
+                Outcome::Rows(Rows::new(session, columns, source, verb, goes_on))
+            }
+            Answer::Done(tag) => Outcome::Done(tag),
+            Answer::CopyIn(reader) => Outcome::CopyIn(CopyIn::new(session, reader)),
+            Answer::CopyOut(writer) => Outcome::CopyOut(CopyOut::new(session, writer)),
+        }
     }
 
     fn statement(&mut self, sql: &str) -> Result<Statement> {
-        if let Some(statement) = self.session.kept(sql)
+        if let Some(statement) = self.executor.cached(sql)
             && statement.is_as_prepared(&statement.planned())
         {
             return Ok(statement);
         }
-        let statement = self.session.prepare(sql, &[])?;
+        let statement = self.executor.prepare(sql, &[])?;
         // Cached under the text as the caller wrote it, blanks included.
         let is_kept = matches!(
             statement.kind(),
             StatementKind::Query | StatementKind::Change | StatementKind::Transaction
         );
         if is_kept && statement.sql() == sql {
-            self.session.keep(&statement);
+            self.executor.cache(&statement);
         }
         Ok(statement)
     }
@@ -79,10 +98,10 @@ impl Connection {
     ///
     /// Errors: 25P02 in a transaction that has failed.
     pub fn catalog(&mut self) -> Result<std::sync::Arc<cairn_table::Catalog>> {
-        self.session.begin_statement()?;
-        let catalog = self.session.transaction().map(|open| std::sync::Arc::clone(open.view().catalog()));
+        self.executor.begin_statement()?;
+        let catalog = self.executor.transaction().map(|open| std::sync::Arc::clone(open.view().catalog()));
         // The statement only read, so a failure to end it loses nothing.
-        let _ = self.session.end_statement(true);
+        let _ = self.executor.end_statement(true);
         catalog
     }
 
@@ -90,12 +109,12 @@ impl Connection {
     ///
     /// Errors: 25P02 in a transaction that has failed; those of the disk.
     pub fn sequences(&mut self) -> Result<Vec<((String, String), Sequence)>> {
-        let joined = self.session.in_block();
-        self.session.begin_statement()?;
-        let all = self.session.transaction().and_then(|open| crate::sequence::all(open.view()));
+        let joined = self.executor.in_block();
+        self.executor.begin_statement()?;
+        let all = self.executor.transaction().and_then(|open| crate::runtime::sequence::all(open.view()));
         if !joined {
             // The statement only read, so a failure to end it loses nothing.
-            let _ = self.session.end_statement(true);
+            let _ = self.executor.end_statement(true);
         }
         all
     }
@@ -106,8 +125,8 @@ impl Connection {
     /// Errors: any error of the statement, with PostgreSQL's codes.
     pub fn execute(&mut self, sql: &str, params: &[Datum]) -> Result<u64> {
         let statement = self.statement(sql)?;
-        let outcome = self.session.run(&statement, params, false)?;
-        finish(outcome)
+        let answer = self.executor.run(&statement, params, false)?;
+        finish(self.outcome(answer))
     }
 
     /// Runs one statement that returns rows.
@@ -115,7 +134,8 @@ impl Connection {
     /// Errors: as [`Connection::execute`].
     pub fn query(&mut self, sql: &str, params: &[Datum]) -> Result<Rows<'_>> {
         let statement = self.statement(sql)?;
-        match self.session.run(&statement, params, false)? {
+        let answer = self.executor.run(&statement, params, false)?;
+        match self.outcome(answer) {
             Outcome::Rows(rows) => Ok(rows),
             _ => Err(Error::new(SYNTAX_ERROR, "the statement returns no rows")),
         }
@@ -126,10 +146,10 @@ impl Connection {
     ///
     /// Errors: that of the first statement that fails; the statements after it are not run.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
-        let all = parse(sql).inspect_err(|_| self.session.fail_block())?;
+        let all = parse(sql).inspect_err(|_| self.executor.fail_block())?;
         let together = all.len() > 1;
         if together {
-            self.session.begin_implicit()?;
+            self.executor.begin_implicit()?;
         }
         let mut result = Ok(());
         for parsed in all {
@@ -138,15 +158,15 @@ impl Connection {
                 break;
             }
             if together {
-                self.session.begin_implicit()?;
+                self.executor.begin_implicit()?;
             }
         }
         if together {
             let failed = result.is_err();
             if failed {
-                self.session.fail_block();
+                self.executor.fail_block();
             }
-            let ended = self.session.end_implicit();
+            let ended = self.executor.end_implicit();
             if !failed {
                 return ended;
             }
@@ -155,9 +175,9 @@ impl Connection {
     }
 
     fn one_of_batch(&mut self, parsed: crate::syntax::Parsed<'_>) -> Result<()> {
-        let statement = self.session.prepare_parsed(parsed, &[])?;
-        let outcome = self.session.run(&statement, &[], false)?;
-        finish(outcome).map(|_| ())
+        let statement = self.executor.prepare_parsed(parsed, &[])?;
+        let answer = self.executor.run(&statement, &[], false)?;
+        finish(self.outcome(answer)).map(|_| ())
     }
 
     /// Parses a statement and binds it to tables. The result is kept in the plan cache under its
@@ -170,9 +190,9 @@ impl Connection {
             return Ok(statement);
         }
         // The columns may have changed since, and the caller of prepare reads them.
-        let statement = self.session.prepare(sql, &[])?;
+        let statement = self.executor.prepare(sql, &[])?;
         if statement.sql() == sql {
-            self.session.keep(&statement);
+            self.executor.cache(&statement);
         }
         Ok(statement)
     }
@@ -182,14 +202,14 @@ impl Connection {
     fn is_stale(&self, statement: &Statement) -> bool {
         let planned = statement.planned();
         matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
-            && (planned.catalog, planned.settings) != self.session.versions()
+            && (planned.catalog, planned.settings) != self.executor.versions()
     }
 
     /// Like [`Connection::prepare`], with the types of parameters as far as they are known.
     ///
     /// Errors: as [`Connection::prepare`].
     pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
-        if types.iter().all(Option::is_none) { self.prepare(sql) } else { self.session.prepare(sql, types) }
+        if types.iter().all(Option::is_none) { self.prepare(sql) } else { self.executor.prepare(sql, types) }
     }
 
     /// Checks that a prepared query is still valid: its tables and columns exist, and its rows have
@@ -203,11 +223,11 @@ impl Connection {
         if is_of_now || !self.is_stale(statement) {
             return Ok(());
         }
-        let again = self.session.prepare(statement.sql(), statement.given())?;
+        let again = self.executor.prepare(statement.sql(), statement.given())?;
         match statement.is_as_prepared(&again.planned()) {
             true => Ok(()),
             false => {
-                self.session.fail_block();
+                self.executor.fail_block();
                 let what = "cached plan must not change result type";
                 Err(Error::new(crate::sqlstate::FEATURE_NOT_SUPPORTED, what)
                     .in_routine("RevalidateCachedQuery"))
@@ -219,7 +239,8 @@ impl Connection {
     ///
     /// Errors: as [`Connection::execute`].
     pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<Outcome<'_>> {
-        self.session.run(statement, params, true)
+        let answer = self.executor.run(statement, params, true)?;
+        Ok(self.outcome(answer))
     }
 
     /// Like [`Connection::run`], but returns only the first few rows. A cursor of this name keeps
@@ -235,7 +256,8 @@ impl Connection {
         name: &str,
         most: u64,
     ) -> Result<Outcome<'_>> {
-        self.session.run_in_parts(statement, params, name, most)
+        let answer = self.executor.run_in_parts(statement, params, name, most)?;
+        Ok(self.outcome(answer))
     }
 
     /// Returns up to `most` further rows of a cursor that DECLARE or [`Connection::run_in_parts`]
@@ -244,25 +266,29 @@ impl Connection {
     /// Errors: 34000 if no such cursor exists; those of computing the rows. A cursor that has
     /// failed returns 55000 from then on.
     pub fn fetch(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
-        self.session.fetch_more(name, most)
+        let answer = self.executor.fetch_more(name, most)?;
+        match self.outcome(answer) {
+            Outcome::Rows(rows) => Ok(rows),
+            _ => Err(Error::new(INTERNAL_ERROR, "a fetch returned no rows")),
+        }
     }
 
     /// Returns the result columns of a cursor; `None` if no cursor has this name.
     pub fn cursor(&self, name: &str) -> Option<&[Column]> {
-        self.session.cursors.get(name).map(|cursor| &*cursor.columns)
+        self.executor.cursors.get(name).map(|cursor| &*cursor.columns)
     }
 
     /// Returns the number of a cursor; `None` if no cursor has this name. Numbers are unique within
     /// the connection, so a caller can tell later whether the name still means the same cursor.
     pub fn cursor_number(&self, name: &str) -> Option<u64> {
-        self.session.cursors.get(name).map(|cursor| cursor.number)
+        self.executor.cursors.get(name).map(|cursor| cursor.number)
     }
 
     /// Closes a cursor, also in a transaction that has failed. Does nothing if no cursor has this
     /// name.
     pub fn close_cursor(&mut self, name: &str) {
         // Closing a cursor that does not exist is not an error here.
-        let _ = self.session.cursors.close(name);
+        let _ = self.executor.cursors.close(name);
     }
 
     /// Begins a transaction that covers all statements up to [`Connection::end_implicit`], unless
@@ -271,7 +297,7 @@ impl Connection {
     ///
     /// Errors: as BEGIN.
     pub fn begin_implicit(&mut self) -> Result<()> {
-        self.session.begin_implicit()
+        self.executor.begin_implicit()
     }
 
     /// Commits the transaction that [`Connection::begin_implicit`] began, or rolls it back after an
@@ -279,24 +305,24 @@ impl Connection {
     ///
     /// Errors: as COMMIT.
     pub fn end_implicit(&mut self) -> Result<()> {
-        self.session.end_implicit()
+        self.executor.end_implicit()
     }
 
     /// Marks the open transaction as failed, after an error outside of its statements, such as one
     /// in reading the parameters of a statement. It can only be rolled back from then on. Does
     /// nothing outside of a transaction.
     pub fn fail(&mut self) {
-        self.session.fail_block();
+        self.executor.fail_block();
     }
 
     /// The state of the transaction.
     pub fn status(&self) -> TransactionStatus {
-        self.session.status()
+        self.executor.status()
     }
 
     /// Returns the handle by which other threads cancel this connection's statements.
     pub fn canceller(&self) -> Canceller {
-        Canceller(self.session.canceller.clone())
+        Canceller(self.executor.canceller.clone())
     }
 
     /// Makes requests to cancel hold for all statements up to the next call of this method,
@@ -304,43 +330,43 @@ impl Connection {
     /// it because a message may hold several statements, and a request may arrive between them.
     /// Without it, each statement starts with no request pending.
     pub fn begin_message(&mut self) {
-        self.session.keeps_cancels = true;
-        self.session.canceller.reset();
+        self.executor.keeps_cancels = true;
+        self.executor.canceller.reset();
     }
 
     /// Sets a setting, as SET does.
     ///
     /// Errors: 42704 for a setting that does not exist, 22023 for an invalid value.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.session.set_named(name, &[value.to_owned()], false)
+        self.executor.set_named(name, &[value.to_owned()], false)
     }
 
     /// Makes the current settings the defaults that RESET, DISCARD ALL and the like restore. Meant
     /// for settings that are made before the session's own statements run.
     pub fn keep_settings(&mut self) {
-        self.session.context.settings.keep();
+        self.executor.context.settings.keep();
     }
 
     /// A version that differs after every change of a setting, including those undone by a
     /// rollback. It may also change without one.
     pub fn settings_version(&self) -> u64 {
-        self.session.context.settings.version
+        self.executor.context.settings.version
     }
 
     /// Sets the name that `current_user` returns. The default is `cairn`. Every user may do
     /// everything.
     pub fn set_user(&mut self, name: &str) {
-        self.session.context.settings.set_user(name);
+        self.executor.context.settings.set_user(name);
     }
 
     /// Returns a setting, as SHOW does; `None` for a setting that does not exist.
     pub fn setting(&self, name: &str) -> Option<String> {
-        self.session.setting(name)
+        self.executor.setting(name)
     }
 
     /// Takes the notices that have accumulated since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        std::mem::take(&mut self.session.notices)
+        std::mem::take(&mut self.executor.notices)
     }
 }
 

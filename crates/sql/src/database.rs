@@ -4,15 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use cairn_table::Options;
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cairn_vfs::sync::atomic::AtomicU32;
 use cairn_vfs::sync::{Arc, Mutex, OnceLock};
 use cairn_vfs::{Clock, Fs, Rng, StdFs, SystemClock, SystemRng};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
-use crate::general::General;
-use crate::sequence::Counters;
-use crate::sqlstate::{OUT_OF_MEMORY, UNDEFINED_FILE};
+use crate::runtime::Shared;
+use crate::runtime::sequence::{self, Counters};
+use crate::sqlstate::UNDEFINED_FILE;
 
 /// The least number of pages in the buffer pool, which threads that split nodes need.
 const LEAST_FRAMES: usize = 256;
@@ -33,141 +33,6 @@ pub enum Durability {
 /// dropped.
 #[derive(Debug, Clone)]
 pub struct Database(Arc<Shared>);
-
-/// The state that all connections share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub tables: cairn_table::Database,
-    /// The file system of COPY and of backups.
-    pub fs: Arc<dyn Fs>,
-    pub clock: Arc<dyn Clock>,
-    pub durability: cairn_table::Durability,
-    pub statement_timeout: Option<Duration>,
-    pub lock_timeout: Option<Duration>,
-    pub threads: usize,
-    pub memory_limit: u64,
-    pub read_only: bool,
-    /// The disk was too full to open the database for changes.
-    pub is_full: bool,
-    /// The time of opening, in microseconds since 1970.
-    pub started: i64,
-    /// The name reported to clients.
-    pub name: String,
-    pub sequences: Mutex<Counters>,
-    pub general: OnceLock<General>,
-    runtime: OnceLock<Runtime>,
-    timers: OnceLock<Runtime>,
-    backends: AtomicU32,
-    /// The version of the last change of settings in any session.
-    pub settings_versions: Arc<AtomicU64>,
-    seed: u64,
-}
-
-/// The threads of the general path. Dropping it does not wait for them, because no one needs their
-/// results any more.
-#[derive(Debug)]
-struct Runtime(Option<tokio::runtime::Runtime>);
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-/// The stack of such a thread; the system allocates only the part in use. Computing a plan takes as
-/// many nested calls as it has levels, up to the limit on those.
-const STACK_BYTES: usize = 64 << 20;
-
-/// Returns a pool of threads, and starts it at the first call.
-fn threads(place: &OnceLock<Runtime>, count: usize, name: &str) -> Result<tokio::runtime::Handle> {
-    if let Some(Runtime(Some(runtime))) = place.get() {
-        return Ok(runtime.handle().clone());
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(count)
-        .thread_name(name)
-        .thread_stack_size(STACK_BYTES)
-        .enable_time()
-        .build()
-        .map_err(|error| Error::new(OUT_OF_MEMORY, format!("threads cannot be started: {error}")))?;
-    let handle = runtime.handle().clone();
-    // If another thread has been faster, its pool is used.
-    let kept = place.get_or_init(|| Runtime(Some(runtime)));
-    Ok(kept.0.as_ref().map_or(handle, |runtime| runtime.handle().clone()))
-}
-
-impl Shared {
-    /// The threads of the general path, started at the first call.
-    ///
-    /// Errors: 53200 if the system has no more threads.
-    pub fn runtime(&self) -> Result<tokio::runtime::Handle> {
-        threads(&self.runtime, self.threads, "cairn-sql")
-    }
-
-    /// The thread that only serves timers. The threads of queries may be busy for long.
-    ///
-    /// Errors: as [`Shared::runtime`].
-    pub fn timers(&self) -> Result<tokio::runtime::Handle> {
-        threads(&self.timers, 1, "cairn-sql-time")
-    }
-
-    /// Returns unused space to the file system.
-    ///
-    /// Errors: those of the file system.
-    pub fn reclaim(&self) -> Result<()> {
-        self.tables.vacuum()?;
-        Ok(())
-    }
-
-    pub fn take_backend(&self) -> u32 {
-        self.backends.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The seed of a session's random numbers.
-    pub fn seed(&self, backend: u32) -> u64 {
-        self.seed ^ u64::from(backend).wrapping_mul(0xd134_2543_de82_ef95)
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // A failure leaves a gap in a sequence, as a crash does.
-        let _ = crate::sequence::close(self);
-    }
-}
-
-/// The running timeout of a statement.
-#[derive(Debug)]
-pub(crate) struct Timer {
-    fired: Arc<AtomicBool>,
-    task: tokio::task::AbortHandle,
-}
-
-impl Timer {
-    /// Cancels the statement after this time.
-    pub fn start(shared: &Shared, after: Duration, canceller: &cairn_table::Canceller) -> Result<Timer> {
-        let fired = Arc::new(AtomicBool::new(false));
-        let (flag, canceller) = (Arc::clone(&fired), canceller.clone());
-        let task = shared.timers()?.spawn(async move {
-            tokio::time::sleep(after).await;
-            flag.store(true, Ordering::SeqCst);
-            canceller.cancel();
-        });
-        Ok(Timer { fired, task: task.abort_handle() })
-    }
-
-    pub fn has_fired(&self) -> bool {
-        self.fired.load(Ordering::SeqCst)
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
 
 /// The settings with which a database is opened.
 #[derive(Debug, Clone)]
@@ -336,13 +201,13 @@ impl Builder {
                 .map_or_else(|| "cairn".to_owned(), |stem| stem.to_string_lossy().into_owned()),
             sequences: Mutex::new(Counters::new()),
             general: OnceLock::new(),
-            runtime: OnceLock::new(),
-            timers: OnceLock::new(),
+            query_threads: OnceLock::new(),
+            timer_thread: OnceLock::new(),
             backends: AtomicU32::new(1),
             settings_versions: Arc::default(),
             seed,
         };
-        crate::sequence::load_all(&shared)?;
+        sequence::load_all(&shared)?;
         Ok(Database(Arc::new(shared)))
     }
 

@@ -9,6 +9,8 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod column;
+mod command_tag;
 mod connection;
 mod copy;
 mod database;
@@ -16,26 +18,30 @@ mod datum;
 mod ddl;
 mod direct;
 mod error;
+mod executor;
 mod expr;
 mod general;
 mod outcome;
 mod pg_catalog;
-mod sequence;
+mod rows;
+mod runtime;
 mod session;
 pub mod sqlstate;
-mod statement;
 mod syntax;
 mod types;
 
 pub use arrow::array::RecordBatch;
 pub use cairn_table::row::Type;
 pub use cairn_table::schema::ColumnType;
+pub use column::Column;
+pub use command_tag::CommandTag;
 pub use connection::{Canceller, Connection};
 pub use database::{Builder, Database, Durability};
 pub use datum::{Datum, DatumRef, FromDatum};
 pub use error::{Error, Result, Subject};
-pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
-pub use sequence::{Sequence, identity_sequence};
+pub use executor::{Statement, StatementKind};
+pub use outcome::{CopyIn, CopyOut, Outcome, Rows};
+pub use rows::RowView;
+pub use runtime::sequence::{Sequence, identity_sequence};
 pub use session::{Notice, TransactionStatus};
-pub use statement::{Statement, StatementKind};
 pub use syntax::{RESERVED_WORDS, quote_ident, split};

@@ -2,11 +2,15 @@
 
 mod blocks;
 mod builder;
+mod errors;
+mod messages;
 mod reader;
 mod schema;
 
 pub(crate) use blocks::array_of;
 pub(crate) use builder::Columns;
+pub(crate) use errors::{Cause, arrow_error, arrow_error_with, error_of_cause, io_error};
+pub(crate) use messages::{Origin, sql_types, translate_message};
 pub(crate) use reader::{BatchReader, conform};
 pub(crate) use schema::{as_json, data_type, element_of, field, kind_of, schema_of};
 

@@ -11,7 +11,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
-use crate::outcome::Column;
+use crate::column::Column;
 
 /// The metadata key of a field for properties that its Arrow type cannot express.
 const KIND: &str = "cairn";

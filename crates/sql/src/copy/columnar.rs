@@ -9,12 +9,13 @@ use cairn_vfs::File;
 use cairn_vfs::sync::Arc;
 
 use super::{ParquetReader, ParquetWriter};
+use crate::batch::arrow_error;
 use crate::batch::{BatchReader, conform, data_type};
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef, OPEN, kept};
 use crate::direct::{Insert, InsertRun};
 use crate::error::{Error, Result};
-use crate::general::{Batches, arrow_error};
-use crate::outcome::Column;
+use crate::rows::BatchSource;
 use crate::session::Session;
 use crate::sqlstate::{BAD_COPY_FILE_FORMAT, DUPLICATE_COLUMN};
 
@@ -176,7 +177,7 @@ impl Encoder {
     /// number of rows; `None` once the file is complete.
     ///
     /// Errors: those of the query.
-    pub fn next(&mut self, batches: &mut Batches) -> Result<Option<(Vec<u8>, u64)>> {
+    pub fn next(&mut self, batches: &mut dyn BatchSource) -> Result<Option<(Vec<u8>, u64)>> {
         let Some(writer) = &mut self.writer else { return Ok(None) };
         let Some(batch) = batches.next()? else {
             let Some(writer) = self.writer.take() else { return Ok(None) };

@@ -24,7 +24,6 @@ use encode::Encoder;
 use options::{Format, Header, Options};
 use parquet::{ParquetReader, ParquetWriter};
 
-pub(crate) use options::HEADER_MATCH;
 pub(crate) use plan::{Copy, Started};
 pub(crate) use read::Reader;
 pub(crate) use write::Writer;

@@ -3,7 +3,7 @@
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Ident};
 
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_PARAMETER_VALUE, SYNTAX_ERROR, UNDEFINED_COLUMN};
-use crate::syntax::ident;
+use crate::syntax::{HEADER_MATCH, ident};
 use crate::{Error, Result};
 
 /// The encoding of rows.
@@ -31,10 +31,6 @@ pub(crate) enum Header {
     /// The first line holds names, which must match those of the columns.
     Match,
 }
-
-/// Stands for `HEADER match` in the parser's encoding option, because the parser does not know that
-/// option.
-pub(crate) const HEADER_MATCH: &str = "\0header match";
 
 /// A format with all its options.
 #[derive(Debug, Clone, PartialEq, Eq)]

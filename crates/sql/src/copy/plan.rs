@@ -9,11 +9,10 @@ use sqlparser::ast::{CopySource, CopyTarget, Ident, Statement as Tree};
 use super::read::Reader;
 use super::write::Writer;
 use super::{Format, Options, columnar};
+use crate::column::Column;
 use crate::direct::{Binder, Insert, unsupported};
 use crate::error::{Error, Result};
-use crate::general::Query;
-use crate::outcome::Column;
-use crate::session::Session;
+use crate::session::{GeneralQuery, Session};
 use crate::sqlstate::{INTERNAL_ERROR, IO_ERROR, UNDEFINED_FILE};
 use crate::syntax::{Plain, one};
 
@@ -30,7 +29,7 @@ pub(crate) struct Copy {
 #[allow(clippy::large_enum_variant, reason = "there is one for each statement")]
 enum Kind {
     From(Arc<Insert>),
-    To { query: Query, columns: Vec<Column> },
+    To { query: Box<dyn GeneralQuery>, columns: Vec<Column> },
 }
 
 /// A COPY after its start.
@@ -82,7 +81,7 @@ impl Copy {
         };
         let parsed = one(&query)?;
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("COPY of this")) };
-        let (query, _, columns) = Query::plan(session, tree, &[])?;
+        let (query, _, columns) = session.plan_query(tree, &[])?;
         let options = options_of(&columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
         if options.format == Format::Parquet {
             columnar::check_names(&columns)?;

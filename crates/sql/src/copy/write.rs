@@ -1,14 +1,14 @@
 //! COPY TO.
 
 use super::{Encoder, Format, Options, columnar};
+use crate::column::Column;
 use crate::error::Result;
-use crate::general::Batches;
-use crate::outcome::Column;
+use crate::rows::BatchSource;
 
 /// Encodes the rows of a query.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    batches: Batches,
+    batches: Box<dyn BatchSource>,
     form: Form,
     columns: usize,
     is_binary: bool,
@@ -25,7 +25,7 @@ enum Form {
 
 impl Writer {
     /// Errors: 22P04 for types that Parquet lacks.
-    pub fn new(batches: Batches, columns: &[Column], options: &Options) -> Result<Self> {
+    pub fn new(batches: Box<dyn BatchSource>, columns: &[Column], options: &Options) -> Result<Self> {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let form = match options.format {
             Format::Parquet => Form::Columns(Box::new(columnar::Encoder::new(columns)?)),
@@ -60,7 +60,7 @@ impl Writer {
         let (encoder, has_begun, has_ended) = match &mut self.form {
             Form::Rows { encoder, has_begun, has_ended } => (encoder, has_begun, has_ended),
             Form::Columns(encoder) => {
-                while let Some((bytes, rows)) = encoder.next(&mut self.batches)? {
+                while let Some((bytes, rows)) = encoder.next(&mut *self.batches)? {
                     self.rows += rows;
                     if !bytes.is_empty() {
                         self.ends.push(bytes.len());

@@ -14,12 +14,12 @@ use sqlparser::ast::{
 use super::constraints::{check_is_unique, column_of, without_table};
 use super::dependents::Relation;
 use super::identity::check_identity;
+use crate::command_tag::CommandTag;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Checks, default_of};
 use crate::error::{Error, Result, Subject};
 use crate::expr::{Cells, Compiler, Env, Node, Scope, assign};
-use crate::outcome::CommandTag;
-use crate::sequence::identity_sequence;
+use crate::runtime::sequence::identity_sequence;
 use crate::session::Session;
 use crate::sqlstate::{
     CHECK_VIOLATION, DEPENDENT_OBJECTS_STILL_EXIST, DUPLICATE_COLUMN, FOREIGN_KEY_VIOLATION,

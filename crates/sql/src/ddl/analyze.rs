@@ -8,9 +8,9 @@ use cairn_table::{ColumnStatistics, OwnedValue, Table, TableStatistics, View};
 use cairn_vfs::sync::Arc;
 use sqlparser::ast::ObjectName;
 
+use crate::command_tag::CommandTag;
 use crate::error::{Error, Result};
-use crate::outcome::CommandTag;
-use crate::sequence::HIDDEN;
+use crate::runtime::sequence::HIDDEN;
 use crate::session::Session;
 use crate::sqlstate::ACTIVE_SQL_TRANSACTION;
 

@@ -8,7 +8,7 @@ use super::constraints::{Constraints, check_characteristics};
 use super::identity::owner;
 use crate::direct::default_of;
 use crate::error::{Error, Result};
-use crate::sequence::{Name, Sequence, parse_name};
+use crate::runtime::sequence::{Name, Sequence, parse_name};
 use crate::sqlstate::{
     DUPLICATE_COLUMN, DUPLICATE_TABLE, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE,
     SYNTAX_ERROR,

@@ -13,7 +13,7 @@ use sqlparser::ast::{
 use super::{free_name, has_constraint};
 use crate::direct::table_of;
 use crate::error::{Error, Result};
-use crate::sequence::{Name, all as all_sequences};
+use crate::runtime::sequence::{Name, all as all_sequences};
 use crate::session::Session;
 use crate::sqlstate::{
     DATATYPE_MISMATCH, DUPLICATE_OBJECT, INVALID_FOREIGN_KEY, INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN,

@@ -8,12 +8,12 @@ use sqlparser::ast::{self, ObjectName, SchemaName, Statement as Tree};
 use super::columns::{OwnSequence, apply};
 use super::identity::owner;
 use crate::batch::BatchReader;
+use crate::batch::arrow_error;
+use crate::command_tag::CommandTag;
 use crate::datum::DatumRef;
 use crate::direct::Checks;
 use crate::error::{Error, Result};
-use crate::general::{Query, arrow_error};
-use crate::outcome::CommandTag;
-use crate::sequence::{HIDDEN, Sequence, find as find_sequence, undefined};
+use crate::runtime::sequence::{HIDDEN, Sequence, find as find_sequence, undefined};
 use crate::session::Session;
 use crate::sqlstate::{DUPLICATE_SCHEMA, DUPLICATE_TABLE, INVALID_SCHEMA_NAME, INVALID_TABLE_DEFINITION};
 use crate::syntax::{TableName, column_type, ident, qualified};
@@ -140,7 +140,7 @@ impl Session {
         query: &ast::Query,
     ) -> Result<CommandTag> {
         let tree = Tree::Query(Box::new(query.clone()));
-        let (query, _, columns) = Query::plan(self, &tree, &[])?;
+        let (query, _, columns) = self.plan_query(&tree, &[])?;
         let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
         if names.len() > columns.len() {
             return Err(Error::new(crate::sqlstate::SYNTAX_ERROR, "too many column names were specified"));
@@ -197,8 +197,11 @@ impl Session {
         let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
         // The query is planned, to check that it is valid.
         let tree = Tree::Query(create.query.clone());
-        Query::check_view(self, &tree)?;
-        let (_, params, columns) = Query::plan(self, &tree, &[])?;
+        {
+            let general = self.general;
+            general.check_view(self, &tree)?;
+        };
+        let (_, params, columns) = self.plan_query(&tree, &[])?;
         if !params.is_empty() {
             return Err(Error::new(crate::sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }

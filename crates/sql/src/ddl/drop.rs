@@ -7,10 +7,10 @@ use sqlparser::ast::{self, CascadeOption, ObjectName, ObjectType};
 
 use super::dependents::Relation;
 use super::identity::owner;
+use crate::command_tag::CommandTag;
 use crate::direct::table_of;
 use crate::error::{Error, Result};
-use crate::outcome::CommandTag;
-use crate::sequence::{all as all_sequences, find as find_sequence};
+use crate::runtime::sequence::{all as all_sequences, find as find_sequence};
 use crate::session::Session;
 use crate::sqlstate::{
     DEPENDENT_OBJECTS_STILL_EXIST, INVALID_SCHEMA_NAME, UNDEFINED_TABLE, WRONG_OBJECT_TYPE,
@@ -175,7 +175,7 @@ impl Session {
         let name = qualified(name)?.name;
         let found = self.look_up(|session| {
             let catalog = Arc::clone(session.transaction()?.view().catalog());
-            if catalog.has_schema(&name) && name != crate::sequence::HIDDEN {
+            if catalog.has_schema(&name) && name != crate::runtime::sequence::HIDDEN {
                 return Ok(Some(catalog));
             }
             let what = format!("schema \"{name}\" does not exist");

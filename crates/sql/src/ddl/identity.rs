@@ -8,7 +8,7 @@ use sqlparser::ast::AlterColumnOperation;
 
 use super::columns::check_identity_type;
 use crate::error::{Error, Result};
-use crate::sequence::{Name, all as all_sequences, bounds_of, identity_column, identity_sequence};
+use crate::runtime::sequence::{Name, all as all_sequences, bounds_of, identity_column, identity_sequence};
 use crate::session::Session;
 use crate::sqlstate::{
     DEPENDENT_OBJECTS_STILL_EXIST, INVALID_PARAMETER_VALUE, OBJECT_NOT_IN_PREREQUISITE_STATE, SYNTAX_ERROR,

@@ -7,9 +7,9 @@ use sqlparser::ast::{self, ObjectName};
 
 use super::constraints::{column_of, key_columns};
 use super::free_name;
+use crate::command_tag::CommandTag;
 use crate::direct::table_of;
 use crate::error::{Error, Result};
-use crate::outcome::CommandTag;
 use crate::session::Session;
 use crate::sqlstate::{DEPENDENT_OBJECTS_STILL_EXIST, UNDEFINED_OBJECT, UNDEFINED_TABLE, WRONG_OBJECT_TYPE};
 use crate::syntax::qualified;

@@ -2,8 +2,8 @@
 
 use sqlparser::ast::{AlterIndexOperation, Statement as Tree};
 
+use crate::command_tag::CommandTag;
 use crate::error::{Error, Result};
-use crate::outcome::CommandTag;
 use crate::session::Session;
 use crate::syntax::check_places;
 

@@ -7,7 +7,7 @@ use cairn_vfs::sync::Arc;
 
 use super::columnar::Conditions;
 use super::place::keeps_values;
-use super::select::slots;
+use super::row::slots;
 use crate::expr::{Comparison, Node};
 
 /// The access path of a table.
@@ -318,7 +318,7 @@ mod tests {
     use cairn_vfs::MemFs;
     use cairn_vfs::sync::Arc;
 
-    use crate::session::Plan;
+    use crate::executor::Plan;
     use crate::{Connection, Database, Datum, Outcome};
 
     fn database() -> Database {
@@ -399,7 +399,7 @@ mod tests {
                 let Plan::Select(select) = &planned.plan else {
                     panic!("{kind} {condition}: {:?}", planned.plan)
                 };
-                let access = select.access.as_ref().unwrap();
+                let access = select.select.access.as_ref().unwrap();
                 assert!(!access.is_full(), "{kind} {type_of:?} {condition}: {:?}", access.range);
                 assert!(access.residual.is_none(), "{kind} {type_of:?} {condition}: {:?}", access.residual);
                 for (at, value) in values.iter().enumerate() {
@@ -459,7 +459,10 @@ mod tests {
             let statement = c.prepare_typed(sql, &given).unwrap();
             let planned = statement.planned();
             let Plan::Select(select) = &planned.plan else { panic!("{sql}: {:?}", planned.plan) };
-            assert!(select.joined.is_some() && select.access.as_ref().unwrap().range.is_point, "{sql}");
+            assert!(
+                select.select.joined.is_some() && select.select.access.as_ref().unwrap().range.is_point,
+                "{sql}"
+            );
         }
         let found = |c: &mut Connection, key| {
             rows(

@@ -10,10 +10,10 @@ use sqlparser::ast::{
 
 use super::Binder;
 use super::source::name_of;
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef};
 use crate::error::Error;
 use crate::expr::{Env, Failure, Node, Scope, compare, one_nan, too_large};
-use crate::outcome::Column;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 use crate::syntax::{ident, last_name};
 

@@ -7,12 +7,13 @@ use sqlparser::ast::{Expr, OrderBy, OrderByKind, SelectItem, Value as Literal};
 
 use super::aggregate::one;
 use super::columnar::{Columnar, GroupRow};
-use super::select::{Output, Parts, Select, Sort, slots};
+use super::row::slots;
+use super::select::{Output, Parts, Select, Sort};
 use super::source::{name_of, origin};
 use super::{Access, Binder, Wanted};
+use crate::column::Column;
 use crate::datum::Datum;
 use crate::expr::{Failure, Node, Scope};
-use crate::outcome::Column;
 use crate::syntax::ident;
 
 /// Groups, and the result columns of each.

@@ -10,10 +10,10 @@ use super::identity::{is_ignored, may_insert};
 use super::row::{default_of, refuse_nulls};
 use super::source::column_of;
 use super::{Assigned, Binder, Checks, Returning};
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Context, Env, Failure, Node, Scope, Val};
-use crate::outcome::Column;
 use crate::sqlstate::{CARDINALITY_VIOLATION, DUPLICATE_COLUMN, SYNTAX_ERROR};
 use crate::syntax::{Overriding, ident};
 

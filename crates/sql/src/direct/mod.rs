@@ -37,6 +37,6 @@ pub(crate) use place::keeps_values;
 pub(crate) use ranges::Ranges;
 pub(crate) use row::{Assigned, Checks, Returning};
 pub(crate) use row::{default_of, unsupported};
-pub(crate) use select::{Locks, Output, Select, Sort};
+pub(crate) use select::{Locks, Output, Select, SelectPlan, Sort};
 pub(crate) use source::{Binder, name_of, row_count, table_of};
 pub(crate) use update::{Delete, Update};

@@ -7,10 +7,10 @@ use cairn_table::schema::{ColumnDef, TableDef};
 use sqlparser::ast::SelectItem;
 
 use super::Binder;
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef, kept};
 use crate::error::{Error, Result, Subject};
 use crate::expr::{Compiler, Env, Failure, Node, Scope, Val, assign};
-use crate::outcome::Column;
 use crate::sqlstate::CHECK_VIOLATION;
 use crate::syntax::expression;
 
@@ -173,4 +173,19 @@ impl Returning {
     pub fn row(&self, env: &Env<'_>) -> Result<Vec<Datum>> {
         self.0.iter().map(|node| Ok(node.eval(env)?.into_datum())).collect()
     }
+}
+
+/// Returns the distinct columns that expressions read.
+pub(super) fn slots<'n>(nodes: impl Iterator<Item = &'n Node>) -> Vec<usize> {
+    let mut slots = Vec::new();
+    nodes.for_each(|node| {
+        node.walk(&mut |node| {
+            if let Node::Slot { slot, .. } = node {
+                slots.push(*slot);
+            }
+        });
+    });
+    slots.sort_unstable();
+    slots.dedup();
+    slots
 }

@@ -10,12 +10,13 @@ use sqlparser::ast::{
 
 use super::columnar::Columnar;
 use super::join::{Level, Tables};
+use super::row::slots;
 use super::{Access, Aggregate, Binder, Grouped, Wanted};
+use crate::column::Column;
 use crate::error::Error;
 use crate::expr::{Failure, Node, Scope};
-use crate::outcome::Column;
 use crate::sqlstate::UNDEFINED_TABLE;
-use crate::syntax::{ident, last_name};
+use crate::syntax::{deep, ident, last_name};
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -44,6 +45,41 @@ pub(crate) struct Select {
     pub keeps_params: bool,
     /// The plan for computing aggregates column by column.
     pub columnar: Option<Columnar>,
+}
+
+/// A compiled SELECT and its columns, shared by the statement and by the rows that it has started.
+#[derive(Debug)]
+pub(crate) struct SelectPlan {
+    pub select: Select,
+    pub columns: Arc<[Column]>,
+    /// An upper limit of its nesting depth.
+    levels: usize,
+}
+
+impl SelectPlan {
+    pub fn new(select: Select, columns: Arc<[Column]>, levels: usize) -> Self {
+        SelectPlan { select, columns, levels }
+    }
+}
+
+impl Drop for SelectPlan {
+    /// Drops the plan with enough stack for its depth, on whichever thread that happens.
+    fn drop(&mut self) {
+        let nothing = Select {
+            access: None,
+            joined: None,
+            condition: None,
+            locks: None,
+            output: Output::Columns(Vec::new()),
+            sort: None,
+            limit: None,
+            offset: None,
+            keeps_params: false,
+            columnar: None,
+        };
+        let select = std::mem::replace(&mut self.select, nothing);
+        deep(self.levels, || drop(select));
+    }
 }
 
 /// The output of a SELECT.
@@ -234,21 +270,6 @@ fn check_of(clauses: &[LockClause], only: &str) -> Result<()> {
             Err(Error::new(UNDEFINED_TABLE, what).into())
         }
     }
-}
-
-/// Returns the distinct columns that expressions read.
-pub(super) fn slots<'n>(nodes: impl Iterator<Item = &'n Node>) -> Vec<usize> {
-    let mut slots = Vec::new();
-    nodes.for_each(|node| {
-        node.walk(&mut |node| {
-            if let Node::Slot { slot, .. } = node {
-                slots.push(*slot);
-            }
-        });
-    });
-    slots.sort_unstable();
-    slots.dedup();
-    slots
 }
 
 fn output(nodes: Vec<Node>) -> Output {

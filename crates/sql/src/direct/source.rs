@@ -8,11 +8,11 @@ use sqlparser::ast::{
     TableWithJoins,
 };
 
+use crate::column::Column;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::{Compiler, Failure, Node, Scope};
-use crate::outcome::Column;
-use crate::sequence::HIDDEN;
+use crate::runtime::sequence::HIDDEN;
 use crate::sqlstate::UNDEFINED_TABLE;
 use crate::syntax::{TableName, ident, qualified};
 

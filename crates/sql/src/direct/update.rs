@@ -10,12 +10,12 @@ use sqlparser::ast;
 
 use super::arbiter::sets;
 use super::insert::changed;
-use super::select::slots;
+use super::row::slots;
 use super::{Access, Binder, Checks, Cursor, Ranges, Returning, Wanted};
+use crate::column::Column;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Context, Env, Failure, Node, Scope};
-use crate::outcome::Column;
 
 /// A compiled UPDATE.
 #[derive(Debug)]

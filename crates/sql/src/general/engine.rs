@@ -1,9 +1,8 @@
 //! Sets up DataFusion: once per database, and once more for each connection that uses it.
 
 use cairn_table::View;
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::Arc;
 use datafusion::config::Dialect;
-use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::context::SessionState;
 use datafusion::execution::disk_manager::DiskManagerBuilder;
@@ -16,9 +15,9 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use crate::batch::BATCH_ROWS;
-use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::general::functions;
+use crate::general::errors::datafusion_error;
+use crate::general::functions::register::register;
 use crate::general::operators::Planner;
 use crate::general::operators::yielding::YieldInJoins;
 use crate::general::rules::aggregate_scans::AggregateScans;
@@ -46,30 +45,18 @@ use crate::general::rules::unnest::Unnest;
 use crate::general::rules::wide_sums::WideSums;
 use crate::general::rules::zone_marks::ZoneMarks;
 use crate::general::run::memory::Memory;
+use crate::general::scan::current_view::Current;
+use crate::runtime::Shared;
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 
 /// The state shared by all connections: functions, rules, memory.
 #[derive(Debug)]
-pub(crate) struct General(SessionState);
-
-/// The view that tables are read from while a statement is planned and run.
-#[derive(Debug, Default)]
-pub(super) struct Current {
-    view: Mutex<Option<View>>,
-}
-
-impl Current {
-    /// Returns the view of the running statement.
-    pub fn view(&self) -> Result<View, DataFusionError> {
-        let view = lock(&self.view).clone();
-        view.ok_or_else(|| DataFusionError::Internal("a table is read outside of a statement".to_owned()))
-    }
-}
+struct General(SessionState);
 
 /// The DataFusion state of one connection.
 #[derive(Debug)]
-pub(crate) struct Engine {
+pub(super) struct Engine {
     pub state: SessionState,
     current: Arc<Current>,
     /// Whether plans are optimized: the setting `cairn.optimizer`.
@@ -116,7 +103,7 @@ impl General {
             .with_memory_pool(std::sync::Arc::new(Memory::new(memory)))
             .with_disk_manager_builder(DiskManagerBuilder::default())
             .build_arc();
-        let runtime = runtime.map_err(crate::general::errors::datafusion_error)?;
+        let runtime = runtime.map_err(datafusion_error)?;
         let mut state = SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime)
@@ -126,7 +113,7 @@ impl General {
             .with_physical_optimizer_rules(physical_rules())
             .with_query_planner(Arc::new(Planner))
             .build();
-        functions::register(&mut state).map_err(crate::general::errors::datafusion_error)?;
+        register(&mut state).map_err(datafusion_error)?;
         Ok(General(state))
     }
 }
@@ -247,55 +234,64 @@ fn unoptimized(template: &SessionState) -> datafusion::error::Result<SessionStat
     Ok(state)
 }
 
+/// Returns the session's DataFusion state, once it has been set up.
+fn engine_of(session: &Session) -> Option<&Engine> {
+    session.general_state.as_ref().and_then(|state| state.downcast_ref())
+}
+
+fn not_set_up() -> Error {
+    Error::new(INTERNAL_ERROR, "the general path is not set up")
+}
+
+/// Returns the state shared by all connections, and sets it up at the first call.
+fn template(shared: &Shared) -> Result<&SessionState> {
+    if shared.general.get().is_none() {
+        let general = General::new(shared)?;
+        // Another connection may have set it up first. Its state is equivalent.
+        let _ = shared.general.set(Box::new(general));
+    }
+    let general = shared.general.get().and_then(|general| general.downcast_ref());
+    general.map(|General(template)| template).ok_or_else(not_set_up)
+}
+
 impl Session {
     /// Returns the connection's DataFusion state, set to the view of the open statement.
     ///
     /// Errors: those of setting it up.
     pub(super) fn engine(&mut self) -> Result<&Engine> {
         let optimizes = self.context.settings.optimizer;
-        if self.engine.as_ref().is_none_or(|engine| engine.optimizes != optimizes) {
-            if self.shared.general.get().is_none() {
-                let general = General::new(&self.shared)?;
-                // Another connection may have set it up first. Its state is equivalent.
-                let _ = self.shared.general.set(general);
-            }
-            let Some(General(template)) = self.shared.general.get() else {
-                return Err(Error::new(INTERNAL_ERROR, "the general path is not set up"));
-            };
+        if engine_of(self).is_none_or(|engine| engine.optimizes != optimizes) {
+            let template = template(&self.shared)?;
             let current = Arc::new(Current::default());
             let mut state = match optimizes {
                 true => template.clone(),
-                false => unoptimized(template).map_err(crate::general::errors::datafusion_error)?,
+                false => unoptimized(template).map_err(datafusion_error)?,
             };
             state.config_mut().set_extension(Arc::clone(&current));
-            self.engine = Some(Engine { state, current, optimizes });
+            self.general_state = Some(Box::new(Engine { state, current, optimizes }));
         }
         let view = self.view_to_read()?;
-        match &self.engine {
-            Some(engine) => {
-                *lock(&engine.current.view) = Some(view);
-                Ok(engine)
-            }
-            None => Err(Error::new(INTERNAL_ERROR, "the general path is not set up")),
-        }
+        let engine = engine_of(self).ok_or_else(not_set_up)?;
+        engine.current.set(Some(view));
+        Ok(engine)
     }
 
     /// Returns the view that the queries of the open statement read.
     ///
     /// Errors: there is no transaction.
     pub(super) fn view_to_read(&mut self) -> Result<View> {
-        let apart = self.apart.clone();
+        let canceller = self.cursor_canceller.clone();
         let view = self.transaction()?.view().clone();
-        Ok(match apart {
+        Ok(match canceller {
             Some(canceller) => view.with_canceller(canceller),
             None => view,
         })
     }
+}
 
-    /// Releases the view of the last statement. Schema changes wait for it.
-    pub(crate) fn leave_engine(&self) {
-        if let Some(engine) = &self.engine {
-            *lock(&engine.current.view) = None;
-        }
+/// Releases the view of the last statement. Schema changes wait for it.
+pub(super) fn release_view(session: &Session) {
+    if let Some(engine) = engine_of(session) {
+        engine.current.set(None);
     }
 }

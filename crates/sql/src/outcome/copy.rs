@@ -3,7 +3,7 @@
 use cairn_vfs::File;
 use cairn_vfs::sync::Arc;
 
-use super::CommandTag;
+use crate::command_tag::CommandTag;
 use crate::copy::{Reader, Writer};
 use crate::datum::DatumRef;
 use crate::error::{Error, Result};

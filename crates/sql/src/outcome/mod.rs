@@ -1,17 +1,12 @@
 //! Results of statements.
 
-mod column;
 mod copy;
 mod rows;
-mod source;
-mod tag;
 
-pub use column::Column;
 pub use copy::{CopyIn, CopyOut};
 pub use rows::Rows;
-pub use source::RowView;
-pub(crate) use source::Source;
-pub use tag::CommandTag;
+
+use crate::command_tag::CommandTag;
 
 /// The result of a statement, or the input that it waits for.
 #[derive(Debug)]

@@ -3,22 +3,22 @@
 use arrow::array::RecordBatch;
 use cairn_vfs::sync::Arc;
 
-use super::{Column, CommandTag, RowView, Source};
+use crate::column::Column;
+use crate::command_tag::CommandTag;
 use crate::error::{Error, Result};
-use crate::session::Session;
+use crate::rows::{RowView, Source};
+use crate::session::{Session, StatementGuard};
 
 /// The rows of a result. They borrow the connection until they are dropped, which ends a statement
 /// that only reads.
 #[derive(Debug)]
 pub struct Rows<'c> {
-    session: &'c mut Session,
+    statement: StatementGuard<'c>,
     /// `None` if the source knows its columns.
     columns: Option<Arc<[Column]>>,
     source: Source,
     verb: &'static str,
     count: u64,
-    /// The statement has not ended.
-    open: bool,
 }
 
 impl<'c> Rows<'c> {
@@ -29,7 +29,7 @@ impl<'c> Rows<'c> {
         verb: &'static str,
         open: bool,
     ) -> Self {
-        Rows { session, columns, source, verb, count: 0, open }
+        Rows { statement: StatementGuard::new(session, open), columns, source, verb, count: 0 }
     }
 
     /// The columns of the rows.
@@ -41,9 +41,7 @@ impl<'c> Rows<'c> {
     /// format gets the binary form of their values.
     pub fn is_binary(&self) -> bool {
         match &self.source {
-            Source::Cursor(walk) => {
-                self.session.cursors.get(&walk.name).is_some_and(|cursor| cursor.facts.declared.is_binary)
-            }
+            Source::Cursor(walk) => self.statement.is_binary(&walk.name),
             _ => false,
         }
     }
@@ -64,7 +62,7 @@ impl<'c> Rows<'c> {
     /// Like [`Rows::next`], for any next row. It is not inlined, so that a step within a leaf is.
     #[inline(never)]
     fn next_elsewhere(&mut self) -> Result<Option<RowView<'_>>> {
-        match self.source.advance(&self.session.context) {
+        match self.source.advance(self.statement.context()) {
             Ok(true) => {
                 self.count += 1;
                 self.source.view().map(Some)
@@ -78,7 +76,7 @@ impl<'c> Rows<'c> {
     }
 
     fn fail(&mut self, error: Error) -> Error {
-        let error = self.session.explain(error);
+        let error = self.statement.explain(error);
         self.source = Source::datums(Vec::new());
         // The first error is the one to report.
         let _ = self.end(false);
@@ -89,10 +87,10 @@ impl<'c> Rows<'c> {
         if matches!(self.source, Source::Cursor(_)) {
             let source = std::mem::replace(&mut self.source, Source::datums(Vec::new()));
             if let Source::Cursor(walk) = source {
-                self.session.cursors.give_back(*walk);
+                self.statement.give_back(*walk);
             }
         }
-        if std::mem::take(&mut self.open) { self.session.end_statement(succeeded) } else { Ok(()) }
+        self.statement.end(succeeded)
     }
 
     /// Returns up to 8192 rows as a batch of columns; `None` after the last one.
@@ -100,7 +98,7 @@ impl<'c> Rows<'c> {
     /// Errors: as [`Rows::next`].
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let columns = self.columns.as_ref().or_else(|| self.source.columns()).map(Arc::clone);
-        match self.source.next_batch(&self.session.context, &columns.unwrap_or_default()) {
+        match self.source.next_batch(self.statement.context(), &columns.unwrap_or_default()) {
             Ok(Some(batch)) => {
                 self.count += batch.num_rows() as u64;
                 Ok(Some(batch))
@@ -130,9 +128,7 @@ impl<'c> Rows<'c> {
 
 impl Drop for Rows<'_> {
     fn drop(&mut self) {
-        if let Source::Point { row, .. } = &mut self.source {
-            self.session.row = std::mem::take(row);
-        }
+        self.statement.recycle(&mut self.source);
         // The rows have been read, and an implicit transaction has nothing to lose.
         let _ = self.end(true);
     }

@@ -2,10 +2,10 @@
 
 use cairn_table::Catalog;
 
+use super::comments::{About, Kind};
 use super::facts::{SessionFacts, World};
-use super::rows::{Row, row};
+use super::row::{Row, row};
 use super::{oids, procedures, sequences};
-use crate::ddl::comments::{About, Kind};
 
 /// The OIDs of the catalogs that contain the objects.
 const PG_CLASS: i64 = 1_259;

@@ -1,25 +1,16 @@
 //! Functions of PostgreSQL's catalogs, which take OIDs and settings.
 
-use std::hash::{Hash, Hasher};
-
 use arrow::array::ArrayRef;
-use arrow::datatypes::{DataType, Field, FieldRef};
-use cairn_vfs::sync::Arc;
-use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
-    Volatility,
-};
+use arrow::datatypes::{DataType, Field};
 
 use super::cell::{Cell, Shape, array, cells};
-use super::facts::SettingChange;
 use super::lookup::{class, class_name, class_oid, type_oid};
 use super::relations::{data_type, type_by_oid};
 use super::{World, define, descriptions, oids, procedures, sequences};
-use crate::batch::as_json;
-use crate::error::Error;
+use crate::batch::{arrow_error, as_json};
+use crate::error::{Error, Result};
 use crate::expr::Kind::{self, Any, BigInt, Boolean, Integer, Name, Oid, Text};
-use crate::general::external;
+use crate::session::SettingChange;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 
 /// Marks a text as JSON, for functions that report the type of a column.
@@ -27,70 +18,49 @@ pub(super) const JSON: &str = "cairn_json";
 
 type Body = fn(&World, &[Cell]) -> Result<Cell>;
 
-/// A function. Functions with the same name are equal.
+/// A function on the system catalogs or the session.
 #[derive(Debug)]
-struct Function {
-    name: &'static str,
-    result: Shape,
+pub(crate) struct SystemFunction {
+    pub name: &'static str,
+    /// `None` if it is not in `pg_proc`: a part of the grammar, or a call of a rewritten query.
+    pub arguments: Option<&'static [Kind]>,
+    pub(super) result: Shape,
+    pub doc: &'static str,
     body: Body,
-    signature: Signature,
-    world: Arc<World>,
 }
 
-impl PartialEq for Function {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name && Arc::ptr_eq(&self.world, &other.world)
-    }
-}
-
-impl Eq for Function {}
-
-impl Hash for Function {
-    fn hash<H: Hasher>(&self, to: &mut H) {
-        self.name.hash(to);
-    }
-}
-
-impl ScalarUDFImpl for Function {
-    fn name(&self) -> &str {
-        self.name
+impl SystemFunction {
+    /// The type of its result.
+    pub fn kind(&self) -> DataType {
+        data_type(self.result)
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
+    /// The column of its results.
+    pub fn field(&self) -> Field {
+        let field = Field::new(self.name, self.kind(), true);
+        if self.name == JSON { as_json(field) } else { field }
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(data_type(self.result))
+    /// Whether each call has an effect. Other functions are evaluated once, when the query is
+    /// planned.
+    pub fn is_volatile(&self) -> bool {
+        self.name == "set_config"
     }
 
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = Field::new(self.name, data_type(self.result), true);
-        Ok(Arc::new(if self.name == JSON { as_json(field) } else { field }))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let columns: Vec<ArrayRef> = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<_>>()?;
-        let columns: Vec<Vec<Cell>> = columns.iter().map(cells).collect::<Result<_, _>>()?;
+    /// Computes the results for a number of rows.
+    ///
+    /// Errors: those of the function; arguments of types that the system catalogs do not use.
+    pub fn call(&self, world: &World, arguments: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let columns: Vec<Vec<Cell>> =
+            arguments.iter().map(cells).collect::<Result<_, _>>().map_err(arrow_error)?;
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
             let args: Vec<Cell> =
                 columns.iter().map(|column| column.get(row).cloned().unwrap_or_default()).collect();
-            results.push((self.body)(&self.world, &args)?);
+            results.push((self.body)(world, &args)?);
         }
-        Ok(ColumnarValue::Array(array(self.result, &results)))
+        Ok(array(self.result, &results))
     }
-}
-
-/// A function on the system catalogs or the session.
-pub(super) struct SystemFunction {
-    pub name: &'static str,
-    /// `None` if it is not in `pg_proc`: a part of the grammar, or a call of a rewritten query.
-    pub arguments: Option<&'static [Kind]>,
-    pub result: Shape,
-    pub doc: &'static str,
-    body: Body,
 }
 
 const fn system(
@@ -109,13 +79,8 @@ pub(super) fn all() -> impl Iterator<Item = &'static SystemFunction> {
 }
 
 /// Returns the function of this name; `None` if it is not one of the system's.
-pub(crate) fn function(world: &Arc<World>, name: &str) -> Option<Arc<ScalarUDF>> {
-    let SystemFunction { name, result, body, .. } = FUNCTIONS.iter().find(|known| known.name == name)?;
-    // A stable function is evaluated once, when the query is planned.
-    let volatility = if *name == "set_config" { Volatility::Volatile } else { Volatility::Stable };
-    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
-    let world = Arc::clone(world);
-    Some(Arc::new(ScalarUDF::from(Function { name, result: *result, body: *body, signature, world })))
+pub(crate) fn function(name: &str) -> Option<&'static SystemFunction> {
+    FUNCTIONS.iter().find(|known| known.name == name)
 }
 
 static FUNCTIONS: &[SystemFunction] = &[
@@ -429,7 +394,7 @@ static FUNCTIONS: &[SystemFunction] = &[
         Some(&[Name]),
         Shape::Big,
         "Estimated size of the database in bytes.",
-        |world, _| Ok(super::rows::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into()),
+        |world, _| Ok(super::row::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into()),
     ),
     system("pg_size_pretty", Some(&[BigInt]), Shape::Text, "Size in a unit that suits it.", |_, args| {
         Ok(int(args, 0).map(pretty).into())
@@ -466,7 +431,7 @@ static FUNCTIONS: &[SystemFunction] = &[
     system("cairn_regnamespace_name", None, Shape::Text, "", |world, args| {
         let schemas = ["pg_catalog", "information_schema", "pg_toast"]
             .into_iter()
-            .chain(super::rows::schemas(&world.catalog));
+            .chain(super::row::schemas(&world.catalog));
         let found = int(args, 0)
             .and_then(|oid| schemas.into_iter().find(|name| oids::namespace(&world.catalog, name) == oid));
         Ok(found.map(str::to_owned).or_else(|| text(args, 0)).into())
@@ -522,8 +487,8 @@ fn allowed(_: &World, args: &[Cell]) -> Result<Cell> {
     Ok(if args.iter().any(Cell::is_null) { Cell::Null } else { true.into() })
 }
 
-fn failure(sqlstate: &'static str, what: String) -> DataFusionError {
-    external(Error::new(sqlstate, what))
+fn failure(sqlstate: &'static str, what: String) -> Error {
+    Error::new(sqlstate, what)
 }
 
 /// Returns the namespaces of the search path that exist.

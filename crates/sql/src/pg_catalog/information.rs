@@ -5,14 +5,14 @@ use cairn_table::{Catalog, Table};
 
 use super::facts::SessionFacts;
 use super::relations::{relations, type_by_oid};
-use super::rows::{self, Row, row};
+use super::row::{self, Row, row};
 use super::{define, sequences};
 
 /// The rows of a relation.
 pub(super) fn rows(name: &str, catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let db = &facts.database;
     match name {
-        "schemata" => ["pg_catalog", "information_schema"].into_iter().chain(rows::schemas(catalog))
+        "schemata" => ["pg_catalog", "information_schema"].into_iter().chain(row::schemas(catalog))
             .map(|name| row! { "catalog_name": db, "schema_name": name, "schema_owner": &facts.user }).collect(),
         "information_schema_catalog_name" => vec![row! { "catalog_name": db }],
         "tables" => tables(catalog, db),
@@ -65,7 +65,7 @@ pub(super) fn rows(name: &str, catalog: &Catalog, facts: &SessionFacts) -> Vec<R
 
 fn each(catalog: &Catalog, mut take: impl FnMut(&Table, &mut Vec<Row>)) -> Vec<Row> {
     let mut all = Vec::new();
-    rows::tables(catalog).for_each(|table| take(table, &mut all));
+    row::tables(catalog).for_each(|table| take(table, &mut all));
     all
 }
 
@@ -80,7 +80,7 @@ fn tables(catalog: &Catalog, db: &str) -> Vec<Row> {
             "is_insertable_into": if writable { "YES" } else { "NO" }, "is_typed": "NO",
         }
     };
-    let tables = rows::tables(catalog).map(|table| row(&table.def().schema, &table.def().name, false, true));
+    let tables = row::tables(catalog).map(|table| row(&table.def().schema, &table.def().name, false, true));
     let views = catalog.views().map(|(_, view)| row(&view.schema, &view.name, true, false));
     tables
         .chain(views)
@@ -103,7 +103,7 @@ fn columns(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
         }));
     });
     for (id, view) in catalog.views() {
-        all.extend(rows::view_columns(facts, id, view).into_iter().enumerate().map(|(at, (name, kind))| {
+        all.extend(row::view_columns(facts, id, view).into_iter().enumerate().map(|(at, (name, kind))| {
             let mut row = column(
                 db,
                 (&view.schema, &view.name),

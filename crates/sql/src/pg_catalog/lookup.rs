@@ -2,8 +2,15 @@
 
 use super::relations::{find, relations, type_by_name};
 use super::{World, define, oids};
-use crate::sequence::Name;
+use crate::runtime::sequence::Name;
 use crate::syntax::{name_parts, quote_ident};
+
+impl World {
+    /// Returns the name of the relation with this OID, as written in SQL.
+    pub fn name_of(&self, oid: i64) -> String {
+        class_name(self, oid)
+    }
+}
 
 /// Returns the namespace and name of an OID.
 pub(super) fn class(world: &World, oid: i64) -> Option<(String, String)> {
@@ -58,7 +65,7 @@ pub(super) fn class_oid(world: &World, name: &str) -> Option<i64> {
             return Some(oids::relation(id));
         }
         let of = |table: &cairn_table::Table| {
-            super::rows::indexes_of(table)
+            super::row::indexes_of(table)
                 .into_iter()
                 .find(|(_, index, _)| index.name == *name)
                 .map(|(oid, ..)| oid)

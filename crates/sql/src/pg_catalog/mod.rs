@@ -9,12 +9,13 @@
 //! if pg_catalog::is_about(&statement) {
 //!     pg_catalog::rewrite(&mut statement, &world);   // to a tree that DataFusion can plan
 //! }
-//! pg_catalog::table(&world, &name), function(&world, name)
+//! SystemTable::named(&name, &world), function(name)
 //! for change in changes.take() { session.set(..) }   // set_config, at the statement's end
 //! ```
 
 mod about;
 mod cell;
+pub(crate) mod comments;
 mod define;
 mod descriptions;
 mod facts;
@@ -23,29 +24,22 @@ mod information;
 mod lookup;
 mod oids;
 mod procedures;
-mod provider;
 mod relations;
 mod rewrite;
+mod row;
 mod rows;
 mod sequences;
 mod subquery;
-
-use cairn_vfs::sync::Arc;
-use datafusion::catalog::TableProvider;
+mod table;
 
 pub(crate) use about::is_about;
-pub(crate) use facts::{Changes, Pictures, ViewColumns, World};
-pub(crate) use functions::function;
+pub(crate) use facts::World;
+pub(crate) use functions::{SystemFunction, function};
 pub(crate) use rewrite::rewrite;
 pub(crate) use subquery::count_instead_of_exists;
+pub(crate) use table::SystemTable;
 
 use crate::syntax::TableName;
-
-/// Returns a system relation; `None` if there is none of this name.
-pub(crate) fn table(world: &Arc<World>, name: &TableName) -> Option<Arc<dyn TableProvider>> {
-    let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
-    Some(Arc::new(provider::SystemTable::new(relation, world)))
-}
 
 /// Returns the names of a system relation's columns.
 pub(crate) fn system_columns(name: &TableName) -> Option<Vec<String>> {

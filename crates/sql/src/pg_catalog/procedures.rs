@@ -6,7 +6,7 @@
 use cairn_vfs::sync::OnceLock;
 
 use super::cell::Shape;
-use super::rows::{Row, row};
+use super::row::{Row, row};
 use super::{functions, oids};
 use crate::expr::functions::{Body, Function, Listing, Volatility, casts, operators};
 use crate::expr::{Kind, functions as table};

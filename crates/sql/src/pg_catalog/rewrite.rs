@@ -449,7 +449,7 @@ fn json(item: &mut SelectItem) {
 /// Rewrites the query of a PostgreSQL client to an equivalent that the general path can plan.
 pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
     if is_of_moment(statement) {
-        world.facts.pictures.note();
+        world.facts.snapshots.note();
     }
     if let Statement::Query(query) = statement
         && let Some(select) = select_mut(query)

@@ -1,33 +1,13 @@
 //! The rows of the relations in `pg_catalog`. Relations that are not listed here are empty.
 
-use cairn_table::row::Type;
-use cairn_table::schema::{ColumnDef, ColumnType, Identity, IndexDef, Referential, ViewDef};
+use cairn_table::schema::{ColumnDef, Identity, IndexDef, Referential};
 use cairn_table::{Catalog, Table};
-use cairn_vfs::sync::Arc;
 
 use super::cell::Cell;
 use super::facts::SessionFacts;
 use super::relations::{relations, shape, type_by_name, types};
+use super::row::{Row, attribute, indexes_of, row, schemas, tables, view_columns};
 use super::{define, descriptions, information, oids, procedures, sequences};
-use crate::sequence::HIDDEN;
-
-/// A row: the values of columns that differ from their default.
-pub(super) type Row = Vec<(&'static str, Cell)>;
-
-macro_rules! row {
-    ($($name:literal: $value:expr),* $(,)?) => { vec![$(($name, $crate::pg_catalog::cell::Cell::from($value))),*] };
-}
-pub(super) use row;
-
-/// Returns the tables that are visible to users.
-pub(super) fn tables(catalog: &Catalog) -> impl Iterator<Item = &Arc<Table>> {
-    catalog.tables().filter(|table| table.def().schema != HIDDEN)
-}
-
-/// Returns the namespaces that are visible to users, without those of the system.
-pub(super) fn schemas(catalog: &Catalog) -> impl Iterator<Item = &str> {
-    catalog.schemas().filter(|schema| *schema != HIDDEN)
-}
 
 /// The rows of a relation.
 pub(super) fn rows(schema: &str, name: &str, catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
@@ -123,17 +103,6 @@ fn namespaces(catalog: &Catalog) -> Vec<Row> {
         .collect()
 }
 
-/// Returns a table's indexes with their OIDs, and whether each is the primary key, which comes
-/// first.
-pub(super) fn indexes_of(table: &Table) -> Vec<(i64, IndexDef, bool)> {
-    let def = table.def();
-    let primary =
-        (!def.primary_key.is_empty()).then(|| (oids::primary_index(table), define::primary_index(def), true));
-    let others =
-        def.indexes.iter().enumerate().map(|(at, index)| (oids::index(table, at), index.clone(), false));
-    primary.into_iter().chain(others).collect()
-}
-
 fn classes(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
     let mut rows = Vec::new();
     for table in tables(catalog) {
@@ -161,26 +130,6 @@ fn classes(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
         "relam": if relation.kind == "r" { oids::HEAP } else { 0 }, "relnatts": relation.columns.len(), "relispopulated": true, "relreplident": "n", "relhasrules": relation.kind == "v",
     }));
     rows
-}
-
-/// Returns the columns of a view. Their types become known when it is planned. Until then they are
-/// reported as text.
-pub(super) fn view_columns(facts: &SessionFacts, id: u32, view: &ViewDef) -> Vec<(String, ColumnType)> {
-    facts
-        .views
-        .get(&id)
-        .cloned()
-        .unwrap_or_else(|| view.columns.iter().map(|name| (name.clone(), Type::Text.into())).collect())
-}
-
-pub(super) fn attribute(relation: i64, at: usize, name: &str, oid: i64, modifier: i64) -> Row {
-    let kind = super::relations::type_by_oid(oid);
-    let get = |column: &str| kind.map_or("", |kind| kind.get(column));
-    let number = |column: &str| get(column).parse::<i64>().unwrap_or_default();
-    row! {
-        "attrelid": relation, "attname": name, "atttypid": oid, "attstattarget": -1_i64, "attlen": number("typlen"), "attnum": at + 1, "attcacheoff": -1_i64, "atttypmod": modifier,
-        "attbyval": get("typbyval") == "t", "attalign": get("typalign"), "attstorage": get("typstorage"), "attislocal": true, "attcollation": number("typcollation"),
-    }
 }
 
 fn column(relation: i64, at: usize, column: &ColumnDef) -> Row {

@@ -3,9 +3,9 @@
 use cairn_table::Catalog;
 use cairn_table::schema::{ColumnDef, TableDef};
 
-use super::rows::{Row, row};
+use super::row::{Row, row};
 use super::{define, facts::SessionFacts, oids};
-use crate::sequence::{Name, Sequence, identity_column, identity_sequence};
+use crate::runtime::sequence::{Name, Sequence, identity_column, identity_sequence};
 use crate::syntax::quote_ident;
 
 /// The columns of a sequence as a relation, and their types.
@@ -49,7 +49,7 @@ pub(super) fn classes(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
 pub(super) fn attributes(facts: &SessionFacts) -> Vec<Row> {
     let columns = |oid: i64| {
         COLUMNS.iter().enumerate().map(move |(at, (name, kind))| {
-            let mut row = super::rows::attribute(oid, at, name, *kind, -1);
+            let mut row = super::row::attribute(oid, at, name, *kind, -1);
             row.extend(row! { "attnotnull": true });
             row
         })

@@ -1,42 +1,34 @@
-//! The state of a connection: its transaction, settings and statements.
+//! The state of a connection: its transaction, settings and cursors. Statements are prepared and run
+//! above it, in `executor/`.
 
-mod context;
+mod catalog_state;
 mod cursors;
-mod first_rows;
-mod locking_subqueries;
+mod general;
+mod guard;
 mod notice;
-mod plan;
-mod prepare;
+mod report;
 mod rules;
-mod run;
 mod settings;
 mod transaction;
-mod utility;
 
-use std::collections::HashMap;
+use std::any::Any;
 
+use cairn_table::schema::ColumnType;
 use cairn_table::{Canceller, ReusableTransaction, RowBuf};
 use cairn_vfs::sync::Arc;
+use sqlparser::ast::Statement as SyntaxTree;
 
-pub(crate) use context::SessionContext;
-pub(crate) use cursors::{CursorFacts, Cursors, Walk};
+pub(crate) use catalog_state::{SettingChange, SettingChanges, SnapshotMark, ViewColumns};
+pub(crate) use cursors::{Cursor, CursorFacts, Cursors};
+pub(crate) use general::{Changed, GeneralChange, GeneralPath, GeneralQuery, Planned};
+pub(crate) use guard::StatementGuard;
 pub use notice::Notice;
-pub(crate) use plan::{Plan, Planned};
-pub(crate) use settings::Settings;
-pub(crate) use transaction::Open;
+pub(crate) use report::naming;
 pub use transaction::TransactionStatus;
+pub(crate) use transaction::{Modes, Open};
 
-use crate::database::Shared;
-use crate::general::Engine;
-use crate::pg_catalog::{Changes, Pictures, ViewColumns};
-use crate::statement::Statement;
-
-/// The most prepared statements in a connection's plan cache.
-const MOST_CACHED: usize = 512;
-/// The limit on the total length of their texts. A plan is larger than its text by some factor.
-const CACHED_BYTES: usize = 1 << 20;
-/// Longer texts are unlikely to be repeated.
-const CACHED_TEXT_BYTES: usize = 8 << 10;
+use crate::error::Result;
+use crate::runtime::{SessionContext, Shared, Timer};
 
 /// The state of a connection.
 #[derive(Debug)]
@@ -52,31 +44,24 @@ pub(crate) struct Session {
     pub keeps_cancels: bool,
     /// While a cursor's query starts: its own canceller, so that canceling another statement does
     /// not stop the cursor.
-    pub apart: Option<Canceller>,
-    pub timer: Option<crate::database::Timer>,
+    pub cursor_canceller: Option<Canceller>,
+    pub timer: Option<Timer>,
     pub notices: Vec<Notice>,
-    /// The plan of the last statement, which is often run again.
-    last: Option<Arc<Planned>>,
-    /// The current or last statement.
-    running: Option<crate::Statement>,
-    /// The plan cache: statements by text, for calls that give only the text.
-    cache: HashMap<String, Statement>,
-    /// The total length of the texts in the plan cache.
-    cached_bytes: usize,
-    /// Statements of PREPARE.
-    named: HashMap<String, Statement>,
+    /// The text of the current or last statement.
+    pub running: Option<Arc<str>>,
     pub cursors: Cursors,
-    /// The engine of the general path, once it has been used.
-    pub engine: Option<Engine>,
+    /// The general path, and what it keeps for this session once it has been used.
+    pub general: &'static dyn GeneralPath,
+    pub general_state: Option<Box<dyn Any + Send + Sync>>,
     /// Spare buffers of point reads.
     pub key: Vec<u8>,
     pub row: RowBuf,
     /// A unique number, which `pg_backend_pid` returns.
     pub backend: u32,
     /// The calls of `set_config` in the running statement.
-    pub changes: Changes,
+    pub setting_changes: SettingChanges,
     /// Whether the plan contains a snapshot of the session.
-    pub pictures: Pictures,
+    pub snapshots: SnapshotMark,
     /// The columns of views, with the versions of catalog and settings that they belong to.
     pub view_columns: Option<((u64, u64), Arc<ViewColumns>)>,
     /// The nesting depth of the statement being planned.
@@ -84,52 +69,41 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub fn new(shared: Arc<Shared>, backend: u32) -> Self {
+    pub fn new(shared: Arc<Shared>, backend: u32, general: &'static dyn GeneralPath) -> Self {
         Session {
             open: None,
             spare: None,
             context: SessionContext::new(Arc::clone(&shared), backend),
             canceller: Canceller::new(),
             keeps_cancels: false,
-            apart: None,
+            cursor_canceller: None,
             timer: None,
             notices: Vec::new(),
-            last: None,
             running: None,
-            cache: HashMap::new(),
-            cached_bytes: 0,
-            named: HashMap::new(),
             cursors: Cursors::default(),
-            engine: None,
+            general,
+            general_state: None,
             key: Vec::new(),
             row: RowBuf::default(),
             backend,
-            changes: Changes::default(),
-            pictures: Pictures::default(),
+            setting_changes: SettingChanges::default(),
+            snapshots: SnapshotMark::default(),
             view_columns: None,
             levels: 0,
             shared,
         }
     }
 
-    /// Adds a statement to the plan cache, unless its text is long.
-    pub fn keep(&mut self, statement: &Statement) {
-        let bytes = statement.sql().len();
-        if bytes > CACHED_TEXT_BYTES {
-            return;
-        }
-        if self.cache.len() >= MOST_CACHED || self.cached_bytes + bytes >= CACHED_BYTES {
-            // Statements still in use return at the cost of a parse.
-            self.cache.clear();
-            self.cached_bytes = 0;
-        }
-        if self.cache.insert(statement.sql().to_owned(), statement.clone()).is_none() {
-            self.cached_bytes += bytes;
-        }
-    }
-
-    pub fn kept(&self, sql: &str) -> Option<Statement> {
-        self.cache.get(sql).cloned()
+    /// Plans a query for the general path.
+    ///
+    /// Errors: those of planning the statement.
+    pub fn plan_query(
+        &mut self,
+        tree: &SyntaxTree,
+        types: &[Option<ColumnType>],
+    ) -> Result<Planned<Box<dyn GeneralQuery>>> {
+        let general = self.general;
+        general.plan(self, tree, types)
     }
 
     pub fn warn(&mut self, sqlstate: &'static str, message: impl Into<String>) {
@@ -138,46 +112,5 @@ impl Session {
 
     pub fn notice(&mut self, sqlstate: &'static str, message: impl Into<String>) {
         self.notices.push(Notice { severity: "NOTICE", sqlstate, message: message.into() });
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use cairn_vfs::MemFs;
-
-    use super::*;
-
-    /// Goal: the texts in the plan cache take less than 1 MiB in total, none of them more than 8
-    /// KiB, and adding a text again counts it once. Method: texts around both limits, and the
-    /// contents after each.
-    #[test]
-    fn kept_statements_have_a_budget() {
-        let database = crate::Database::builder().fs(Arc::new(MemFs::new())).open("test.db").unwrap();
-        let mut session = Session::new(database.shared(), 1);
-        // A text of this many bytes, including `select '` and `'`.
-        let text = |number: usize, bytes: usize| format!("select '{number:0>width$}'", width = bytes - 9);
-        let keep = |session: &mut Session, sql: &str| {
-            let statement = session.prepare(sql, &[]).unwrap();
-            assert_eq!(statement.sql(), sql);
-            session.keep(&statement);
-        };
-        let (longest, long) = (text(0, 8 << 10), text(0, (8 << 10) + 1));
-        keep(&mut session, &longest);
-        keep(&mut session, &long);
-        assert!(session.kept(&longest).is_some() && session.kept(&long).is_none());
-        for _ in 0..200 {
-            keep(&mut session, &longest);
-        }
-        keep(&mut session, "select 1");
-        assert!(session.kept(&longest).is_some(), "one text fills nothing, however often it comes");
-        for number in 1..200 {
-            let sql = text(number, 8 << 10);
-            keep(&mut session, &sql);
-            assert!(session.kept(&sql).is_some());
-            let bytes: usize = session.cache.keys().map(String::len).sum();
-            assert_eq!(bytes, session.cached_bytes);
-            assert!(bytes < 1 << 20, "{bytes} bytes after {number} texts");
-        }
-        assert!(session.kept("select 1").is_none());
     }
 }

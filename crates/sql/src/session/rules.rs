@@ -9,11 +9,11 @@ use std::sync::Arc as StdArc;
 use cairn_table::row::Value;
 use cairn_table::{OwnedValue, Table};
 
-use super::SessionContext;
 use crate::datum::Datum;
 use crate::direct::{Checks, default_of};
 use crate::error::Result;
 use crate::expr::{Cells, Env, assign};
+use crate::runtime::SessionContext;
 
 /// Defaults and checks of a statement's tables.
 #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use cairn_table::{Isolation, Savepoint, Transaction};
 
+use super::Session;
 use super::rules::Rules;
-use super::{Session, Settings};
 use crate::error::{Error, Result};
+use crate::runtime::{SessionContext, Settings};
 use crate::sqlstate::{
     ACTIVE_SQL_TRANSACTION, IN_FAILED_SQL_TRANSACTION, INTERNAL_ERROR, INVALID_SAVEPOINT,
     NO_ACTIVE_SQL_TRANSACTION,
@@ -44,7 +45,7 @@ pub(crate) struct Open {
     /// Whether it has changed the schema.
     has_defined: bool,
     /// `None` until it changes a setting.
-    settings: Option<Box<Changed>>,
+    pub(super) settings: Option<Box<ChangedSettings>>,
     /// Whether no statement has run in it.
     pub fresh: bool,
     /// Whether the running statement is the first one.
@@ -70,18 +71,18 @@ struct Named {
     name: String,
     savepoint: Savepoint,
     /// The settings at the savepoint, if any had been changed before.
-    settings: Option<(Settings, Box<Changed>)>,
+    settings: Option<(Settings, Box<ChangedSettings>)>,
     /// The number of changes of sequences before the savepoint.
     sequences: usize,
 }
 
 /// The settings that a transaction has changed.
 #[derive(Debug, Clone)]
-struct Changed {
+pub(super) struct ChangedSettings {
     /// The settings before the transaction.
-    before: Settings,
+    pub before: Settings,
     /// The settings after a commit, without those of SET LOCAL.
-    after: Settings,
+    pub after: Settings,
 }
 
 /// The options of BEGIN and SET TRANSACTION.
@@ -176,11 +177,12 @@ impl Session {
         // The actions that follow from its changes can be canceled like the changes themselves.
         let settled = if succeeded { self.end_changes() } else { Ok(()) };
         let succeeded = succeeded && settled.is_ok();
-        self.leave_engine();
+        let general = self.general;
+        general.release_view(self);
         let changed = if succeeded {
             self.take_changes()
         } else {
-            self.changes.take();
+            self.setting_changes.take();
             Ok(())
         };
         // The rows of held cursors are computed in there.
@@ -272,7 +274,7 @@ impl Session {
         if let Some(timeout) = self.context.settings.statement_timeout {
             // If no thread can be started, there is no timeout. If the statement needs threads, it
             // fails by itself.
-            self.timer = crate::database::Timer::start(&self.shared, timeout, &self.canceller).ok();
+            self.timer = crate::runtime::Timer::start(&self.shared, timeout, &self.canceller).ok();
         }
     }
 
@@ -290,7 +292,7 @@ impl Session {
     }
 
     /// The transaction, and the context of expressions.
-    pub fn parts(&mut self) -> Result<(&mut Transaction, &super::SessionContext)> {
+    pub fn parts(&mut self) -> Result<(&mut Transaction, &SessionContext)> {
         let open = self.open.as_mut().ok_or_else(no_transaction)?;
         Ok((&mut *open.transaction, &self.context))
     }
@@ -341,48 +343,10 @@ impl Session {
     }
 
     /// Applies the end of a transaction to the settings that it has changed.
-    fn keep_settings(&mut self, changed: Option<Box<Changed>>, committed: bool) {
+    fn keep_settings(&mut self, changed: Option<Box<ChangedSettings>>, committed: bool) {
         if let Some(changed) = changed {
             self.context.settings.restore(if committed { changed.after } else { changed.before });
         }
-    }
-
-    /// Changes a setting; `None` restores its initial value. The change is a part of the open
-    /// transaction, and with `local` ends with it.
-    ///
-    /// Errors: as [`Settings::set`].
-    pub fn change_setting(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<()> {
-        let open = self.open.as_mut().filter(|open| open.span != Span::Statement);
-        let Some(open) = open else {
-            if local {
-                self.warn(NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
-                return Ok(());
-            }
-            return self.context.settings.set(name, values);
-        };
-        let settings = &mut self.context.settings;
-        let before = settings.clone();
-        settings.set(name, values)?;
-        let changed =
-            open.settings.get_or_insert_with(|| Box::new(Changed { before: before.clone(), after: before }));
-        if !local {
-            changed.after.set(name, values)?;
-        }
-        Ok(())
-    }
-
-    /// Restores the initial values of all settings, with the semantics of
-    /// [`Session::change_setting`].
-    pub fn reset_settings(&mut self) {
-        let mut first = self.context.settings.clone();
-        first.reset();
-        if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
-            let before = self.context.settings.clone();
-            let changed =
-                open.settings.get_or_insert_with(|| Box::new(Changed { before, after: first.clone() }));
-            changed.after = first.clone();
-        }
-        self.context.settings.restore(first);
     }
 
     /// Rejects statements in a transaction that has failed, unless they end it.

@@ -33,6 +33,7 @@ pub(crate) use overriding::{Overriding, sql_of};
 pub use parse::split;
 pub(crate) use parse::{Parsed, Plain, Tree, expression, one, parse};
 pub(crate) use places::check as check_places;
+pub(crate) use switches::HEADER_MATCH;
 pub(crate) use types::{check_collation, column_type, is_serial, parameter_type};
 pub(crate) use words::{COLUMN_WORDS, TYPE_WORDS};
 pub use words::{RESERVED_WORDS, quote_ident};

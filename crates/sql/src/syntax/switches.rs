@@ -4,7 +4,10 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
 use super::tokens::replace;
-use crate::copy::HEADER_MATCH;
+
+/// Stands for `HEADER match` in the parser's encoding option, because the parser does not know that
+/// option.
+pub(crate) const HEADER_MATCH: &str = "\0header match";
 
 /// Rewrites options that the parser does not support. Other statements stay as they are.
 ///

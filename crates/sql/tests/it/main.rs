@@ -27,6 +27,7 @@ mod identity;
 mod joins;
 mod large;
 mod late_columns;
+mod layers;
 mod limits;
 mod lists;
 mod locking;

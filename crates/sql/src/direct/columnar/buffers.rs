@@ -7,6 +7,9 @@ use super::chosen::Chosen;
 use crate::error::{Error, Result};
 use crate::sqlstate::INTERNAL_ERROR;
 
+/// If fewer than one in this many rows of a block is chosen, only the chosen rows are decoded.
+pub(super) const FEW: usize = 4;
+
 /// The columns of a block that may be needed.
 #[derive(Debug)]
 pub(crate) struct Buffers {

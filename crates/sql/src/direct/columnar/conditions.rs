@@ -5,8 +5,7 @@ use cairn_table::row::Type;
 use cairn_table::{Block, Table};
 use cairn_vfs::sync::Arc;
 
-use super::FEW;
-use super::buffers::Buffers;
+use super::buffers::{Buffers, FEW};
 use super::chosen::Chosen;
 use super::filter::{Bound, Filter, Meaning};
 use super::members::Members;

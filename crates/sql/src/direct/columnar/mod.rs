@@ -27,6 +27,7 @@ use cairn_table::{ColumnBuf, Direction, KeyRange, View};
 use cairn_vfs::thread;
 
 pub(super) use self::buffers::Buffers;
+use self::buffers::FEW;
 pub(super) use self::chosen::Chosen;
 pub(crate) use self::conditions::Conditions;
 pub(super) use self::conditions::{Bounds, Chooser};
@@ -42,9 +43,6 @@ use crate::expr::{Env, Node};
 
 /// The number of rows that justifies the cost of starting another thread.
 const ROWS_FOR_A_THREAD: u64 = 32_768;
-
-/// If fewer than one in this many rows of a block is chosen, only the chosen rows are decoded.
-const FEW: usize = 4;
 
 /// Aggregates of the rows of an access path.
 #[derive(Debug)]

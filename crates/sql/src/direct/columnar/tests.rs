@@ -7,7 +7,7 @@ use cairn_vfs::{MemFs, Rng, SeededRng};
 
 use super::groups::GROUPS_MAX;
 use crate::direct::Output;
-use crate::session::Plan;
+use crate::executor::Plan;
 use crate::{Connection, Database, Datum, Outcome};
 
 fn database() -> Database {
@@ -32,7 +32,9 @@ fn rows(connection: &mut Connection, sql: &str, params: &[Datum]) -> Vec<String>
 fn is_columnar(connection: &mut Connection, sql: &str) -> bool {
     let statement = connection.prepare(sql).unwrap();
     match &statement.planned().plan {
-        Plan::Select(select) => select.columnar.is_some() || matches!(select.output, Output::Groups(_)),
+        Plan::Select(plan) => {
+            plan.select.columnar.is_some() || matches!(plan.select.output, Output::Groups(_))
+        }
         _ => false,
     }
 }

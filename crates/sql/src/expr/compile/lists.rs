@@ -130,7 +130,7 @@ mod tests {
     use cairn_vfs::sync::Arc;
 
     use crate::Database;
-    use crate::session::Plan;
+    use crate::executor::Plan;
 
     /// Goal: lists are looked up in a key or an index, like those of IN. Method: the parts of trees
     /// that statements are planned to read.
@@ -159,7 +159,7 @@ mod tests {
             let statement = connection.prepare(&format!("select id from t where {condition}")).unwrap();
             let planned = statement.planned();
             let Plan::Select(select) = &planned.plan else { panic!("{condition}: {:?}", planned.plan) };
-            let access = select.access.as_ref().unwrap();
+            let access = select.select.access.as_ref().unwrap();
             assert_eq!(access.index, index, "{condition}");
             assert!(access.range.any_of.is_some(), "{condition}: {:?}", access.range);
         }

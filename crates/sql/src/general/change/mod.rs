@@ -20,13 +20,14 @@ use cairn_table::schema::ColumnType;
 use sqlparser::ast::{Statement as Tree, With};
 
 use self::rows::Rows;
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Assigned, Checks, Insert, InsertRun, Returning};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val};
 use crate::general::plan::query::Query;
-use crate::outcome::Column;
-use crate::session::Session;
+use crate::rows::BatchSource;
+use crate::session::{Changed, Session};
 use crate::sqlstate::SERIALIZATION_FAILURE;
 
 /// Times that a statement is retried after concurrent changes.
@@ -46,9 +47,6 @@ enum Kind {
     Update { rows: Rows, columns: Vec<usize>, checks: Checks, returning: Option<Returning> },
     Delete { rows: Rows, returning: Option<Returning> },
 }
-
-/// The number of changed rows, and the rows of RETURNING.
-type Changed = (u64, Vec<Vec<Datum>>);
 
 impl Change {
     /// Plans a change, with its WITH clause.

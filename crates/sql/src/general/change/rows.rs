@@ -8,8 +8,10 @@ use cairn_vfs::sync::Arc;
 use crate::batch::BatchReader;
 use crate::datum::DatumRef;
 use crate::error::{Error, Result};
-use crate::general::Batches;
-use crate::session::{Session, SessionContext};
+use crate::general::run::batches::Batches;
+use crate::rows::BatchSource;
+use crate::runtime::SessionContext;
+use crate::session::Session;
 
 /// The rows of a table that are to be changed.
 #[derive(Debug)]

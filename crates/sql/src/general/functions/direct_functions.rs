@@ -27,13 +27,10 @@ use crate::error::Error;
 use crate::expr::{Input, Operation, Operator, scale_of_pattern, undefined_operator};
 use crate::general::errors::external;
 use crate::general::functions::{RowFunction, text_of};
-use crate::general::rewrite::{MOMENT, SPAN, TIME, VARCHAR};
+use crate::general::markers::{MOMENT, SPAN, TIME, VARCHAR};
 use crate::general::tree::expression_types::type_of;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
-
-/// `a ~ b`; with the suffix `_i`, `a ~* b`.
-pub(crate) const MATCHES: &str = "cairn_matches";
 
 /// The function whose result type depends on its pattern argument.
 const TO_NUMBER: &str = "to_number";

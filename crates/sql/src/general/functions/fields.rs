@@ -13,20 +13,18 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::batch::sql_types;
 use crate::datum::{Datum, DatumRef, rescale};
 use crate::error::Error;
 use crate::expr::extract;
 use crate::general::errors::external;
-use crate::general::errors::messages::sql_types;
 use crate::general::functions::text_of;
+use crate::general::markers::DATE_PART;
 use crate::sqlstate::UNDEFINED_FUNCTION;
 
 /// The functions that return fields, with their scales: 0, 3 or 6 digits.
 pub(crate) const FIELDS: [(&str, u8); 4] =
     [("cairn_part", 0), ("cairn_part_3", 3), ("cairn_part_6", 6), (DATE_PART, 6)];
-
-/// Like the function with six digits, but a date counts as its midnight.
-pub(crate) const DATE_PART: &str = "cairn_date_part";
 
 /// Returns the name of the function for a field.
 pub(crate) fn name_for(field: &str) -> &'static str {

@@ -19,7 +19,7 @@ use crate::datum::{Datum, OPEN};
 use crate::expr::cast;
 use crate::general::errors::external;
 use crate::general::functions::RowFunction;
-use crate::general::rewrite::HAS;
+use crate::general::markers::HAS;
 use crate::general::tree::values::scalar;
 
 /// The item types of arrays, with the name of the cast function for each.

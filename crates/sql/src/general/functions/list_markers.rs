@@ -25,14 +25,11 @@ use crate::datum::{Datum, DatumRef};
 use crate::error::Error;
 use crate::expr::{cast, undefined_operator};
 use crate::general::errors::external;
+use crate::general::markers::LIST_MARKER;
 use crate::general::tree::operand_schema::operand_schema;
 use crate::general::tree::values::scalar;
 use crate::general::tree::walk::{Walk, WalkPlan};
 use crate::sqlstate::{INDETERMINATE_DATATYPE, WRONG_OBJECT_TYPE};
-
-/// The name of the marker function. Its arguments are the operand, and the number of the list among
-/// those of the statement.
-pub(crate) const LIST_MARKER: &str = "cairn_among";
 
 /// A list that is a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,13 +2,18 @@
 
 pub(crate) mod direct_functions;
 pub(crate) mod empty_batches;
+pub(crate) mod exact_functions;
 pub(crate) mod fields;
 pub(crate) mod list_casts;
 pub(crate) mod list_markers;
+pub(crate) mod number_functions;
 pub(crate) mod ranks;
+pub(crate) mod register;
 pub(crate) mod sequences;
 pub(crate) mod series;
 pub(crate) mod single_value;
+pub(crate) mod system_functions;
+mod texts;
 pub(crate) mod time_zones;
 
 use std::fmt;
@@ -18,22 +23,12 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::FunctionRegistry;
-use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature,
     Volatility,
 };
 
 use crate::batch::{data_type, field};
-use crate::datum::Datum;
-use crate::expr::{first_match, names_for_general_path, split};
-use crate::general::aggregates::{self, keeping, statistics_of};
-use crate::general::errors::external;
-use crate::general::rewrite::{ESCAPED, SIMILAR, escaped, similar};
-use crate::general::rules::quotients;
-use crate::general::rules::text_casts;
-use crate::general::tree::values::scalar;
 
 /// The placeholder function for the time of the transaction, replaced once it is known.
 pub(crate) const NOW: &str = "now";
@@ -195,107 +190,4 @@ impl ScalarUDFImpl for RowFunction {
         }
         Ok(ColumnarValue::Array(ScalarValue::iter_to_array(results)?))
     }
-}
-
-/// Creates a function from texts to a list of texts. A NULL argument gives NULL.
-fn list_of_texts(
-    name: &str,
-    counts: &[usize],
-    of: impl Fn(&[String]) -> crate::Result<Datum> + Send + Sync + 'static,
-) -> ScalarUDF {
-    let kind = ColumnType::from(cairn_table::row::Type::Text).list_of();
-    RowFunction::new(name, counts, DataType::new_list(DataType::Utf8View, true), move |values| {
-        let given: Option<Vec<String>> = values.iter().map(text_of).collect();
-        let list = given.map_or(Ok(Datum::Null), |given| of(&given)).map_err(external)?;
-        scalar(list.borrow(), &kind)
-    })
-}
-
-/// Registers our functions, replacing DataFusion's of the same names.
-pub(crate) fn register(state: &mut SessionState) -> Result<()> {
-    for name in empty_batches::FUNCTIONS {
-        if let Some(function) = state.scalar_functions().get(name).cloned() {
-            state.register_udf(Arc::new(empty_batches::tolerant(function)))?;
-        }
-    }
-    let names = ["current_timestamp", "transaction_timestamp"];
-    state.register_udf(Arc::new(RowFunction::moment(NOW, true).with_aliases(names)))?;
-    state.register_udf(Arc::new(RowFunction::moment(STATEMENT, true)))?;
-    state.register_udf(Arc::new(RowFunction::moment(LOCAL, false)))?;
-    state.register_udf(Arc::new(text_casts::zoned()))?;
-    state.register_udf(Arc::new(text_casts::numeric()))?;
-    for name in names_for_general_path() {
-        state.register_udf(Arc::new(direct_functions::function(name)))?;
-    }
-    state.register_udf(direct_functions::span())?;
-    for function in
-        [direct_functions::to_time(), direct_functions::to_moment(), direct_functions::to_varchar()]
-    {
-        state.register_udf(Arc::new(function))?;
-    }
-    for name in ["min", "max", "array_agg"] {
-        let of = state.udaf(name)?;
-        state.register_udaf(Arc::new(keeping(of)))?;
-    }
-    state.register_udaf(aggregates::sum())?;
-    for name in aggregates::STATISTICS {
-        let of = state.udaf(name)?;
-        state.register_udaf(Arc::new(statistics_of(of)))?;
-    }
-    for (name, kind) in ranks::RANKS {
-        let of = state.udwf(name)?;
-        state.register_udwf(Arc::new(ranks::rank(of, kind)))?;
-    }
-    state.register_udf(Arc::new(crate::general::functions::time_zones::at_zone()))?;
-    state.register_udf(crate::general::rules::zone_marks::unmark())?;
-    state.register_expr_planner(Arc::new(direct_functions::Times))?;
-    state.register_expr_planner(Arc::new(quotients::Untyped))?;
-    state.register_udf(Arc::new(crate::general::functions::list_markers::list_marker()))?;
-    state.register_udf(Arc::new(single_value::single_value()))?;
-    state.register_udf(Arc::new(crate::general::operators::shared_cte::marker()))?;
-    state.register_udf(Arc::new(crate::general::plan::recursion::branch()))?;
-    state.register_udf(Arc::new(single_value::nullable()))?;
-    state.register_udf(Arc::new(single_value::without_metadata()))?;
-    state.register_udf(Arc::new(direct_functions::to("cairn_uuid", cairn_table::row::Type::Uuid.into())))?;
-    state.register_udf(Arc::new(RowFunction::new(ESCAPED, &[2], DataType::Utf8View, |values| {
-        let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
-        let (Some(pattern), Some(escape)) = (pattern, escape) else {
-            return Ok(ScalarValue::Utf8View(None));
-        };
-        Ok(ScalarValue::Utf8View(Some(escaped(&pattern, &escape).map_err(external)?)))
-    })))?;
-    state.register_udf(Arc::new(RowFunction::new(SIMILAR, &[2], DataType::Utf8View, |values| {
-        let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
-        let (Some(pattern), Some(escape)) = (pattern, escape) else {
-            return Ok(ScalarValue::Utf8View(None));
-        };
-        Ok(ScalarValue::Utf8View(Some(similar(&pattern, &escape).map_err(external)?)))
-    })))?;
-    state.register_udf(Arc::new(direct_functions::to("cairn_bytea", cairn_table::row::Type::Blob.into())))?;
-    state.register_udf(Arc::new(direct_functions::to(
-        crate::general::rewrite::INTERVAL,
-        cairn_table::row::Type::Interval.into(),
-    )))?;
-    for function in list_casts::functions() {
-        state.register_udf(Arc::new(function))?;
-    }
-    state.register_udf(Arc::new(list_casts::has()))?;
-    for function in list_casts::measures() {
-        state.register_udf(Arc::new(function))?;
-    }
-    state.register_udf(Arc::new(direct_functions::to("cairn_to_json", ColumnType::json())))?;
-    state.register_udf(Arc::new(direct_functions::to("cairn_text", cairn_table::row::Type::Text.into())))?;
-    for function in crate::general::functions::fields::functions() {
-        state.register_udf(Arc::new(function))?;
-    }
-    state.register_udaf(Arc::new(crate::general::aggregates::string_agg::string_agg()))?;
-    state.register_udf(Arc::new(list_of_texts("regexp_match", &[2, 3], |given| match given {
-        [text, pattern, flags @ ..] => first_match(text, pattern, flags.first().map_or("", String::as_str)),
-        _ => Ok(Datum::Null),
-    })))?;
-    state.register_udf(Arc::new(list_of_texts("regexp_split_to_array", &[2, 3], |given| match given {
-        [text, pattern, flags @ ..] => split(text, pattern, flags.first().map_or("", String::as_str)),
-        _ => Ok(Datum::Null),
-    })))?;
-    Ok(())
 }

@@ -7,11 +7,11 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use crate::database::Shared;
 use crate::general::errors::external;
 use crate::general::functions::{RowFunction, text_of};
 use crate::pg_catalog::World;
-use crate::sequence::SessionSequences;
+use crate::runtime::Shared;
+use crate::runtime::sequence::SessionSequences;
 use crate::session::Session;
 
 /// The state that the functions work on.

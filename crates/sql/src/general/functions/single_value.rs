@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use crate::error::Error;
 use crate::general::errors::external;
-use crate::general::rewrite::{NULLABLE, SINGLE_VALUE, WITHOUT_METADATA};
+use crate::general::markers::{NULLABLE, SINGLE_VALUE, WITHOUT_METADATA};
 use crate::sqlstate::CARDINALITY_VIOLATION;
 
 /// Returns the only element of a list; NULL for NULL or an empty list.

@@ -25,7 +25,7 @@ use crate::batch::{data_type, field, kind_of};
 use crate::datum::Datum;
 use crate::error::Error;
 use crate::general::errors::external;
-use crate::general::rewrite::AT_ZONE;
+use crate::general::markers::AT_ZONE;
 use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 
 const SECOND: i64 = 1_000_000;

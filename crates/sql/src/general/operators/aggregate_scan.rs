@@ -24,14 +24,9 @@ use cairn_table::ColumnBuf;
 use cairn_table::row::Value;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
-use datafusion::common::Statistics;
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
@@ -43,6 +38,7 @@ use crate::batch::Columns;
 use crate::direct::{Gathered, Group, Total, Unable};
 use crate::error::Error;
 use crate::general::errors::external;
+use crate::general::operators::unary::{no_expressions, unary};
 use crate::general::rules::aggregate_scans::{Recipe, State};
 use crate::general::scan::TableScan;
 use crate::general::scan::batches::Blocks;
@@ -126,6 +122,13 @@ impl DisplayAs for AggregateScan {
     }
 }
 
+impl AggregateScan {
+    /// Returns the operator above another input.
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        AggregateScan::instead_of(input)
+    }
+}
+
 impl ExecutionPlan for AggregateScan {
     fn name(&self) -> &str {
         "AggregateScan"
@@ -133,35 +136,6 @@ impl ExecutionPlan for AggregateScan {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let input = children.into_iter().next();
-        let input = input.ok_or_else(|| DataFusionError::Internal("an aggregate of nothing".to_owned()))?;
-        Ok(AggregateScan::instead_of(input))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -206,14 +180,8 @@ impl ExecutionPlan for AggregateScan {
         Some(self.metrics.clone_inner())
     }
 
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
-        Ok(inputs.first().map_or_else(unknown, Arc::clone))
-    }
+    unary!();
+    no_expressions!();
 }
 
 type BoxedBatches = std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<RecordBatch>> + Send>>;

@@ -19,13 +19,9 @@ use arrow::datatypes::{
 };
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
-use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{ScalarValue, Statistics};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -35,6 +31,7 @@ use futures_util::{StreamExt, stream};
 
 use crate::datum::Datum;
 use crate::direct::{Members, TooWide};
+use crate::general::operators::unary::{no_expressions, unary};
 use crate::general::tree::values::datum;
 
 /// Rows whose keys are collected one by one, where the keys are not integers in a dense range.
@@ -283,6 +280,18 @@ impl DisplayAs for JoinKeysExec {
     }
 }
 
+impl JoinKeysExec {
+    /// Returns the operator above another input.
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        let is_alike = input.output_partitioning().partition_count()
+            == self.input.output_partitioning().partition_count();
+        // With another number of partitions, the filter would wait for partitions that do not
+        // exist.
+        let keys = if is_alike { self.keys.clone() } else { Vec::new() };
+        Arc::new(JoinKeysExec { input, keys })
+    }
+}
+
 impl ExecutionPlan for JoinKeysExec {
     fn name(&self) -> &str {
         "JoinKeys"
@@ -292,43 +301,8 @@ impl ExecutionPlan for JoinKeysExec {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(input) = children.into_iter().next() else {
-            return Err(DataFusionError::Internal("keys of nothing".to_owned()));
-        };
-        let is_alike = input.output_partitioning().partition_count()
-            == self.input.output_partitioning().partition_count();
-        // With another number of partitions, the filter would wait for partitions that do not
-        // exist.
-        let keys = if is_alike { self.keys.clone() } else { Vec::new() };
-        Ok(Arc::new(JoinKeysExec { input, keys }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
     }
 
     /// Drops the join filters: another run has other keys.
@@ -355,14 +329,8 @@ impl ExecutionPlan for JoinKeysExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
-        Ok(inputs.first().map_or_else(unknown, Arc::clone))
-    }
+    unary!();
+    no_expressions!();
 }
 
 /// The batches of a partition, and the keys found in them.

@@ -3,6 +3,7 @@
 pub(crate) mod aggregate_scan;
 pub(crate) mod join_filter;
 pub(crate) mod shared_cte;
+pub(crate) mod unary;
 pub(crate) mod yielding;
 
 use async_trait::async_trait;

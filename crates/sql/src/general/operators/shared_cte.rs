@@ -24,7 +24,7 @@ use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::common::{DFSchemaRef, ScalarValue, Statistics};
+use datafusion::common::{DFSchemaRef, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -36,20 +36,21 @@ use datafusion::logical_expr::{
     UserDefinedLogicalNodeCore,
 };
 use datafusion::physical_expr::{
-    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, Partitioning, PhysicalExpr,
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, Partitioning,
 };
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, SpillMetrics};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    SendableRecordBatchStream, SpillManager, StatisticsArgs,
+    SendableRecordBatchStream, SpillManager,
 };
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures_util::{StreamExt, stream};
 
 use crate::general::functions::RowFunction;
-use crate::general::rewrite::SHARED_CTE;
+use crate::general::markers::SHARED_CTE;
+use crate::general::operators::unary::{no_expressions, unary};
 use crate::general::rules::unnest::outer_columns;
 use crate::general::run::materialize::nullable_schema;
 use crate::general::tree::walk::WalkPlan;
@@ -262,6 +263,13 @@ impl DisplayAs for SharedCteExec {
     }
 }
 
+impl SharedCteExec {
+    /// Returns the operator above another input.
+    fn with_input(&self, input: Plan) -> Plan {
+        std::sync::Arc::new(SharedCteExec::new(self.number, &input, self.order.clone()))
+    }
+}
+
 impl ExecutionPlan for SharedCteExec {
     fn name(&self) -> &str {
         "Once"
@@ -269,10 +277,6 @@ impl ExecutionPlan for SharedCteExec {
 
     fn properties(&self) -> &std::sync::Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {
@@ -289,27 +293,6 @@ impl ExecutionPlan for SharedCteExec {
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![self.order.is_some()]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&std::sync::Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: std::sync::Arc<Self>,
-        children: Vec<Plan>,
-        _: ReplaceChildrenOptions,
-    ) -> Result<Plan> {
-        let input = children.first().ok_or_else(no_input)?;
-        Ok(std::sync::Arc::new(SharedCteExec::new(self.number, input, self.order.clone())))
-    }
-
-    fn with_new_children(self: std::sync::Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
     }
 
     fn execute(
@@ -332,14 +315,8 @@ impl ExecutionPlan for SharedCteExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
     }
 
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[std::sync::Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<std::sync::Arc<Statistics>> {
-        let unknown = || std::sync::Arc::new(Statistics::new_unknown(&self.schema()));
-        Ok(inputs.first().map_or_else(unknown, std::sync::Arc::clone))
-    }
+    unary!();
+    no_expressions!();
 }
 
 /// The position of a reader: the number of entries already taken, and the file being read, if any.

@@ -17,18 +17,15 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema};
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
-use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
@@ -36,6 +33,7 @@ use datafusion::physical_plan::{
 use futures_util::{Stream, StreamExt, stream};
 
 use crate::general::errors::external;
+use crate::general::operators::unary::{no_expressions, unary};
 use crate::general::tree::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -104,6 +102,13 @@ impl DisplayAs for YieldExec {
     }
 }
 
+impl YieldExec {
+    /// Returns the operator above another input.
+    fn with_input(&self, input: Plan) -> Plan {
+        Arc::new(YieldExec { input })
+    }
+}
+
 impl ExecutionPlan for YieldExec {
     fn name(&self) -> &str {
         "GiveWay"
@@ -113,31 +118,8 @@ impl ExecutionPlan for YieldExec {
         self.input.properties()
     }
 
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
-        let input = children.into_iter().next();
-        let input = input
-            .ok_or_else(|| DataFusionError::Internal("an operator that yields has no input".to_owned()))?;
-        Ok(Arc::new(YieldExec { input }))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
@@ -147,14 +129,8 @@ impl ExecutionPlan for YieldExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, yielding(input, stopped))))
     }
 
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
-        Ok(inputs.first().map_or_else(unknown, Arc::clone))
-    }
+    unary!();
+    no_expressions!();
 }
 
 fn yielding(

@@ -28,9 +28,12 @@ use crate::error::Error;
 use crate::general::errors::external;
 use crate::general::functions::sequences::Counting;
 use crate::general::functions::series;
+use crate::general::functions::system_functions::system_function;
 use crate::general::scan::provider::Provider;
-use crate::pg_catalog::{self, ViewColumns, World};
-use crate::sequence::HIDDEN;
+use crate::general::scan::system_tables::SystemProvider;
+use crate::pg_catalog::{self, SystemTable, World};
+use crate::runtime::sequence::HIDDEN;
+use crate::session::ViewColumns;
 use crate::sqlstate::{INVALID_OBJECT_DEFINITION, UNDEFINED_TABLE};
 use crate::syntax::{Plain, TableName, one, planning};
 
@@ -129,7 +132,8 @@ impl<'a> Names<'a> {
         if let Some(view) = schemas.iter().find_map(|schema| self.catalog.view(schema, &name.name)) {
             return self.view(view).map(Some);
         }
-        Ok(pg_catalog::table(&self.world, name).map(provider_as_source))
+        Ok(SystemTable::named(name, &self.world)
+            .map(|table| provider_as_source(Arc::new(SystemProvider(table)))))
     }
 
     /// Plans a view. DataFusion also looks up a view where a WITH query has the same name, and then
@@ -262,7 +266,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        pg_catalog::function(&self.world, name)
+        system_function(name, &self.world)
             .or_else(|| self.counting.function(name, &self.world))
             .or_else(|| self.state.scalar_functions().get(name).cloned())
     }

@@ -149,7 +149,7 @@ mod tests {
     use cairn_vfs::MemFs;
 
     use super::*;
-    use crate::session::Plan as Planned;
+    use crate::executor::Plan as Planned;
     use crate::{Connection, Database};
 
     fn rows(connection: &mut Connection, sql: &str) -> Vec<String> {
@@ -264,7 +264,7 @@ mod tests {
         // Opens a view.
         reader.execute("select count(*) from a, b where a.id = b.r", &[]).unwrap();
         for _ in 0..3 {
-            let mut runs = reader.run_twice(query);
+            let mut runs = reader.run_twice(&**query);
             let mut counts = [0; 2];
             let mut are_over = false;
             while !are_over {

@@ -30,25 +30,27 @@ use super::panics::caught;
 use super::plan_cache::{CachedPlan, RunToken};
 use super::views;
 use crate::batch::{data_type, element_of, field, kind_of};
+use crate::column::Column;
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::expr::Context;
+use crate::general::engine::release_view;
 use crate::general::errors::datafusion_error;
 use crate::general::functions::list_markers::{self, ListUse};
 use crate::general::functions::sequences::Counting;
 use crate::general::functions::{LOCAL, NOW, STATEMENT};
+use crate::general::internal_names::shown;
 use crate::general::operators::shared_cte::{CteResults, RunCteResults};
 use crate::general::operators::yielding::StopFlag;
-use crate::general::rewrite::{Lookup, result_names, rewrite, shown};
+use crate::general::rewrite::{Lookup, result_names, rewrite};
 use crate::general::rules::zone_marks;
 use crate::general::run::batches::{Batches, Stops};
 use crate::general::run::materialize::materialized_stream;
 use crate::general::scan::provider::Provider;
 use crate::general::tree::values::{parameter_type, scalar};
 use crate::general::tree::walk::{Walk, WalkPlan};
-use crate::outcome::Column;
-use crate::pg_catalog::{self, ViewColumns, World};
-use crate::session::Session;
+use crate::pg_catalog::{self, World};
+use crate::session::{Session, ViewColumns};
 use crate::sqlstate::UNDEFINED_PARAMETER;
 use crate::syntax::{MAX_LEVELS, levels, planning, too_deep, too_involved};
 
@@ -69,7 +71,7 @@ pub(crate) struct Query {
     cached: Mutex<Option<CachedPlan>>,
     parameters: Vec<ColumnType>,
     pub kinds: Vec<ColumnType>,
-    verb: &'static str,
+    pub verb: &'static str,
     /// Approximate depth of the plan, from the query's text and its views.
     levels: usize,
 }
@@ -228,7 +230,7 @@ impl Query {
             planning(self.levels, || caught(|| self.start(session, params, materializes, operators)))
         };
         let (mut batches, on_disk_helps) = start(session, Operators::Fast)?;
-        if on_disk_helps && session.apart.is_none() && batches.ran_out_of_memory() {
+        if on_disk_helps && session.cursor_canceller.is_none() && batches.ran_out_of_memory() {
             batches.abort_and_wait();
             drop(batches);
             (batches, _) = start(session, Operators::OnDisk)?;
@@ -246,9 +248,9 @@ impl Query {
     ) -> Result<(Batches, bool)> {
         // Each run has its own canceller, which is set when the run is given up. A statement may
         // have several runs.
-        let apart = session.apart.as_mut().map(|apart| {
-            *apart = Canceller::new();
-            apart.clone()
+        let own_canceller = session.cursor_canceller.as_mut().map(|canceller| {
+            *canceller = Canceller::new();
+            canceller.clone()
         });
         let (physical, run_token) = self.physical(session, params, operators)?;
         let on_disk_helps = on_disk::helps(&physical).map_err(datafusion_error)?;
@@ -264,7 +266,7 @@ impl Query {
             .with_extension(Arc::clone(&stopped))
             .with_extension(Arc::new(RunCteResults::new(&cte_results)));
         let context = Arc::new(TaskContext::from(&engine.state).with_session_config(config));
-        session.leave_engine();
+        release_view(session);
         let stream = {
             let _within = handle.enter();
             let runtime = context.runtime_env();
@@ -273,7 +275,7 @@ impl Query {
             holding(stream, (run_token, cte_results))
         };
         let timers = session.shared.timers()?;
-        let stops = Stops { asked: session.canceller.clone(), apart, stopped };
+        let stops = Stops { asked: session.canceller.clone(), own: own_canceller, stopped };
         Ok((Batches::new(stream, self.kinds.clone(), handle, stops, timers), on_disk_helps))
     }
 
@@ -352,13 +354,9 @@ impl Query {
         !is_list || self.plan.get_parameter_fields().is_ok_and(|fields| fields.contains_key(&name))
     }
 
-    pub fn verb(&self) -> &'static str {
-        self.verb
-    }
-
     /// Whether its physical plan is cached.
     #[cfg(test)]
-    pub(crate) fn is_cached(&self) -> bool {
+    pub(in crate::general) fn has_cached_plan(&self) -> bool {
         lock(&self.cached).is_some()
     }
 

@@ -21,7 +21,9 @@ use sqlparser::ast::Statement as Tree;
 
 use crate::error::Error;
 use crate::general::errors::external;
-use crate::general::rewrite::{BRANCH, retype, shown};
+use crate::general::internal_names::shown;
+use crate::general::markers::BRANCH;
+use crate::general::rewrite::retype;
 use crate::general::tree::walk::{Walk, WalkPlan};
 use crate::sqlstate::DATATYPE_MISMATCH;
 

@@ -8,12 +8,10 @@ use super::notation::{is_open_numeric, matched, operator};
 use super::rows;
 use crate::datum::items;
 use crate::error::{Error, Result};
-use crate::general::functions::list_markers::{LIST_MARKER, ListUse};
+use crate::general::functions::list_markers::ListUse;
+use crate::general::markers::{HAS, LIST_MARKER};
 use crate::syntax::build::{call, nested, null, number, string, take, text};
 use crate::syntax::{column_type, last_name};
-
-/// The function that tests whether a value is an item of a list. NULL is neither in it nor not.
-pub(in crate::general) const HAS: &str = "cairn_has";
 
 /// Rewrites `x = ANY(list)`.
 ///

@@ -8,12 +8,10 @@ use sqlparser::ast::{
 };
 
 use super::withs::count;
+use crate::general::markers::BRANCH;
 use crate::syntax::build::{call, take, with_type};
 use crate::syntax::walk;
 use crate::syntax::{Plain, ident, one};
-
-/// The name of the marker function.
-pub(in crate::general) const BRANCH: &str = "cairn_branch";
 
 /// Marks the result columns of the recursive terms of a WITH.
 pub(super) fn mark(query: &mut ast::Query) {

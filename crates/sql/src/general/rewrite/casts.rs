@@ -4,10 +4,11 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{self, ArrayElemTypeDef, DataType, Expr, TimezoneInfo, Value};
 
-use super::{INTERVAL, MOMENT, TIME, VARCHAR, notation};
+use super::notation;
 use crate::datum::{Item, nested_items, parse_decimal};
 use crate::error::{Error, Result};
 use crate::general::functions::list_casts::name_for;
+use crate::general::markers::{INTERVAL, MOMENT, TIME, VARCHAR};
 use crate::general::rules::text_casts::{NUMERIC, ZONED};
 use crate::general::rules::zone_marks::PLAIN;
 use crate::sqlstate::UNDEFINED_OBJECT;

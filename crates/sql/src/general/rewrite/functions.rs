@@ -5,9 +5,10 @@ use sqlparser::ast::{
     FunctionArgumentClause, FunctionArgumentList, FunctionArguments, Ident, ObjectName,
 };
 
-use super::{AT_ZONE, arrays, distinct_keys, rows, subqueries};
+use super::{arrays, distinct_keys, rows, subqueries};
 use crate::error::{Error, Result};
 use crate::general::functions::fields;
+use crate::general::markers::AT_ZONE;
 use crate::sqlstate::INVALID_COLUMN_REFERENCE;
 use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
 use crate::syntax::{ident, last_name};
@@ -135,7 +136,7 @@ fn part(field: &str, of: Expr) -> Expr {
 fn date_part(function: &mut Function) -> Option<Expr> {
     let (field, of) = two(function, "date_part")?;
     let field = string(field)?.to_owned();
-    let part = call(fields::DATE_PART, vec![text(&field.to_ascii_lowercase()), take(of)]);
+    let part = call(crate::general::markers::DATE_PART, vec![text(&field.to_ascii_lowercase()), take(of)]);
     Some(with_type(part, DataType::DoublePrecision))
 }
 

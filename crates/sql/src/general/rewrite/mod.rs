@@ -26,35 +26,15 @@ use crate::syntax::walk;
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{self, BinaryOperator, DataType, Expr, Ident, Statement as Tree, Value, VisitorMut};
 
-pub(super) use arrays::HAS;
-pub(super) use branches::{BRANCH, retype};
-pub(super) use names::{result_names, shown};
-pub(super) use notation::{ESCAPED, SIMILAR, escaped, similar};
+pub(super) use branches::retype;
+pub(super) use names::result_names;
+pub(super) use notation::{escaped, similar};
 pub(super) use scope::Lookup;
 use subqueries::Around;
-pub(super) use subqueries::{NULLABLE, SINGLE_VALUE, WITHOUT_METADATA};
-pub(super) use withs::SHARED_CTE;
-
-/// The cast to a text type with a length.
-pub(super) const VARCHAR: &str = "cairn_varchar";
-
-/// The cast to time.
-pub(super) const TIME: &str = "cairn_time";
-
-/// The cast to interval with a precision.
-pub(super) const INTERVAL: &str = "cairn_interval";
-
-/// The cast to timestamp with a precision.
-pub(super) const MOMENT: &str = "cairn_moment";
-
-/// The function that returns the length of an interval.
-pub(super) const SPAN: &str = "cairn_span";
-
-/// The function behind `AT TIME ZONE`.
-pub(super) const AT_ZONE: &str = "timezone";
 
 use crate::error::{Error, Result};
 use crate::general::functions::list_markers::ListUse;
+use crate::general::markers::{NULLABLE, WITHOUT_METADATA};
 use crate::pg_catalog::count_instead_of_exists;
 use crate::syntax::build::{nested, null, number, string, take, text, with_type};
 use crate::syntax::{check_collation, last_name};

@@ -7,12 +7,10 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{self, Expr, Ident, Statement as Tree};
 
 use super::scope::Lookup;
+use crate::general::internal_names::MARK;
 use crate::syntax::build::take;
 use crate::syntax::walk;
 use crate::syntax::{ident, last_name};
-
-/// Separates a name from the number that makes it unique. No name contains it.
-pub(super) const MARK: char = '\u{1}';
 
 /// Makes the names of the results of a SELECT unique.
 pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
@@ -100,14 +98,6 @@ fn rename(item: &mut ast::SelectItem, name: &str, seen: &mut HashSet<String>) {
     let alias = Ident::with_quote('"', free.unwrap_or_else(|| name.to_owned()));
     if let ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } = item {
         *item = ast::SelectItem::ExprWithAlias { expr: take(expr), alias };
-    }
-}
-
-/// Returns the name of a result as the client sees it.
-pub(in crate::general) fn shown(name: &str) -> &str {
-    match name.rsplit_once(MARK) {
-        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => name,
     }
 }
 

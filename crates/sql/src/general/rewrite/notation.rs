@@ -7,13 +7,10 @@ use cairn_table::schema::ColumnType;
 use sqlparser::ast::{self, BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo};
 
 use crate::error::{Error, Result};
-use crate::general::functions::direct_functions::MATCHES;
+use crate::general::markers::{ESCAPED, MATCHES, SIMILAR};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
 use crate::syntax::build::{call, nested, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
-
-/// The function that rewrites LIKE patterns with another escape character at run time.
-pub(in crate::general) const ESCAPED: &str = "cairn_like_pattern";
 
 /// Returns an operator by its symbol, as in `OPERATOR(pg_catalog.~)`.
 pub(super) fn operator(symbol: &str) -> Result<BinaryOperator> {
@@ -103,9 +100,6 @@ pub(super) fn like(expr: &mut Expr) -> Expr {
         false => found,
     }
 }
-
-/// The function that converts SIMILAR TO patterns to regular expressions at run time.
-pub(in crate::general) const SIMILAR: &str = "cairn_similar_pattern";
 
 /// Rewrites `a SIMILAR TO 'b'` as a regular expression match.
 ///

@@ -28,20 +28,12 @@ use super::quantified;
 use super::rows;
 use super::scope::{From, Lookup};
 use crate::error::{Error, Result};
+use crate::general::markers::{NULLABLE, SINGLE_VALUE};
 use crate::sqlstate::SYNTAX_ERROR;
 use crate::syntax::build::{call, nested, null, number, take};
 use crate::syntax::shape::{groups, is_aggregate};
 use crate::syntax::walk;
 use crate::syntax::{Plain, ident, last_name, one};
-
-/// The function that rejects a second row of a scalar subquery.
-pub(in crate::general) const SINGLE_VALUE: &str = "cairn_one";
-
-/// The function that returns its argument, declared as nullable.
-pub(in crate::general) const NULLABLE: &str = "cairn_maybe";
-
-/// Like [`NULLABLE`], but declares nothing except the type.
-pub(in crate::general) const WITHOUT_METADATA: &str = "cairn_maybe_bare";
 
 /// Reserved names, so that references into the wrapped subquery are not resolved within it.
 const TABLE: &str = "cairn subquery";

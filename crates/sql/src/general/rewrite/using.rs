@@ -11,10 +11,10 @@ use sqlparser::ast::{
     VisitorMut,
 };
 
-use super::names::MARK;
 use super::scope::{From, Lookup};
 use super::subqueries::binary;
 use crate::error::{Error, Result};
+use crate::general::internal_names::MARK;
 use crate::sqlstate::{AMBIGUOUS_COLUMN, UNDEFINED_COLUMN};
 use crate::syntax::build::call;
 use crate::syntax::walk;

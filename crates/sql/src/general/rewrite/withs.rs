@@ -5,12 +5,10 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{self, CteAsMaterialized, TableFactor, Visit};
 
+use crate::general::markers::SHARED_CTE;
 use crate::syntax::build::{call, number};
 use crate::syntax::walk;
 use crate::syntax::{Plain, ident, one};
-
-/// The name of the marker function.
-pub(in crate::general) const SHARED_CTE: &str = "cairn_once";
 
 /// Marks the queries of a WITH. `marks`: the number of markers in the statement so far.
 pub(super) fn mark(query: &mut ast::Query, marks: &mut i64) {

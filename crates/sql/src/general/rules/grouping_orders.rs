@@ -10,20 +10,20 @@
 
 use std::fmt;
 
+use crate::general::operators::unary::{no_expressions, unary};
 use crate::general::tree::walk::Walk;
 use cairn_vfs::sync::Arc;
-use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
-use datafusion::error::{DataFusionError, Result};
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-    SendableRecordBatchStream, StatisticsArgs,
+    SendableRecordBatchStream,
 };
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -131,6 +131,13 @@ impl DisplayAs for Unordered {
     }
 }
 
+impl Unordered {
+    /// Returns the operator above another input.
+    fn with_input(&self, input: Plan) -> Plan {
+        Arc::new(Unordered::with(&input, self.has_order))
+    }
+}
+
 impl ExecutionPlan for Unordered {
     fn name(&self) -> &str {
         if self.has_order { "Unequal" } else { "Unordered" }
@@ -138,10 +145,6 @@ impl ExecutionPlan for Unordered {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -152,33 +155,10 @@ impl ExecutionPlan for Unordered {
         vec![false]
     }
 
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
-        let input = children.first();
-        let input = input.ok_or_else(|| DataFusionError::Internal("nothing is unordered".to_owned()))?;
-        Ok(Arc::new(Unordered::with(input, self.has_order)))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
-    }
-
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         self.input.execute(partition, context)
     }
 
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
-        Ok(inputs.first().map_or_else(unknown, Arc::clone))
-    }
+    unary!();
+    no_expressions!();
 }

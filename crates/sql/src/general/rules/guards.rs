@@ -15,9 +15,8 @@ use datafusion::logical_expr::utils::{conjunction, split_conjunction};
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, LogicalPlan, Operator, lit, when};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::numbers;
-use super::quotients;
 use super::text_casts;
+use crate::general::functions::{exact_functions, number_functions};
 use crate::general::tree::walk::{Walk, WalkPlan};
 
 /// The rule.
@@ -93,7 +92,9 @@ fn may_fail(expr: &Expr) -> bool {
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => is_open(right),
         Expr::ScalarFunction(ScalarFunction { func, args }) => {
             let by = args.last().is_some_and(is_open);
-            by && (numbers::divides(func) || quotients::divides(func) || text_casts::reads(func))
+            by && (number_functions::divides(func)
+                || exact_functions::divides(func)
+                || text_casts::reads(func))
         }
         _ => false,
     };

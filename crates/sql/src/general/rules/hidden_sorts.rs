@@ -34,6 +34,7 @@ use datafusion::physical_plan::{
 };
 
 use super::grouping_orders::with_children;
+use crate::general::operators::unary::unary;
 use crate::general::tree::walk::Walk;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -223,6 +224,13 @@ impl DisplayAs for RequireOrderAndLimit {
     }
 }
 
+impl RequireOrderAndLimit {
+    /// Returns the operator above another input.
+    fn with_input(&self, input: Plan) -> Plan {
+        Arc::new(RequireOrderAndLimit { first: self.first, order: self.order.clone(), input })
+    }
+}
+
 impl ExecutionPlan for RequireOrderAndLimit {
     fn name(&self) -> &str {
         "First"
@@ -230,10 +238,6 @@ impl ExecutionPlan for RequireOrderAndLimit {
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
     }
 
     fn required_input_distribution(&self) -> Vec<Distribution> {
@@ -264,27 +268,9 @@ impl ExecutionPlan for RequireOrderAndLimit {
         Ok(TreeNodeRecursion::Continue)
     }
 
-    fn replace_children(self: Arc<Self>, children: Vec<Plan>, _: ReplaceChildrenOptions) -> Result<Plan> {
-        let input = children.into_iter().next();
-        let input = input.ok_or_else(|| DataFusionError::Internal("the first of nothing".to_owned()))?;
-        Ok(Arc::new(RequireOrderAndLimit { first: self.first, order: self.order.clone(), input }))
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> Result<Plan> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
-        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
-    }
-
     fn execute(&self, _: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         Err(DataFusionError::Internal("the first rows of an unfinished plan".to_owned()))
     }
 
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        _: &StatisticsArgs,
-    ) -> Result<Arc<Statistics>> {
-        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
-        Ok(inputs.first().map_or_else(unknown, Arc::clone))
-    }
+    unary!();
 }

@@ -13,11 +13,10 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::JoinHandle;
 
-use crate::batch::BatchReader;
 use crate::error::{Error, Result};
-use crate::general::arrow_error;
 use crate::general::errors::datafusion_error;
 use crate::general::operators::yielding::StopFlag;
+use crate::rows::BatchSource;
 use crate::sqlstate::{INTERNAL_ERROR, OUT_OF_MEMORY};
 
 /// Interval at which a waiting client checks for a cancel. Scans check by themselves.
@@ -31,7 +30,7 @@ pub(crate) struct Stops {
     /// Checked by the thread that waits for batches.
     pub asked: Canceller,
     /// Checked by scans, if they have a canceller of their own.
-    pub apart: Option<Canceller>,
+    pub own: Option<Canceller>,
     /// For operators that never wait.
     pub stopped: Arc<StopFlag>,
 }
@@ -39,7 +38,7 @@ pub(crate) struct Stops {
 impl Stops {
     /// Creates the stops of a run with a single canceller.
     pub fn of(asked: Canceller) -> Self {
-        Stops { asked, apart: None, stopped: Arc::default() }
+        Stops { asked, own: None, stopped: Arc::default() }
     }
 }
 
@@ -140,19 +139,22 @@ impl Batches {
 
     fn abort(&self) {
         self.stops.stopped.set();
-        if let Some(apart) = &self.stops.apart {
-            apart.cancel();
+        if let Some(own) = &self.stops.own {
+            own.cancel();
         }
         if let Some(task) = &self.task {
             task.abort();
         }
     }
+}
 
-    /// Returns a reader for the rows of a batch.
-    ///
-    /// Errors: values that the type of a column does not allow.
-    pub fn reader(&self, batch: &RecordBatch) -> Result<BatchReader> {
-        BatchReader::new(batch, &self.kinds).map_err(arrow_error)
+impl BatchSource for Batches {
+    fn next(&mut self) -> Result<Option<RecordBatch>> {
+        Batches::next(self)
+    }
+
+    fn kinds(&self) -> &[ColumnType] {
+        &self.kinds
     }
 }
 

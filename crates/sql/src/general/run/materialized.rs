@@ -11,9 +11,12 @@ use tokio::runtime::Handle;
 use super::batches::{Batches, Stops};
 use super::materialize::{Materialized, materialize, nullable_schema};
 use crate::batch::BatchReader;
+use crate::batch::arrow_error;
+use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::general::errors::{arrow_error, datafusion_error, external};
-use crate::outcome::{Column, Source};
+use crate::general::engine::release_view;
+use crate::general::errors::{datafusion_error, external};
+use crate::rows::{Source, StoredRows};
 use crate::session::Session;
 use crate::sqlstate::INTERNAL_ERROR;
 
@@ -59,7 +62,7 @@ impl Session {
         columns: &[Column],
     ) -> Result<MaterializedRows> {
         let runtime = self.engine()?.state.runtime_env().clone();
-        self.leave_engine();
+        release_view(self);
         let (handle, timers) = (self.shared.runtime()?, self.shared.timers()?);
         let threads = Threads { handle, timers, canceller: self.canceller.clone() };
         let context = &self.context;
@@ -95,23 +98,16 @@ impl Session {
     }
 }
 
-impl MaterializedRows {
-    /// The number of rows.
-    pub fn rows(&self) -> u64 {
+impl StoredRows for MaterializedRows {
+    fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Moves to the next row; false after the last one.
-    ///
-    /// Errors: as for [`MaterializedRows::go_to`].
-    pub fn advance(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> Result<bool> {
         self.go_to(self.at + 1)
     }
 
-    /// Moves to a row, counted from 1; false if it does not exist.
-    ///
-    /// Errors: those of the disk; 57014.
-    pub fn go_to(&mut self, row: u64) -> Result<bool> {
+    fn go_to(&mut self, row: u64) -> Result<bool> {
         let Some(place) = row.checked_sub(1).filter(|place| *place < self.rows) else { return Ok(false) };
         if place < self.before {
             self.rewind(place);
@@ -123,12 +119,13 @@ impl MaterializedRows {
         Ok(true)
     }
 
-    /// Returns the batch of the current row, and the row's position in it.
-    pub fn at(&self) -> Option<(&BatchReader, usize)> {
+    fn at(&self) -> Option<(&BatchReader, usize)> {
         let reader = self.reader.as_ref()?;
         Some((reader, self.within(self.at.checked_sub(1)?)?))
     }
+}
 
+impl MaterializedRows {
     /// Returns the position of a row in the current batch; `None` if it is in another one.
     fn within(&self, place: u64) -> Option<usize> {
         let rows = self.reader.as_ref()?.rows();

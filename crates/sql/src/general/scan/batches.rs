@@ -105,8 +105,7 @@ impl TableBatches {
 
 fn batch(schema: &SchemaRef, arrays: Vec<arrow::array::ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
-        .map_err(crate::general::arrow_error)
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(crate::batch::arrow_error)
 }
 
 impl Iterator for TableBatches {
@@ -254,8 +253,7 @@ impl Blocks {
             return Ok(None);
         }
         let columns = columns.into_iter().zip(&self.kinds);
-        let arrays =
-            columns.map(|(column, kind)| array_of(column, kind).map_err(crate::general::arrow_error));
+        let arrays = columns.map(|(column, kind)| array_of(column, kind).map_err(crate::batch::arrow_error));
         let whole = batch(&self.schema, arrays.collect::<Result<_, _>>()?, rows)?;
         let taken = rows.min(*left);
         *left -= taken;
@@ -298,6 +296,6 @@ impl Rows {
         if self.columns.rows() == 0 {
             return Ok(None);
         }
-        self.columns.finish().map(Some).map_err(crate::general::arrow_error)
+        self.columns.finish().map(Some).map_err(crate::batch::arrow_error)
     }
 }

@@ -1,8 +1,10 @@
 //! Scans of a table: leaves of a tree become batches of columns.
 
 pub(crate) mod batches;
+pub(crate) mod current_view;
 pub(crate) mod filter;
 pub(crate) mod provider;
+pub(crate) mod system_tables;
 
 use std::fmt;
 

@@ -19,8 +19,8 @@ use super::filter::{condition, taken};
 use crate::batch::field;
 use crate::direct::{Access, Wanted};
 use crate::expr::Node;
-use crate::general::engine::Current;
 use crate::general::scan::TableScan;
+use crate::general::scan::current_view::Current;
 use crate::general::tree::values::scalar_of;
 
 /// The column that identifies a row, for statements that change rows.

@@ -13,8 +13,7 @@ use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, ScalarUDF};
 
-use crate::general::rules::numbers;
-use crate::general::rules::quotients;
+use crate::general::functions::{exact_functions, number_functions};
 
 /// Returns the type of an expression, if it is known yet.
 pub(crate) fn type_of(expr: &Expr, schema: &dyn ExprSchema) -> Option<DataType> {
@@ -68,7 +67,7 @@ impl Typing<'_> {
 
 /// Returns the result type of a function of ours, which does not depend on its arguments.
 fn known(function: &ScalarUDF) -> Option<DataType> {
-    numbers::result_of(function).or_else(|| quotients::result_of(function))
+    number_functions::result_of(function).or_else(|| exact_functions::result_of(function))
 }
 
 /// Returns a short name for a call whose arguments include a call. `None` for others, whose full
@@ -81,7 +80,7 @@ pub(crate) fn short_name(function: &str, arguments: &[Expr]) -> Option<String> {
     for argument in arguments {
         match argument {
             Expr::ScalarFunction(call) => {
-                match numbers::name_of(&call.func).or_else(|| quotients::name_of(&call.func)) {
+                match number_functions::name_of(&call.func).or_else(|| exact_functions::name_of(&call.func)) {
                     Some(name) => name.hash(&mut hasher),
                     None => argument.hash(&mut hasher),
                 }

@@ -4,18 +4,20 @@ use std::sync::Arc as StdArc;
 
 use cairn_table::Canceller;
 
-use super::super::run::Started;
-use super::super::{Plan, Planned, Session};
-use super::{Cursor, CursorFacts, CursorRows, Declare, unknown};
+use super::plan::Declare;
+use super::run::Started;
+use super::{Answer, Executor, Plan, Planned, Statement, StatementKind};
+use crate::column::Column;
+use crate::command_tag::CommandTag;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::Context;
-use crate::outcome::{Column, CommandTag, Outcome, Rows, Source};
+use crate::rows::{CursorRows, Source};
+use crate::session::{Cursor, CursorFacts};
 use crate::sqlstate::{INTERNAL_ERROR, NO_ACTIVE_SQL_TRANSACTION};
-use crate::statement::{Statement, StatementKind};
 use crate::syntax::{Declared, Direction, Fetch, Plain};
 
-impl Session {
+impl Executor {
     /// Runs DECLARE within its statement.
     ///
     /// Errors: 25P01 if the cursor would be closed at once; 42P03; those of starting the query.
@@ -44,7 +46,7 @@ impl Session {
     ) -> Result<()> {
         let columns = StdArc::clone(columns);
         if declared.scrolls {
-            source = Source::Materialized(Box::new(self.materialize_rows(&mut source, &columns)?));
+            source = Source::Materialized(self.materialize(&mut source, &columns)?);
         }
         let rows = Some(CursorRows::new(source, declared.scrolls));
         let depth = Some(self.savepoint_depth());
@@ -66,9 +68,9 @@ impl Session {
             return self.start(statement, planned, params, strict);
         }
         self.transaction()?.fix_view();
-        self.apart = Some(Canceller::new());
+        self.cursor_canceller = Some(Canceller::new());
         let started = self.start(statement, planned, params, strict);
-        self.apart = None;
+        self.cursor_canceller = None;
         self.transaction()?.unfix_view();
         started
     }
@@ -76,15 +78,15 @@ impl Session {
     /// Runs FETCH and MOVE.
     ///
     /// Errors: 34000, 55000; those of the rows.
-    pub fn fetch(&mut self, fetch: &Fetch) -> Result<Outcome<'_>> {
+    pub fn fetch(&mut self, fetch: &Fetch) -> Result<Answer> {
         self.begin_statement()?;
         if !fetch.is_move {
-            return self.give(&fetch.name, fetch.direction, "FETCH").map(Outcome::Rows);
+            return self.give(&fetch.name, fetch.direction, "FETCH");
         }
         let moved = self.pass(&fetch.name, fetch.direction);
         let moved = moved.map_err(|error| self.explain(error));
         self.end_statement(moved.is_ok())?;
-        moved.map(|rows| Outcome::Done(CommandTag::of_rows("MOVE", rows)))
+        moved.map(|rows| Answer::Done(CommandTag::of_rows("MOVE", rows)))
     }
 
     fn pass(&mut self, name: &str, direction: Direction) -> Result<u64> {
@@ -99,12 +101,12 @@ impl Session {
     }
 
     /// Returns rows of a cursor, in a statement that has begun.
-    fn give(&mut self, name: &str, direction: Direction, verb: &'static str) -> Result<Rows<'_>> {
+    fn give(&mut self, name: &str, direction: Direction, verb: &'static str) -> Result<Answer> {
         match self.cursors.walk(name, direction) {
             Ok(walk) => {
                 let columns = self.cursors.get(name).map(|cursor| StdArc::clone(&cursor.columns));
                 let source = Source::Cursor(Box::new(walk));
-                Ok(Rows::new(self, columns, source, verb, true))
+                Ok(Answer::Rows { source, columns, verb, goes_on: true })
             }
             Err(error) => {
                 self.end_statement(false)?;
@@ -130,8 +132,8 @@ impl Session {
     /// Returns up to `most` further rows of a cursor, with its query's command tag; 0 means all of
     /// them.
     ///
-    /// Errors: as [`Session::fetch`].
-    pub fn fetch_more(&mut self, name: &str, most: u64) -> Result<Rows<'_>> {
+    /// Errors: as [`Executor::fetch`].
+    pub fn fetch_more(&mut self, name: &str, most: u64) -> Result<Answer> {
         self.begin_statement()?;
         let verb = self.cursors.get(name).map_or("SELECT", |cursor| cursor.verb);
         self.give(name, some(most), verb)
@@ -139,14 +141,14 @@ impl Session {
 
     /// Runs a statement. If it returns rows, a cursor keeps those beyond the first `most`.
     ///
-    /// Errors: as [`Session::run`].
+    /// Errors: as [`Executor::run`].
     pub fn run_in_parts(
         &mut self,
         statement: &Statement,
         params: &[Datum],
         name: &str,
         most: u64,
-    ) -> Result<Outcome<'_>> {
+    ) -> Result<Answer> {
         let mut planned = statement.planned();
         let fetch = match &planned.plan {
             Plan::Utility(tree) => match &**tree {
@@ -164,7 +166,7 @@ impl Session {
         let started = self.cursors.check_free(name).and_then(|()| match fetch {
             Some(fetch) => {
                 columns = self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns));
-                self.fetch_aside(&fetch)
+                self.fetch_materialized(&fetch)
             }
             None => self.start_fixed(statement, &mut planned, params, true),
         });
@@ -179,11 +181,11 @@ impl Session {
         match added {
             Ok(None) => {
                 let verb = self.cursors.get(name).map_or("SELECT", |cursor| cursor.verb);
-                self.give(name, some(most), verb).map(Outcome::Rows)
+                self.give(name, some(most), verb)
             }
             Ok(Some(other)) => {
                 let columns = other.columns(&planned);
-                self.outcome(other, columns)
+                self.answer(other, columns)
             }
             Err(error) => {
                 let error = self.explain(error);
@@ -195,48 +197,15 @@ impl Session {
 
     /// Runs FETCH to the end and materializes its rows, because a caller that reads them in parts
     /// may use the cursor in between.
-    fn fetch_aside(&mut self, fetch: &Fetch) -> Result<Started> {
+    fn fetch_materialized(&mut self, fetch: &Fetch) -> Result<Started> {
         let walk = self.cursors.walk(&fetch.name, fetch.direction)?;
         let columns = self.cursors.get(&fetch.name).map(|cursor| StdArc::clone(&cursor.columns));
         let mut source = Source::Cursor(Box::new(walk));
-        let materialized = self.materialize_rows(&mut source, &columns.unwrap_or_default())?;
+        let materialized = self.materialize(&mut source, &columns.unwrap_or_default())?;
         if let Source::Cursor(walk) = source {
             self.cursors.give_back(*walk);
         }
-        Ok(Started::Rows(Source::Materialized(Box::new(materialized)), "FETCH", false))
-    }
-
-    /// Materializes the remaining rows of cursors WITH HOLD, before their transaction ends. Other
-    /// cursors are closed.
-    ///
-    /// Errors: those of their rows.
-    pub fn hold_cursors(&mut self) -> Result<()> {
-        if self.open.is_none() || self.cursors.by_name.is_empty() {
-            return Ok(());
-        }
-        // A cursor that has failed has no rows to hold.
-        self.cursors.by_name.retain(|_, cursor| {
-            cursor.depth.is_none() || cursor.facts.declared.is_held && cursor.rows.is_some()
-        });
-        let held = self.cursors.by_name.values().filter(|cursor| cursor.depth.is_some());
-        let held: Vec<String> = held.map(|cursor| cursor.facts.declared.name.clone()).collect();
-        for name in held {
-            self.hold(&name)?;
-        }
-        Ok(())
-    }
-
-    fn hold(&mut self, name: &str) -> Result<()> {
-        let cursor = self.cursors.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
-        let columns = StdArc::clone(&cursor.columns);
-        let Some(mut rows) = cursor.rows.take() else { return Ok(()) };
-        if !matches!(rows.source, Source::Materialized(_)) {
-            rows.source = Source::Materialized(Box::new(self.materialize_rows(&mut rows.source, &columns)?));
-        }
-        if let Some(cursor) = self.cursors.by_name.get_mut(name) {
-            cursor.rows = Some(rows);
-        }
-        Ok(())
+        Ok(Started::Rows(Source::Materialized(materialized), "FETCH", false))
     }
 }
 

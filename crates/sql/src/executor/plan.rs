@@ -1,10 +1,97 @@
-//! Prepared statements.
+//! Statements as they are prepared: data only.
 
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Current};
+use sqlparser::ast::Statement as SyntaxTree;
 
-use crate::outcome::Column;
-use crate::session::{Plan, Planned};
+use crate::column::Column;
+use crate::copy::Copy;
+use crate::direct;
+use crate::session::{GeneralChange, GeneralQuery};
+use crate::syntax::{Declared, Tree, deep};
+
+/// The results of planning: the plan, the types of its parameters, and its columns.
+pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
+
+/// A statement that is ready to run, as long as the catalog has the version that it was planned
+/// for.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub catalog: u64,
+    /// The version of the settings that names depend on.
+    pub settings: u64,
+    pub plan: Plan,
+    pub parameters: Vec<ColumnType>,
+    pub columns: Arc<[Column]>,
+    pub kind: StatementKind,
+    /// An upper limit of its nesting depth.
+    pub levels: usize,
+}
+
+impl Drop for Planned {
+    /// Drops the plan with enough stack for its depth, on whichever thread that happens.
+    fn drop(&mut self) {
+        let plan = std::mem::replace(&mut self.plan, Plan::Empty);
+        deep(self.levels, || drop(plan));
+    }
+}
+
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each statement, behind a pointer")]
+pub(crate) enum Plan {
+    Empty,
+    Select(Arc<direct::SelectPlan>),
+    Insert(direct::Insert),
+    Update(direct::Update),
+    Delete(direct::Delete),
+    /// A query of the general path.
+    Query(Box<dyn GeneralQuery>),
+    /// A change whose rows come from the general path.
+    Change(Box<dyn GeneralChange>),
+    /// A statement whose subqueries lock rows.
+    LockingSubqueries(LockingSubqueries),
+    Copy(Copy),
+    Declare(Declare),
+    Show(String),
+    /// Any other statement, which is run directly from its syntax tree.
+    Utility(Tree),
+}
+
+/// A planned DECLARE.
+#[derive(Debug)]
+pub(crate) struct Declare {
+    pub declared: Declared,
+    pub query: Statement,
+}
+
+/// A statement whose subqueries lock rows.
+#[derive(Debug)]
+pub(crate) struct LockingSubqueries {
+    pub(super) tree: Box<SyntaxTree>,
+    pub(super) subqueries: Vec<Subquery>,
+    /// The statement's own parameters. Those that replace subqueries follow them.
+    pub(super) params: Vec<Option<ColumnType>>,
+}
+
+/// A subquery that locks rows.
+#[derive(Debug)]
+pub(crate) struct Subquery {
+    pub(super) select: direct::Select,
+    pub(super) names: Vec<String>,
+    pub(super) kinds: Vec<ColumnType>,
+    pub(super) place: Place,
+}
+
+/// The position of a subquery that locks rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// After IN.
+    List,
+    /// As a scalar value.
+    Value,
+    /// In WITH, or in FROM.
+    Rows,
+}
 
 /// The kind of a statement, known before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +122,7 @@ pub struct Statement(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    sql: String,
+    sql: Arc<str>,
     /// The parameter types given by the caller.
     given: Vec<Option<ColumnType>>,
     /// The first plan.
@@ -46,7 +133,17 @@ struct Inner {
 impl Statement {
     pub(crate) fn new(sql: String, given: Vec<Option<ColumnType>>, planned: Planned) -> Self {
         let first = Arc::new(planned);
-        Statement(Arc::new(Inner { sql, given, planned: Current::new(Arc::clone(&first)), first }))
+        Statement(Arc::new(Inner {
+            sql: sql.into(),
+            given,
+            planned: Current::new(Arc::clone(&first)),
+            first,
+        }))
+    }
+
+    /// The text, to be shared.
+    pub(crate) fn text(&self) -> Arc<str> {
+        Arc::clone(&self.0.sql)
     }
 
     pub(crate) fn given(&self) -> &[Option<ColumnType>] {

@@ -6,22 +6,22 @@ use sqlparser::ast::{
     TransactionIsolationLevel, TransactionMode, Value,
 };
 
-use super::Session;
 use super::prepare::{first_words, variable_name};
-use super::transaction::Modes;
+use super::{Answer, Executor, Statement};
+use crate::command_tag::CommandTag;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::Node;
-use crate::outcome::{CommandTag, Outcome};
+use crate::runtime::settings::isolation_name;
+use crate::session::{Modes, Session};
 use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT, INTERNAL_ERROR};
-use crate::statement::Statement;
 use crate::syntax::{Plain, fold, ident, last_name, sql_of};
 
-impl Session {
+impl Executor {
     /// Runs a statement from its syntax tree.
     ///
     /// Errors: any error of the statement.
-    pub fn utility(&mut self, plain: &Plain) -> Result<Outcome<'_>> {
+    pub fn utility(&mut self, plain: &Plain) -> Result<Answer> {
         if let Some((statement, params)) = self.executed(plain)? {
             return self.run(&statement, &params, true);
         }
@@ -36,8 +36,8 @@ impl Session {
             _ => None,
         };
         match of_session {
-            Some(tag) => Ok(Outcome::Done(tag)),
-            None => self.in_transaction(plain).map(Outcome::Done),
+            Some(tag) => Ok(Answer::Done(tag)),
+            None => self.in_transaction(plain).map(Answer::Done),
         }
     }
 
@@ -211,7 +211,9 @@ impl Session {
         }
         Ok((statement, params?))
     }
+}
 
+impl Session {
     fn set(&mut self, set: &Set) -> Result<()> {
         match set {
             Set::SingleAssignment { variable, values, scope, .. } => {
@@ -238,7 +240,7 @@ impl Session {
             Set::SetTransaction { modes, .. } => {
                 let modes = modes_of(modes)?;
                 if let Some(isolation) = modes.isolation {
-                    let value = super::settings::isolation_name(isolation).to_owned();
+                    let value = isolation_name(isolation).to_owned();
                     self.change_setting("default_transaction_isolation", Some(&[value]), false)?;
                 }
                 match modes.read_only {
@@ -251,40 +253,6 @@ impl Session {
             }
             other => Err(Error::unsupported(format_args!("{other}"))),
         }
-    }
-
-    /// Changes a setting by its name, for the session or until the end of the transaction.
-    ///
-    /// Errors: as SET.
-    pub fn set_named(&mut self, name: &str, values: &[String], local: bool) -> Result<()> {
-        if name.eq_ignore_ascii_case("transaction_isolation")
-            || name.eq_ignore_ascii_case("transaction_read_only")
-        {
-            let mut probe = super::Settings::new(&self.shared);
-            probe.set(name, Some(values))?;
-            let modes = match name.to_ascii_lowercase().as_str() {
-                "transaction_isolation" => {
-                    Modes { isolation: Some(probe.default_isolation), read_only: None }
-                }
-                _ => Modes { isolation: None, read_only: Some(probe.default_read_only) },
-            };
-            return self.set_modes(modes);
-        }
-        self.change_setting(name, Some(values), local)
-    }
-
-    /// Applies the changes that a statement has made by `set_config`.
-    ///
-    /// Errors: as SET.
-    pub fn take_changes(&mut self) -> Result<()> {
-        for change in self.changes.take() {
-            let is_known = self.in_block() || !change.is_local;
-            // Outside of a block, the transaction is over by now.
-            if is_known {
-                self.set_named(&change.name, &[change.value], change.is_local)?;
-            }
-        }
-        Ok(())
     }
 }
 

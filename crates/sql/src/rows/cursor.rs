@@ -1,8 +1,8 @@
 //! The position of a cursor, and the steps of FETCH and MOVE.
 
-use super::super::SessionContext;
+use super::{RowView, Source};
 use crate::error::{Error, Result};
-use crate::outcome::{RowView, Source};
+use crate::expr::Context;
 use crate::sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE;
 use crate::syntax::Direction;
 
@@ -61,7 +61,7 @@ impl CursorRows {
     }
 
     /// Advances to the next row; false after the last one.
-    fn advance(&mut self, context: &SessionContext) -> Result<bool> {
+    fn advance(&mut self, context: &dyn Context) -> Result<bool> {
         if self.is_past {
             return Ok(false);
         }
@@ -149,7 +149,7 @@ impl Walk {
     /// Advances to the next row to return; false after the last one.
     ///
     /// Errors: those of the rows. The cursor cannot be read after an error.
-    pub fn advance(&mut self, context: &SessionContext) -> Result<bool> {
+    pub fn advance(&mut self, context: &dyn Context) -> Result<bool> {
         match &mut self.steps {
             Steps::On { skip, give } => {
                 while *skip > 0 {
@@ -179,7 +179,7 @@ impl Walk {
     /// Moves to the end, and returns the number of rows that FETCH would have returned.
     ///
     /// Errors: as [`Walk::advance`].
-    pub fn pass(&mut self, context: &SessionContext) -> Result<u64> {
+    pub fn pass(&mut self, context: &dyn Context) -> Result<u64> {
         let mut rows = 0;
         while self.advance(context)? {
             rows += 1;

@@ -17,7 +17,7 @@ use cairn_table::{Catalog, Durability, Isolation, RowBuf, RowRef, Table, Transac
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
 use cairn_vfs::sync::{Arc, Mutex, MutexGuard, lock};
 
-use crate::database::Shared;
+use super::Shared;
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     NUMERIC_VALUE_OUT_OF_RANGE, OBJECT_NOT_IN_PREREQUISITE_STATE, SEQUENCE_GENERATOR_LIMIT_EXCEEDED,

@@ -4,11 +4,10 @@ use std::cell::Cell;
 
 use cairn_vfs::sync::Arc;
 
-use super::Settings;
-use crate::database::Shared;
+use super::sequence::SessionSequences;
+use super::{Settings, Shared};
 use crate::error::Result;
 use crate::expr::Context;
-use crate::sequence::SessionSequences;
 
 /// Times, sequences and settings.
 #[derive(Debug)]

@@ -5,15 +5,14 @@ use cairn_table::row::Value;
 use cairn_table::{RowBuf, RowRef};
 use cairn_vfs::sync::Arc;
 
-use super::Column;
-use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
+use super::{BatchSource, StoredRows, Walk};
+use crate::batch::{BATCH_ROWS, BatchReader, Columns, arrow_error, schema_of};
+use crate::column::Column;
 use crate::datum::{AsDatum, Datum, DatumRef, FromDatum, rescale};
-use crate::direct::{Access, Cursor, JoinCursor, LeafRows, Level, Output, Select};
+use crate::direct::{Access, Cursor, JoinCursor, LeafRows, Level, Output, Select, SelectPlan};
 use crate::error::{Error, Result};
-use crate::expr::{Cells, Env, NoContext, Node, Val};
-use crate::general::{Batches, MaterializedRows, arrow_error};
-use crate::session::{Plan, Planned, SessionContext, Walk};
-use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
+use crate::expr::{Cells, Context, Env, NoContext, Node, Val};
+use crate::sqlstate::{NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
 
 /// A source of rows. It is moved several times on its way to the reader, so large parts that are
 /// not specific to a single row are boxed.
@@ -22,10 +21,10 @@ pub(crate) enum Source {
     /// All rows, already computed.
     Datums { rest: std::vec::IntoIter<Vec<Datum>>, current: Vec<Datum> },
     /// At most one row of a table.
-    Point { planned: Arc<Planned>, row: RowBuf, found: bool, current: Vec<Datum>, params: Vec<Datum> },
+    Point { plan: Arc<SelectPlan>, row: RowBuf, found: bool, current: Vec<Datum>, params: Vec<Datum> },
     /// Rows of a table, read on demand.
     Scan {
-        planned: Arc<Planned>,
+        plan: Arc<SelectPlan>,
         cursor: Box<Cursor>,
         params: Vec<Datum>,
         skip: u64,
@@ -33,11 +32,11 @@ pub(crate) enum Source {
         current: Vec<Datum>,
     },
     /// Columns of a table's rows, read a leaf at a time.
-    Leaves { planned: Arc<Planned>, rows: Box<LeafRows>, skip: u64, left: u64 },
+    Leaves { plan: Arc<SelectPlan>, rows: Box<LeafRows>, skip: u64, left: u64 },
     /// Rows of a join, read on demand. `is_plain` says that its columns are plain, so that they can
     /// be read in place.
     Join {
-        planned: Arc<Planned>,
+        plan: Arc<SelectPlan>,
         cursor: Box<JoinCursor>,
         skip: u64,
         left: u64,
@@ -45,9 +44,9 @@ pub(crate) enum Source {
         current: Vec<Datum>,
     },
     /// Rows of the general path.
-    Batches { batches: Box<Batches>, reader: Option<BatchReader>, row: usize },
+    Batches { batches: Box<dyn BatchSource>, reader: Option<BatchReader>, row: usize },
     /// Materialized rows.
-    Materialized(Box<MaterializedRows>),
+    Materialized(Box<dyn StoredRows>),
     /// Rows of a cursor, which returns to its session afterwards.
     Cursor(Box<Walk>),
 }
@@ -59,19 +58,19 @@ impl Source {
 
     /// Returns the source for a join that has not begun. LIMIT counts the rows after those of
     /// OFFSET.
-    pub fn join(planned: Arc<Planned>, cursor: Box<JoinCursor>, (skip, left): (u64, u64)) -> Self {
-        let is_plain = joined(&planned).is_some_and(|join| join.nodes.iter().all(Node::is_plain));
-        Source::Join { planned, cursor, skip, left, is_plain, current: Vec::new() }
+    pub fn join(plan: Arc<SelectPlan>, cursor: Box<JoinCursor>, (skip, left): (u64, u64)) -> Self {
+        let is_plain = joined(&plan).is_some_and(|join| join.nodes.iter().all(Node::is_plain));
+        Source::Join { plan, cursor, skip, left, is_plain, current: Vec::new() }
     }
 
     /// Returns the columns of the rows, if the source has the plan.
     #[inline]
     pub fn columns(&self) -> Option<&Arc<[Column]>> {
         match self {
-            Source::Point { planned, .. }
-            | Source::Scan { planned, .. }
-            | Source::Leaves { planned, .. }
-            | Source::Join { planned, .. } => Some(&planned.columns),
+            Source::Point { plan, .. }
+            | Source::Scan { plan, .. }
+            | Source::Leaves { plan, .. }
+            | Source::Join { plan, .. } => Some(&plan.columns),
             Source::Datums { .. } | Source::Batches { .. } | Source::Materialized(_) | Source::Cursor(_) => {
                 None
             }
@@ -82,17 +81,17 @@ impl Source {
     ///
     /// Errors: any error of computing the row.
     #[inline]
-    pub fn advance(&mut self, context: &SessionContext) -> Result<bool> {
+    pub fn advance(&mut self, context: &dyn Context) -> Result<bool> {
         match self {
             Source::Datums { rest, current } => {
                 let Some(row) = rest.next() else { return Ok(false) };
                 *current = row;
             }
-            Source::Point { planned, row, found, current, params } => {
+            Source::Point { plan, row, found, current, params } => {
                 if !std::mem::take(found) {
                     return Ok(false);
                 }
-                let select = select(planned)?;
+                let select = &plan.select;
                 if let (Output::Nodes(nodes), Some(access)) = (&select.output, &select.access) {
                     let env = Env::new(Cells::Row(row.row(&access.table)), params, context);
                     current.clear();
@@ -101,8 +100,8 @@ impl Source {
                     }
                 }
             }
-            Source::Scan { planned, cursor, params, skip, left, current } => {
-                let select = select(planned)?;
+            Source::Scan { plan, cursor, params, skip, left, current } => {
+                let select = &plan.select;
                 let Some(access) = &select.access else { return Ok(false) };
                 let env = Env::new(Cells::None, params, context);
                 loop {
@@ -123,8 +122,8 @@ impl Source {
                     }
                 }
             }
-            Source::Leaves { planned, rows, skip, left } => {
-                let Some(access) = &select(planned)?.access else { return Ok(false) };
+            Source::Leaves { plan, rows, skip, left } => {
+                let Some(access) = &plan.select.access else { return Ok(false) };
                 loop {
                     if *left == 0 || !rows.advance(access)? {
                         return Ok(false);
@@ -136,8 +135,8 @@ impl Source {
                 }
                 *left -= 1;
             }
-            Source::Join { planned, cursor, skip, left, is_plain, current } => {
-                let Some(Join { levels, last, nodes }) = joined(planned) else { return Ok(false) };
+            Source::Join { plan, cursor, skip, left, is_plain, current } => {
+                let Some(Join { levels, last, nodes }) = joined(plan) else { return Ok(false) };
                 loop {
                     if *left == 0 || !cursor.advance(levels, last, context)? {
                         return Ok(false);
@@ -193,14 +192,14 @@ impl Source {
     /// Errors: rows that do not match the catalog.
     pub fn view(&self) -> Result<RowView<'_>> {
         match self {
-            Source::Scan { planned, cursor, .. } => {
-                if let Some((access, _)) = plain(planned) {
+            Source::Scan { plan, cursor, .. } => {
+                if let Some((access, _)) = plain(plan) {
                     // The row is validated once; its values are read in place.
                     cursor.row(access)?;
                 }
             }
-            Source::Join { planned, cursor, is_plain: true, .. } => {
-                if let Some(join) = joined(planned) {
+            Source::Join { plan, cursor, is_plain: true, .. } => {
+                if let Some(join) = joined(plan) {
                     cursor.env(join.last, &NoContext)?;
                 }
             }
@@ -213,11 +212,7 @@ impl Source {
     /// Returns up to 8192 rows as a batch of columns; `None` after the last one.
     ///
     /// Errors: as [`Source::advance`].
-    pub fn next_batch(
-        &mut self,
-        context: &SessionContext,
-        columns: &[Column],
-    ) -> Result<Option<RecordBatch>> {
+    pub fn next_batch(&mut self, context: &dyn Context, columns: &[Column]) -> Result<Option<RecordBatch>> {
         if let Source::Batches { batches, reader: None, .. } = self {
             return batches.next();
         }
@@ -249,22 +244,12 @@ impl Source {
     }
 }
 
-/// Returns the SELECT of a plan.
-fn select(planned: &Planned) -> Result<&Select> {
-    match &planned.plan {
-        Plan::Select(select) => Ok(select),
-        _ => Err(Error::new(INTERNAL_ERROR, "internal error: unexpected kind of plan")),
-    }
-}
-
 /// Returns the columns of a plan that selects plain columns, and its access path; `None` if the row
 /// is computed.
 #[inline]
-fn plain(planned: &Planned) -> Option<(&Access, &[(usize, u8)])> {
-    match &planned.plan {
-        Plan::Select(Select { access: Some(access), output: Output::Columns(columns), .. }) => {
-            Some((access, columns))
-        }
+fn plain(plan: &SelectPlan) -> Option<(&Access, &[(usize, u8)])> {
+    match &plan.select {
+        Select { access: Some(access), output: Output::Columns(columns), .. } => Some((access, columns)),
         _ => None,
     }
 }
@@ -292,14 +277,11 @@ impl<'p> Join<'p> {
 }
 
 #[inline]
-fn joined(planned: &Planned) -> Option<Join<'_>> {
-    match &planned.plan {
-        Plan::Select(Select {
-            joined: Some((levels, _)),
-            access: Some(last),
-            output: Output::Nodes(nodes),
-            ..
-        }) => Some(Join { levels, last, nodes }),
+fn joined(plan: &SelectPlan) -> Option<Join<'_>> {
+    match &plan.select {
+        Select { joined: Some((levels, _)), access: Some(last), output: Output::Nodes(nodes), .. } => {
+            Some(Join { levels, last, nodes })
+        }
         _ => None,
     }
 }
@@ -314,7 +296,7 @@ pub struct RowView<'r> {
 impl<'r> RowView<'r> {
     /// Returns the current row of a source that is not a cursor.
     #[inline]
-    pub(super) fn of(source: &'r Source) -> RowView<'r> {
+    pub(crate) fn of(source: &'r Source) -> RowView<'r> {
         RowView { source }
     }
 
@@ -333,19 +315,19 @@ impl<'r> RowView<'r> {
     fn get_elsewhere(&self, column: usize) -> DatumRef<'r> {
         match self.source {
             Source::Leaves { rows, .. } => rows.get(column),
-            Source::Point { planned, row, current, .. } => match plain(planned) {
+            Source::Point { plan, row, current, .. } => match plain(plan) {
                 Some((access, columns)) => value_of(row.row(&access.table), columns, column),
                 None => value_in(current, column),
             },
-            Source::Scan { planned, cursor, current, .. } => match plain(planned) {
+            Source::Scan { plan, cursor, current, .. } => match plain(plan) {
                 // `view` has validated the row.
                 Some((access, columns)) => {
                     cursor.row(access).map_or(DatumRef::Null, |row| value_of(row, columns, column))
                 }
                 None => value_in(current, column),
             },
-            Source::Join { planned, cursor, is_plain: true, .. } => {
-                joined(planned).map_or(DatumRef::Null, |join| join.value(cursor, column))
+            Source::Join { plan, cursor, is_plain: true, .. } => {
+                joined(plan).map_or(DatumRef::Null, |join| join.value(cursor, column))
             }
             Source::Datums { current, .. } | Source::Join { current, .. } => value_in(current, column),
             Source::Batches { reader: Some(reader), row, .. } => reader.get(*row, column),
@@ -380,10 +362,10 @@ impl<'r> RowView<'r> {
     fn len_elsewhere(&self) -> usize {
         match self.source {
             Source::Leaves { rows, .. } => rows.columns(),
-            Source::Point { planned, current, .. } | Source::Scan { planned, current, .. } => {
-                plain(planned).map_or(current.len(), |(_, columns)| columns.len())
+            Source::Point { plan, current, .. } | Source::Scan { plan, current, .. } => {
+                plain(plan).map_or(current.len(), |(_, columns)| columns.len())
             }
-            Source::Join { planned, .. } => joined(planned).map_or(0, |join| join.nodes.len()),
+            Source::Join { plan, .. } => joined(plan).map_or(0, |join| join.nodes.len()),
             Source::Datums { current, .. } => current.len(),
             Source::Batches { reader: Some(reader), .. } => reader.columns(),
             Source::Materialized(rows) => rows.at().map_or(0, |(reader, _)| reader.columns()),

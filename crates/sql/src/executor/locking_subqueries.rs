@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{Expr, Query, Statement as Tree, Value, Visitor, VisitorMut};
 
-use super::prepare::Found;
-use super::{Plan, Session};
+use super::Executor;
+use super::plan::{Found, LockingSubqueries, Place, Plan, Subquery};
 use crate::datum::Datum;
 use crate::direct::{Binder, Select};
 use crate::error::{Error, Result};
@@ -21,39 +21,11 @@ use crate::sqlstate::{CARDINALITY_VIOLATION, STATEMENT_TOO_COMPLEX, SYNTAX_ERROR
 use crate::syntax::walk;
 use crate::syntax::{Plain, one, quote_ident};
 
-/// A statement whose subqueries lock rows.
-#[derive(Debug)]
-pub(crate) struct LockingSubqueries {
-    tree: Box<Tree>,
-    subqueries: Vec<Subquery>,
-    /// The statement's own parameters. Those that replace subqueries follow them.
-    params: Vec<Option<ColumnType>>,
-}
-
-#[derive(Debug)]
-struct Subquery {
-    select: Select,
-    names: Vec<String>,
-    kinds: Vec<ColumnType>,
-    place: Place,
-}
-
-/// The position of a subquery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// After IN.
-    List,
-    /// As a scalar value.
-    Value,
-    /// In WITH, or in FROM.
-    Rows,
-}
-
 impl LockingSubqueries {
     /// Plans a statement; `None` if it has no such subqueries.
     ///
     /// Errors: any error of the statement.
-    pub fn plan(session: &mut Session, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
+    pub fn plan(session: &mut Executor, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
         let mut finder =
             Finder { queries: Vec::new(), params: types.len(), of_expressions: Vec::new(), depth: 0 };
         let _ = walk::visit(tree, &mut finder);
@@ -92,7 +64,7 @@ impl LockingSubqueries {
     /// parameters for that plan.
     ///
     /// Errors: those of locking; 21000 for a scalar subquery with several rows.
-    pub fn start(&self, session: &mut Session, params: &[Datum]) -> Result<(Found, Vec<Datum>)> {
+    pub fn start(&self, session: &mut Executor, params: &[Datum]) -> Result<(Found, Vec<Datum>)> {
         let (mut all, mut counts) = (params.to_vec(), Vec::new());
         all.resize(self.params.len(), Datum::Null);
         for subquery in &self.subqueries {
@@ -117,7 +89,7 @@ impl LockingSubqueries {
     }
 
     /// Plans the statement for these numbers of rows of the subqueries.
-    fn fill(&self, session: &mut Session, counts: &[usize]) -> Result<Found> {
+    fn fill(&self, session: &mut Executor, counts: &[usize]) -> Result<Found> {
         let mut types = self.params.clone();
         for (subquery, count) in self.subqueries.iter().zip(counts) {
             let row = subquery.kinds.iter().cloned().map(Some);

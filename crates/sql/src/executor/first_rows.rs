@@ -117,7 +117,7 @@ mod tests {
 
     use cairn_vfs::MemFs;
 
-    use crate::session::Plan;
+    use crate::executor::Plan;
     use crate::{Connection, Database};
 
     fn rows(c: &mut Connection, sql: &str) -> Vec<String> {

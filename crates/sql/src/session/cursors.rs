@@ -7,29 +7,18 @@
 //! with SCROLL, all rows are materialized from the start. The portals of the wire protocol are
 //! cursors too, under the same names.
 
-mod run;
-mod walk;
-
 use std::collections::HashMap;
 
 use cairn_vfs::sync::Arc;
 
-pub(crate) use walk::{CursorRows, Walk};
-
+use super::Session;
+use crate::column::Column;
 use crate::error::{Error, Result};
-use crate::outcome::Column;
+use crate::rows::{CursorRows, Source, StoredRows, Walk};
 use crate::sqlstate::{
     DUPLICATE_CURSOR, INVALID_CURSOR_NAME, OBJECT_NOT_IN_PREREQUISITE_STATE, PROGRAM_LIMIT_EXCEEDED,
 };
-use crate::statement::Statement;
 use crate::syntax::{Declared, Direction};
-
-/// A planned DECLARE.
-#[derive(Debug)]
-pub(crate) struct Declare {
-    pub declared: Declared,
-    pub query: Statement,
-}
 
 /// The most cursors of a session. Each may hold a snapshot, and all sessions together can have 2048
 /// of these.
@@ -55,9 +44,9 @@ pub(crate) struct Cursor {
     /// The verb of the query's command tag.
     pub verb: &'static str,
     /// The number of savepoints at its declaration; `None` once its transaction is committed.
-    depth: Option<usize>,
+    pub depth: Option<usize>,
     /// `None` during a fetch, and after a failed one.
-    rows: Option<CursorRows>,
+    pub rows: Option<CursorRows>,
 }
 
 /// The cursors of a session.
@@ -68,7 +57,7 @@ pub(crate) struct Cursors {
     count: u64,
 }
 
-fn unknown(name: &str) -> Error {
+pub(crate) fn unknown(name: &str) -> Error {
     Error::new(INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
 }
 
@@ -86,7 +75,7 @@ impl Cursors {
     }
 
     /// Errors: 42P03 for a name that is taken; 54000 for too many cursors.
-    fn check_free(&self, name: &str) -> Result<()> {
+    pub fn check_free(&self, name: &str) -> Result<()> {
         if self.by_name.contains_key(name) {
             return Err(Error::new(DUPLICATE_CURSOR, format!("cursor \"{name}\" already exists")));
         }
@@ -97,7 +86,7 @@ impl Cursors {
         Ok(())
     }
 
-    fn add(&mut self, cursor: Cursor) {
+    pub fn add(&mut self, cursor: Cursor) {
         self.count += 1;
         self.by_name.insert(cursor.facts.declared.name.clone(), Cursor { number: self.count, ..cursor });
     }
@@ -118,7 +107,7 @@ impl Cursors {
     ///
     /// Errors: 34000 if there is no such cursor; 55000 if it has failed, or cannot move in this
     /// direction.
-    fn walk(&mut self, name: &str, direction: Direction) -> Result<Walk> {
+    pub fn walk(&mut self, name: &str, direction: Direction) -> Result<Walk> {
         let cursor = self.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
         // As in PostgreSQL, any failure from here on makes the cursor unusable.
         let rows = cursor.rows.take().ok_or_else(|| {
@@ -154,5 +143,48 @@ impl Cursors {
     /// Closes the cursors that were declared after this savepoint.
     pub fn roll_back_to(&mut self, savepoint: usize) {
         self.by_name.retain(|_, cursor| cursor.depth.is_none_or(|depth| depth <= savepoint));
+    }
+}
+
+impl Session {
+    /// Materializes the remaining rows of cursors WITH HOLD, before their transaction ends. Other
+    /// cursors are closed.
+    ///
+    /// Errors: those of their rows.
+    pub fn hold_cursors(&mut self) -> Result<()> {
+        if self.open.is_none() || self.cursors.by_name.is_empty() {
+            return Ok(());
+        }
+        // A cursor that has failed has no rows to hold.
+        self.cursors.by_name.retain(|_, cursor| {
+            cursor.depth.is_none() || cursor.facts.declared.is_held && cursor.rows.is_some()
+        });
+        let held = self.cursors.by_name.values().filter(|cursor| cursor.depth.is_some());
+        let held: Vec<String> = held.map(|cursor| cursor.facts.declared.name.clone()).collect();
+        for name in held {
+            self.hold(&name)?;
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, name: &str) -> Result<()> {
+        let cursor = self.cursors.by_name.get_mut(name).ok_or_else(|| unknown(name))?;
+        let columns = Arc::clone(&cursor.columns);
+        let Some(mut rows) = cursor.rows.take() else { return Ok(()) };
+        if !matches!(rows.source, Source::Materialized(_)) {
+            rows.source = Source::Materialized(self.materialize(&mut rows.source, &columns)?);
+        }
+        if let Some(cursor) = self.cursors.by_name.get_mut(name) {
+            cursor.rows = Some(rows);
+        }
+        Ok(())
+    }
+
+    /// Materializes the remaining rows of a source.
+    ///
+    /// Errors: those of the rows; those of the disk.
+    pub fn materialize(&mut self, source: &mut Source, columns: &[Column]) -> Result<Box<dyn StoredRows>> {
+        let general = self.general;
+        general.materialize(self, source, columns)
     }
 }

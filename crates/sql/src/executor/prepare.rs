@@ -6,27 +6,21 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{self, Statement as Tree};
 
-use super::cursors::Declare;
-use super::locking_subqueries::LockingSubqueries;
-use super::run::naming;
-use super::{Plan, Planned, Session};
+use super::plan::{Declare, Found, LockingSubqueries};
+use super::{Executor, Plan, Planned, Statement, StatementKind};
+use crate::column::Column;
 use crate::copy::Copy;
-use crate::direct::{Binder, Delete, Insert, Select, Update};
+use crate::direct::{Binder, Delete, Insert, Select, SelectPlan, Update};
 use crate::error::{Error, Result};
 use crate::expr::Failure;
-use crate::general::{Change, Query};
-use crate::outcome::Column;
+use crate::session::naming;
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, INVALID_CURSOR_DEFINITION, TOO_MANY_COLUMNS};
-use crate::statement::{Statement, StatementKind};
 use crate::syntax::{Declared, Parsed, Plain, change_of, check_places, ident, last_name, one, planning};
 
 /// The most columns of a result: PostgreSQL's limit, which is within that of the wire protocol.
 const MOST_COLUMNS: usize = 1_664;
 
-/// The results of planning.
-pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
-
-impl Session {
+impl Executor {
     /// Prepares a text that is one statement.
     ///
     /// Errors: any error of the statement.
@@ -79,7 +73,7 @@ impl Session {
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
         let catalog = self.transaction()?.view().catalog().version();
         self.levels = parsed.depth;
-        let (query, params, columns) = Query::plan(self, tree, statement.given())?;
+        let (query, params, columns) = self.plan_query(tree, statement.given())?;
         let planned = StdArc::new(Planned {
             catalog,
             settings: self.context.settings.version,
@@ -126,13 +120,13 @@ impl Session {
         let kind = kind_of(&parsed.statement);
         let catalog = self.transaction()?.view().catalog().version();
         let depth = parsed.depth;
-        self.pictures.take();
+        self.snapshots.take();
         self.levels = depth;
         let (plan, params, columns) = planning(depth, || self.plan_tree(&parsed, types))?;
         let levels = self.levels;
         // A plan with a snapshot of the session is replanned for each run: its catalog version
         // matches none. A cursor's query is a separate statement.
-        let is_of_now = self.pictures.take() && !matches!(plan, Plan::Declare(_));
+        let is_of_now = self.snapshots.take() && !matches!(plan, Plan::Declare(_));
         let catalog = if is_of_now { u64::MAX } else { catalog };
         if columns.len() > MOST_COLUMNS {
             let what = format!("target lists can have at most {MOST_COLUMNS} entries");
@@ -208,16 +202,17 @@ impl Session {
 
     fn plan_general(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Found> {
         if let Some((change, with)) = change_of(tree) {
-            let (change, params, columns) = Change::plan(self, change, with, types)?;
+            let general = self.general;
+            let (change, params, columns) = general.plan_change(&mut self.session, change, with, types)?;
             return Ok((Plan::Change(change), params, columns));
         }
         match tree {
             Tree::Query(_) | Tree::Explain { .. } => {
-                let (query, params, columns) = Query::plan(self, tree, types)?;
+                let (query, params, columns) = self.plan_query(tree, types)?;
                 Ok((Plan::Query(query), params, columns))
             }
             Tree::Copy { .. } => {
-                let (copy, columns) = Copy::plan(self, tree)?;
+                let (copy, columns) = Copy::plan(&mut self.session, tree)?;
                 Ok((Plan::Copy(copy), Vec::new(), columns))
             }
             Tree::ShowVariable { variable } => {
@@ -248,9 +243,10 @@ impl Session {
             params: types.to_vec(),
         };
         let planned = match tree {
-            Tree::Query(query) => {
-                Select::plan(query, &mut binder).map(|(plan, columns)| (Plan::Select(plan), columns))
-            }
+            Tree::Query(query) => Select::plan(query, &mut binder).map(|(plan, columns)| {
+                let plan = SelectPlan::new(plan, columns.clone().into(), self.levels);
+                (Plan::Select(StdArc::new(plan)), columns)
+            }),
             Tree::Insert(insert) => match Insert::plan(insert, &mut binder) {
                 Ok((plan, columns)) if plan.rows.is_some() => Ok((Plan::Insert(plan), columns)),
                 Ok(_) => Err(Failure::Unknown),

@@ -1,55 +1,22 @@
 //! Translates DataFusion's errors into PostgreSQL's codes.
 
-pub(crate) mod messages;
-
-use std::io::ErrorKind;
-
 use arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 
+use crate::batch::{Cause, Origin, arrow_error_with, error_of_cause, io_error, translate_message};
 use crate::error::Error;
-use crate::general::errors::messages::{Origin, translate_message};
-use crate::general::rewrite::shown;
-use crate::sqlstate::{
-    AMBIGUOUS_COLUMN, CONFIGURATION_LIMIT_EXCEEDED, DISK_FULL, DIVISION_BY_ZERO, IO_ERROR,
-    NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN,
-};
+use crate::general::internal_names::shown;
+use crate::sqlstate::{AMBIGUOUS_COLUMN, OUT_OF_MEMORY, SYNTAX_ERROR, UNDEFINED_COLUMN};
 
-/// Translates an error of Arrow.
-pub(crate) fn arrow_error(error: ArrowError) -> Error {
-    of_arrow(&error)
-}
-
+/// Translates an error of Arrow, which may have one of DataFusion's as its cause.
 fn of_arrow(error: &ArrowError) -> Error {
-    match error {
-        ArrowError::DivideByZero => Error::new(DIVISION_BY_ZERO, "division by zero"),
-        ArrowError::MemoryError(what) => Error::new(OUT_OF_MEMORY, format!("out of memory: {what}")),
-        ArrowError::IoError(_, source) => io_error(source),
-        ArrowError::NotYetImplemented(what) => translate_message(what, Origin::Unimplemented),
-        ArrowError::ExternalError(source) => of_source(&**source),
-        ArrowError::ArithmeticOverflow(_) => {
-            Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")
-        }
-        ArrowError::CastError(what) | ArrowError::ParseError(what) | ArrowError::ComputeError(what) => {
-            translate_message(what, Origin::Operator)
-        }
-        other => translate_message(&other.to_string(), Origin::Operator),
-    }
+    arrow_error_with(error, &of_source)
 }
 
 /// Translates the cause of an error.
-fn of_source(source: &(dyn std::error::Error + Send + Sync + 'static)) -> Error {
-    if let Some(own) = source.downcast_ref::<Error>() {
-        return own.clone();
-    }
-    if let Some(inner) = source.downcast_ref::<DataFusionError>() {
-        return error_of(inner);
-    }
-    match source.downcast_ref::<ArrowError>() {
-        Some(inner) => of_arrow(inner),
-        None => translate_message(&source.to_string(), Origin::Engine),
-    }
+fn of_source(source: &Cause) -> Option<Error> {
+    source.downcast_ref::<DataFusionError>().map(error_of)
 }
 
 /// Wraps an error of ours, so that it passes through DataFusion unchanged.
@@ -63,7 +30,7 @@ pub(crate) fn datafusion_error(error: DataFusionError) -> Error {
 
 fn error_of(error: &DataFusionError) -> Error {
     match error {
-        DataFusionError::External(source) => of_source(&**source),
+        DataFusionError::External(source) => error_of_cause(&**source, &of_source),
         DataFusionError::ArrowError(source, _) => of_arrow(source),
         DataFusionError::IoError(source) => io_error(source),
         DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => error_of(inner),
@@ -119,23 +86,12 @@ fn error_of(error: &DataFusionError) -> Error {
     }
 }
 
-/// Translates an I/O error of temporary files.
-fn io_error(error: &std::io::Error) -> Error {
-    let sqlstate = match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => DISK_FULL,
-        ErrorKind::OutOfMemory => OUT_OF_MEMORY,
-        // DataFusion's limit on disk space.
-        _ if error.to_string().contains("exceeded the allowable limit") => CONFIGURATION_LIMIT_EXCEEDED,
-        _ => IO_ERROR,
-    };
-    Error::new(sqlstate, format!("temporary files: {error}"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Error as IoError;
+    use std::io::{Error as IoError, ErrorKind};
 
     use super::*;
+    use crate::batch::arrow_error;
 
     /// Goal: a full disk is reported as such, and other failures of temporary files by their own
     /// codes.
