@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering;
-use cairn_vfs::{Fs, Operation, Rng, SystemRng};
+use cairn_vfs::{Fs, Operation, Rng, SystemRng, ensure};
 
 use crate::Result;
 use crate::catalog::{Catalog, GHOST, ROOT};
@@ -157,8 +157,10 @@ impl Database {
 fn load_catalog(store: &Store) -> Result<Catalog> {
     let space = store.space();
     if space.pages()? <= ROOT {
-        Tree::create(space)?;
+        let root = Tree::create(space)?.root();
+        ensure!(root == ROOT, "the catalog's tree begins at page {root}, expected {ROOT}");
     }
+    ensure!(space.pages()? > ROOT, "the catalog's tree was not created as the first one");
     let mut catalog = Catalog::new();
     let mut cursor = Tree::open(space, ROOT)
         .scan((std::ops::Bound::Unbounded, std::ops::Bound::Unbounded), crate::storage::Direction::Forward);

@@ -7,6 +7,8 @@ use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Current, Mutex, MutexGuard, OnceLock, lock};
 
 use crate::catalog::Catalog;
+#[cfg(debug_assertions)]
+use crate::mvcc::Taken;
 use crate::mvcc::{Cleaning, CommitQueue, Rows, SchemaLock, Slots, Waits};
 use crate::options::Options;
 use crate::sorter::Scratch;
@@ -39,6 +41,30 @@ pub(crate) struct Inner {
     pub(crate) shadowed: Option<Box<dyn File>>,
 }
 
+/// Checks that no lock and no version outlives the transactions, once the last handle is dropped.
+#[cfg(debug_assertions)]
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.has_failed() || std::thread::panicking() {
+            return;
+        }
+        while let Some(ended) = self.commits.take_visible(u64::MAX, usize::MAX, Taken::All) {
+            if ended.is_empty() {
+                break;
+            }
+            for ended in ended {
+                ended.writes.iter().for_each(|write| self.rows.forget(write));
+                ended.claims.iter().for_each(|(tree, key)| self.rows.release(*tree, key));
+            }
+        }
+        debug_assert!(self.rows.len() == 0, "{} rows are still locked", self.rows.len());
+        debug_assert!(self.waits.len() == 0, "{} transactions still wait", self.waits.len());
+        debug_assert!(self.slots.snapshots() == 0, "{} snapshots are left", self.slots.snapshots());
+        debug_assert!(self.slots.oldest_writer().is_none(), "a transaction still writes");
+        debug_assert!(!self.schema.is_held(), "a transaction still holds the schema");
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) commits: AtomicU64,
@@ -50,6 +76,7 @@ impl Inner {
     /// Creates the state of a database whose recovery is finished. `next_transaction` is a number
     /// that no transaction in the log has.
     pub(crate) fn new(store: Store, catalog: Catalog, options: &Options, next_transaction: u64) -> Inner {
+        debug_assert!(next_transaction > 0, "a transaction would get number 0, which stands for none");
         Inner {
             store,
             slots: Arc::new(Slots::new()),
@@ -95,12 +122,15 @@ impl Inner {
     }
 
     pub(crate) fn take_transaction_id(&self) -> u64 {
-        self.next_transaction.fetch_add(1, Ordering::Relaxed)
+        let id = self.next_transaction.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(id != 0 && id != Waits::ALL, "a transaction gets number {id}");
+        id
     }
 
     /// Returns a temporary place and memory for one of several sorters in use at the same time.
     pub(crate) fn scratch(&self, sorters: usize) -> Scratch {
         let number = self.sorters.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(sorters > 0, "memory is shared by no sorter");
         self.store.scratch(number, self.options.sort_bytes / sorters.max(1))
     }
 
@@ -129,6 +159,7 @@ impl Inner {
         // database as failed before it stops being a writer, and the next opening needs the log to
         // undo it.
         self.check()?;
+        debug_assert!(needed <= end, "a checkpoint keeps the log from {needed} on, beyond its end {end}");
         let is_all = self.store.checkpoint(needed)?;
         self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
         if self.store.is_short() {

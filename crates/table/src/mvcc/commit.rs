@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 
 use cairn_pool::Lsn;
+use cairn_vfs::ensure;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use super::key::Key;
@@ -75,6 +76,21 @@ struct Queues {
     ended: VecDeque<Ended>,
 }
 
+impl Queues {
+    /// Checks that an ended transaction comes after all others.
+    fn assert_is_last(&self, ended: &Ended) {
+        debug_assert!(
+            self.ended.back().is_none_or(|last| last.csn < ended.csn),
+            "commit {} is queued behind a later one",
+            ended.csn
+        );
+        debug_assert!(
+            self.pending.iter().all(|pending| pending.ended.csn == 0),
+            "a commit that waits for its turn has a number"
+        );
+    }
+}
+
 /// Commits in progress, and ended transactions that other transactions may still need.
 #[derive(Debug, Default)]
 pub(crate) struct CommitQueue {
@@ -100,7 +116,13 @@ impl CommitQueue {
                 return Ok(None);
             }
         }
+        let last = queues.pending.back().map(|last| last.lsn);
         let (lsn, ended, writer) = append()?;
+        ensure!(
+            last.is_none_or(|last| last < lsn),
+            "a commit at {lsn} is queued after one at {last:?}, expected the order of the log"
+        );
+        debug_assert!(ended.csn == 0, "a commit that is not visible has number {}", ended.csn);
         queues.pending.push_back(Pending { ended, lsn, is_ready: false, writer });
         Ok(Some(lsn))
     }
@@ -125,11 +147,13 @@ impl CommitQueue {
             ended.state.set(ended.csn);
             hook::at("between a commit's end and its being seen");
             slots.publish(ended.csn);
+            assert!(slots.last() >= ended.csn, "commit {} is not visible", ended.csn);
             // ORDER: release its rows after that. A transaction that locks one of them must see the
             // commit in its next snapshot; otherwise it would change a version it has not seen.
             ended.state.release_locks();
             drop(writer);
             woken.push(Arc::clone(&ended.state));
+            queues.assert_is_last(&ended);
             queues.ended.push_back(ended);
         }
         drop(queues);
@@ -147,6 +171,7 @@ impl CommitQueue {
         slots.publish(ended.csn);
         ended.state.release_locks();
         drop(writer);
+        queues.assert_is_last(&ended);
         queues.ended.push_back(ended);
         drop(queues);
         state.wake_all();
@@ -162,7 +187,12 @@ impl CommitQueue {
         if count == 0 && seen.count() > 0 {
             return None;
         }
-        Some(queues.ended.drain(..count).collect())
+        let taken: Vec<Ended> = queues.ended.drain(..count).collect();
+        debug_assert!(
+            taken.iter().all(|ended| ended.csn <= horizon && ended.state.has_released_locks()),
+            "transactions up to commit {horizon} are cleaned up, and one that is still needed"
+        );
+        Some(taken)
     }
 
     /// Forgets the ghosts of a tree that is dropped, because they need no separate removal.
@@ -174,7 +204,10 @@ impl CommitQueue {
     /// Puts back transactions that were taken but are still needed.
     pub(crate) fn requeue(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
         let mut queues = lock(&self.queues);
-        ended.rev().for_each(|ended| queues.ended.push_front(ended));
+        for ended in ended.rev() {
+            debug_assert!(ended.csn != 0, "a transaction returns to the queue that never was in it");
+            queues.ended.push_front(ended);
+        }
     }
 
     /// Returns the number of ended transactions kept.

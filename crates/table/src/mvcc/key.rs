@@ -8,6 +8,11 @@ use cairn_vfs::sync::Arc;
 /// with the primary key appended. A [`Key`] takes 24 bytes.
 const SHORT: usize = 22;
 
+/// The length of a short key is a byte.
+const _: () = assert!(SHORT <= u8::MAX as usize);
+/// Five lists hold the key of a changed row.
+const _: () = assert!(size_of::<Key>() == 24);
+
 /// A key. A short one is stored inline; a long one is shared.
 ///
 /// The key of a changed row is in five lists. Separate memory for each key would have to be
@@ -22,13 +27,15 @@ impl Key {
     #[inline]
     pub(crate) fn new(key: &[u8]) -> Key {
         let mut bytes = [0; SHORT];
-        match bytes.get_mut(..key.len()) {
+        let made = match bytes.get_mut(..key.len()) {
             Some(place) => {
                 place.copy_from_slice(key);
                 Key::Short { len: key.len() as u8, bytes }
             }
             None => Key::Long(key.into()),
-        }
+        };
+        debug_assert!(*made == *key, "a key of {} bytes became one of {}", key.len(), made.len());
+        made
     }
 }
 

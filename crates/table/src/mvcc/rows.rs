@@ -21,7 +21,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::{SmallVec, smallvec};
 
 use super::key::Key;
-use super::state::{ABORTED, State};
+use super::state::{ABORTED, ACTIVE, State};
 use crate::hook;
 
 const SHARDS: usize = 64;
@@ -31,6 +31,7 @@ const MIN_CAPACITY: usize = 28;
 /// Consecutive transactions are of similar size, and a table that grows from the start each time is
 /// rebuilt three times. 64 KiB, or 4 MiB for all shards.
 const MAX_KEPT_CAPACITY: usize = 896;
+const _: () = assert!(MIN_CAPACITY <= MAX_KEPT_CAPACITY);
 
 /// The previous contents of a record. Short ones, such as most index entries, are stored inline.
 type Bytes = SmallVec<[u8; 16]>;
@@ -90,6 +91,41 @@ struct Entry {
 }
 
 impl Entry {
+    /// Checks who holds the row, and that its versions are in order.
+    fn assert_invariants(&self) {
+        let has_ended = |state: &Arc<State>| state.has_released_locks();
+        if let Some(shares) = &self.shares {
+            let is_alone = |owner: &Arc<State>| {
+                shares.states.iter().all(|share| Arc::ptr_eq(share, owner) || has_ended(share))
+            };
+            debug_assert!(
+                self.owner.as_ref().is_none_or(|owner| has_ended(owner) || is_alone(owner)),
+                "a row is held exclusively that another transaction holds too: {self:?}"
+            );
+            debug_assert!(
+                shares.states.iter().enumerate().all(|(at, share)| {
+                    !shares.states.iter().skip(at + 1).any(|other| Arc::ptr_eq(share, other))
+                }),
+                "a transaction shares a row twice: {self:?}"
+            );
+        }
+        if let [.., before, last] = &self.versions[..] {
+            let is_same = Arc::ptr_eq(&before.writer, &last.writer);
+            debug_assert!(
+                !is_same || before.epoch < last.epoch,
+                "the versions of a transaction at savepoints {} and {} are out of order",
+                before.epoch,
+                last.epoch
+            );
+            debug_assert!(
+                is_same || before.writer.commit() != ACTIVE,
+                "transaction {} changes a row that {} has not finished changing",
+                last.writer.id,
+                before.writer.id
+            );
+        }
+    }
+
     /// Drops all transactions that have released their locks. Returns true if the entry is now
     /// empty.
     ///
@@ -125,6 +161,7 @@ impl Shard {
     /// Updates the counters after an insertion.
     fn after_insert(&self, entries: &HashTable<Entry>) {
         let len = entries.len();
+        debug_assert!(len > 0, "a table of rows is empty after an insertion");
         if len > self.peak.load(Ordering::Relaxed) {
             self.peak.store(len, Ordering::Relaxed);
         }
@@ -134,8 +171,9 @@ impl Shard {
     /// Updates the length after removals, and frees the memory of a large transaction. In a large
     /// sparse table, nearly every access would be a cache miss.
     fn after_remove(&self, entries: &mut HashTable<Entry>) {
+        let peak = self.peak.load(Ordering::Relaxed);
+        debug_assert!(entries.len() <= peak, "{} rows are held, but {peak} at most", entries.len());
         if entries.is_empty() && entries.capacity() > MIN_CAPACITY {
-            let peak = self.peak.load(Ordering::Relaxed);
             let is_usual = entries.capacity() <= MAX_KEPT_CAPACITY && peak > entries.capacity() / 4;
             if !is_usual {
                 *entries = HashTable::with_capacity(MIN_CAPACITY);
@@ -237,6 +275,7 @@ impl Rows {
         mode: Mode,
         snapshot: Option<u64>,
     ) -> Claim {
+        debug_assert!(!me.has_released_locks(), "transaction {} locks a row after its end", me.id);
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
@@ -254,6 +293,7 @@ impl Rows {
             return Claim::Mine { key, is_new: true };
         };
         entry.remove_ended();
+        entry.assert_invariants();
         let is_mine = |state: &Arc<State>| Arc::ptr_eq(state, me);
         match &entry.owner {
             Some(owner) if is_mine(owner) => {
@@ -271,6 +311,7 @@ impl Rows {
                 (Mode::Shared, Some(waiter)) if !has_share && !is_mine(waiter) => vec![Arc::clone(waiter)],
                 (Mode::Shared, _) => Vec::new(),
             };
+            debug_assert!(!others.iter().any(is_mine), "transaction {} waits for itself", me.id);
             if !others.is_empty() {
                 if mode == Mode::Exclusive {
                     shares.wanted_by.get_or_insert_with(|| Arc::clone(me));
@@ -290,6 +331,7 @@ impl Rows {
             Mode::Shared if has_share => {}
             Mode::Shared => entry.shares.get_or_insert_default().states.push(Arc::clone(me)),
         }
+        entry.assert_invariants();
         Claim::Mine { key: entry.key.clone(), is_new: !has_share }
     }
 
@@ -349,7 +391,17 @@ impl Rows {
             let write = write();
             return KeptVersions { oldest: Arc::clone(&write), new: Some(write) };
         };
+        debug_assert!(
+            entry.owner.as_ref().is_some_and(|owner| Arc::ptr_eq(owner, me)),
+            "transaction {} changes a row that it does not hold",
+            me.id
+        );
         let oldest = entry.versions.get(first_version_by(&entry.versions, me)).cloned();
+        debug_assert!(
+            oldest.as_ref().is_none_or(|oldest| Arc::ptr_eq(&oldest.writer, me)),
+            "the versions of transaction {} are not the last ones of its row",
+            me.id
+        );
         if let (Some(oldest), Some(last)) = (&oldest, entry.versions.last())
             && last.epoch >= epoch
         {
@@ -357,6 +409,7 @@ impl Rows {
         }
         let write = write();
         entry.versions.push(Arc::clone(&write));
+        entry.assert_invariants();
         KeptVersions { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
     }
 
@@ -385,6 +438,7 @@ impl Rows {
             if last.writer.is_visible_at(csn) {
                 break;
             }
+            let invisible = first;
             first = match own.filter(|(own, _)| Arc::ptr_eq(own, &last.writer)) {
                 Some((_, until)) if last.epoch <= until => break,
                 // Skips the transaction's own changes after the savepoint.
@@ -392,6 +446,7 @@ impl Rows {
                     .partition_point(|version| version.epoch <= until || !Arc::ptr_eq(own, &version.writer)),
                 None => first_version_by(before, &last.writer),
             };
+            debug_assert!(first < invisible, "the search for a visible version stays at {first}");
         }
         match entry.versions.get(first) {
             None => Seen::InPlace,
@@ -417,6 +472,10 @@ impl Rows {
             let entry = found.get_mut();
             let is_own = |version: &Arc<Write>| Arc::ptr_eq(&version.writer, &write.writer);
             let count = entry.versions.iter().rposition(is_own).map_or(0, |last| last + 1);
+            debug_assert!(
+                entry.versions.iter().take(count).all(|version| version.writer.commit() != ACTIVE),
+                "versions of a running transaction are forgotten: {entry:?}"
+            );
             entry.versions.drain(..count);
             if entry.remove_ended() {
                 found.remove();

@@ -37,8 +37,14 @@ impl SchemaLock {
     }
 
     pub(crate) fn set_holder(&self, holder: &mut Option<SchemaHolder>, state: &Arc<State>, yields: bool) {
+        assert!(
+            holder.as_ref().is_none_or(|other| other.yields && !other.is(state)),
+            "transaction {} takes the schema from a holder that does not yield",
+            state.id
+        );
         *holder = Some(SchemaHolder { state: Arc::clone(state), yields });
         self.holder_id.store(state.id, Ordering::SeqCst);
+        self.assert_invariants(holder);
     }
 
     /// Makes a transaction with a snapshot the holder, or returns the current holder.
@@ -57,10 +63,23 @@ impl SchemaLock {
     pub(crate) fn release(&self, id: u64) {
         let mut holder = lock(&self.holder);
         if holder.as_ref().is_some_and(|holder| holder.state.id == id) {
+            self.assert_invariants(&holder);
             *holder = None;
             self.holder_id.store(0, Ordering::SeqCst);
         }
+        self.assert_invariants(&holder);
         drop(holder);
         self.changed.notify_all();
+    }
+
+    /// Checks that the number that is read without the lock is that of the holder.
+    fn assert_invariants(&self, holder: &Option<SchemaHolder>) {
+        let id = holder.as_ref().map_or(0, |holder| holder.state.id);
+        let published = self.holder_id.load(Ordering::SeqCst);
+        debug_assert!(published == id, "transaction {id} holds the schema, but {published} is published");
+        debug_assert!(
+            holder.as_ref().is_none_or(|holder| holder.state.id != 0),
+            "the holder of the schema has no number"
+        );
     }
 }

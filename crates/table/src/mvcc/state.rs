@@ -7,6 +7,8 @@ use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
 pub(crate) const ACTIVE: u64 = u64::MAX;
 /// The transaction was aborted and its changes were undone.
 pub(crate) const ABORTED: u64 = u64::MAX - 1;
+/// No snapshot sees the changes of a transaction in either state: both are above every commit.
+const _: () = assert!(ABORTED < ACTIVE && ABORTED == u64::MAX - 1);
 
 /// A transaction as others see it, from its first change or lock until nothing refers to it.
 #[derive(Debug)]
@@ -30,6 +32,7 @@ struct End {
 
 impl State {
     pub(crate) fn new(id: u64) -> Self {
+        debug_assert!(id != 0, "a transaction has number 0, which stands for none");
         State {
             id,
             commit: AtomicU64::new(ACTIVE),
@@ -52,6 +55,9 @@ impl State {
 
     /// Records how it ended, before waiters are woken.
     pub(crate) fn set(&self, commit: u64) {
+        assert!(commit != ACTIVE && commit != 0, "transaction {} ends as {commit}", self.id);
+        let before = self.commit();
+        assert!(before == ACTIVE, "transaction {} has ended as {before}, and again as {commit}", self.id);
         self.commit.store(commit, Ordering::Release);
     }
 
@@ -59,6 +65,8 @@ impl State {
     /// transaction that locks a row then takes a snapshot and reads the row again; that snapshot
     /// must include the last owner's changes.
     pub(crate) fn release_locks(&self) {
+        debug_assert!(self.commit() != ACTIVE, "transaction {} releases locks before its end", self.id);
+        debug_assert!(!self.has_released_locks(), "transaction {} releases its locks twice", self.id);
         self.has_released_locks.store(true, Ordering::Release);
     }
 
@@ -105,6 +113,7 @@ impl State {
                     self.changed.wait_timeout(ended, time).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            debug_assert!(ended.waiters > 0, "a waiter of transaction {} was not counted", self.id);
             ended.waiters -= 1;
         }
         true

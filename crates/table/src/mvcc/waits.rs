@@ -22,6 +22,8 @@ impl Waits {
     /// Adds edges from a transaction to those it waits for. Returns the cycle that this would
     /// close, from the transaction to itself, as an error.
     pub(crate) fn begin(&self, one: u64, others: &[u64]) -> Result<(), Vec<u64>> {
+        debug_assert!(one != 0 && one != Waits::ALL, "transaction {one} waits");
+        debug_assert!(!others.is_empty(), "transaction {one} waits for no transaction");
         let mut edges = lock(&self.edges);
         if others.contains(&Waits::ALL)
             // It would wait for transactions that wait for it.
@@ -36,15 +38,28 @@ impl Waits {
             let (mut path, mut seen) = (vec![one], HashSet::new());
             if leads_to(&edges, other, one, &mut path, &mut seen) {
                 self.deadlocks.fetch_add(1, Ordering::Relaxed);
+                debug_assert!(
+                    path.first() == Some(&one)
+                        && path.last().is_some_and(|end| [one, Waits::ALL].contains(end)),
+                    "the circle {path:?} does not lead back to {one}"
+                );
                 return Err(path);
             }
         }
-        edges.insert(one, others.to_vec());
+        let before = edges.insert(one, others.to_vec());
+        debug_assert!(before.is_none(), "transaction {one} waits for {others:?}, and already for {before:?}");
         Ok(())
     }
 
     pub(crate) fn end(&self, one: u64) {
-        lock(&self.edges).remove(&one);
+        let removed = lock(&self.edges).remove(&one);
+        debug_assert!(removed.is_some(), "transaction {one} ends a wait that it has not begun");
+    }
+
+    /// Returns the number of waiting transactions.
+    #[cfg(debug_assertions)]
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.edges).len()
     }
 }
 
@@ -58,6 +73,7 @@ fn leads_to(
     seen: &mut HashSet<u64>,
 ) -> bool {
     path.push(from);
+    debug_assert!(path.len() <= edges.len() + 2, "{} transactions form the path {path:?}", edges.len());
     if from == to || from == Waits::ALL {
         return true;
     }

@@ -18,9 +18,14 @@
 use cairn_pool::{Changed, Lsn, Owner};
 
 use super::source::Source;
+use super::space::META_LEN;
 
 const AT: usize = 24;
 const LEN: usize = 60;
+/// Seven words and a number of pages, behind the fields that transactions change.
+const _: () = assert!(LEN == 7 * size_of::<u64>() + size_of::<u32>() && AT == META_LEN);
+/// The random fields are among them.
+const _: () = assert!(RANDOM.start == AT && RANDOM.end <= AT + LEN);
 
 /// The fields; see the [module](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,10 +79,20 @@ impl FileIdentity {
             self.reached.0,
             self.salt,
         ];
+        debug_assert!(
+            self.checkpoint <= self.reached || self.reached == Lsn::NONE,
+            "the log is needed from {} on, and is durable up to {}",
+            self.checkpoint,
+            self.reached
+        );
         for (place, word) in place.chunks_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         place.get_mut(56..60).ok_or(Changed)?.copy_from_slice(&self.pages.to_le_bytes());
+        debug_assert!(
+            FileIdentity::decode(payload).as_ref() == Some(self),
+            "{self:?} is not read as it was written"
+        );
         Ok(())
     }
 }

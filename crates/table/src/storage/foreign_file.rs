@@ -45,6 +45,7 @@ pub(crate) fn refuse_foreign(
 pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
     let len = file.len()?;
     let page = first_page(page_size);
+    debug_assert!(page.len() == page_size, "page 0 has {} of {page_size} bytes", page.len());
     let mut bytes = vec![0; page.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
     file.read_exact_at(&mut bytes, 0)?;
     // If the magic number is present, the checksum and the fields drawn at random may have any

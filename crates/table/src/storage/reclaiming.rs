@@ -38,6 +38,7 @@ impl Reclaiming {
     fn mark(undoes: bool) -> Reclaiming {
         DEPTH.with(|depth| {
             let (all, undo) = depth.get();
+            debug_assert!(undo <= all, "of {all} marks, {undo} are for undoing");
             depth.set((all + 1, undo + u32::from(undoes)));
         });
         Reclaiming { undoes, _here: PhantomData }
@@ -49,6 +50,10 @@ impl Drop for Reclaiming {
     fn drop(&mut self) {
         DEPTH.with(|depth| {
             let (all, undo) = depth.get();
+            debug_assert!(
+                all > 0 && undo >= u32::from(self.undoes) && undo <= all,
+                "a mark ends in a thread with {all} marks, {undo} of them for undoing"
+            );
             depth.set((all.saturating_sub(1), undo.saturating_sub(u32::from(self.undoes))));
         });
     }

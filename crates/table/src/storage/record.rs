@@ -29,6 +29,9 @@ const MADE: u8 = 5;
 const DROPPED: u8 = 6;
 const FREED: u8 = 7;
 const DROPPED_WITH_CHAINS: u8 = 8;
+/// No kind of record is taken for another.
+const _: () = assert!(PAGES < ROW && ROW < COMMIT && COMMIT < ABORT && ABORT < MADE);
+const _: () = assert!(MADE < DROPPED && DROPPED < FREED && FREED < DROPPED_WITH_CHAINS);
 
 /// A tree to be freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +68,7 @@ pub(crate) enum Record<'a> {
 impl<'a> Record<'a> {
     /// Appends the record: all of it, or for a row the part before the page changes.
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+        let start = to.len();
         let mut plain = |kind: u8, transaction: Option<u64>, root: Option<u32>| {
             to.push(kind);
             to.extend(transaction.into_iter().flat_map(u64::to_le_bytes));
@@ -89,12 +93,23 @@ impl<'a> Record<'a> {
                 };
                 to.push(kind);
                 // Both are part of a page, so their lengths fit.
+                debug_assert!(
+                    u16::try_from(key.len()).is_ok() && u16::try_from(value.len()).is_ok(),
+                    "a record of {} + {} bytes is logged",
+                    key.len(),
+                    value.len()
+                );
                 to.extend((key.len() as u16).to_le_bytes());
                 to.extend((value.len() as u16).to_le_bytes());
                 to.extend(key);
                 to.extend(value);
             }
         }
+        debug_assert!(
+            *self == Record::Pages
+                || Record::decode(to.get(start..).unwrap_or_default()) == Some((*self, &[][..])),
+            "{self:?} is not decoded as it was encoded"
+        );
     }
 
     /// Decodes a record, and returns it with the bytes of its page changes, if it has any. Returns

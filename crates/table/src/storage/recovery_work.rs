@@ -84,6 +84,15 @@ impl Analysis {
         let mut losers: Vec<Loser> =
             self.running.into_keys().map(|transaction| Loser { transaction, ..Loser::default() }).collect();
         losers.sort_by_key(|loser| loser.transaction);
+        debug_assert!(
+            losers.is_sorted_by(|a, b| a.transaction < b.transaction),
+            "a transaction is undone twice: {losers:?}"
+        );
+        debug_assert!(
+            losers.last().is_none_or(|loser| loser.transaction <= self.last),
+            "the numbers up to {} were used, and one of {losers:?}",
+            self.last
+        );
         let dropped = self.dropped.into_iter().filter(|tree| !self.freed.contains(&tree.root)).collect();
         RecoveryWork { losers, dropped, ghosts: Vec::new(), next_transaction: self.last + 1 }
     }
@@ -100,11 +109,13 @@ impl RecoveryWork {
         {
             self.ghosts.push((tree, key.to_vec()));
         }
+        debug_assert!(self.ghosts.len() <= GHOSTS, "{} ghosts are noted", self.ghosts.len());
     }
 
     /// Determines the work to undo. Called with every record of the log, in order. The old contents
     /// of records are not kept, because they may exceed memory, and the log has them.
     pub(crate) fn collect(&mut self, record: &Record<'_>) {
+        debug_assert!(self.next_transaction > 0, "the log was not analysed before it is replayed");
         match *record {
             Record::Row { transaction, .. } => {
                 if let Some(loser) = self.loser(transaction) {
@@ -127,6 +138,10 @@ impl RecoveryWork {
     /// Returns the contents before a transaction that did not commit, if a record has them.
     pub(crate) fn to_undo<'r>(&self, record: &Record<'r>) -> Option<Undo<'r>> {
         let Record::Row { transaction, tree, key, before } = *record else { return None };
+        debug_assert!(
+            self.losers.is_sorted_by(|a, b| a.transaction < b.transaction),
+            "the transactions to undo are out of order"
+        );
         let before = match before {
             Before::Known => return None,
             Before::Absent => None,

@@ -28,6 +28,11 @@ const NAMES: [&str; 2] = ["reserve", "undo"];
 
 /// Space for undo is allocated in steps of this, so that few changes call the file system.
 const STEP: u64 = 256 << 10;
+/// The size of the least log segment.
+const MIN_SEGMENT: u32 = 8 << 10;
+/// Space is allocated in blocks of a file system.
+const _: () = assert!(STEP.is_multiple_of(BLOCK as u64) && MIN_SEGMENT.is_multiple_of(BLOCK));
+const BLOCK: u32 = 4096;
 
 /// The reserve of an open database.
 #[derive(Debug)]
@@ -118,7 +123,11 @@ impl Reserve {
     /// Returns the size of a log segment while the database is short. A checkpoint frees whole
     /// segments after it has begun another, so several must fit.
     pub(crate) fn segment(&self) -> u32 {
-        u32::try_from(self.bytes / 16).unwrap_or(u32::MAX).max(8 << 10).next_multiple_of(4096)
+        let bytes = u32::try_from(self.bytes / 16).unwrap_or(u32::MAX);
+        // The upper bound is a multiple, so rounding up does not overflow.
+        let segment = bytes.clamp(MIN_SEGMENT, 1 << 31).next_multiple_of(BLOCK);
+        debug_assert!(segment >= MIN_SEGMENT, "a segment of {segment} bytes is too short");
+        segment
     }
 
     /// Returns the amount of log after which a checkpoint follows while the database is short.
@@ -137,6 +146,7 @@ impl Reserve {
     /// short then.
     pub(crate) fn restore(&self) -> Result<()> {
         let Some([first, second]) = &self.files else { return Ok(()) };
+        debug_assert!(self.bytes > 0, "a reserve without space has files");
         let _changing = lock(&self.changing);
         // The second file first, because its space is already owed.
         let undo_needed =
@@ -177,6 +187,7 @@ impl Reserve {
     /// Returns whether the main file may grow by `bytes`. Once the reserve was given up, the file
     /// may take an eighth of it at most: without space for the log, even an undo would fail.
     pub(crate) fn may_grow(&self, bytes: u64) -> bool {
+        debug_assert!(bytes > 0, "the file grows by nothing");
         !self.is_short() || self.grown.fetch_add(bytes, SeqCst) + bytes <= self.bytes / 8
     }
 
@@ -185,6 +196,7 @@ impl Reserve {
     /// nothing added.
     pub(crate) fn reserve_undo(&self, bytes: u64, reclaims: bool) -> Result<()> {
         let Some([_, second]) = &self.files else { return Ok(()) };
+        debug_assert!(bytes > 0, "an undo is announced that takes no space");
         let undo_needed = self.undo_needed.fetch_add(bytes, SeqCst) + bytes;
         if undo_needed <= self.undo_allocated.load(SeqCst) {
             return Ok(());
@@ -214,14 +226,18 @@ impl Reserve {
             self.give_up(false);
             return Ok(());
         }
-        self.undo_needed.fetch_sub(bytes, SeqCst);
+        let before = self.undo_needed.fetch_sub(bytes, SeqCst);
+        debug_assert!(before >= bytes, "{bytes} bytes of {before} are no longer needed for undo");
         Err(error.into())
     }
 
     /// Subtracts what a finished transaction no longer owes.
     pub(crate) fn release_undo(&self, bytes: u64) {
-        let undo_needed = self.undo_needed.fetch_sub(bytes, SeqCst).saturating_sub(bytes);
+        // Without files, nothing was added.
         let Some([_, second]) = &self.files else { return };
+        let before = self.undo_needed.fetch_sub(bytes, SeqCst);
+        debug_assert!(before >= bytes, "{bytes} bytes of {before} are no longer needed for undo");
+        let undo_needed = before.saturating_sub(bytes);
         let undo_allocated = self.undo_allocated.load(SeqCst);
         if undo_allocated == 0 || (undo_needed > 0 && undo_allocated <= 4 * (undo_needed + STEP)) {
             return;
@@ -240,6 +256,7 @@ impl Reserve {
         let _changing = lock(&self.changing);
         free_blocks(&**second);
         let mut bytes = self.bytes;
+        debug_assert!(bytes > 0, "a reserve without space has files");
         while bytes >= self.bytes / 8 && first.allocate(0, bytes).is_err_and(|error| error.is_full()) {
             free_blocks(&**first);
             bytes /= 2;

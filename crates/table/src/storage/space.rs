@@ -12,12 +12,14 @@ use std::sync::Arc;
 use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile, stamp};
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering};
 use cairn_vfs::sync::{Mutex, lock};
-use cairn_vfs::{File, Operation};
+use cairn_vfs::{File, Operation, ensure};
 
 use super::change::Change;
 use super::file_identity::FileIdentity;
 use super::log::Log;
+use super::node::{INNER, LEAF};
 use super::ops::Op;
+use super::packed::PACKED;
 use super::reclaiming::is_reclaiming;
 use super::source::Source;
 use crate::{Error, Result, hook};
@@ -26,10 +28,16 @@ pub(super) const MAGIC: &[u8; 8] = b"CAIRNSQL";
 const VERSION: u32 = 2;
 const PAGES: usize = 16;
 const FREE: usize = 20;
-const META_LEN: usize = 24;
+pub(super) const META_LEN: usize = 24;
 const FREE_PAGE: u8 = 3;
+/// The fields of page 0 follow one another.
+const _: () = assert!(PAGES == MAGIC.len() + 2 * size_of::<u32>() && FREE == PAGES + size_of::<u32>());
+const _: () = assert!(META_LEN == FREE + size_of::<u32>());
+/// No page of a free list is taken for a node, or for a part of a long value.
+const _: () = assert!(FREE_PAGE != LEAF && FREE_PAGE != INNER && FREE_PAGE != PACKED);
 /// Number of pages for which disk space is allocated at a time.
 const RESERVED: u32 = 16;
+const _: () = assert!(RESERVED > 0);
 /// Number of attempts to read the list of free pages while others change it.
 const FREE_LIST_ATTEMPTS: usize = 8;
 
@@ -51,6 +59,7 @@ pub(crate) fn put_meta(payload: &mut [u8], meta: Meta) -> Result<(), Changed> {
 }
 
 pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
+    debug_assert!(payload.len() > META_LEN, "a page has {} bytes", payload.len());
     payload.fill(0);
     *payload.first_mut().ok_or(Changed)? = FREE_PAGE;
     payload.get_mut(4..8).ok_or(Changed)?.copy_from_slice(&next.to_le_bytes());
@@ -74,6 +83,10 @@ pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
     let mut page = vec![0; page_size];
     put_first_page(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size, &FileIdentity::default());
     stamp(&mut page, 0, Lsn::NONE);
+    debug_assert!(
+        begins_database(Path::new(""), page.get(PAGE_HEADER_LEN..).unwrap_or_default(), page_size).is_ok(),
+        "page 0 of a new database does not begin one"
+    );
     page
 }
 
@@ -178,6 +191,21 @@ impl Space {
         let mut state = lock(&self.identity);
         let before = state.identity;
         change(&mut state.identity);
+        ensure!(
+            state.identity.checkpoint >= before.checkpoint,
+            "page 0 goes back in the log, from {before:?} to {:?}",
+            state.identity
+        );
+        debug_assert!(
+            state.identity.reached >= before.reached,
+            "page 0 knows less of the log, from {before:?} to {:?}",
+            state.identity
+        );
+        ensure!(
+            state.identity.database == before.database && state.identity.log == before.log,
+            "the identity of the database changes from {before:?} to {:?}",
+            state.identity
+        );
         if state.is_durable && state.identity == before {
             return Ok(());
         }
@@ -246,6 +274,7 @@ impl Space {
 
     fn meta(&self, page: &[u8]) -> Result<Meta> {
         match (Source::u32(page, PAGES), Source::u32(page, FREE)) {
+            (Ok(0), Ok(_)) => Err(self.damaged(0, "it says that the file has no pages")),
             (Ok(pages), Ok(free)) => Ok(Meta { pages, free }),
             _ => Err(self.damaged(0, "it is too short")),
         }
@@ -273,6 +302,12 @@ impl Space {
             let (number, guard) = self.take_page(&mut meta)?;
             pages.push((number, change.hold(guard)));
         }
+        debug_assert!(
+            pages.iter().all(|(page, _)| *page != 0 && *page < meta.pages),
+            "of {} pages, {pages:?} were allocated",
+            meta.pages
+        );
+        debug_assert!(pages.len() == count, "{} of {count} pages were allocated", pages.len());
         let at = change.hold(first);
         change.plan(at, Op::Meta(meta));
         Ok(pages)
@@ -281,6 +316,11 @@ impl Space {
     fn take_page(&self, meta: &mut Meta) -> Result<(u32, Exclusive<'_>)> {
         let number = meta.free;
         if number != 0 {
+            // The list is read from the file.
+            if number >= meta.pages {
+                let pages = meta.pages;
+                return Err(self.damaged(0, format!("its first free page is {number} of {pages} pages")));
+            }
             let guard = self.file.write(number)?;
             meta.free = self.next_free(number, &guard)?;
             return Ok((number, guard));
@@ -337,6 +377,15 @@ impl Space {
     /// of the file. Nothing else may allocate meanwhile. Until this is done no page is free, so the
     /// next vacuum finds the pages that a crash leaves. Errors: the pool's and the log's.
     pub(crate) fn set_free(&self, pages: u32, free: &[u32]) -> Result<()> {
+        ensure!(
+            free.is_sorted_by(|a, b| a < b),
+            "the list of free pages would have pages twice, or in another order than that of the file"
+        );
+        ensure!(
+            free.first() != Some(&0) && free.last().is_none_or(|last| *last < pages),
+            "pages up to {:?} of {pages} would be free",
+            free.last()
+        );
         self.set_meta(Meta { pages, free: 0 })?;
         let mut next = 0;
         for &page in free.iter().rev() {
@@ -360,6 +409,11 @@ impl Space {
     /// Truncates the file, once the pages beyond are neither used nor free, durably. Errors: the
     /// pool's.
     pub(crate) fn truncate(&self, pages: u32) -> Result<()> {
+        debug_assert!(pages > 0, "page 0 would be cut off");
+        debug_assert!(
+            self.pages().map_or(true, |counted| counted == pages),
+            "the file is truncated to {pages} pages, and page 0 has another number"
+        );
         // ORDER: page 0 must not require more pages than the file has.
         self.update_identity(|identity| identity.pages = identity.pages.min(pages))?;
         self.reserved.store(pages, Ordering::Relaxed);
@@ -404,6 +458,10 @@ impl Space {
     pub(crate) fn release<'p>(&'p self, change: &mut Change<'p>, page: u32, at: usize) -> Result<()> {
         let first = self.file.write(0)?;
         let meta = self.meta(&first)?;
+        ensure!(page != 0, "page 0 would be freed");
+        if page == meta.free {
+            return Err(self.damaged(page, "it is in use, and on the list of free pages"));
+        }
         change.plan(at, Op::Free { next: meta.free });
         let at = change.hold(first);
         change.plan(at, Op::Meta(Meta { free: page, ..meta }));

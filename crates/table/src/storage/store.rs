@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
-use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng};
+use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng, ensure};
 use cairn_wal::{Recovery, RecoveryOptions, Tail};
 
 use super::chain::read_chain;
@@ -32,6 +32,8 @@ use crate::{Error, Result};
 
 /// With fewer frames, the pages on one path from root to leaf could evict one another forever.
 const MIN_FRAMES: usize = 8;
+/// A thread that splits a node holds up to five pages.
+const _: () = assert!(MIN_FRAMES > 5);
 
 /// Options for opening a database.
 #[derive(Debug, Clone)]
@@ -281,8 +283,11 @@ impl Store {
         recovery_work: &mut RecoveryWork,
     ) -> Result<()> {
         let mut recovery = Recovery::open(fs, directory, cairn_wal::Lsn::ZERO, &RecoveryOptions::default())?;
+        let mut last = Lsn::NONE;
         while let Some(record) = recovery.next()? {
             let lsn = Lsn(record.lsn.get());
+            ensure!(lsn > last, "the log record at {lsn} follows the one at {last}");
+            last = lsn;
             let (found, changes) = Record::decode(record.payload).ok_or_else(|| Error::Corruption {
                 file: file.path().to_owned(),
                 page: 0,
@@ -465,6 +470,7 @@ impl Store {
 
     /// Sets space aside for an undo, accounted to a debt. Errors: a full disk's.
     pub(crate) fn reserve_undo(&self, reservation: &mut UndoReservation, bytes: u64) -> Result<()> {
+        debug_assert!(bytes > 0, "the undo of a change takes no space");
         reservation.due += bytes;
         let given = reservation.log.as_ref().map_or(UNDO_STEP, |(_, reserved)| UNDO_STEP + reserved);
         if reservation.due <= given {
@@ -473,6 +479,10 @@ impl Store {
         let more = (reservation.due - given).next_multiple_of(UNDO_STEP);
         self.log.reserve_undo(more).inspect_err(|_| reservation.due -= bytes)?;
         reservation.log.get_or_insert_with(|| (Arc::clone(&self.log), 0)).1 += more;
+        debug_assert!(
+            reservation.log.as_ref().is_some_and(|(_, reserved)| reservation.due <= UNDO_STEP + reserved),
+            "less space is set aside than the undo takes: {reservation:?}"
+        );
         Ok(())
     }
 
@@ -485,6 +495,7 @@ impl Store {
     pub(crate) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
         let mut bytes = Vec::with_capacity(16);
         record.encode(&mut bytes);
+        ensure!(!bytes.is_empty(), "{record:?} is appended without page changes");
         self.log.append(&bytes)
     }
 
@@ -499,6 +510,7 @@ impl Store {
         let mut bytes = Vec::with_capacity(long.len.min(1 << 20) + 1);
         bytes.push(long.flags & !LONG);
         read_chain(&self.space, long.first, long.len, &mut bytes)?;
+        debug_assert!(bytes.len() == long.len + 1, "{long:?} was read as {} bytes", bytes.len());
         Ok(bytes)
     }
 
@@ -544,7 +556,9 @@ impl Store {
         flushed?;
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
         let needed = needed.min(keep);
+        debug_assert!(needed <= end, "the log is needed from {needed} on, and ends at {end}");
         let (reached, salt, is_begun) = self.log.begin_segment()?;
+        debug_assert!(reached >= needed, "the log is durable up to {reached}, and needed from {needed} on");
         let pages = self.space.pages_on_disk()?;
         // ORDER: first the pages and the log are durable; then page 0 states so; then the log that
         // this page 0 makes unnecessary may be released.

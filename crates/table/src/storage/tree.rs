@@ -18,7 +18,7 @@ use std::iter::once;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Lsn, Optimistic};
-use cairn_vfs::ErrorKind;
+use cairn_vfs::{Bug, ErrorKind, ensure};
 
 pub(crate) use self::build::Builder;
 pub use self::cursor::{Cursor, Direction};
@@ -34,10 +34,15 @@ use crate::{Error, Result, hook};
 
 /// More levels than a tree of 2^32 pages can have.
 const MAX_LEVELS: u8 = 32;
+/// Each node has at least two children, and a page number has 32 bits.
+const _: () = assert!(MAX_LEVELS as u32 >= u32::BITS && MERGE_CHECK_INTERVAL > 0);
 
 /// A sparse leaf is considered for a merge with a neighbour only when its record count passes a
 /// multiple of this.
 const MERGE_CHECK_INTERVAL: usize = 8;
+
+/// Number of keys of a run whose order is checked in tests.
+const SAMPLE: usize = 64;
 
 /// Number of attempts before a thread whose pages keep changing yields to others.
 const ATTEMPTS: u32 = 16;
@@ -112,6 +117,12 @@ impl From<Error> for Stop {
     }
 }
 
+impl From<Bug> for Stop {
+    fn from(bug: Bug) -> Self {
+        Stop::Error(bug.into())
+    }
+}
+
 impl From<cairn_pool::Error> for Stop {
     fn from(error: cairn_pool::Error) -> Self {
         Stop::Error(error.into())
@@ -136,6 +147,7 @@ impl Tree {
         let op = made
             .and_then(|()| image(&payload))
             .map_err(|_| space.damaged(root, "it is too short for a node"))?;
+        ensure!(root != 0, "a tree would have its root on page 0");
         change.plan(at, op);
         change.commit(&*space.log, space.path())?;
         Ok(Tree { space: Arc::clone(space), root })
@@ -304,6 +316,10 @@ impl Tree {
     ) -> Result<Run> {
         let RunMemory { value, found, record, held } = memory;
         let Some(first) = keys.first().map(AsRef::as_ref) else { return Ok(Run::default()) };
+        debug_assert!(
+            keys.iter().take(SAMPLE).is_sorted_by(|a, b| a.as_ref() <= b.as_ref()),
+            "a run of keys is out of order"
+        );
         let is_held = |number: &usize| !keys.get(*number).is_some_and(&is_free);
         let (run, is_sparse) = self.attempt(|| {
             let leaf = self.descend(first)?;
@@ -340,6 +356,12 @@ impl Tree {
         })?;
         // The records are removed and logged, so a failure to merge neighbours is not a failure of
         // this call. Damage is reported once the page is needed.
+        debug_assert!(
+            run.keys > 0 && run.removed <= run.keys,
+            "a run of {} keys ends as {run:?}",
+            keys.len()
+        );
+        debug_assert!(held.is_sorted_by(|a, b| a < b), "records are held twice: {held:?}");
         if is_sparse
             && let Err(error) = self.merge(first)
             && error.kind() == ErrorKind::Poisoned
@@ -382,6 +404,7 @@ impl Tree {
             }
             found.push(Found { number, at, goes });
         }
+        debug_assert!(looked_at <= keys.len(), "{looked_at} of {} keys were looked up", keys.len());
         Ok((looked_at, freed))
     }
 
@@ -429,6 +452,7 @@ impl Tree {
             if keys.len() >= least || level_below <= 1 {
                 keys.sort_unstable();
                 keys.dedup();
+                debug_assert!(keys.is_sorted_by(|a, b| a < b), "separators are equal");
                 return Ok(keys);
             }
             nodes = below;
@@ -571,6 +595,7 @@ impl Tree {
             view = self.below(&view, level, child)?;
             level -= 1;
         }
+        debug_assert!(level == 0, "a descent ends at level {level}");
         Ok(view)
     }
 }

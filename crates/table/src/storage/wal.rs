@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cairn_pool::{Lsn, WriteAhead};
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{CacheAligned, Mutex, OnceLock, PoisonError, lock};
+use cairn_vfs::{Bug, ensure};
 use cairn_wal::{Appender, Log as Segments};
 
 use super::log::Log;
@@ -47,13 +48,15 @@ impl WalLog {
 
     pub(crate) fn begin(&self, segments: Segments, appender: Appender, reserve: Reserve) {
         let begun = Lsn(appender.position().get());
-        let (appender, end, bytes) =
-            (Mutex::new(appender), CacheAligned(AtomicU64::new(begun.0)), AtomicU64::new(0));
-        let _ = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
+        let (appender, end, bytes) = (Mutex::new(appender), CacheAligned(AtomicU64::new(begun.0)), AtomicU64::new(0));
+        assert!(begun >= self.recovered, "the log begins at {begun}, and was read up to {}", self.recovered);
+        let opened = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
+        assert!(opened.is_ok(), "the log is opened twice");
     }
 
     fn open(&self) -> Result<&Open> {
-        self.open.get().ok_or_else(|| Error::Invalid { what: "the log is not open yet".to_owned() })
+        let open = self.open.get();
+        open.ok_or_else(|| Bug::new("the log is written before recovery has read it").into())
     }
 
     /// Makes everything up to a position durable. Errors: the log's.
@@ -87,6 +90,7 @@ impl WalLog {
             Err(error) if error.is_full() => (open.segments.reserved(), false),
             Err(error) => return Err(error.into()),
         };
+        debug_assert!(end.get() >= open.begun.0, "the log ends at {end}, and began at {}", open.begun);
         open.segments.sync_to(end)?;
         Ok((Lsn(end.get()), open.segments.salt(end), is_begun))
     }
@@ -98,7 +102,9 @@ impl WalLog {
     /// was in the page cache, and undo it.
     /// Errors: the log's.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
-        Ok(self.open()?.segments.release_before(lsn.0.into())?)
+        let open = self.open()?;
+        ensure!(lsn <= self.end(), "the log is released up to {lsn}, beyond its end {}", self.end());
+        Ok(open.segments.release_before(lsn.0.into())?)
     }
 }
 
@@ -167,6 +173,10 @@ impl Open {
         let begun = appender.rotate();
         self.segments.allow_small_segments(false);
         let begun = begun?;
+        debug_assert!(
+            begun.get() >= self.end.load(Ordering::Relaxed),
+            "a segment begins at {begun}, before the end of the log"
+        );
         self.end.store(begun.get(), Ordering::Release);
         Ok(begun)
     }
@@ -224,6 +234,10 @@ impl Log for WalLog {
     fn append(&self, record: &[u8]) -> Result<Lsn> {
         let log = |error: cairn_wal::Error| Error::Log { cause: Arc::new(error) };
         let open = self.open()?;
+        debug_assert!(
+            Record::decode(record).is_some(),
+            "a record is appended that recovery cannot read: {record:?}"
+        );
         let mut appender = lock(&open.appender);
         let lsn = match appender.append(&[record]) {
             // Work that frees space may use all that is left. Other work fails earlier.
@@ -238,6 +252,8 @@ impl Log for WalLog {
             }
             appended => appended.map_err(log)?,
         };
+        let end = open.end.load(Ordering::Relaxed);
+        ensure!(lsn.get() > end, "a record ends at {lsn}, and the one before it at {end}");
         // ORDER: under the lock, so the value only grows, and no later record gets an LSN that is
         // not greater.
         open.end.store(lsn.get(), Ordering::Release);
@@ -261,6 +277,7 @@ impl WriteAhead for WalLog {
         if lsn <= self.recovered {
             return None;
         }
+        debug_assert!(lsn <= self.end(), "a page was changed at {lsn}, beyond the end of the log");
         // The records of this process begin at a new segment. No record lies between the end of the
         // recovered log and that.
         match self.open.get() {

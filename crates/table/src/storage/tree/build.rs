@@ -11,13 +11,15 @@
 use std::collections::BTreeMap;
 
 use cairn_pool::Changed;
+use cairn_vfs::ensure;
 use cairn_vfs::sync::{Arc, Mutex, PoisonError};
 use cairn_vfs::thread::{self, JoinHandle};
 
-use super::Tree;
 use super::leaves::{Leaf, Leaves};
 use super::level::{Level, Records};
+use super::{MAX_LEVELS, Tree};
 use crate::storage::change::Change;
+use crate::storage::node::Node;
 use crate::storage::ops::image;
 use crate::storage::packed::Layout;
 use crate::{Error, Result};
@@ -34,6 +36,9 @@ pub(crate) struct Builder {
     most: usize,
     /// The last key added.
     last: Option<Vec<u8>>,
+    /// Number of records added, and of those in leaves that were written.
+    pushed: u64,
+    written: u64,
     /// Records that have not been handed over to become leaves.
     batch: Records,
     leaves: LeafMaker,
@@ -63,6 +68,7 @@ struct Work {
 
 impl Work {
     fn done(mut self) -> Work {
+        debug_assert!(self.made.as_ref().is_ok_and(Vec::is_empty), "a batch is packed twice");
         self.made = self.leaves.take(&self.records);
         self.records.clear();
         self
@@ -74,6 +80,11 @@ impl Builder {
     /// node to fill, from 0.5 to 1. With a layout, leaves are packed where that saves enough.
     pub(crate) fn new(tree: &Tree, fill: f64, layout: Option<Layout>) -> Self {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
+        debug_assert!(
+            most <= tree.space.payload && most >= tree.space.payload / 2,
+            "{most} bytes of {} are filled",
+            tree.space.payload
+        );
         let leaves = LeafMaker::Ready(Box::new(Leaves::new(tree.space.payload, most, layout)));
         let (tree, batch) = (tree.clone(), Records::default());
         let threads = thread::available_parallelism();
@@ -81,6 +92,8 @@ impl Builder {
             tree,
             most,
             last: None,
+            pushed: 0,
+            written: 0,
             batch,
             leaves,
             threads,
@@ -107,9 +120,8 @@ impl Builder {
         if len > most {
             return Err(Error::TooLong { key: key.len(), value: value.len(), most });
         }
-        if !self.is_next(key) {
-            return Err(Error::Invalid { what: "a tree is built from keys in ascending order".to_owned() });
-        }
+        ensure!(self.is_next(key), "a tree is built from {key:?} after {:?}", self.last);
+        self.pushed += 1;
         let last = self.last.get_or_insert_default();
         last.clear();
         last.extend(key);
@@ -174,6 +186,7 @@ impl Builder {
 
     fn write_leaves(&mut self, leaves: Vec<Leaf>) -> Result<()> {
         for Leaf { payload, upper } in leaves {
+            self.written += Node(&payload[..]).count().map_err(|Changed| self.build_error())? as u64;
             let page = self.put(&payload, None)?;
             self.add_child(1, &upper, page)?;
         }
@@ -185,8 +198,13 @@ impl Builder {
     }
 
     fn add_child(&mut self, level: usize, key: &[u8], child: u32) -> Result<()> {
+        debug_assert!(child != 0, "page 0 becomes a node of level {}", level - 1);
         let (most, value) = (self.most, child.to_le_bytes());
         let node = self.level(level);
+        debug_assert!(
+            node.records.last_key().or(node.lower.as_deref()).is_none_or(|last| last < key),
+            "the children of level {level} are out of order at {key:?}"
+        );
         // Checked before the key is added. A key that shares less with the node's lower fence
         // shortens the common prefix, which makes every record longer, and the node might no longer
         // fit a page. The last child has no record, but its separator becomes the node's upper
@@ -237,6 +255,13 @@ impl Builder {
         self.write_leaves(made)?;
         // The last node of a level gets its own page if the level has other nodes. The only node of
         // the top level is the root.
+        let last = Node(&node[..]).count().map_err(|Changed| self.build_error())? as u64;
+        ensure!(
+            self.written + last == self.pushed,
+            "a tree of {} records is built from {}",
+            self.written + last,
+            self.pushed
+        );
         let (mut level, size) = (1, self.tree.space.payload);
         while self.levels.contains_key(&level) {
             let child = self.put(&node, None)?;
@@ -247,7 +272,9 @@ impl Builder {
             let last = self.level(level).node(level, None, Some(child), size);
             node = last.map_err(|Changed| self.build_error())?;
             level += 1;
+            ensure!(level <= usize::from(MAX_LEVELS), "a tree is built of {level} levels");
         }
+        debug_assert!(self.batch.len() == 0, "{} records are in no leaf", self.batch.len());
         self.put(&node, Some(self.tree.root)).map(drop)
     }
 }
