@@ -99,6 +99,11 @@ impl Pages {
             found.into_iter().try_for_each(|page| pages.add(inner, page))?;
             counts.push(count);
         }
+        debug_assert!(counts.len() == roots.len(), "{} of {} trees are read", counts.len(), roots.len());
+        debug_assert!(
+            pages.has(0) && roots.iter().all(|root| pages.has(*root)),
+            "a page in use was not counted"
+        );
         Ok((pages, counts))
     }
 }
@@ -139,6 +144,11 @@ impl Database {
             report.rows += rows;
             report.entries += entries;
         }
+        debug_assert!(
+            report.used_pages + report.free_pages + report.lost_pages >= report.pages,
+            "pages are missing in {report:?}"
+        );
+        debug_assert!(report.tables == tables.len() as u64, "tables are missing in {report:?}");
         transaction.rollback()?;
         Ok(report)
     }

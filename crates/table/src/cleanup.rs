@@ -18,7 +18,7 @@ use cairn_vfs::sync::{RwLockWriteGuard, lock, write};
 use crate::Result;
 use crate::catalog::{Catalog, ROOT};
 use crate::inner::Inner;
-use crate::mvcc::{Ended, Ghost, Taken};
+use crate::mvcc::{ACTIVE, Ended, Ghost, Taken};
 use crate::storage::{Reclaiming, RunMemory, Store, Tree, free_chain, is_ghost};
 
 impl Inner {
@@ -72,6 +72,17 @@ impl Inner {
     /// Does the remaining work, and removes it from the lists. After an error the rest is still
     /// listed.
     fn clean_after(&self, ended: &mut Ended) -> Result<()> {
+        debug_assert!(ended.csn != 0, "a transaction is cleaned up that never was visible");
+        debug_assert!(
+            ended.csn <= self.slots.horizon(),
+            "commit {} is cleaned up, and a snapshot does not see it",
+            ended.csn
+        );
+        debug_assert!(
+            ended.state.commit() != ACTIVE && ended.state.has_released_locks(),
+            "transaction {} is cleaned up before its end",
+            ended.state.id
+        );
         take(&mut ended.writes).iter().for_each(|write| self.rows.forget(write));
         take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
         // Ghosts in trees that are freed below go with the trees. After an abort, the listed
@@ -90,6 +101,12 @@ impl Inner {
             trees.pop();
             self.store.free_begun(tree)?;
         }
+        debug_assert!(
+            ended.writes.is_empty() && ended.claims.is_empty() && ended.ghosts.is_empty(),
+            "rows of transaction {} are left",
+            ended.state.id
+        );
+        debug_assert!(ended.chains.is_empty(), "long rows of transaction {} are left", ended.state.id);
         Ok(())
     }
 
@@ -129,6 +146,12 @@ impl Inner {
                 break;
             }
         }
+        debug_assert!(done <= ghosts.len(), "{done} of {} ghosts are removed", ghosts.len());
+        debug_assert!(
+            result.is_err() || done == ghosts.len(),
+            "{done} of {} ghosts are removed without an error",
+            ghosts.len()
+        );
         ghosts.drain(..done);
         result
     }
@@ -148,6 +171,7 @@ fn remove_in_runs<K: AsRef<[u8]>>(
         match tree.remove_run(rest, is_ghost, &is_free, memory) {
             Ok(run) => {
                 memory.held.iter().filter_map(|&at| rest.get(at)).for_each(&held);
+                ensure_progress(run.keys, rest.len());
                 done += run.keys;
             }
             Err(error) => {
@@ -157,6 +181,11 @@ fn remove_in_runs<K: AsRef<[u8]>>(
         }
     }
     (done, Ok(()))
+}
+
+/// Checks that a run ends the loop over its keys.
+fn ensure_progress(keys: usize, left: usize) {
+    assert!(keys > 0 && keys <= left, "a run of {keys} keys was removed, and {left} are left");
 }
 
 /// Removes ghosts that earlier processes left, in trees that still exist. No snapshot can see their
@@ -194,6 +223,11 @@ fn each<T>(list: &mut Vec<T>, mut work: impl FnMut(&mut T) -> Result<()>) -> Res
             }
         }
     }
+    debug_assert!(
+        result.is_err() || done == list.len(),
+        "{done} of {} elements are finished without an error",
+        list.len()
+    );
     list.drain(..done);
     result
 }

@@ -87,12 +87,17 @@ impl LevelSurvey {
         self.records += records as u64;
         self.bytes += bytes as u64;
         self.free_bytes += free as u64;
+        debug_assert!(bytes > 0, "a page without bytes is counted");
         let used = bytes.saturating_sub(free);
         // A page exactly at a boundary belongs to the lower tenth.
         let tenth = (used * TENTHS).div_ceil(bytes.max(1)).saturating_sub(1).min(TENTHS - 1);
         if let Some(pages) = self.fill.get_mut(tenth) {
             *pages += 1;
         }
+        debug_assert!(
+            self.fill.iter().sum::<u64>() == self.pages && self.packed_pages <= self.pages,
+            "pages are counted twice, or not at all: {self:?}"
+        );
     }
 }
 

@@ -7,6 +7,7 @@ mod ddl;
 mod dml;
 mod foreign_keys;
 mod index_entry;
+mod invariants;
 mod locked_row;
 mod locks;
 mod pending;
@@ -17,11 +18,11 @@ mod statement;
 
 use std::time::Duration;
 
-use cairn_vfs::ErrorKind;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
+use cairn_vfs::{ErrorKind, ensure};
 
-use crate::catalog::{Catalog, Counters, Table};
+use crate::catalog::{Catalog, Counters, ROOT, Table};
 use crate::inner::Inner;
 use crate::mvcc::{Canceller, Ended, Ghost, Key, ReadSet, Snapshot, State, Write, WriterSlot};
 use crate::options::{Durability, Isolation};
@@ -34,6 +35,7 @@ use locked_row::LockedRow;
 use pending::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
+pub(crate) use ddl::no_tree;
 pub use reuse::ReusableTransaction;
 pub use rules::Rules;
 
@@ -148,6 +150,12 @@ impl Transaction {
     }
 
     fn new(view: View, isolation: Isolation, lock_timeout: Option<Duration>) -> Transaction {
+        debug_assert!(view.own.is_none() && view.fixed.is_none(), "a transaction begins with changes");
+        debug_assert!(
+            view.reads.is_some() == (isolation == Isolation::Serializable),
+            "a transaction at level {isolation:?} records reads: {}",
+            view.reads.is_some()
+        );
         Transaction {
             view,
             isolation,
@@ -228,6 +236,7 @@ impl Transaction {
 
     /// Begins an epoch, which distinguishes later changes from earlier ones.
     fn next_epoch(&mut self) {
+        debug_assert!(self.epoch < u32::MAX - 1, "the savepoints of a transaction are used up");
         self.epoch += 1;
         self.fixed = Weak::new();
     }
@@ -246,6 +255,11 @@ impl Transaction {
 
     /// Takes a new snapshot of all current commits.
     fn refresh_snapshot(&mut self) -> Result<()> {
+        debug_assert!(
+            self.isolation == Isolation::ReadCommitted,
+            "a transaction at level {:?} gets another snapshot",
+            self.isolation
+        );
         if self.view.snapshot.csn != self.view.db.slots.last() {
             let old = std::mem::replace(&mut self.view.snapshot, self.view.db.new_snapshot()?);
             if Arc::strong_count(&old) > 1 {
@@ -287,7 +301,7 @@ impl Transaction {
         self.ghosts.truncate(savepoint.ghosts);
         self.old_chains.truncate(savepoint.old_chains);
         self.counts.truncate(savepoint.counts);
-        self.counts_since = savepoint.counts;
+        self.counts_since = self.counts.len();
         self.dropped.truncate(savepoint.dropped);
         self.uncreated.extend(self.made.drain(savepoint.made.min(self.made.len())..));
         // A scan of all pages holds a snapshot, and may have read a row before it was undone. The
@@ -310,6 +324,7 @@ impl Transaction {
             self.use_catalog(catalog);
             self.catalogs.truncate(savepoint.catalogs);
         }
+        self.assert_is_back_at(&savepoint);
         Ok(())
     }
 
@@ -325,6 +340,7 @@ impl Transaction {
             }
             self.undone.extend(self.undo.pop());
         }
+        debug_assert!(self.undo.len() <= at, "{} changes are left, expected {at}", self.undo.len());
         Ok(())
     }
 
@@ -350,6 +366,11 @@ impl Transaction {
     /// undone instead, calls `undoes` first.
     fn commit_in_place(&mut self, durability: Durability, undoes: &mut dyn FnMut()) -> Result<bool> {
         self.end_changes().inspect_err(|_| undoes())?;
+        ensure!(
+            !self.statement.has_work(),
+            "transaction {} commits without the foreign key work that it has left",
+            self.id()
+        );
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(false) };
         let _reclaiming = Reclaiming::free_space();
@@ -370,6 +391,12 @@ impl Transaction {
         if !state.wait(Some(WAIT_CHECK_INTERVAL), || db.has_failed()) {
             return Err(Error::Failed { cause: "a commit before this one failed".into() });
         }
+        debug_assert!(
+            state.has_released_locks() && db.slots.last() >= state.commit(),
+            "transaction {} has committed, and is not visible",
+            state.id
+        );
+        self.assert_has_no_work();
         db.counts.commits.fetch_add(1, Ordering::Relaxed);
         for (counters, change) in &self.counts {
             counters.rows.fetch_add(*change, Ordering::Relaxed);
@@ -423,6 +450,13 @@ impl Transaction {
     /// Returns the information that other transactions need after its end.
     fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
         use std::mem::take;
+        debug_assert!(self.is_over, "transaction {} is taken apart before its end", state.id);
+        debug_assert!(
+            commits || self.undo.is_empty(),
+            "{} changes of transaction {} were not undone",
+            self.undo.len(),
+            state.id
+        );
         let trees = self.trees_to_free(commits);
         let (ghosts, old) = (take(&mut self.ghosts), take(&mut self.old_chains));
         let mut chains = take(&mut self.left_chains);
@@ -448,7 +482,18 @@ impl Transaction {
         let whole = whole.iter().map(|root| DroppedTree { root: *root, with_chains: true });
         let rest =
             rest.iter().chain(&self.uncreated).map(|root| DroppedTree { root: *root, with_chains: false });
-        whole.chain(rest).collect()
+        let trees: Vec<DroppedTree> = whole.chain(rest).collect();
+        debug_assert!(
+            trees.iter().all(|tree| tree.root > ROOT),
+            "the catalog or page 0 is freed as a tree: {trees:?}"
+        );
+        debug_assert!(
+            !self.made.iter().any(|root| self.uncreated.contains(root)),
+            "a tree is created, and its creation undone: {:?} and {:?}",
+            self.made,
+            self.uncreated
+        );
+        trees
     }
 
     /// Undoes its changes. Errors: the pool's and the log's, after which the database must be
@@ -479,6 +524,8 @@ impl Transaction {
         }
         let (ended, writer) = (self.ended(&state, false), self.writer.take());
         self.view.db.commits.abort(&self.view.db.slots, ended, writer);
+        debug_assert!(state.has_released_locks(), "transaction {} still holds its locks", state.id);
+        self.assert_has_no_work();
         self.view.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
         self.unlock_schema();
         Ok(())
@@ -524,6 +571,7 @@ impl Transaction {
         if let Some(state) = &self.state {
             return Arc::clone(state);
         }
+        debug_assert!(self.claims.is_empty() && self.undo.is_empty(), "locks are held without a number");
         let state = Arc::new(State::new(self.view.db.take_transaction_id()));
         self.view.own = Some(Arc::clone(&state));
         self.state = Some(Arc::clone(&state));
@@ -538,6 +586,12 @@ impl Transaction {
     }
 
     fn count_rows(&mut self, table: &Table, change: i64) {
+        debug_assert!(
+            self.counts_since <= self.counts.len(),
+            "counts of {} tables end before {}",
+            self.counts.len(),
+            self.counts_since
+        );
         let since = self.counts.get_mut(self.counts_since..).unwrap_or_default();
         match since.iter_mut().find(|(counters, _)| Arc::ptr_eq(counters, &table.counters)) {
             Some((_, sum)) => *sum += change,
@@ -552,6 +606,7 @@ const WAIT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_milli
 impl Drop for Transaction {
     fn drop(&mut self) {
         if !self.is_over {
+            self.is_over = true;
             // An error marks the database as failed, and the next call reports it.
             let _ = self.abort();
             self.view.db.maintain(CLEAN);
@@ -577,6 +632,11 @@ impl Inner {
     ) -> Result<()> {
         loop {
             snapshot.take(|| self.log_end())?;
+            debug_assert!(
+                snapshot.csn <= self.slots.last(),
+                "a snapshot sees commit {}, which is not visible",
+                snapshot.csn
+            );
             // ORDER: take the slot, then check the schema lock. A schema change takes the lock
             // first and checks the slots afterwards.
             if !self.schema.is_held() {
@@ -597,6 +657,7 @@ impl Inner {
     fn set_catalog(&self, catalog: &Arc<Catalog>) {
         let mut catalog = Catalog::clone(catalog);
         // Only one transaction at a time changes the schema.
+        debug_assert!(self.schema.is_held(), "the schema is changed by a transaction that does not hold it");
         catalog.set_version(self.catalog.load().version() + 1);
         self.catalog.store(Arc::new(catalog));
     }

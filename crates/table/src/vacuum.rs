@@ -10,17 +10,18 @@
 
 use std::ops::Bound;
 
+use cairn_vfs::ensure;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
-use crate::catalog::{Catalog, GHOST, ROOT, Table};
+use crate::catalog::{Catalog, GHOST, Table};
 use crate::check::{Pages, all_roots};
 use crate::database::Database;
 use crate::inner::Inner;
 use crate::mvcc::{Ghost, Key};
 use crate::options::{Durability, Isolation};
 use crate::storage::{Direction, LongRecord, Reclaiming, Tree, relocate_chain};
-use crate::transaction::Transaction;
+use crate::transaction::{Transaction, no_tree};
 
 /// The result of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -61,6 +62,12 @@ impl Database {
         let (pages, _) = Pages::of(&self.inner, &roots)?;
         let end = pages.last() + 1;
         let free: Vec<u32> = (1..end).filter(|page| !pages.has(*page)).collect();
+        ensure!(
+            free.len() + pages.len() as usize == end as usize,
+            "of {end} pages, {} are in use and {} are free",
+            pages.len(),
+            free.len()
+        );
         space.set_free(end, &free)?;
         // ORDER: the log is released before the file is truncated. Otherwise the log might contain
         // changes of pages beyond the end, and recovery would create these pages again, without the
@@ -110,6 +117,7 @@ impl Inner {
         }
         let count = ghosts.len() as u64;
         self.remove_ghosts(&mut ghosts)?;
+        debug_assert!(ghosts.is_empty(), "{} of {count} ghosts are left", ghosts.len());
         Ok(count)
     }
 
@@ -119,6 +127,11 @@ impl Inner {
         let (pages, _) = Pages::of(self, roots)?;
         let target = pages.len();
         let free: Vec<u32> = (1..target).filter(|page| !pages.has(*page)).collect();
+        ensure!(
+            target > 0 && free.len() < target as usize,
+            "of the first {target} pages, {} are free, and page 0 is in use",
+            free.len()
+        );
         let space = self.store.space();
         space.set_free(space.pages()?.max(pages.last() + 1), &free)?;
         Ok(target)
@@ -146,16 +159,15 @@ impl Inner {
 impl Transaction {
     /// Gives a table new roots further towards the start.
     fn move_roots(&mut self, table: &Arc<Table>, from: u32) -> Result<()> {
-        let db = Arc::clone(&self.view().db);
-        let space = db.store.space();
         let mut trees = table.trees();
         for tree in trees.iter_mut().filter(|tree| tree.root() >= from) {
             // Whichever root page is not used in the end is found to be free by the next scan of
             // the pages in use.
             *tree = tree.copy_root()?;
         }
+        debug_assert!(trees.len() == table.roots().len(), "a table of {} trees is moved", trees.len());
         let new = Table::new(table.id(), table.def().clone(), &trees, Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| space.damaged(ROOT, "a table of the catalog has no tree"))?;
+        let mut new = new.ok_or_else(no_tree)?;
         new.statistics = table.statistics.clone();
         let mut catalog = Catalog::clone(self.view().catalog());
         let record = catalog.put_table(Arc::new(new));

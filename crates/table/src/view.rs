@@ -135,6 +135,7 @@ impl View {
 
     /// Replaces a record that was read by its visible version. No record becomes no bytes.
     pub(crate) fn apply_visible_version(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
+        debug_assert!(self.snapshot.csn != 0, "a view is read without a snapshot");
         let mut before = Vec::new();
         let own = self.own.as_ref().map(|own| (own, self.own_until));
         match self.db.rows.visible_version(tree, key, self.snapshot.csn, own, &mut before) {
@@ -179,6 +180,7 @@ impl View {
         range: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Cursor> {
+        debug_assert!(self.fixed.is_none() || self.own_until != u32::MAX, "a view is fixed at no savepoint");
         let tree = tree_of(table, index)?;
         if let Some(reads) = &self.reads {
             lock(reads).range(tree.root(), range);
@@ -238,6 +240,14 @@ impl View {
             start = Bound::Excluded(key.clone());
         }
         ranges.push((start, range.1));
+        debug_assert!(ranges.len() == count, "a range is split into {} parts of {count}", ranges.len());
+        debug_assert!(
+            ranges.windows(2).all(|pair| match pair {
+                [(_, Bound::Included(end)), (Bound::Excluded(start), _)] => end == start,
+                _ => false,
+            }),
+            "the parts of a range overlap, or leave a gap"
+        );
         Ok(ranges)
     }
 }
@@ -321,6 +331,10 @@ impl Scan {
                 Some(flags) if is_plain && flags & GHOST != 0 => continue,
                 _ => {}
             }
+            debug_assert!(
+                self.cursor.root() == tree_of(&self.table, self.index)?.root(),
+                "another tree is scanned"
+            );
             self.bytes.clear();
             self.bytes.extend(self.cursor.value());
             if !is_plain {

@@ -225,6 +225,7 @@ impl PackedRows<'_> {
                 return Ok(false);
             }
         }
+        debug_assert!((1..=16).contains(&width), "a key column has {width} bytes");
         let Some(words) = page.key_words(key.start() + 1, width)? else { return Ok(false) };
         let flip = if key.is_descending() { u64::MAX } else { 0 };
         let ColumnBuf { values, validity } = to;

@@ -23,6 +23,6 @@ pub(crate) use reads::ReadSet;
 pub(crate) use rows::{Claim, KeptVersions, Mode, Rows, Seen, Write};
 pub(crate) use schema_lock::{SchemaHolder, SchemaLock};
 pub(crate) use slots::{Slots, Snapshot, WriterSlot};
-pub(crate) use state::State;
+pub(crate) use state::{ACTIVE, State};
 pub use waits::Canceller;
 pub(crate) use waits::Waits;

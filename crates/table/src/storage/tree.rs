@@ -146,7 +146,7 @@ impl Tree {
         let made = NodeMut(&mut payload).clear(0, Bounds { lower: None, upper: None });
         let op = made
             .and_then(|()| image(&payload))
-            .map_err(|_| space.damaged(root, "it is too short for a node"))?;
+            .map_err(|Changed| Bug::new(format!("a page of {} bytes has no node", space.payload)))?;
         ensure!(root != 0, "a tree would have its root on page 0");
         change.plan(at, op);
         change.commit(&*space.log, space.path())?;

@@ -298,6 +298,7 @@ mod tests {
     use cairn_wal::{Recovery, RecoveryOptions};
 
     use super::*;
+    use crate::storage::record::Before;
 
     /// Goal: the end that snapshots read is the log's own: no appended record is after it, and
     /// every later record is. It follows the start of a new segment, so an idle log is released
@@ -316,11 +317,14 @@ mod tests {
         let log = WalLog::recovered(Lsn::NONE);
         assert_eq!(log.end(), Lsn::NONE);
         log.begin(segments, appender, Reserve::none());
+        let mut record = Vec::new();
+        let before = Before::Value(&[7; 700]);
+        Record::Row { transaction: 1, tree: 1, key: b"key", before }.encode(&mut record);
         let reserved = || log.open.get().unwrap().segments.reserved().get();
         assert_eq!(log.end().0, reserved());
         for turn in 0..40 {
             let before = log.end();
-            let lsn = log.append(&[7; 700]).unwrap();
+            let lsn = log.append(&record).unwrap();
             assert!(before < lsn && lsn <= log.end(), "{turn}");
             assert_eq!(log.end().0, reserved(), "{turn}");
             if turn % 7 == 0 {

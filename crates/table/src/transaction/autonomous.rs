@@ -37,6 +37,7 @@ impl Transaction {
         };
         let mut other = Transaction::new(view, Isolation::ReadCommitted, self.lock_timeout);
         let (me, its) = (self.register(), other.register());
+        debug_assert!(me.id != its.id, "a transaction and the one nested in it have number {}", me.id);
         // This lets deadlocks through both transactions be detected.
         db.waits.begin(me.id, &[its.id]).map_err(deadlock)?;
         let done = match work(&mut other) {

@@ -9,7 +9,7 @@ use super::Transaction;
 use crate::Result;
 use crate::catalog::GHOST;
 use crate::hook;
-use crate::mvcc::{Ghost, KeptVersions, Key, State, Write};
+use crate::mvcc::{ACTIVE, Ghost, KeptVersions, Key, State, Write};
 use crate::storage::{Before, Edit, Record, Tree};
 
 /// Log bytes to undo a change, besides the record and its key: two headers, the reference to the
@@ -27,6 +27,7 @@ impl Transaction {
     ) -> Result<()> {
         let state = self.register_writer()?;
         let kept = self.keep_version(&state, tree.root(), key, before)?;
+        debug_assert!(before.is_some() || after.is_some(), "no record is replaced by a ghost");
         tree.put_for(key, after.unwrap_or(&[GHOST]), &mut self.header)?;
         kept.set_logged();
         if after.is_none() {
@@ -58,6 +59,10 @@ impl Transaction {
         let mut edit =
             ConditionalEdit { transaction: self, state, root: tree.root(), key, expected, to, kept: None };
         let is_done = tree.edit(key, &mut found, &mut edit);
+        debug_assert!(
+            !matches!(is_done, Ok(true)) || edit.kept.is_some(),
+            "a record was changed without a version of it"
+        );
         if let (Ok(true), Some(kept)) = (&is_done, edit.kept) {
             kept.set_logged();
         }
@@ -74,6 +79,10 @@ impl Transaction {
         key: &Key,
         before: Option<&[u8]>,
     ) -> Result<Arc<Write>> {
+        debug_assert!(
+            self.state.as_ref().is_some_and(|own| Arc::ptr_eq(own, state)),
+            "a row is changed for another transaction"
+        );
         // ORDER: before the change. A change that could not be undone must not be made.
         let bytes = UNDO + key.len() + before.map_or(0, <[u8]>::len);
         self.view.db.store.reserve_undo(&mut self.undo_space, bytes as u64)?;
@@ -81,6 +90,12 @@ impl Transaction {
         if self.fixed.strong_count() > 0 {
             self.next_epoch();
         }
+        debug_assert!(state.commit() == ACTIVE, "transaction {} changes a row after its end", state.id);
+        debug_assert!(
+            self.writer.is_some(),
+            "transaction {} writes, and does not count as a writer",
+            state.id
+        );
         let KeptVersions { oldest, new } =
             self.view.db.rows.add_version(state, self.epoch, root, key, before);
         // If an earlier change failed before it was logged, and perhaps was undone since, the log
@@ -91,6 +106,7 @@ impl Transaction {
             (false, None) => Before::Absent,
         };
         self.header.clear();
+        debug_assert!(oldest.tree == root && oldest.key == *key, "the version of another row is logged");
         Record::Row { transaction: state.id, tree: root, key, before }.encode(&mut self.header);
         if let Some(write) = new {
             hook::at("keeps a version");

@@ -2,6 +2,7 @@
 //! a time makes them.
 
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{Bug, ensure};
 
 use super::Transaction;
 use super::bulk::BulkInsert;
@@ -34,7 +35,7 @@ impl Transaction {
         def.foreign_keys.iter_mut().filter(|key| key.table == 0).for_each(|key| key.table = id);
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let table = Table::new(id, def, &trees, Arc::default());
-        let table = Arc::new(table.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
+        let table = Arc::new(table.ok_or_else(no_tree)?);
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
         self.set_catalog(catalog, vec![record], Vec::new())?;
@@ -166,6 +167,11 @@ impl Transaction {
     }
 
     fn fill_index(&mut self, old: &Arc<Table>, new: &Arc<Table>, at: usize) -> Result<()> {
+        ensure!(
+            at < new.indexes.len(),
+            "index {at} of table {} is filled, and was not added",
+            new.def().name
+        );
         let Some(index) = new.indexes.get(at) else { return Ok(()) };
         let mut entries = Sorter::new(self.view.db.scratch(1));
         let mut scan = self.current_rows()?.scan(old, None, EVERYTHING, Direction::Forward)?;
@@ -204,6 +210,13 @@ impl Transaction {
             return Err(Error::Invalid { what: format!("table {} has no index {index}", def.name) });
         }
         let removed = def.indexes.remove(index);
+        debug_assert!(
+            trees.len() == def.indexes.len() + 2,
+            "table {} has {} trees, and had {} indexes",
+            def.name,
+            trees.len(),
+            def.indexes.len() + 1
+        );
         let tree = trees.remove(index + 1);
         let new = self.with_def(&table, def, &trees)?;
         let mut catalog = Catalog::clone(self.view.catalog());
@@ -272,7 +285,7 @@ impl Transaction {
         self.lock_schema()?;
         let table = self.as_given(table)?;
         let new = Table::new(table.id(), table.def().clone(), &table.trees(), Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
+        let mut new = new.ok_or_else(no_tree)?;
         new.statistics = Some(Arc::new(statistics));
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = Catalog::statistics_record(&new);
@@ -338,6 +351,13 @@ impl Transaction {
     /// Replaces a table by one with other trees, and drops the old trees. Its statistics are
     /// dropped too.
     pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
+        ensure!(new.id() == old.id(), "table {} is replaced by table {}", old.id(), new.id());
+        debug_assert!(
+            !new.roots().iter().any(|root| old.roots().contains(root)),
+            "a table keeps trees that are dropped: {:?} and {:?}",
+            old.roots(),
+            new.roots()
+        );
         self.put_table(new)?;
         let catalog = Catalog::clone(self.view.catalog());
         self.set_catalog(catalog, Vec::new(), vec![Catalog::statistics_key(old.id())])?;
@@ -348,7 +368,7 @@ impl Transaction {
     /// the same positions.
     fn with_def(&self, table: &Table, def: TableDef, trees: &[Tree]) -> Result<Arc<Table>> {
         let new = Table::new(table.id(), def, trees, Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
+        let mut new = new.ok_or_else(no_tree)?;
         new.statistics = table.statistics.clone();
         Ok(Arc::new(new))
     }
@@ -357,7 +377,7 @@ impl Transaction {
     pub(super) fn with_new_trees(&mut self, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let new = Table::new(table.id(), def, &trees, Arc::default());
-        Ok(Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?))
+        Ok(Arc::new(new.ok_or_else(no_tree)?))
     }
 
     fn copy_rows(
@@ -384,11 +404,18 @@ impl Transaction {
 
     /// Creates trees, which are freed unless the transaction commits.
     fn make_trees(&mut self, count: usize) -> Result<Vec<Tree>> {
+        debug_assert!(count > 0, "a table is created without trees");
+        debug_assert!(self.has_schema_lock, "trees are created while others may change the schema");
         let state = self.register_writer()?;
         let space = Arc::clone(self.view.db.store.space());
         (0..count)
             .map(|_| {
                 let tree = Tree::create(&space)?;
+                ensure!(
+                    tree.root() > ROOT && !self.made.contains(&tree.root()),
+                    "a tree is created on page {}, which is in use",
+                    tree.root()
+                );
                 self.made.push(tree.root());
                 self.view.db.store.append(&Record::Made { transaction: state.id, root: tree.root() })?;
                 Ok(tree)
@@ -401,6 +428,9 @@ impl Transaction {
     /// This is logged with the commit and not before, because a log record could not be taken back
     /// by a rollback to a savepoint.
     fn drop_tree(&mut self, root: u32) -> Result<()> {
+        ensure!(root != ROOT, "the catalog is dropped as a tree");
+        ensure!(!self.dropped.contains(&root), "the tree with root {root} is dropped twice");
+        debug_assert!(self.has_schema_lock, "a tree is dropped while others may use it");
         self.register_writer()?;
         self.dropped.push(root);
         Ok(())
@@ -425,6 +455,11 @@ impl Transaction {
                 self.note_old_chain(&before);
             }
         }
+        ensure!(
+            self.has_schema_lock,
+            "transaction {} changes the schema, which others may be using",
+            self.id()
+        );
         let old = self.use_catalog(Arc::new(catalog));
         self.catalogs.push(old);
         Ok(())
@@ -460,6 +495,11 @@ fn check_types(child: &TableDef, key: &ForeignKeyDef, parent: &TableDef) -> Resu
             key.name
         ),
     })
+}
+
+/// Returns the error for a table that would have no tree.
+pub(crate) fn no_tree() -> Bug {
+    Bug::new("a table has no tree for its rows")
 }
 
 fn primary_key_of(def: &TableDef) -> String {

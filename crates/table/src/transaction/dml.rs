@@ -2,6 +2,7 @@
 
 use std::mem::take;
 
+use cairn_vfs::Bug;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
 
@@ -13,7 +14,7 @@ use crate::mvcc::{Key, Mode};
 use crate::options::Isolation;
 use crate::row::{Order, Type, Value};
 use crate::schema::{ColumnType, TableDef};
-use crate::storage::{Direction, LongRecord, Reclaiming, Tree, write_chain};
+use crate::storage::{Direction, LongRecord, Reclaiming, Tree, is_ghost, write_chain};
 use crate::{Error, Result};
 
 impl Transaction {
@@ -45,6 +46,12 @@ impl Transaction {
 
     /// Inserts a row whose foreign keys have been checked.
     fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+        debug_assert!(
+            values.len() == table.def().columns.len(),
+            "a row of {} values is inserted",
+            values.len()
+        );
+        debug_assert!(!key.is_empty(), "a row of table {} has no key", table.def().name);
         let key = self.claim_place(&table.tree, key)?;
         let record = self.encode(table, &key, values)?;
         if !self.insert_record(&table.tree, &key, &record)? {
@@ -63,6 +70,7 @@ impl Transaction {
         };
         let Some(row) = row else { return Err(self.view.db.damaged_record(table.tree.root())) };
         let mut entry = take(&mut self.entry);
+        debug_assert!(row.key() == &*key, "a row is read with another key than it was written");
         for index in &table.indexes {
             entry.set(table, index, &row)?;
             self.add_entry(table, index, &entry, values)?;
@@ -159,6 +167,7 @@ impl Transaction {
         old: &RowRef<'_>,
         values: &[Value<'_>],
     ) -> Result<()> {
+        debug_assert!(old.key() == &**key, "a row is replaced by one with another key");
         let record = self.encode(table, key, values)?;
         if record == before {
             return Ok(());
@@ -193,6 +202,8 @@ impl Transaction {
     }
 
     fn remove_row(&mut self, table: &Arc<Table>, key: &Key, before: &[u8], old: &RowRef<'_>) -> Result<()> {
+        debug_assert!(old.key() == &**key, "a row is removed by the key of another one");
+        debug_assert!(!is_ghost(before), "a ghost is removed as a row");
         self.put_record(&table.tree, key, Some(before), None)?;
         self.note_old_chain(before);
         let mut entry = take(&mut self.entry);
@@ -299,7 +310,9 @@ impl Transaction {
             // Only the first thread sets it. Until then no row can have obtained a number.
             let _ = next.compare_exchange(0, last + 1, Ordering::Relaxed, Ordering::Relaxed);
         }
-        Ok(next.fetch_add(1, Ordering::Relaxed))
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(number > 0, "a row gets number {number}");
+        Ok(number)
     }
 
     /// Records a read for the validation of a serializable transaction.
@@ -382,9 +395,7 @@ fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
     let column = column.and_then(|column| table.def().columns.get(column));
     match column {
         Some(column) => null_in(table.def(), &column.name),
-        None => Error::Invalid {
-            what: format!("the key of a row of table {} cannot be encoded", table.def().name),
-        },
+        None => Bug::new(format!("the key of a row of table {} cannot be encoded", table.def().name)).into(),
     }
 }
 

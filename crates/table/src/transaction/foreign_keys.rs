@@ -50,6 +50,12 @@ fn key_of<'v>(
         None => (&parent.def().primary_key, parent.key_format()),
         Some(index) => (&index.def.columns, &index.key),
     };
+    debug_assert!(
+        columns.len() == format.len() && !columns.is_empty(),
+        "a key of {} columns is referenced by {}",
+        format.len(),
+        columns.len()
+    );
     let mut values = Vec::with_capacity(columns.len());
     for column in columns {
         let value = value(column.column).filter(|value| *value != Value::Null)?;
@@ -66,6 +72,13 @@ fn reference<'v>(
     key: &ForeignKeyDef,
     value: impl Fn(usize) -> Option<Value<'v>>,
 ) -> Option<Vec<u8>> {
+    debug_assert!(
+        key.columns.len() == key.references.len(),
+        "constraint {} has {} columns for {}",
+        key.name,
+        key.columns.len(),
+        key.references.len()
+    );
     key_of(parent, index, |column| {
         let at = key.references.iter().position(|&other| other == column)?;
         key.columns.get(at).and_then(|&column| value(column))
@@ -225,6 +238,7 @@ impl Transaction {
             }
             let Some((tree, index)) = referenced(table, key) else { continue };
             let Some(parent_key) = key_of(table, index, |column| Some(old.get(column))) else { continue };
+            debug_assert!(key.table == table.id(), "constraint {} refers to another table", key.name);
             self.claim_key(tree.root(), &parent_key, Mode::Exclusive)?;
             let owned = |value: Option<Value<'_>>| OwnedValue::from(value.unwrap_or(Value::Null));
             let new = |values: &[Value<'_>]| {
@@ -313,7 +327,13 @@ impl Transaction {
             }
             _ => Ok(OwnedValue::Plain(Value::Null)),
         };
-        key.columns.iter().enumerate().map(value).collect()
+        let values: Result<Vec<OwnedValue>> = key.columns.iter().enumerate().map(value).collect();
+        debug_assert!(
+            values.as_ref().map_or(true, |values| values.len() == key.columns.len()),
+            "some columns of constraint {} get no value",
+            key.name
+        );
+        values
     }
 
     /// Checks that no row references the removed one. If a referencing row is being deleted by
@@ -451,6 +471,7 @@ impl Transaction {
                 keys.push(row.key().to_vec());
             }
         }
+        debug_assert!(keys.len() <= most, "{} keys are returned instead of {most}", keys.len());
         Ok(keys)
     }
 
@@ -502,6 +523,7 @@ pub(crate) fn after(start: &[u8]) -> Option<Vec<u8>> {
     while let Some(last) = end.pop() {
         if last < u8::MAX {
             end.push(last + 1);
+            debug_assert!(&end[..] > start, "{end:?} is not behind {start:?}");
             return Some(end);
         }
     }

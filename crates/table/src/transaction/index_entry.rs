@@ -20,6 +20,12 @@ impl Entry {
                 what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name),
             });
         }
+        debug_assert!(
+            table.indexes.iter().any(|other| other.tree.root() == index.tree.root()),
+            "index {} is of another table than {}",
+            index.def.name,
+            table.def().name
+        );
         let (key, value, most) = (self.key.len(), self.value.len(), index.tree.max_record());
         if key + value > most {
             return Err(Error::TooLong { key, value, most });

@@ -1,11 +1,12 @@
 //! Row locks, and waiting for them.
 
+use cairn_vfs::ensure;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::Ordering;
 
 use super::locked_row::LockedRow;
 use super::{Transaction, WAIT_CHECK_INTERVAL};
-use crate::catalog::{GHOST, Table};
+use crate::catalog::{GHOST, ROOT, Table};
 use crate::mvcc::{Claim, Key, Mode, State};
 use crate::options::Isolation;
 use crate::storage::{LongRecord, Tree};
@@ -16,6 +17,7 @@ use crate::{Error, Result, hook};
 /// tables and writers of other columns thus do not conflict. No tree has this bit in its number,
 /// because files cannot be that large.
 const KEY: u32 = 1 << 31;
+const _: () = assert!(ROOT < KEY);
 
 /// The outcome of trying to lock a row.
 enum LockAttempt {
@@ -68,6 +70,8 @@ impl Transaction {
         mode: Mode,
         is_strict: bool,
     ) -> Result<LockAttempt> {
+        debug_assert!(!self.is_over, "transaction {} locks a row after its end", state.id);
+        debug_assert!(tree != 0, "a row of page 0 is locked");
         let snapshot =
             (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
         match self.view.db.rows.claim(tree, key, state, mode, snapshot) {
@@ -88,12 +92,18 @@ impl Transaction {
     /// Locks a row's key against changes, or against new references to it, without locking its
     /// other columns.
     pub(super) fn claim_key(&mut self, tree: u32, key: &[u8], mode: Mode) -> Result<()> {
+        ensure!(tree & KEY == 0, "the tree on page {tree} has the number of another one's keys");
         self.claim(tree | KEY, key, mode, false).map(|_| ())
     }
 
     /// Waits until one of several transactions has ended. All of them block this one.
     pub(super) fn wait_for(&self, me: &Arc<State>, others: &[Arc<State>]) -> Result<()> {
         self.view.db.check()?;
+        debug_assert!(
+            !others.iter().any(|other| Arc::ptr_eq(other, me)),
+            "transaction {} waits for its own end",
+            me.id
+        );
         let Some(other) = others.first() else { return Ok(()) };
         let ids: Vec<u64> = others.iter().map(|other| other.id).collect();
         self.view.db.waits.begin(me.id, &ids).map_err(deadlock)?;

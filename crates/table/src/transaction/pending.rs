@@ -26,7 +26,18 @@ pub(super) struct Removed {
 impl Removed {
     /// Returns the foreign key and the action that it requires.
     pub(super) fn action(&self) -> Option<(&ForeignKeyDef, Referential)> {
+        debug_assert!(
+            self.new.as_ref().is_none_or(|new| new.len() == self.old.len()),
+            "a row with {} referenced values gets others",
+            self.old.len()
+        );
         let key = self.child.def().foreign_keys.get(self.constraint)?;
+        debug_assert!(
+            key.table == self.parent.id() && key.references.len() == self.old.len(),
+            "constraint {} does not refer to table {}",
+            key.name,
+            self.parent.def().name
+        );
         Some((key, if self.new.is_some() { key.on_update } else { key.on_delete }))
     }
 }
@@ -64,6 +75,11 @@ impl Statement {
         self.is_open
     }
 
+    /// Returns whether any work is left.
+    pub(super) fn has_work(&self) -> bool {
+        !self.removed.is_empty() || !self.referring.is_empty()
+    }
+
     /// Returns whether rows must be checked again by their keys.
     pub(super) fn has_referring(&self) -> bool {
         !self.referring.is_empty()
@@ -95,8 +111,18 @@ impl Statement {
             });
         }
         self.is_open = mark.is_open;
+        debug_assert!(
+            self.rounds >= mark.rounds,
+            "the work of a statement was started {} times, and {} before",
+            self.rounds,
+            mark.rounds
+        );
         self.removed.truncate(mark.removed);
         self.referring.truncate(mark.referring);
+        debug_assert!(
+            self.removed.len() <= mark.removed && self.referring.len() <= mark.referring,
+            "work is left after a rollback to {mark:?}"
+        );
         Ok(())
     }
 }

@@ -64,6 +64,7 @@ impl Transaction {
     }
 
     fn into_reusable(mut self: Box<Self>, tidies_up: bool) -> Result<Option<ReusableTransaction>> {
+        debug_assert!(self.is_over, "a running transaction is kept for reuse");
         self.reset();
         let is_alone = Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.release()).is_some();
         if !tidies_up {
@@ -130,6 +131,8 @@ impl Transaction {
         own_snapshots.clear();
         *statement = Statement::default();
         self.unlock_schema();
+        debug_assert!(self.is_over, "a running transaction is reset");
+        debug_assert!(!self.has_schema_lock, "an ended transaction holds the schema");
     }
 
     /// Begins a transaction, reusing an ended one. Errors: as [`Transaction::begin`].
@@ -151,8 +154,18 @@ impl Transaction {
         if !next.view.canceller.is_same(canceller) {
             next.view.canceller = canceller.clone();
         }
+        debug_assert!(next.is_over, "a running transaction begins again");
+        debug_assert!(
+            next.state.is_none() && next.undo.is_empty() && next.claims.is_empty(),
+            "a transaction begins with the work of the one before it"
+        );
+        debug_assert!(
+            next.made.is_empty() && next.dropped.is_empty() && next.catalogs.is_empty(),
+            "a transaction begins with the schema changes of the one before it"
+        );
         next.view.reads = Transaction::reads_of(isolation);
         (next.isolation, next.lock_timeout, next.is_over) = (isolation, lock_timeout, false);
+        debug_assert!(next.own_snapshots.is_empty(), "a transaction begins with snapshots of another one");
         Ok(next)
     }
 

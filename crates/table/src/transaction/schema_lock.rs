@@ -36,6 +36,7 @@ impl Transaction {
         while let Some(other) = db.schema.acquire(&state) {
             self.wait_for_holder(&state, &other)?;
         }
+        debug_assert!(db.schema.is_held(), "transaction {} holds the schema, and it is free", state.id);
         self.has_schema_lock = true;
         let waited = self.wait_for_all(&state);
         if waited.is_err() {
@@ -91,8 +92,10 @@ impl Transaction {
             }
             let own = holder.as_mut().filter(|holder| holder.is(state));
             // ORDER: set the holder first, then check the snapshots: see `Inner::take_snapshot`.
+            debug_assert!(own.as_ref().is_none_or(|own| own.yields), "a holder that waits does not yield");
             own.filter(|_| db.slots.snapshots() == 0).map(|own| own.yields = false).is_some()
         })?;
+        debug_assert!(self.view.db.schema.is_held(), "transaction {} waited for a free schema", state.id);
         self.has_schema_lock = true;
         Ok(())
     }
@@ -100,6 +103,11 @@ impl Transaction {
     /// Takes a view of the current state, now that it is alone, with an empty read set.
     fn reset_view(&mut self) -> Result<()> {
         let db = Arc::clone(&self.view.db);
+        debug_assert!(self.has_schema_lock, "a view is replaced while others may change the schema");
+        debug_assert!(
+            self.claims.is_empty() && self.undo.is_empty() && self.catalogs.is_empty(),
+            "a transaction with changes forgets what it has seen"
+        );
         self.view.snapshot = db.new_snapshot()?;
         self.view.reads = Transaction::reads_of(self.isolation);
         self.use_catalog(db.catalog());
@@ -151,6 +159,7 @@ impl Transaction {
 
     pub(super) fn unlock_schema(&mut self) {
         if std::mem::take(&mut self.has_schema_lock) {
+            debug_assert!(self.id() != 0, "a transaction without a number holds the schema");
             self.view.db.schema.release(self.id());
         }
     }

@@ -54,7 +54,7 @@ impl Transaction {
     }
 
     fn settle_by(&mut self, rules: &dyn Rules) -> Result<()> {
-        if self.statement.removed.is_empty() && self.statement.referring.is_empty() {
+        if !self.statement.has_work() {
             return Ok(());
         }
         self.view.db.check()?;
@@ -62,6 +62,11 @@ impl Transaction {
         // The changes made here belong to the statement.
         let was_open = std::mem::replace(&mut self.statement.is_open, true);
         let settled = self.settle_all(rules);
+        debug_assert!(self.statement.is_open, "a statement was ended by its own work");
+        debug_assert!(
+            settled.is_err() || !self.statement.has_work(),
+            "work of a statement is left after its end"
+        );
         self.statement.is_open = was_open;
         settled
     }

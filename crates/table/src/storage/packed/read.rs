@@ -96,6 +96,7 @@ impl ColumnSet {
 /// Forms of the lead.
 pub(super) const LENGTH: u8 = 1;
 pub(super) const LENGTH_AND_BYTES: u8 = 2;
+const _: () = assert!(LENGTH != LENGTH_AND_BYTES && LENGTH > 0);
 
 impl<S: Source + ?Sized> Packed<'_, S> {
     /// Returns the number of streams, and the form of the lead.

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use cairn_pool::Changed;
-use cairn_vfs::ensure;
 use cairn_vfs::sync::{Arc, Mutex, PoisonError};
 use cairn_vfs::thread::{self, JoinHandle};
+use cairn_vfs::{Bug, ensure};
 
 use super::leaves::{Leaf, Leaves};
 use super::level::{Level, Records};
@@ -181,7 +181,7 @@ impl Builder {
     }
 
     fn build_error(&self) -> Error {
-        self.tree.space.damaged(self.tree.root, "a node of this tree cannot be built")
+        Bug::new(format!("a node of the tree with root {} cannot be built", self.tree.root)).into()
     }
 
     fn write_leaves(&mut self, leaves: Vec<Leaf>) -> Result<()> {

@@ -56,6 +56,7 @@ pub struct Cursor {
 
 /// Maximum number of records to unpack at once.
 const MAX_UNPACKED: usize = 1024;
+const _: () = assert!(CHUNK > 0 && CHUNK <= MAX_UNPACKED);
 
 /// The node above a leaf, as it was when the leaf was read. While it is unchanged, it leads to the
 /// adjacent leaf without a descent from the root, which saves a quarter of a scan's time.
@@ -267,6 +268,7 @@ impl Cursor {
             Direction::Backward => self.records.next_back(),
         };
         let Some(at) = at else { return Ok(false) };
+        debug_assert!(!self.records.contains(&at), "record {at} is returned, and still to come");
         if self.is_packed {
             self.unpack(at)?;
             return Ok(true);
@@ -292,6 +294,7 @@ impl Cursor {
             Direction::Forward => at..at + count,
             Direction::Backward => (at + 1).saturating_sub(count)..at + 1,
         };
+        debug_assert!(range.contains(&at), "record {at} is unpacked with {range:?}");
         self.chunk = (self.chunk * 2).min(MAX_UNPACKED);
         let wanted = self.part.as_ref().filter(|_| self.is_partial).map(|part| &part.columns[..]);
         self.unpacked.fill(Packed(&self.leaf[..]), range, wanted).map_err(|Changed| self.damaged())
@@ -302,6 +305,7 @@ impl Cursor {
     /// `as_records`, records are read whole, with NULL in the other columns; otherwise column by
     /// column.
     pub(crate) fn read_only(&mut self, columns: Vec<usize>, as_records: bool, all_visible: Lsn) {
+        debug_assert!(self.leaf.is_empty(), "columns are chosen after the first leaf was copied");
         self.part = Some(Part { columns, with_lead: as_records, all_visible, places: Vec::new() });
     }
 
@@ -390,6 +394,7 @@ impl Cursor {
             self.records_in_range(seek, is_adjacent).map_err(|Changed| self.damaged())?;
         self.unpacked.clear();
         self.is_packed = self.leaf().is_packed().map_err(|Changed| self.damaged())?;
+        debug_assert!(self.unpacked.range().is_empty(), "records of the leaf before are unpacked");
         self.is_partial =
             self.is_packed && self.part.as_ref().is_some_and(|part| self.lsn <= part.all_visible);
         Ok(())
@@ -450,6 +455,7 @@ impl Cursor {
         if records.start > records.end {
             records.end = records.start;
         }
+        debug_assert!(records.end <= count, "records {records:?} of {count} are in the range");
         // Going forward, the fence is the last key of this leaf; going backward, it is the last key
         // of the leaf before.
         let next = match self.direction {

@@ -34,6 +34,7 @@ impl Tree {
                 view = self.below(&view, level, child)?;
                 level -= 1;
             }
+            debug_assert!((0.0..=1.0 + 1e-9).contains(&place), "a key is at {place} of its tree");
             Ok(place)
         })
     }
