@@ -102,7 +102,11 @@ pub(crate) struct Slots {
 impl Slots {
     pub(crate) fn new() -> Self {
         // Not 0, which marks a slot that is being taken and holds everything back.
-        Slots { snapshots: Table::new(), writers: Table::new(), last: CacheAligned(AtomicU64::new(FIRST_CSN)) }
+        Slots {
+            snapshots: Table::new(),
+            writers: Table::new(),
+            last: CacheAligned(AtomicU64::new(FIRST_CSN)),
+        }
     }
 
     /// Returns the last commit that a new snapshot sees.

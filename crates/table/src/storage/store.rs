@@ -556,8 +556,8 @@ impl Store {
         flushed?;
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
         let needed = needed.min(keep);
-        debug_assert!(needed <= end, "the log is needed from {needed} on, and ends at {end}");
         let (reached, salt, is_begun) = self.log.begin_segment()?;
+        debug_assert!(needed <= end, "the log is needed from {needed} on, and ends at {end}");
         debug_assert!(reached >= needed, "the log is durable up to {reached}, and needed from {needed} on");
         let pages = self.space.pages_on_disk()?;
         // ORDER: first the pages and the log are durable; then page 0 states so; then the log that

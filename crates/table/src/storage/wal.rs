@@ -48,7 +48,8 @@ impl WalLog {
 
     pub(crate) fn begin(&self, segments: Segments, appender: Appender, reserve: Reserve) {
         let begun = Lsn(appender.position().get());
-        let (appender, end, bytes) = (Mutex::new(appender), CacheAligned(AtomicU64::new(begun.0)), AtomicU64::new(0));
+        let (appender, end, bytes) =
+            (Mutex::new(appender), CacheAligned(AtomicU64::new(begun.0)), AtomicU64::new(0));
         assert!(begun >= self.recovered, "the log begins at {begun}, and was read up to {}", self.recovered);
         let opened = self.open.set(Open { segments, reserve, appender, begun, end, bytes });
         assert!(opened.is_ok(), "the log is opened twice");
