@@ -74,11 +74,6 @@ impl Inner {
     fn clean_after(&self, ended: &mut Ended) -> Result<()> {
         debug_assert!(ended.csn != 0, "a transaction is cleaned up that never was visible");
         debug_assert!(
-            ended.csn <= self.slots.horizon(),
-            "commit {} is cleaned up, and a snapshot does not see it",
-            ended.csn
-        );
-        debug_assert!(
             ended.state.commit() != ACTIVE && ended.state.has_released_locks(),
             "transaction {} is cleaned up before its end",
             ended.state.id

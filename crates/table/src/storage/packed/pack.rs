@@ -322,6 +322,11 @@ impl Packer {
         super::write::page(self, plan, bounds)
     }
 
+    /// Returns whether the records of a page are those that were packed. For assertions.
+    pub(crate) fn is_read_back(&self, plan: &Plan, page: &[u8]) -> bool {
+        super::write::is_read_back(self, plan, page)
+    }
+
     /// Drops the first records.
     pub(crate) fn forget(&mut self, count: usize) {
         debug_assert!(count <= self.places.len(), "{count} of {} records are dropped", self.places.len());

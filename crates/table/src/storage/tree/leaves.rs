@@ -208,6 +208,10 @@ impl Leaves {
         let bounds = Bounds { lower: self.level.lower.as_deref(), upper: Some(&upper) };
         let Some(payload) = packer.page(&plan, bounds) else { return Ok(0) };
         self.assert_is_next(&payload, &upper, count);
+        debug_assert!(
+            packer.is_read_back(&plan, &payload),
+            "{count} records are not read as they were packed"
+        );
         self.level.clear(upper.clone());
         self.made.push(Leaf { payload, upper });
         Ok(count)
