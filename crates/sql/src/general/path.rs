@@ -1,4 +1,4 @@
-//! What the rest of the crate may ask of the general path.
+//! The general path as the rest of the crate sees it.
 
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{Statement as Tree, With};
