@@ -53,7 +53,7 @@ const _: () = assert!(
 pub(crate) const DEFAULT: KeyspaceId = KeyspaceId(0);
 
 const KEYSPACE_FOLLOWS: u8 = 0x80;
-const _: () = assert!((TAG_DELETE | TAG_PUT | TAG_MERGE | TAG_DELETE_RANGE) < 16, "a tag has 4 bits");
+const _: () = assert!(TAG_MERGE < 16 && TAG_DELETE_RANGE < 16, "a tag has 4 bits");
 // A memtable takes every key and value that a batch does.
 const _: () = assert!(KEY_BYTES_MAX + VALUE_BYTES_MAX + STAMP_BYTES <= u32::MAX as usize);
 

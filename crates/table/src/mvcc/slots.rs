@@ -19,7 +19,7 @@ const FIRST_CSN: u64 = 1;
 /// The position of a snapshot without a slot. No slot has this number, so setting it does nothing.
 const NO_SLOT: usize = usize::MAX;
 /// A slot that is being taken holds everything back, and a free one nothing.
-const _: () = assert!(TAKEN < FIRST_CSN && FIRST_CSN < FREE && NO_SLOT >= SLOTS);
+const _: () = assert!(TAKEN < FIRST_CSN && FIRST_CSN < FREE);
 
 static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
 
@@ -190,7 +190,7 @@ impl Snapshot {
             debug_assert!(again > csn, "the last visible commit went from {csn} back to {again}");
             csn = again;
         }
-        debug_assert!(csn >= FIRST_CSN && csn < FREE, "a snapshot sees commit {csn}");
+        debug_assert!((FIRST_CSN..FREE).contains(&csn), "a snapshot sees commit {csn}");
         self.csn = csn;
         Ok(())
     }
