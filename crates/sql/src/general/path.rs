@@ -1,4 +1,4 @@
-//! What the rest of the crate may ask of the general path.
+//! The interface of the general path to the rest of the crate.
 
 use cairn_table::schema::ColumnType;
 use sqlparser::ast::{Statement as Tree, With};

@@ -50,7 +50,7 @@ pub(crate) struct Session {
     /// The text of the current or last statement.
     pub running: Option<Arc<str>>,
     pub cursors: Cursors,
-    /// The general path, and what it keeps for this session once it has been used.
+    /// The general path, and its state for this session once it has been used.
     pub general: &'static dyn GeneralPath,
     pub general_state: Option<Box<dyn Any + Send + Sync>>,
     /// Spare buffers of point reads.
