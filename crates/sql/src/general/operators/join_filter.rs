@@ -22,7 +22,6 @@ use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
